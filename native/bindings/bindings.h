@@ -1,0 +1,11 @@
+// What bindings/*.cpp offer to module.cpp. Only files of this folder and module.cpp know nanobind; each binding
+// releases the GIL around native work that may wait or run long.
+#pragma once
+#include <nanobind/nanobind.h>
+
+namespace st {
+namespace nb = nanobind;
+
+void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
+
+}  // namespace st

@@ -1,0 +1,7 @@
+// The Python extension streamtrain._native: one bind_<area> function per file of bindings/.
+#include "bindings/bindings.h"
+
+NB_MODULE(_native, m) {
+    m.doc() = "streamtrain's native code; see _native.pyi";
+    st::bind_memory(m);
+}

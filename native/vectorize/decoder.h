@@ -1,0 +1,51 @@
+// What every record format offers: rows of one record, a slot's worth at a time. One decoder serves one thread.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "memory/slot.h"
+
+namespace st {
+
+// The rows still free in the slot being filled; decoders write row `rows` and count it up.
+struct RowSink {
+    u8 *slot = nullptr;             // slot start; block b of the plan's layout lies at slot + layout.blocks[b].offset
+    u32 rows = 0;                   // rows used
+    u32 row_capacity = 0;
+    i64 newest_event_time_ms = -1;  // raised by the event_time column
+};
+
+// Rows [row_from, row_to) of the current record could not be used; path and reason as DESIGN rule 8 has them.
+struct DeadRows {
+    i64 row_from, row_to;
+    std::string path;               // "$.dep_delay", "$[3].carrier", "$" for the record
+    std::string reason;             // "expected number, got \"n/a\""
+    bool remainder;                 // true: the rest of the record cannot be decoded; counts as one row
+};
+
+// What the last next() did with the rows it passed.
+struct RowTally {
+    u32 trained = 0, dead = 0, filtered = 0;
+    std::vector<DeadRows> dead_rows;
+    void clear() { trained = dead = filtered = 0; dead_rows.clear(); }
+};
+
+class Decoder {
+  public:
+    virtual ~Decoder() = default;
+    // Starts a record; the bytes must stay in place until the record is done or the next begin(). Rows before `from_row`
+    // are passed over unreported (a run that resumes inside a record).
+    virtual void begin(const u8 *bytes, u64 size, i64 from_row) = 0;
+    // Decodes until the record is done (true) or sink.rows == sink.row_capacity (false); adds to the tally.
+    // Time and memory are linear in the record's size over all calls of a record. Never throws for what the bytes hold.
+    virtual bool next(RowSink &sink, RowTally &tally) = 0;
+    // Rows of the record passed so far, counting dead and filtered ones.
+    virtual i64 row() const = 0;
+};
+
+struct DecodePlan;   // compiled from the job's columns: vectorize/plan.h
+
+std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr<const DecodePlan> plan);
+
+}  // namespace st

@@ -1,0 +1,45 @@
+"""streamtrain's errors; each says where, what was expected, what was found and what to do next, and carries an exit code."""
+
+from __future__ import annotations
+
+
+class StreamtrainError(Exception):
+    """Base of every error raised on purpose. `exit_code` is what the command line ends with."""
+
+    exit_code = 1
+
+
+class CheckFailed(StreamtrainError):
+    """A check found a difference, or a ceiling (dead letters, deaths of workers) was passed."""
+
+    exit_code = 1
+
+
+class UserMistake(StreamtrainError):
+    """The job file, a flag or a call is wrong, or a topic does not fit the job; nothing was changed."""
+
+    exit_code = 2
+
+
+class KafkaUnreachable(StreamtrainError):
+    """No broker answered in time."""
+
+    exit_code = 3
+
+
+class Replaced(StreamtrainError):
+    """A newer run of the same job has taken over; this one is fenced and must not go on."""
+
+    exit_code = 4
+
+
+class SnapshotError(StreamtrainError):
+    """A snapshot is missing a chunk, fails its digest, or does not fit the model."""
+
+    exit_code = 1
+
+
+class RecordError(StreamtrainError):
+    """A record or a request row could not be decoded."""
+
+    exit_code = 1

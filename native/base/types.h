@@ -1,7 +1,18 @@
 // The few names every native file uses.
 #pragma once
+#if defined(__CUDACC_RTC__)   // NVRTC has no standard headers
+namespace std {
+using int8_t = signed char;
+using uint8_t = unsigned char;
+using int32_t = int;
+using uint32_t = unsigned int;
+using int64_t = long long;
+using uint64_t = unsigned long long;
+}  // namespace std
+#else
 #include <cstddef>
 #include <cstdint>
+#endif
 
 namespace st {
 

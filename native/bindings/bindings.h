@@ -7,5 +7,6 @@ namespace st {
 namespace nb = nanobind;
 
 void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
+void bind_engine(nb::module_ &m);   // kernels, instruction sets, compiled plans
 
 }  // namespace st

@@ -1,11 +1,85 @@
 #include "bindings/bindings.h"
+
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "base/fail.h"
 #include "memory/slot.h"
+#include "memory/state.h"
 
 namespace st {
+namespace {
+
+constexpr const char *dtype_names[] = {"f32", "f64", "i32", "i64", "u8"};
+constexpr const char *rule_names[] = {"learned", "local", "moments", "sum", "count", "highest"};
+
+template <class Names>
+u32 index_of(const Names &names, const std::string &name, const char *what) {
+    std::string known;
+    u32 index = 0;
+    for (const char *each : names) {
+        if (name == each) return index;
+        known += (index++ ? ", " : "") + std::string(each);
+    }
+    mistake(what, "one of " + known, name);
+}
+
+using NamedBlock = std::tuple<std::string, std::string, u32>;                              // name, dtype, width
+using NamedState = std::tuple<std::string, std::string, std::string, u64, u64>;            // name, group, rule, offset, count
+
+SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<NamedBlock> &blocks) {
+    if (row_capacity == 0 || range_capacity == 0) mistake("SlotLayout.make", "at least one row and one range", "0");
+    std::vector<SlotLayout::BlockSpec> specs;
+    for (const auto &[name, dtype, width] : blocks) {
+        if (name.empty() || name.size() >= sizeof(Block::name)) mistake("SlotLayout.make", "a name of 1 to 23 bytes", name);
+        if (width == 0) mistake("SlotLayout.make block " + name, "a width of 1 or more", "0");
+        specs.push_back({name, static_cast<Dtype>(index_of(dtype_names, dtype, "SlotLayout.make dtype")), width});
+    }
+    return SlotLayout::make(row_capacity, range_capacity, specs);
+}
+
+StateLayout state_layout(const std::vector<NamedState> &blocks, u64 learned_bytes, u64 state_bytes) {
+    StateLayout layout;
+    for (const auto &[name, group, rule, offset, count] : blocks)
+        layout.blocks.push_back({name, group, static_cast<Rule>(index_of(rule_names, rule, "StateBlock rule")), offset, count});
+    layout.learned_bytes = learned_bytes;
+    layout.state_bytes = state_bytes;
+    return layout;
+}
+
+}  // namespace
 
 void bind_memory(nb::module_ &m) {
     m.attr("RANGE_BYTES") = sizeof(Range);
     m.attr("SLOT_HEADER_BYTES") = sizeof(SlotHeader);
+
+    nb::class_<Block>(m, "Block")
+        .def_prop_ro("name", [](const Block &block) { return std::string(block.name); })
+        .def_prop_ro("dtype", [](const Block &block) { return dtype_names[static_cast<u32>(block.dtype)]; })
+        .def_ro("width", &Block::width)
+        .def_ro("offset", &Block::offset);
+    nb::class_<SlotLayout>(m, "SlotLayout")
+        .def_static("make", &slot_layout, nb::arg("row_capacity"), nb::arg("range_capacity"), nb::arg("blocks"))
+        .def_ro("row_capacity", &SlotLayout::row_capacity)
+        .def_ro("range_capacity", &SlotLayout::range_capacity)
+        .def_ro("blocks", &SlotLayout::blocks)
+        .def_ro("ranges_offset", &SlotLayout::ranges_offset)
+        .def_ro("slot_bytes", &SlotLayout::slot_bytes);
+
+    nb::class_<StateBlock>(m, "StateBlock")
+        .def_ro("name", &StateBlock::name)
+        .def_ro("group", &StateBlock::group)
+        .def_prop_ro("rule", [](const StateBlock &block) { return rule_names[static_cast<u32>(block.rule)]; })
+        .def_ro("offset", &StateBlock::offset)
+        .def_ro("count", &StateBlock::count);
+    nb::class_<StateLayout>(m, "StateLayout")
+        .def_static("make", &state_layout, nb::arg("blocks"), nb::arg("learned_bytes"), nb::arg("state_bytes"))
+        .def_ro("blocks", &StateLayout::blocks)
+        .def_ro("learned_bytes", &StateLayout::learned_bytes)
+        .def_ro("state_bytes", &StateLayout::state_bytes);
 }
 
 }  // namespace st

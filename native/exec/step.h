@@ -23,6 +23,7 @@ struct StepBlock {
 };
 static_assert(sizeof(StepBlock) == 128);
 
+#if !defined(__CUDACC_RTC__)   // kernels on CUDA see the step block only
 // A compiled plan, bound for its life to a state (in place), a base and a share of the statistics part, and a workspace.
 class Plan {
   public:
@@ -34,5 +35,6 @@ class Plan {
     virtual void predict(const u8 *slot) = 0;      // leaves predictions in output()
     virtual const f32 *output() const = 0;         // rows x output width
 };
+#endif
 
 }  // namespace st

@@ -1,0 +1,8 @@
+// Everything a kernel header may use. Kernel headers include no standard header: they are compiled inside a namespace
+// per instruction set, and by NVRTC.
+#pragma once
+#include "base/lane.h"
+#include "base/math.h"
+#include "base/rng.h"
+#include "base/sum.h"
+#include "base/thunk.h"

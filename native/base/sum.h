@@ -1,0 +1,44 @@
+// Sums over a row with one order on every target: partial j takes elements j, j + 32, ...; then halves are added until
+// one is left. Used inside ST_ROWS; every lane gets the result.
+#pragma once
+#include "base/lane.h"
+
+namespace st {
+inline namespace ST_ISA {
+
+template <class T, class Term>
+ST_INLINE T sum(i64 n, Term term) {
+#if ST_CUDA
+    T part = T(0);
+    for (i64 i = threadIdx.x; i < n; i += lanes) part += term(i);
+    for (int width = lanes / 2; width > 0; width /= 2) part += __shfl_down_sync(0xffffffffu, part, width);
+    return __shfl_sync(0xffffffffu, part, 0);
+#else
+    T part[lanes] = {};
+    i64 whole = n / lanes * lanes;
+    for (i64 i = 0; i < whole; i += lanes)
+        _Pragma("GCC ivdep") for (i64 lane = 0; lane < lanes; ++lane) part[lane] += term(i + lane);
+    for (i64 i = whole; i < n; ++i) part[i - whole] += term(i);
+    for (i64 width = lanes / 2; width > 0; width /= 2)
+        for (i64 lane = 0; lane < width; ++lane) part[lane] += part[lane + width];
+    return part[0];
+#endif
+}
+
+// The largest term; `lowest` where n is 0. Order does not matter, NaN terms are passed over.
+template <class T, class Term>
+ST_INLINE T maximum(i64 n, T lowest, Term term) {
+#if ST_CUDA
+    T best = lowest;
+    for (i64 i = threadIdx.x; i < n; i += lanes) best = larger(term(i), best);
+    for (int width = lanes / 2; width > 0; width /= 2) best = larger(__shfl_down_sync(0xffffffffu, best, width), best);
+    return __shfl_sync(0xffffffffu, best, 0);
+#else
+    T best = lowest;
+    for (i64 i = 0; i < n; ++i) best = larger(term(i), best);
+    return best;
+#endif
+}
+
+}  // namespace ST_ISA
+}  // namespace st

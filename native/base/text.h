@@ -1,0 +1,14 @@
+// The text of base/, kernels/ and exec/step.h as it was built, for NVRTC; written by kernels.cmake.
+#pragma once
+
+namespace st {
+
+struct HeaderText {
+    const char *path;   // relative to native/: kernels/relu.h
+    const char *text;
+};
+
+extern const HeaderText header_texts[];
+extern const unsigned header_text_count;
+
+}  // namespace st

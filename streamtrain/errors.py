@@ -1,4 +1,4 @@
-"""streamtrain's errors; each says where, what was expected, what was found and what to do next, and carries an exit code."""
+"""streamtrain's errors: each says where, what was expected, what was found and what next, and carries an exit code."""
 
 from __future__ import annotations
 

@@ -1,0 +1,91 @@
+"""A process that may outlive the one that started it, known by its number and start time."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1  # prctl(2)
+POLL_S = 0.02
+
+
+class Process:
+    """A process by number and start time (clock ticks since boot), so that a number used again is not taken for it."""
+
+    def __init__(self, pid: int, started: int, child: subprocess.Popen[bytes] | None = None) -> None:
+        self.pid = pid
+        self.started = started
+        self._child = child
+
+    @classmethod
+    def spawn(cls, command: list[str], output: Path, detached: bool) -> Process:
+        """Start `command` in a session of its own (Ctrl-C does not reach it), its output to the file `output`.
+
+        Unless detached it is killed when the thread that called this ends, however that happens.
+        """
+        with output.open("wb") as stream:
+            child = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=None if detached else _die_with_parent(),
+            )
+        return cls(child.pid, _start_ticks(child.pid) or 0, child)
+
+    def alive(self) -> bool:
+        """Whether it runs; a zombie does not."""
+        if self._child is not None:
+            return self._child.poll() is None
+        return self.started != 0 and _start_ticks(self.pid) == self.started
+
+    def terminate(self) -> None:
+        """SIGTERM; does not wait."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until it is gone."""
+        self._signal(signal.SIGKILL)
+        self.wait(10)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for its end; False if it still runs after `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        while self.alive():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(POLL_S)
+        return True
+
+    def _signal(self, number: int) -> None:
+        if self.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+def _die_with_parent() -> Callable[[], None]:
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    parent = os.getpid()
+
+    def set_signal() -> None:
+        prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        if os.getppid() != parent:  # it died before the call above
+            os._exit(1)
+
+    return set_signal
+
+
+def _start_ticks(pid: int) -> int | None:
+    """Field 22 of /proc/PID/stat (proc(5)); None if there is no such process or it is a zombie."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])

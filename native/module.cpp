@@ -5,4 +5,5 @@ NB_MODULE(_native, m) {
     m.doc() = "streamtrain's native code; see _native.pyi";
     st::bind_memory(m);
     st::bind_engine(m);
+    st::bind_kafka(m);
 }

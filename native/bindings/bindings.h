@@ -8,5 +8,6 @@ namespace nb = nanobind;
 
 void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
 void bind_engine(nb::module_ &m);   // kernels, instruction sets, compiled plans
+void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer
 
 }  // namespace st

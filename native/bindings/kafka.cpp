@@ -1,0 +1,170 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "bindings/bindings.h"
+#include "kafka/consumer.h"
+#include "kafka/producer.h"
+#include "kafka/raw_consume.h"
+
+namespace st {
+namespace {
+
+using Released = nb::call_guard<nb::gil_scoped_release>;
+
+nb::object bytes_or_none(const u8 *data, u64 size) { return data ? nb::object(nb::bytes(data, size)) : nb::none(); }
+
+nb::list headers_list(const rd_kafka_message_t *message) {
+    nb::list out;
+    for (const HeaderView &header : headers_of(message))
+        out.append(nb::make_tuple(header.name, bytes_or_none(header.value, header.size)));
+    return out;
+}
+
+// (partition, offset, timestamp_ms, key, value, headers, error, error_text)
+nb::tuple message_tuple(const MessageView &m) {
+    return nb::make_tuple(m.partition, m.offset, m.timestamp_ms, bytes_or_none(m.key, m.key_size),
+                          bytes_or_none(m.value, m.size), m.error ? nb::list() : headers_list(m.handle), m.error,
+                          m.error_text ? m.error_text : "");
+}
+
+nb::list consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
+    std::vector<MessageView> views(capacity);
+    std::size_t count;
+    {
+        nb::gil_scoped_release released;
+        count = consumer.consume(views.data(), capacity, timeout_ms);
+    }
+    nb::list out;
+    for (std::size_t i = 0; i < count; ++i) out.append(message_tuple(views[i]));
+    consumer.release();
+    return out;
+}
+
+Bytes bytes_of(const std::optional<nb::bytes> &bytes) { return bytes ? Bytes{bytes->data(), bytes->size()} : Bytes{}; }
+
+int produce(Producer &producer, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,
+            i32 partition, const std::vector<std::pair<std::string, nb::object>> &headers, i64 timestamp_ms) {
+    const Library &kafka = Library::get();
+    rd_kafka_headers_t *list = headers.empty() ? nullptr : kafka.headers_new(headers.size());
+    for (const auto &[name, content] : headers) {
+        bool null = content.is_none();
+        nb::bytes bytes = null ? nb::bytes("", 0) : nb::cast<nb::bytes>(content);
+        kafka.header_add(list, name.c_str(), static_cast<ssize_t>(name.size()), null ? nullptr : bytes.data(),
+                         static_cast<ssize_t>(bytes.size()));
+    }
+    int code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, nullptr, timestamp_ms);
+    if (code && list) kafka.headers_destroy(list);
+    return code;
+}
+
+template <class C>
+void bind_client(nb::class_<C> &c) {
+    c.def("partition_count", &C::partition_count, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
+        .def("topic_id", &C::topic_id, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
+        .def("watermarks", &C::watermarks, Released(), nb::arg("topic"), nb::arg("partition"), nb::arg("timeout_ms"))
+        .def("fatal_error", &C::fatal_error)
+        .def("drain_events",
+             [](C &self) {
+                 nb::list out;
+                 for (const KafkaEvent &e : self.events().drain())
+                     out.append(nb::make_tuple(e.level, e.code, e.fatal, e.facility, e.text));
+                 return out;
+             })
+        .def("close", &C::close, Released());
+}
+
+void bind_consumer(nb::module_ &m) {
+    nb::class_<Consumer> c(m, "KafkaConsumer");
+    c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
+        .def("assign", &Consumer::assign, Released(), nb::arg("topic"), nb::arg("offsets"))
+        .def("assign_more", &Consumer::assign_more, Released(), nb::arg("topic"), nb::arg("offsets"))
+        .def("subscribe", &Consumer::subscribe, Released(), nb::arg("topic"))
+        .def("assignment", &Consumer::assignment, Released())
+        .def("consume", consume, nb::arg("capacity"), nb::arg("timeout_ms"))
+        .def_prop_ro("revocations", &Consumer::revocations)
+        .def("pause", &Consumer::pause, Released(), nb::arg("partitions"))
+        .def("resume", &Consumer::resume, Released(), nb::arg("partitions"))
+        .def("seek", &Consumer::seek, Released(), nb::arg("offsets"), nb::arg("timeout_ms"))
+        .def("position", &Consumer::position, Released(), nb::arg("partitions"))
+        .def("committed", &Consumer::committed, Released(), nb::arg("partitions"), nb::arg("timeout_ms"))
+        .def("rewind_to_committed", &Consumer::rewind_to_committed, Released(), nb::arg("otherwise"),
+             nb::arg("timeout_ms"))
+        .def("store_offsets", &Consumer::store_offsets, Released(), nb::arg("offsets"))
+        .def("commit", &Consumer::commit, Released(), nb::arg("offsets"))
+        .def("group_metadata", [](const Consumer &self) {
+            std::string bytes = self.group_metadata().serialize();
+            return nb::bytes(bytes.data(), bytes.size());
+        });
+    bind_client(c);
+}
+
+void bind_producer(nb::module_ &m) {
+    nb::class_<KafkaOutcome>(m, "KafkaOutcome")
+        .def_ro("code", &KafkaOutcome::code)
+        .def_ro("retriable", &KafkaOutcome::retriable)
+        .def_ro("requires_abort", &KafkaOutcome::requires_abort)
+        .def_ro("fatal", &KafkaOutcome::fatal)
+        .def_ro("text", &KafkaOutcome::text);
+    nb::class_<Producer> c(m, "KafkaProducer");
+    c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
+        .def("produce", produce, nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
+             nb::arg("partition") = rd::any_partition,
+             nb::arg("headers") = std::vector<std::pair<std::string, nb::object>>(), nb::arg("timestamp_ms") = 0)
+        .def("poll", &Producer::poll, Released(), nb::arg("timeout_ms"))
+        .def("flush", &Producer::flush, Released(), nb::arg("timeout_ms"))
+        .def("purge", &Producer::purge, Released())
+        .def_prop_ro("waiting", &Producer::waiting)
+        .def_prop_ro("delivered", &Producer::delivered)
+        .def_prop_ro("failed", &Producer::failed)
+        .def("init_transactions", &Producer::init_transactions, Released(), nb::arg("timeout_ms"))
+        .def("begin_transaction", &Producer::begin_transaction, Released())
+        .def(
+            "send_offsets",
+            [](Producer &self, const std::string &topic, const Consumer::Offsets &offsets, nb::bytes group,
+               int timeout_ms) {
+                std::string bytes(group.c_str(), group.size());
+                nb::gil_scoped_release released;
+                return self.send_offsets(topic, offsets, GroupMetadata::parse(bytes), timeout_ms);
+            },
+            nb::arg("topic"), nb::arg("offsets"), nb::arg("group_metadata"), nb::arg("timeout_ms"))
+        .def("commit_transaction", &Producer::commit_transaction, Released(), nb::arg("timeout_ms"))
+        .def("abort_transaction", &Producer::abort_transaction, Released(), nb::arg("timeout_ms"));
+    bind_client(c);
+}
+
+}   // namespace
+
+void bind_kafka(nb::module_ &m) {
+    static PyObject *failure = PyErr_NewException("streamtrain._native.KafkaFailure", PyExc_RuntimeError, nullptr);
+    m.attr("KafkaFailure") = nb::borrow(failure);
+    nb::register_exception_translator([](const std::exception_ptr &pointer, void *) {
+        try {
+            std::rethrow_exception(pointer);
+        } catch (const KafkaFailure &e) {
+            PyErr_SetObject(failure, nb::make_tuple(e.code, e.what()).ptr());
+        }
+    });
+    m.def("kafka_load", &Library::load, nb::arg("path"));
+    m.def("kafka_version", [] { return std::string(Library::get().version_str()); });
+    m.def("kafka_error_name", [](int code) { return std::string(Library::get().err2name(code)); }, nb::arg("code"));
+    m.def("kafka_error_text", [](int code) { return std::string(Library::get().err2str(code)); }, nb::arg("code"));
+    bind_consumer(m);
+    bind_producer(m);
+    m.def(
+        "kafka_raw_consume",
+        [](const KafkaSettings &settings, const std::string &topic, const Consumer::Offsets &offsets, u64 limit) {
+            RawConsumed result;
+            {
+                nb::gil_scoped_release released;
+                result = raw_consume(settings, topic, offsets, limit);
+            }
+            return nb::make_tuple(result.messages, result.bytes, result.seconds);
+        },
+        nb::arg("settings"), nb::arg("topic"), nb::arg("offsets"), nb::arg("limit"));
+}
+
+}   // namespace st

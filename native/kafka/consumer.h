@@ -1,0 +1,111 @@
+// A librdkafka consumer taken a batch of messages at a time. One thread calls it; only events() may be drained by
+// another.
+#pragma once
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kafka/client.h"
+
+namespace st {
+
+// One consumed message, in place until release(). With `error` set (rd::partition_eof ...) `offset` says where.
+struct MessageView {
+    const u8 *value;
+    u64 size;
+    const u8 *key;   // null: no key
+    u64 key_size;
+    i32 partition;
+    i32 error;   // 0 or a librdkafka error code
+    i64 offset;
+    i64 timestamp_ms;             // -1: none
+    bool null_value;              // a tombstone
+    const char *error_text;       // null without an error
+    rd_kafka_message_t *handle;   // for headers
+};
+
+// A consumer's place in its group, for offsets in a producer's transaction.
+class GroupMetadata {
+  public:
+    explicit GroupMetadata(rd_kafka_consumer_group_metadata_t *owned) : handle_(owned, destroy) {}
+    // Throws KafkaFailure when the bytes are not what serialize() gave.
+    static GroupMetadata parse(const std::string &bytes);
+    std::string serialize() const;
+    const rd_kafka_consumer_group_metadata_t *get() const { return handle_.get(); }
+
+  private:
+    static void destroy(rd_kafka_consumer_group_metadata_t *handle) {
+        if (handle) Library::get().consumer_group_metadata_destroy(handle);
+    }
+    std::unique_ptr<rd_kafka_consumer_group_metadata_t, void (*)(rd_kafka_consumer_group_metadata_t *)> handle_;
+};
+
+class Consumer : public Client {
+  public:
+    using Offsets = std::vector<std::pair<i32, i64>>;   // (partition, offset)
+
+    // Throws std::runtime_error with librdkafka's text. The settings need a group.id, for manual assignment too.
+    explicit Consumer(const KafkaSettings &settings);
+    ~Consumer() override;
+
+    // Reads exactly these partitions from these offsets (rd::beginning and rd::end allowed); replaces what was
+    // assigned.
+    void assign(const std::string &topic, const Offsets &offsets);
+    // Adds partitions to a manual assignment and leaves the others, and what is prefetched of them, alone.
+    void assign_more(const std::string &topic, const Offsets &offsets);
+    void subscribe(const std::string &topic);
+    const std::string &topic() const { return topic_; }
+    std::vector<i32> assignment() const;
+
+    // Releases the batch before, waits up to timeout_ms for the first message, then takes what is there. End of
+    // partition and consumer errors come as messages with `error`. Also serves rebalances and the error callback: call
+    // it often.
+    std::size_t consume(MessageView *out, std::size_t capacity, int timeout_ms);
+    // Frees the messages of the last consume(): each keeps its whole fetch buffer alive, so do it early.
+    void release();
+    // Counts rebalances that took partitions away. When one comes up inside consume() the messages taken with it are
+    // dropped and 0 is returned; a group member then goes back to committed offsets (rewind_to_committed).
+    u64 revocations() const { return revocations_; }
+
+    void pause(const std::vector<i32> &partitions);
+    void resume(const std::vector<i32> &partitions);
+    void seek(const Offsets &offsets, int timeout_ms);
+    // Next offsets to be handed out; rd::invalid where nothing was consumed yet.
+    Offsets position(const std::vector<i32> &partitions) const;
+    Offsets committed(const std::vector<i32> &partitions, int timeout_ms) const;
+    // Seeks all assigned partitions to their committed offsets; those without one to `otherwise` (rd::beginning,
+    // rd::end).
+    void rewind_to_committed(i64 otherwise, int timeout_ms);
+    // Offsets for the background commit (enable.auto.commit with enable.auto.offset.store=false).
+    void store_offsets(const Offsets &offsets);
+    void commit(const Offsets &offsets);   // synchronous
+    GroupMetadata group_metadata() const;
+
+    // Leaves the group and frees everything; later calls throw. The destructor does it too.
+    void close();
+
+  protected:
+    void on_configure(rd_kafka_conf_t *conf) override;
+
+  private:
+    static void on_rebalance(rd_kafka_t *, int code, rd_kafka_topic_partition_list_t *list, void *opaque);
+    void require_open() const;
+    void drop(std::size_t count);
+
+    std::string topic_;
+    rd_kafka_queue_t *queue_ = nullptr;
+    std::vector<rd_kafka_message_t *> messages_;
+    std::size_t held_ = 0;
+    u64 revocations_ = 0;
+};
+
+// (name, value) of each header; a null value has size 0 and data() null.
+struct HeaderView {
+    const char *name;
+    const u8 *value;
+    u64 size;
+};
+std::vector<HeaderView> headers_of(const rd_kafka_message_t *message);
+
+}   // namespace st

@@ -1,0 +1,229 @@
+"""The native consumer and producer against a real broker."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streamtrain import _native
+from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.kafka import library
+from streamtrain.kafka.consumer import ALL_BROKERS_DOWN, PARTITION_EOF, KafkaConsumer, Message, ingest_config
+
+FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 20) -> Any:
+    """The first true result of `what`, which itself waits a little."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if result := what():
+            return result
+    raise AssertionError(f"{what} stayed false for {seconds} s")
+
+
+@pytest.fixture
+def topic(kafka: Any) -> str:
+    name = str(kafka.fresh_name("native"))
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
+    return name
+
+
+@pytest.fixture
+def consumer(kafka: Any) -> Iterator[KafkaConsumer]:
+    with KafkaConsumer(ingest_config({"bootstrap.servers": kafka.bootstrap})) as it:
+        yield it
+
+
+def transactional(kafka: Any, name: str, **settings: str) -> _native.KafkaProducer:
+    library.load()
+    pairs = {"bootstrap.servers": kafka.bootstrap, "transactional.id": name, **FAST, **settings}
+    return _native.KafkaProducer(list(pairs.items()))
+
+
+def read_to_end(consumer: KafkaConsumer, topic: str, partitions: int = 2) -> tuple[list[Message], list[Message]]:
+    """(records, end-of-partition messages) of the whole topic."""
+    consumer.assign(topic, [(p, 0) for p in range(partitions)])
+    seen: list[Message] = []
+    wait_for(
+        lambda: seen.extend(consumer.consume(100, 0.1)) or sum(m.error == PARTITION_EOF for m in seen) == partitions
+    )
+    return [m for m in seen if not m.error], [m for m in seen if m.error]
+
+
+def test_reads_what_a_python_producer_wrote(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
+    headers: list[tuple[str, str | bytes | None]] = [("a", b"1"), ("a", b""), ("n", None)]
+    producer.produce(topic, b"value", b"key", partition=0, timestamp=1_700_000_000_123, headers=headers)
+    producer.produce(topic, None, None, partition=0, timestamp=5)
+    producer.produce(topic, b"", b"", partition=0, timestamp=6)
+    producer.produce(topic, b"other", partition=1)
+    assert producer.flush(20) == 0
+    records, ends = read_to_end(consumer, topic)
+    first = sorted(m for m in records if m.partition == 0)
+    assert first == [
+        Message(0, 0, 1_700_000_000_123, b"key", b"value", [("a", b"1"), ("a", b""), ("n", None)], 0, ""),
+        Message(0, 1, 5, None, None, [], 0, ""),
+        Message(0, 2, 6, b"", b"", [], 0, ""),
+    ]
+    assert [m.value for m in records if m.partition == 1] == [b"other"]
+    assert sorted((m.partition, m.offset) for m in ends) == [(0, 3), (1, 1)]
+    assert consumer.native.position([0, 1]) == [(0, 3), (1, 1)]
+
+
+def test_starts_at_the_offset_it_is_given_and_seeks(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
+    with closing(_native.KafkaProducer([("bootstrap.servers", kafka.bootstrap)])) as producer:
+        for i in range(10):
+            assert producer.produce(topic, str(i).encode(), partition=0) == 0
+        assert producer.flush(20_000) == 0
+        assert (producer.delivered, producer.failed, producer.waiting) == (10, 0, 0)
+    consumer.assign(topic, [(0, 7)])
+    assert wait_for(lambda: consumer.consume(1, 0.2))[0].value == b"7"
+    consumer.native.seek([(0, 2)], 10_000)
+    assert wait_for(lambda: consumer.consume(1, 0.2))[0].value == b"2"
+    consumer.native.pause([0])
+    assert [m for m in consumer.consume(100, 0.3) if not m.error] == []
+    consumer.native.resume([0])
+    assert wait_for(lambda: consumer.consume(1, 0.2))[0].value == b"3"
+
+
+def test_topic_facts(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    described = admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
+    assert consumer.topic_id(topic) == str(described.topic_id)
+    assert consumer.partition_count(topic) == 2
+    with pytest.raises(StreamtrainError, match="nowhere"):
+        consumer.partition_count("nowhere-" + topic)
+
+
+def test_read_committed_hides_what_was_aborted(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
+    with closing(transactional(kafka, topic)) as producer:
+        assert producer.init_transactions(20_000).code == 0
+        for value, end in ((b"kept", producer.commit_transaction), (b"gone", producer.abort_transaction)):
+            assert producer.begin_transaction().code == 0
+            assert producer.produce(topic, value, b"k", partition=0) == 0
+            assert producer.flush(20_000) == 0
+            assert end(20_000).code == 0
+    records, ends = read_to_end(consumer, topic)
+    assert [m.value for m in records] == [b"kept"]
+    assert (0, 4) in [(m.partition, m.offset) for m in ends]  # two records and two control records
+
+
+def test_open_transaction_holds_the_end_back(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
+    with closing(transactional(kafka, topic)) as producer:
+        assert producer.init_transactions(20_000).code == 0
+        assert producer.begin_transaction().code == 0
+        assert producer.produce(topic, b"open", partition=0) == 0
+        assert producer.flush(20_000) == 0
+        records, ends = read_to_end(consumer, topic)
+        assert records == [] and (0, 0) in [(m.partition, m.offset) for m in ends]
+        assert consumer.native.watermarks(topic, 0, 10_000) == (0, 0)  # the last stable offset, not the high watermark
+        assert producer.abort_transaction(20_000).code == 0
+
+
+def test_offsets_go_with_the_transaction(kafka: Any, topic: str) -> None:
+    group = [("bootstrap.servers", kafka.bootstrap), ("group.id", topic), ("auto.offset.reset", "earliest")]
+    with closing(transactional(kafka, topic)) as producer, KafkaConsumer(group) as member:
+        assert producer.init_transactions(20_000).code == 0
+        assert producer.begin_transaction().code == 0
+        producer.produce(topic, b"1", partition=0)
+        producer.produce(topic, b"2", partition=0)
+        assert producer.commit_transaction(20_000).code == 0
+        member.subscribe(topic)
+        got: list[Message] = []
+        wait_for(lambda: got.extend(member.consume(10, 0.2)) or len(got) == 2)
+        for offset, end in ((1, producer.commit_transaction), (2, producer.abort_transaction)):
+            assert producer.begin_transaction().code == 0
+            outcome = producer.send_offsets(topic, [(0, offset)], member.native.group_metadata(), 20_000)
+            assert outcome.code == 0, outcome.text
+            assert end(20_000).code == 0
+        assert member.native.committed([0], 10_000) == [(0, 1)]
+        member.native.rewind_to_committed(-2, 10_000)
+        assert wait_for(lambda: member.consume(1, 0.2))[0].value == b"2"
+        with pytest.raises(RuntimeError, match="at least one"):
+            producer.send_offsets(topic, [], member.native.group_metadata(), 1000)
+
+
+def test_fenced_producer_says_so(kafka: Any, topic: str) -> None:
+    with closing(transactional(kafka, topic)) as old, closing(transactional(kafka, topic)) as new:
+        assert old.init_transactions(20_000).code == 0
+        assert old.begin_transaction().code == 0
+        old.produce(topic, b"mute", partition=0)
+        assert old.flush(20_000) == 0
+        assert new.init_transactions(20_000).code == 0
+        outcome = old.commit_transaction(20_000)
+        assert _native.kafka_error_name(outcome.code) == "_FENCED"
+        assert outcome.fatal and not outcome.retriable
+        assert old.fatal_error()[0] != 0
+        assert wait_for(lambda: old.poll(100) or [event for event in old.drain_events() if event[2]])
+
+
+def test_broker_that_is_not_there(topic: str) -> None:
+    with closing(socket.socket()) as taken:  # bound, never listening: a port nobody can answer on
+        taken.bind(("127.0.0.1", 0))
+        bootstrap = f"127.0.0.1:{taken.getsockname()[1]}"
+        with KafkaConsumer(ingest_config({"bootstrap.servers": bootstrap})) as consumer:
+            consumer.assign(topic, [(0, 0)])
+            wait_for(lambda: consumer.consume(1, 0.1) or ALL_BROKERS_DOWN in [e.code for e in consumer.events()])
+            with pytest.raises(KafkaUnreachable):
+                consumer.partition_count(topic, 1)
+
+
+def test_records_that_cannot_be_delivered_are_counted(topic: str) -> None:
+    library.load()
+    settings = [("bootstrap.servers", "127.0.0.1:1"), ("message.timeout.ms", "200")]
+    with closing(_native.KafkaProducer(settings)) as producer:
+        assert producer.produce(topic, b"lost") == 0
+        wait_for(lambda: producer.poll(100) and producer.failed)
+        assert producer.delivered == 0
+        assert [event[3] for event in producer.drain_events()].count("DELIVERY") == 1
+
+
+def test_a_bad_setting_is_the_users_mistake() -> None:
+    with pytest.raises(UserMistake, match="nonsense"):
+        KafkaConsumer({"nonsense": 1})
+    with pytest.raises(UserMistake, match="acks"):
+        KafkaConsumer({"producer": {"acks": "many"}, "acks": "many"})
+
+
+def test_closed_clients_refuse() -> None:
+    consumer = KafkaConsumer({"group.id": "x"})
+    consumer.close()
+    consumer.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        consumer.consume()
+
+
+def test_group_members_share_and_hand_over(kafka: Any, topic: str) -> None:
+    group = {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
+    with KafkaConsumer(group) as first:
+        first.subscribe(topic)
+        wait_for(lambda: first.consume(1, 0.1) or len(first.native.assignment()) == 2)
+        with KafkaConsumer(group) as second:
+            second.subscribe(topic)
+            wait_for(
+                lambda: (
+                    (first.consume(1, 0.05), second.consume(1, 0.05))
+                    and len(first.native.assignment()) == len(second.native.assignment()) == 1
+                )
+            )
+            assert first.native.revocations == 1
+        wait_for(lambda: first.consume(1, 0.1) or len(first.native.assignment()) == 2)
+
+
+def test_raw_consume_counts(kafka: Any, topic: str) -> None:
+    with closing(_native.KafkaProducer([("bootstrap.servers", kafka.bootstrap)])) as producer:
+        for i in range(5000):
+            producer.produce(topic, b"x" * 100, partition=i % 2)
+        assert producer.flush(20_000) == 0
+    settings = ingest_config({"bootstrap.servers": kafka.bootstrap})
+    messages, size, seconds = _native.kafka_raw_consume(settings, topic, [(0, 0), (1, 0)], 1 << 60)
+    assert (messages, size) == (5000, 500_000) and seconds > 0

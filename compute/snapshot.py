@@ -1,0 +1,177 @@
+"""A model's state ⇄ two safetensors payloads: parameters with statistics, and trainer state (optimizer, scores).
+
+Names, shapes and types come from the state's layout; loading checks them all. Nothing else is read from the bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from streamtrain.errors import SnapshotError
+
+Array = npt.NDArray[Any]
+MODEL_GROUPS = ("parameters", "statistics")
+TRAINER_GROUPS = ("optimizer", "score")
+_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+_CODES = {dtype: code for code, dtype in _DTYPES.items()}
+_RULE_DTYPES = {
+    "learned": "F32", "local": "F32", "moments": "F64", "sum": "F64", "count": "I64", "highest": "I64",
+}  # fmt: skip
+_ALIGNMENT = 64  # bytes; where the tensors begin, so that views of a payload in a page-aligned buffer are aligned
+_HEADER_LIMIT = 100_000_000  # bytes, as in the safetensors format
+
+
+class StateBlock(Protocol):
+    """One block of a state, as compute.model lays it out (struct StateBlock of native/memory/state.h)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def rule(self) -> Any: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def shape(self) -> Sequence[int]: ...
+
+
+class StateLayout(Protocol):
+    @property
+    def blocks(self) -> Sequence[StateBlock]: ...
+    @property
+    def state_bytes(self) -> int: ...
+
+
+def block_dtype(block: StateBlock) -> np.dtype[Any]:
+    """float32, float64 or int64, by the block's rule (an enum member, or its name)."""
+    return _DTYPES[_RULE_DTYPES[str(getattr(block.rule, "name", block.rule))]]
+
+
+def views(layout: StateLayout, state: bytes | memoryview | Array) -> dict[str, Array]:
+    """Every block of a state as an array over its bytes, without a copy; writable if `state` is."""
+    raw = np.frombuffer(state, np.uint8)
+    assert len(raw) == layout.state_bytes, (len(raw), layout.state_bytes)
+    return {block.name: _view(block, raw) for block in layout.blocks}
+
+
+def _view(block: StateBlock, raw: Array) -> Array:
+    dtype = block_dtype(block)
+    array: Array = raw[block.offset : block.offset + block.count * dtype.itemsize].view(dtype)
+    return array.reshape(tuple(block.shape))
+
+
+def model_payload(layout: StateLayout, state: bytes | memoryview | Array) -> bytes:
+    """Parameters and statistics as safetensors bytes; a state always gives the same bytes."""
+    return encode(_group_views(layout, state, MODEL_GROUPS))
+
+
+def trainer_payload(layout: StateLayout, state: bytes | memoryview | Array) -> bytes:
+    """Optimizer state and scores as safetensors bytes."""
+    return encode(_group_views(layout, state, TRAINER_GROUPS))
+
+
+def _group_views(layout: StateLayout, state: bytes | memoryview | Array, groups: Sequence[str]) -> dict[str, Array]:
+    found = views(layout, state)
+    return {block.name: found[block.name] for block in layout.blocks if block.group in groups}
+
+
+def load(
+    layout: StateLayout, state: memoryview | Array, model: bytes | memoryview, trainer: bytes | memoryview | None = None
+) -> None:
+    """Copies payloads into `state`; without `trainer` the optimizer and score blocks stay as they are.
+
+    SnapshotError names every tensor that is missing, unknown, or of another shape or type; nothing is copied then.
+    """
+    raw = np.frombuffer(state, np.uint8)
+    assert raw.flags.writeable and len(raw) == layout.state_bytes, (raw.flags.writeable, len(raw), layout.state_bytes)
+    groups = MODEL_GROUPS if trainer is None else MODEL_GROUPS + TRAINER_GROUPS
+    wanted = {block.name: block for block in layout.blocks if block.group in groups}
+    found = decode(model) | (decode(trainer) if trainer is not None else {})
+    problems = _differences(wanted, found)
+    if problems:
+        raise SnapshotError(
+            "snapshot does not fit the model: " + "; ".join(problems) + "; start a new lineage with --fresh, or "
+            "take the columns, model and optimizer back to what the snapshot was trained with"
+        )
+    for name, block in wanted.items():
+        _view(block, raw)[...] = found[name]
+
+
+def _differences(wanted: Mapping[str, StateBlock], found: Mapping[str, Array]) -> list[str]:
+    problems = []
+    for name, block in wanted.items():
+        expected = f"{_CODES[block_dtype(block)]}{list(block.shape)}"
+        got = f"{_CODES[found[name].dtype]}{list(found[name].shape)}" if name in found else "nothing"
+        if expected != got:
+            problems.append(f"{name}: expected {expected}, got {got}")
+    return problems + [f"{name}: unknown to the model" for name in found if name not in wanted]
+
+
+def encode(tensors: Mapping[str, Array]) -> bytes:
+    """Safetensors bytes of float32, float64 and int64 arrays in the given order; equal arrays give equal bytes.
+
+    The format (https://huggingface.co/docs/safetensors) is a u64 header length, a JSON header and the tensors' bytes;
+    written here because the library copies every tensor twice and orders them itself.
+    """
+    header: dict[str, object] = {}
+    at = 0
+    for name, array in tensors.items():
+        header[name] = {
+            "dtype": _CODES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
+        at += array.nbytes
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
+    pieces: list[Any] = [len(text).to_bytes(8, "little"), text]
+    pieces += [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in tensors.values() if array.size]
+    return b"".join(pieces)
+
+
+def decode(payload: bytes | memoryview) -> dict[str, Array]:
+    """The arrays of safetensors bytes, as views of them; SnapshotError where the bytes are not what they claim."""
+    view = memoryview(payload).cast("B")
+    length = int.from_bytes(view[:8], "little")
+    if len(view) < 8 or not 2 <= length <= min(len(view) - 8, _HEADER_LIMIT):
+        raise SnapshotError(f"safetensors: expected a header within {len(view)} bytes, got a header of {length} bytes")
+    try:
+        header = json.loads(bytes(view[8 : 8 + length]))
+    except (ValueError, RecursionError) as cause:
+        raise SnapshotError(f"safetensors: expected a JSON header, got {bytes(view[8:88])!r}") from cause
+    if not isinstance(header, dict):
+        raise SnapshotError(f"safetensors: expected a JSON map, got {type(header).__name__}")
+    header.pop("__metadata__", None)
+    data = view[8 + length :]
+    arrays: dict[str, Array] = {}
+    end = 0
+    for name, entry in header.items():
+        arrays[name], end = _decode_tensor(name, entry, data, end)
+    if end != len(data):
+        raise SnapshotError(f"safetensors: expected {end} bytes of tensors, got {len(data)}")
+    return arrays
+
+
+def _decode_tensor(name: str, entry: object, data: memoryview, begin: int) -> tuple[Array, int]:
+    """The array that follows the one before without a hole, and where it ends."""
+    match entry:
+        case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(end)], **rest}:
+            sizes_fit = all(type(size) is int and 0 <= size < 2**40 for size in shape) and len(shape) <= 8
+            if code in _DTYPES and sizes_fit and not rest and start == begin:
+                dtype = _DTYPES[code]
+                count = math.prod(shape)
+                if end - start == count * dtype.itemsize and end <= len(data):
+                    return np.frombuffer(data[start:end], dtype).reshape(shape), end
+    raise SnapshotError(
+        f"safetensors: {name}: expected a float32, float64 or int64 tensor within {len(data)} bytes from {begin}, "
+        f"got {entry!r:.120}"
+    )

@@ -1,0 +1,210 @@
+"""The manifest's wire: golden bytes, keys, tombstones, and any other bytes answered by an error."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgpack
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamtrain.errors import SnapshotError
+from streamtrain.topics import snapshots
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.snapshots import (
+    CHUNK_BYTES,
+    Kept,
+    Manifest,
+    Parent,
+    Position,
+    Positions,
+    Restored,
+    Run,
+    Slot,
+    kept_after,
+    publish,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def manifest(version: int = 7, **changes: object) -> Manifest:
+    made = Manifest(
+        job="flights",
+        version=version,
+        lineage="0123456789abcdef" * 2,
+        parent=Parent(version - 1, sha256(b"parent"), 41) if version > 1 else None,
+        run=Run(3, "fedcba9876543210" * 2),
+        round=120,
+        positions=Positions("2Zk7Jx8LTPO4jX2vS0Q1fg", (Position(1000, 3), Position(2_000_000_000_000))),
+        job_settings={"train": {"workers": 2, "batch_rows": 256}, "optimizer": {"name": "adam", "learning_rate": 3e-3}},
+        config_digest=sha256(b"config").hex(),
+        seed=2**64 - 1,
+        workers=2,
+        slot=Slot(256, 64),
+        build="0.1.0+abcdef",
+        model_spec={"layers": [{"dense": 64, "activation": "relu"}], "loss": "binary_cross_entropy"},
+        schema={"columns": [{"name": "Verspätung", "kind": "number"}]},
+        metrics={"window": {"log_loss": 0.28, "auc": float("nan")}, "total": {"rows": 10}, "constant": {}},
+        untrained=False,
+        rows_seen=123_456,
+        created_ms=1_750_000_000_000,
+        gaps=({"partition": 0, "from": [10, 0], "to": [20, 0], "reason": "retention"},),
+        restored=Restored(version - 1, sha256(b"positions")) if version > 1 else None,
+    )
+    return replace(made, **changes)  # type: ignore[arg-type]
+
+
+MODEL = bytes(range(256)) * 8000  # 2,048,000 bytes: three chunks
+TRAINER = b"trainer"
+
+
+def test_golden_bytes() -> None:
+    made = publish(manifest(kept=(Kept("a/0000", 2, 5, sha256(b"two"), 4),)), MODEL, TRAINER, keep=4)
+    value = bytes(made.messages[-1].value or b"")
+    assert value == (GOLDEN / "manifest.v1.msgpack").read_bytes()
+    assert made.digest == sha256(value)
+
+
+def test_round_trip() -> None:
+    full = publish(manifest(), MODEL, TRAINER, keep=4).manifest
+    again = snapshots.decode(snapshots.encode(full))
+    assert again == replace(full, metrics=again.metrics)
+    assert again.metrics["window"] == {"log_loss": 0.28, "auc": None}, "a number that is not finite is undefined"
+    assert snapshots.encode(again) == snapshots.encode(full)
+
+
+def test_equal_manifests_give_equal_bytes_whatever_the_order_of_their_settings() -> None:
+    one, other = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
+    assert snapshots.encode(manifest(job_settings=one)) == snapshots.encode(manifest(job_settings=other))
+
+
+def test_chunks_come_first_then_the_manifest_and_nothing_is_copied() -> None:
+    model = memoryview(bytearray(MODEL))
+    made = publish(manifest(), model, TRAINER, keep=4)
+    assert [message.key for message in made.messages] == [
+        b"s/0003/c/0000", b"s/0003/c/0001", b"s/0003/c/0002", b"s/0003/c/0003", b"s/0003/m",
+    ]  # fmt: skip
+    chunks = [message.value for message in made.messages[:-1]]
+    assert all(isinstance(chunk, memoryview) and len(chunk) <= CHUNK_BYTES for chunk in chunks)
+    assert chunks[0].obj is model.obj  # type: ignore[union-attr]
+    assert b"".join(chunks) == MODEL + TRAINER  # type: ignore[arg-type]
+    digests = [*made.manifest.model.chunks, *made.manifest.trainer.chunks]
+    assert [sha256(chunk or b"") for chunk in chunks] == digests
+
+
+def publish_all(
+    versions: range, keep: int, archived: frozenset[int] = frozenset(), archive_keep: int | None = None
+) -> tuple[dict[bytes | None, object], tuple[Kept, ...]]:
+    """Publishes one version after the other into a dict that holds what a compacted topic would hold."""
+    topic: dict[bytes | None, object] = {}
+    kept: tuple[Kept, ...] = ()
+    for version in versions:
+        made = publish(manifest(version, kept=kept, archived=version in archived), MODEL, TRAINER, keep, archive_keep)
+        topic.update((message.key, message.value) for message in made.messages)
+        kept = kept_after(made.manifest, made.digest, version * 10)
+    return topic, kept
+
+
+def live(topic: dict[bytes | None, object]) -> set[bytes | None]:
+    return {key for key, value in topic.items() if value is not None}
+
+
+def keys(kept: tuple[Kept, ...]) -> set[bytes]:
+    return {key for entry in kept for key in entry.all_keys()}
+
+
+def test_keep_bounds_what_stays_and_kept_lists_it() -> None:
+    topic, kept = publish_all(range(1, 12), keep=3)
+    assert sorted(entry.version for entry in kept) == [9, 10, 11]
+    assert live(topic) == keys(kept)
+
+
+def test_a_smaller_model_tombstones_surplus_chunks() -> None:
+    _, kept = publish_all(range(1, 4), keep=1)
+    made = publish(manifest(4, kept=kept), b"small", b"", keep=1)
+    assert [(message.key, message.value is None) for message in made.messages] == [
+        (b"s/0000/c/0001", True), (b"s/0000/c/0002", True), (b"s/0000/c/0003", True),
+        (b"s/0000/c/0000", False), (b"s/0000/m", False),
+    ]  # fmt: skip
+
+
+def test_a_smaller_keep_tombstones_what_it_cannot_reach() -> None:
+    topic, kept = publish_all(range(1, 9), keep=8)
+    made = publish(manifest(9, kept=kept), MODEL, TRAINER, keep=2)
+    topic.update((message.key, message.value) for message in made.messages)
+    after = kept_after(made.manifest, made.digest, 99)
+    assert live(topic) == keys(after)
+    assert {entry.shelf for entry in after} == {"s/0000", "s/0001"}
+
+
+def test_archived_snapshots_have_keys_of_their_own_and_the_oldest_gives_way() -> None:
+    topic, kept = publish_all(range(1, 14), keep=2, archived=frozenset({3, 6, 9, 12}), archive_keep=3)
+    assert sorted(entry.version for entry in kept if entry.archived) == [6, 9, 12]
+    assert live(topic) == keys(kept)
+    made = publish(manifest(14, kept=kept), MODEL, TRAINER, keep=2, archive_keep=1)
+    assert [entry.version for entry in made.manifest.kept if entry.archived] == [12]
+
+
+def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
+    with pytest.raises(SnapshotError, match="at most 900000 bytes"):
+        publish(manifest(schema={"columns": "x" * 1_000_000}), b"", b"", keep=1)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "text"),
+    [
+        ("wire", 2, "newer streamtrain"),
+        ("version", 0, "version"),
+        ("version", True, "version"),
+        ("lineage", "00", "lineage"),
+        ("positions", {"topic_id": "a", "partitions": [[1, -1]]}, "partitions"),
+        ("parent", {"version": 7, "digest": b"x" * 32, "offset": 1}, "parent.version"),
+        ("model", {"size": 10**15, "digest": b"x" * 32, "chunks": b""}, "size"),
+        ("model", {"size": 10, "digest": b"x" * 32, "chunks": b""}, "chunks"),
+        ("kept", [["s/0001", 9, 1, b"x" * 32, 1]], "kept"),
+        ("shelf", "../etc", "shelf"),
+        ("gaps", [1], "gaps"),
+    ],
+)
+def test_a_wrong_field_is_named(field: str, value: object, text: str) -> None:
+    document = msgpack.unpackb(snapshots.encode(publish(manifest(), MODEL, TRAINER, keep=4).manifest))
+    document[field] = value
+    with pytest.raises(SnapshotError, match=text):
+        snapshots.decode(msgpack.packb(document))
+    del document[field]
+    with pytest.raises(SnapshotError, match=field):
+        snapshots.decode(msgpack.packb(document))
+
+
+def test_every_truncation_is_an_error() -> None:
+    value = snapshots.encode(publish(manifest(), b"m", b"t", keep=4).manifest)
+    for length in range(len(value)):
+        with pytest.raises(SnapshotError):
+            snapshots.decode(value[:length])
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_any_bytes_are_answered(data: st.DataObject) -> None:
+    value = bytearray(snapshots.encode(publish(manifest(), b"m", b"t", keep=4).manifest))
+    for _ in range(data.draw(st.integers(1, 4))):
+        value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
+    for raw in (bytes(value), data.draw(st.binary(max_size=200))):
+        try:
+            snapshots.decode(raw)
+        except SnapshotError as error:
+            assert str(error).startswith("snapshot manifest")
+
+
+def test_claims_of_size_cost_nothing() -> None:
+    for raw in (
+        b"\xdf\xff\xff\xff\xff",
+        b"\xdd\xff\xff\xff\xff",
+        b"\x81\xa4wire\xc6\xff\xff\xff\xff",
+        b"\x91" * 1_000_000,
+    ):
+        with pytest.raises(SnapshotError):
+            snapshots.decode(raw)

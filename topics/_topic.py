@@ -1,0 +1,86 @@
+"""What a topic of a job is: name rule, cleanup policy, wire version. Each other file of this folder is one topic.
+
+Knows no process and opens nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from streamtrain.errors import UserMistake
+
+MESSAGE_BYTES = 900_000  # of a value we write; librdkafka's message.max.bytes is 1,000,000, key and headers included
+RESERVED_HEADER_PREFIX = "streamtrain-"
+_NAME_LENGTH = 249  # Kafka's limit for a topic name
+
+
+class Message(NamedTuple):
+    """One Kafka message to write; `value` None is a tombstone."""
+
+    key: bytes | None
+    value: bytes | memoryview | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic a job has; `config` and `partitions` are what it is made with unless the job file says otherwise."""
+
+    key: str
+    help: str
+    config: Mapping[str, str]
+    partitions: int = 1
+    fixed_partitions: bool = False
+    renameable: bool = True
+    wire_version: int = 1
+    owned: bool = field(default=True)  # False: the user's own topic, whose settings are only shown, never compared
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
+
+    @property
+    def suffix(self) -> str:
+        return self.key.replace("_", "-")
+
+    def name(self, job: str, renamed: str | None = None) -> str:
+        """The topic's name in Kafka: `<job>.<key>` unless the job file renames it."""
+        if renamed is not None and not self.renameable:
+            raise UserMistake(
+                f"topics.{self.key}: the {self.suffix} topic cannot be renamed, so that a bootstrap address and a job "
+                f"name are enough to find it; expected no name, got {renamed!r}; remove the line"
+            )
+        name = f"{job}.{self.suffix}" if renamed is None else renamed
+        if len(name) > _NAME_LENGTH:
+            raise UserMistake(f"topics.{self.key}: expected a name of at most {_NAME_LENGTH} letters, got {len(name)}")
+        return name
+
+
+def sha256(data: bytes | memoryview) -> bytes:
+    return hashlib.sha256(data).digest()
+
+
+@cache
+def registry() -> Mapping[str, Topic]:
+    """Every topic by key, found by reading this folder: a file without a leading underscore is one topic."""
+    found: dict[str, Topic] = {}
+    for path in sorted(Path(__file__).parent.glob("[!_]*.py")):
+        topic = import_module(f"streamtrain.topics.{path.stem}").TOPIC
+        assert isinstance(topic, Topic) and topic.key == path.stem, path
+        found[topic.key] = topic
+    return MappingProxyType(found)
+
+
+def topic(key: str) -> Topic:
+    """The topic named `key` (dashes or underscores); UserMistake names the ones there are."""
+    found = registry().get(key.replace("-", "_"))
+    if found is None:
+        names = ", ".join(entry.suffix for entry in registry().values())
+        raise UserMistake(f"topic: expected one of {names}; got {key!r}")
+    return found

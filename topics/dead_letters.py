@@ -1,0 +1,178 @@
+"""The dead-letters topic: a record, or some of its rows, that could not be decoded or trained, with the reason.
+
+One message per record and publication. The value is the record's bytes, once; everything else is in the headers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamtrain.errors import CheckFailed
+from streamtrain.topics._topic import Message, Topic
+
+TOPIC = Topic(
+    key="dead_letters",
+    help="records that could not be decoded or trained, with the reason",
+    config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
+)
+VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is
+_ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below a message
+_TEXT_BYTES = 1_000  # of a path or a reason
+_KEY_BYTES = 64_000
+_WIRE = b"1"
+
+
+@dataclass(frozen=True)
+class DeadRange:
+    """Rows [row_from, row_to) of the record; an undecodable remainder is one row."""
+
+    row_from: int
+    row_to: int
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """`value` None: by reference. `until` (offset, row): all records from `offset` to there, as of a rejected batch."""
+
+    topic: str
+    partition: int
+    offset: int
+    rows: tuple[DeadRange, ...]
+    run: int
+    round: int
+    key: bytes | None = None
+    value: bytes | None = None
+    value_bytes: int = 0  # of the record, also where `value` is left out
+    until: tuple[int, int] | None = None
+    rows_left_out: int = 0  # of `rows`, because the header was full
+
+    @property
+    def row_count(self) -> int:
+        return sum(part.row_to - part.row_from for part in self.rows) + self.rows_left_out
+
+
+def message(letter: DeadLetter) -> Message:
+    """The message for `letter`; what is too long goes by reference, is cut or counted, so that it always fits."""
+    assert letter.rows
+    rows, left_out = _rows_header(_merge(letter.rows))
+    left_out += letter.rows_left_out
+    whole = letter.value is not None and len(letter.value) <= VALUE_BYTES
+    first = letter.rows[0]
+    texts = {
+        "wire": _WIRE,
+        "topic": letter.topic.encode(),
+        "partition": str(letter.partition).encode(),
+        "offset": str(letter.offset).encode(),
+        "path": _cut(first.path).encode(),
+        "reason": _cut(first.reason).encode(),
+        "rows": rows,
+        "run": str(letter.run).encode(),
+        "round": str(letter.round).encode(),
+        "bytes": str(letter.value_bytes if letter.value is None else len(letter.value)).encode(),
+    }
+    if letter.until is not None:
+        texts["until"] = _json(list(letter.until))
+    if left_out:
+        texts["rows-left-out"] = str(left_out).encode()
+    key = letter.key if letter.key is not None and len(letter.key) <= _KEY_BYTES else None
+    headers = tuple((f"streamtrain-{name}", text) for name, text in texts.items())
+    return Message(key, letter.value if whole else None, headers)
+
+
+def _merge(rows: Sequence[DeadRange]) -> list[DeadRange]:
+    """Neighbouring ranges with one path and reason as one."""
+    merged: list[DeadRange] = []
+    for part in rows:
+        last = merged[-1] if merged else None
+        if last and (last.row_to, last.path, last.reason) == (part.row_from, part.path, part.reason):
+            merged[-1] = DeadRange(last.row_from, part.row_to, last.path, last.reason)
+        else:
+            merged.append(part)
+    return merged
+
+
+def _rows_header(rows: Sequence[DeadRange]) -> tuple[bytes, int]:
+    """`[[from, to, path, reason], …]` and the rows that found no place in it."""
+    parts: list[bytes] = []
+    used = 2
+    for at, part in enumerate(rows):
+        text = _json([part.row_from, part.row_to, _cut(part.path), _cut(part.reason)])
+        if used + len(text) + 1 > _ROWS_BYTES:
+            return b"[" + b",".join(parts) + b"]", sum(left.row_to - left.row_from for left in rows[at:])
+        parts.append(text)
+        used += len(text) + 1
+    return b"[" + b",".join(parts) + b"]", 0
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _cut(text: str) -> str:
+    raw = text.encode("utf-8", "replace")
+    return raw.decode() if len(raw) <= _TEXT_BYTES else raw[:_TEXT_BYTES].decode("utf-8", "ignore") + "…"
+
+
+def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> DeadLetter:
+    """The dead letter in a message; CheckFailed says what is wrong with other messages."""
+    found = dict(headers)
+    wire = found.get("streamtrain-wire")
+    if wire != _WIRE:
+        raise CheckFailed(f"dead letter: expected header streamtrain-wire {_WIRE!r}, got {wire!r}")
+
+    def number(name: str, default: int | None = None) -> int:
+        raw = found.get(f"streamtrain-{name}")
+        if raw is None and default is not None:
+            return default
+        if raw is None or not raw.isdigit() or len(raw) > 19:
+            raise CheckFailed(f"dead letter: expected a whole number in header streamtrain-{name}, got {raw!r}")
+        return int(raw)
+
+    until = found.get("streamtrain-until")
+    return DeadLetter(
+        topic=found.get("streamtrain-topic", b"").decode("utf-8", "replace"),
+        partition=number("partition"),
+        offset=number("offset"),
+        rows=_decode_rows(found.get("streamtrain-rows", b"")),
+        run=number("run"),
+        round=number("round"),
+        key=key,
+        value=value,
+        value_bytes=number("bytes"),
+        until=None if until is None else _decode_until(until),
+        rows_left_out=number("rows-left-out", 0),
+    )
+
+
+def _load(raw: bytes, name: str) -> object:
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError) as cause:
+        raise CheckFailed(f"dead letter: expected JSON in header streamtrain-{name}, got {raw[:80]!r}") from cause
+
+
+def _decode_until(raw: bytes) -> tuple[int, int]:
+    match _load(raw, "until"):
+        case [int(offset), int(row)] if offset >= 0 and row >= 0:
+            return offset, row
+    raise CheckFailed(f"dead letter: expected [offset, row] in header streamtrain-until, got {raw[:80]!r}")
+
+
+def _decode_rows(raw: bytes) -> tuple[DeadRange, ...]:
+    parts = _load(raw, "rows")
+    ranges: list[DeadRange] = []
+    for part in parts if isinstance(parts, list) else []:
+        match part:
+            case [int(row_from), int(row_to), str(path), str(reason)] if 0 <= row_from <= row_to:
+                ranges.append(DeadRange(row_from, row_to, path, reason))
+            case _:
+                raise CheckFailed(
+                    f"dead letter: header streamtrain-rows: expected [from, to, path, reason], got {part!r:.80}"
+                )
+    if not ranges:
+        raise CheckFailed(f"dead letter: header streamtrain-rows: expected a list of rows, got {raw[:80]!r}")
+    return tuple(ranges)

@@ -1,0 +1,13 @@
+"""Training rows in. The user owns this topic and its format; we only read it."""
+
+from __future__ import annotations
+
+from streamtrain.topics._topic import Topic
+
+TOPIC = Topic(
+    key="records",
+    help="training rows in; one record holds one row or many",
+    config={"cleanup.policy": "delete"},
+    partitions=4,
+    owned=False,
+)

@@ -1,0 +1,348 @@
+"""The snapshots topic: chunks of a payload, then the manifest that says what they are. Compacted, one partition.
+
+A reader needs nothing but this topic. Keys hold `version mod keep`, so an old snapshot gives way to a new one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from streamtrain.errors import SnapshotError
+from streamtrain.topics._topic import MESSAGE_BYTES, Message, Topic, sha256
+from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
+
+WIRE_VERSION = 1
+TOPIC = Topic(
+    key="snapshots",
+    help="published parameters with their manifests",
+    config={
+        "cleanup.policy": "compact",
+        "min.compaction.lag.ms": "60000",  # a reader has a minute to fetch the chunks of a manifest it has seen
+        "min.cleanable.dirty.ratio": "0.1",
+        "segment.bytes": str(16 * 1024 * 1024),  # only closed segments are compacted
+        "segment.ms": "600000",
+        "max.message.bytes": "1048588",
+    },
+    fixed_partitions=True,
+    renameable=False,
+    wire_version=WIRE_VERSION,
+)
+CHUNK_BYTES = MESSAGE_BYTES
+_PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
+_CHUNK_LIMIT = 2 * _PAYLOAD_LIMIT // CHUNK_BYTES
+_SHELF = re.compile(r"[as]/[0-9]{4,9}")
+_WHAT = "snapshot manifest"
+
+
+class Position(NamedTuple):
+    """The next record of a partition is `offset`; `row` rows of it are used already."""
+
+    offset: int
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Positions:
+    """What a snapshot has seen of the records topic: one position per partition."""
+
+    topic_id: str
+    partitions: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    number: int
+    id: str  # 128 bits, hex
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The snapshot this one was trained from; `offset` of its manifest in the topic."""
+
+    version: int
+    digest: bytes
+    offset: int
+
+
+@dataclass(frozen=True)
+class Restored:
+    """`--restore`: whose parameters these are is the parent; whose positions, the manifest named here."""
+
+    version: int
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Another snapshot that the topic holds when this one is written, under `shelf` ("s/0003", archived "a/0000")."""
+
+    shelf: str
+    version: int
+    offset: int
+    digest: bytes
+    chunks: int
+
+    @property
+    def archived(self) -> bool:
+        return self.shelf.startswith("a/")
+
+    def all_keys(self) -> list[bytes]:
+        return [manifest_key(self.shelf), *(chunk_key(self.shelf, index) for index in range(self.chunks))]
+
+
+@dataclass(frozen=True)
+class Slot:
+    row_capacity: int
+    range_capacity: int
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One safetensors file: its bytes, SHA-256 and the SHA-256 of each chunk of at most CHUNK_BYTES."""
+
+    size: int = 0
+    digest: bytes = sha256(b"")
+    chunks: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, data: bytes | memoryview) -> Payload:
+        return cls(len(data), sha256(data), tuple(sha256(chunk) for chunk in split(data)))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a snapshot is. The mappings are plain data: None, bool, int, float, str, list, dict with text keys."""
+
+    job: str
+    version: int
+    lineage: str  # 128 bits, hex
+    parent: Parent | None
+    run: Run
+    round: int  # the last one averaged into it; -1 before the first
+    positions: Positions
+    job_settings: Mapping[str, Any]  # the effective job but [kafka]
+    config_digest: str  # SHA-256, hex
+    seed: int
+    workers: int
+    slot: Slot
+    build: str  # version and kernel digest of the build that trained it
+    model_spec: Mapping[str, Any]  # what compute.model.Model takes
+    schema: Mapping[str, Any]  # what streamtrain.vectorize takes
+    metrics: Mapping[str, Any]  # window, total and constant prediction
+    untrained: bool
+    rows_seen: int
+    created_ms: int
+    gaps: tuple[Mapping[str, Any], ...] = ()
+    archived: bool = False
+    restored: Restored | None = None
+    kept: tuple[Kept, ...] = ()
+    model: Payload = field(default_factory=Payload)  # parameters and statistics
+    trainer: Payload = field(default_factory=Payload)  # optimizer state and scores
+    shelf: str = ""
+
+    @property
+    def chunk_count(self) -> int:
+        return len(self.model.chunks) + len(self.trainer.chunks)
+
+    @property
+    def span(self) -> int:
+        """Messages from the first chunk to the manifest, both included."""
+        return self.chunk_count + 1
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What one snapshot puts into the topic, in this order, in one transaction."""
+
+    manifest: Manifest
+    digest: bytes
+    messages: tuple[Message, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(len(message.value) for message in self.messages if message.value is not None)
+
+
+def split(data: bytes | memoryview) -> list[memoryview]:
+    """Slices of at most CHUNK_BYTES, without a copy."""
+    view = memoryview(data).cast("B")
+    return [view[at : at + CHUNK_BYTES] for at in range(0, len(view), CHUNK_BYTES)]
+
+
+def manifest_key(shelf: str) -> bytes:
+    return f"{shelf}/m".encode()
+
+
+def chunk_key(shelf: str, index: int) -> bytes:
+    """Chunks are numbered through the model's payload, then the trainer's."""
+    return f"{shelf}/c/{index:04d}".encode()
+
+
+def is_manifest(key: bytes | None) -> bool:
+    return key is not None and key.endswith(b"/m")
+
+
+def publish(
+    manifest: Manifest,
+    model: bytes | memoryview,
+    trainer: bytes | memoryview,
+    keep: int,
+    archive_keep: int | None = None,
+) -> Publication:
+    """The messages of a snapshot: tombstones of what it displaces, chunks (slices of the payloads, no copy), manifest.
+
+    `manifest.kept` lists what the topic holds before (see `kept_after`); with `manifest.archived` it goes under a key
+    of the archive, else under `version mod keep`. `archive_keep` None leaves archived snapshots as they are. The
+    payloads must stay as they are until the messages are delivered. SnapshotError if the manifest outgrows a message.
+    """
+    room = None if archive_keep is None else archive_keep - manifest.archived
+    assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
+    surplus = _surplus(manifest.kept, keep, room)
+    rest = [entry for entry in manifest.kept if entry not in surplus]
+    shelf = _free_archive_shelf(rest) if manifest.archived else f"s/{manifest.version % keep:04d}"
+    stays = tuple(entry for entry in rest if entry.shelf != shelf)
+    full = replace(manifest, shelf=shelf, kept=stays, model=Payload.of(model), trainer=Payload.of(trainer))
+    written = {chunk_key(shelf, index) for index in range(full.chunk_count)} | {manifest_key(shelf)}
+    keys = [key for entry in manifest.kept if entry not in stays for key in entry.all_keys()]
+    gone = [key for key in keys if key not in written]
+    value = encode(full)
+    if len(value) > MESSAGE_BYTES:
+        raise SnapshotError(
+            f"{_WHAT} of {manifest.job} version {manifest.version}: expected at most {MESSAGE_BYTES} bytes, "
+            f"got {len(value)}; lower publish.keep or publish.archive.keep, or name fewer columns"
+        )
+    messages = [Message(key, None) for key in gone]
+    chunks = [*split(model), *split(trainer)]
+    messages += [Message(chunk_key(shelf, index), chunk) for index, chunk in enumerate(chunks)]
+    messages.append(Message(manifest_key(shelf), value))
+    return Publication(full, sha256(value), tuple(messages))
+
+
+def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ...]:
+    """What the topic holds once `manifest` is committed at `offset`: the next manifest's `kept`."""
+    return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, manifest.chunk_count))
+
+
+def _surplus(kept: tuple[Kept, ...], keep: int, archive_room: int | None) -> list[Kept]:
+    """Snapshots under keys a smaller `keep` no longer reaches, and the oldest of an archive beyond its room."""
+    places = {f"s/{index:04d}" for index in range(keep)}
+    archived = sorted((entry for entry in kept if entry.archived), key=lambda entry: entry.version)
+    over = [] if archive_room is None else archived[: max(0, len(archived) - archive_room)]
+    return over + [entry for entry in kept if not entry.archived and entry.shelf not in places]
+
+
+def _free_archive_shelf(stays: list[Kept]) -> str:
+    taken = {entry.shelf for entry in stays}
+    return next(place for place in (f"a/{index:04d}" for index in range(len(taken) + 1)) if place not in taken)
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The manifest's bytes: equal manifests give equal bytes. Its SHA-256 is the snapshot's digest."""
+    parent, restored = manifest.parent, manifest.restored
+    document: dict[str, object] = {
+        "wire": WIRE_VERSION,
+        "job": manifest.job,
+        "version": manifest.version,
+        "lineage": manifest.lineage,
+        "parent": parent and {"version": parent.version, "digest": parent.digest, "offset": parent.offset},
+        "run": {"number": manifest.run.number, "id": manifest.run.id},
+        "round": manifest.round,
+        "positions": {
+            "topic_id": manifest.positions.topic_id,
+            "partitions": [[position.offset, position.row] for position in manifest.positions.partitions],
+        },
+        "job_settings": plain(manifest.job_settings),
+        "config_digest": manifest.config_digest,
+        "seed": manifest.seed,
+        "workers": manifest.workers,
+        "slot": [manifest.slot.row_capacity, manifest.slot.range_capacity],
+        "build": manifest.build,
+        "model_spec": plain(manifest.model_spec),
+        "schema": plain(manifest.schema),
+        "metrics": plain(manifest.metrics),
+        "untrained": manifest.untrained,
+        "rows_seen": manifest.rows_seen,
+        "created_ms": manifest.created_ms,
+        "gaps": [plain(gap) for gap in manifest.gaps],
+        "archived": manifest.archived,
+        "restored": restored and {"version": restored.version, "digest": restored.digest},
+        "kept": [[entry.shelf, entry.version, entry.offset, entry.digest, entry.chunks] for entry in manifest.kept],
+        "model": _encode_payload(manifest.model),
+        "trainer": _encode_payload(manifest.trainer),
+        "shelf": manifest.shelf,
+    }
+    return pack(document)
+
+
+def _encode_payload(payload: Payload) -> dict[str, object]:
+    return {"size": payload.size, "digest": payload.digest, "chunks": b"".join(payload.chunks)}
+
+
+def decode(value: bytes) -> Manifest:
+    """The manifest in `value`; SnapshotError says what is wrong with bytes that are not one."""
+    read = Reader.unpack(value, _WHAT, WIRE_VERSION, SnapshotError)
+    positions, run = read.child("positions"), read.child("run")
+    parent = None if read.value("parent") is None else read.child("parent")
+    restored = None if read.value("restored") is None else read.child("restored")
+    version = read.integer("version", 1)
+    shelf = read.text("shelf")
+    if not _SHELF.fullmatch(shelf):
+        read.fail("shelf", "s/ or a/ and a number", shelf)
+    kept = tuple(_decode_kept(read, item, version) for item in read.items("kept"))
+    row_capacity, range_capacity = read.pair(read.value("slot"), "slot")
+    return Manifest(
+        job=read.text("job"),
+        version=version,
+        lineage=read.hexadecimal("lineage", HEX_128_BIT),
+        parent=None if parent is None else Parent(*_decode_named(parent, version), parent.integer("offset")),
+        run=Run(run.integer("number", 1), run.hexadecimal("id", HEX_128_BIT)),
+        round=read.integer("round", -1),
+        positions=Positions(
+            positions.text("topic_id"),
+            tuple(Position(*positions.pair(item, "partitions")) for item in positions.items("partitions")),
+        ),
+        job_settings=read.mapping("job_settings"),
+        config_digest=read.hexadecimal("config_digest", 2 * DIGEST_BYTES),
+        seed=read.integer("seed", 0, 2**64 - 1),
+        workers=read.integer("workers", 1, 2**31 - 1),
+        slot=Slot(row_capacity, range_capacity),
+        build=read.text("build"),
+        model_spec=read.mapping("model_spec"),
+        schema=read.mapping("schema"),
+        metrics=read.mapping("metrics"),
+        untrained=read.flag("untrained"),
+        rows_seen=read.integer("rows_seen"),
+        created_ms=read.integer("created_ms"),
+        gaps=tuple(read.mappings("gaps")),
+        archived=read.flag("archived"),
+        restored=None if restored is None else Restored(*_decode_named(restored, version)),
+        kept=kept,
+        model=_decode_payload(read.child("model")),
+        trainer=_decode_payload(read.child("trainer")),
+        shelf=shelf,
+    )
+
+
+def _decode_named(read: Reader, version: int) -> tuple[int, bytes]:
+    return read.integer("version", 1, version - 1), read.binary("digest", DIGEST_BYTES)
+
+
+def _decode_kept(read: Reader, item: object, version: int) -> Kept:
+    match item:
+        case [str(shelf), int(number), int(offset), bytes(digest), int(chunks)]:
+            counts_fit = 0 < number < version and offset >= 0 and 0 <= chunks <= _CHUNK_LIMIT
+            if _SHELF.fullmatch(shelf) and counts_fit and len(digest) == DIGEST_BYTES:
+                return Kept(shelf, number, offset, digest, chunks)
+    read.fail("kept", f"[shelf, version below {version}, offset, digest, chunks]", item)
+
+
+def _decode_payload(read: Reader) -> Payload:
+    size, digests = read.integer("size", 0, _PAYLOAD_LIMIT), read.binary("chunks")
+    expected = -(-size // CHUNK_BYTES) * DIGEST_BYTES
+    if len(digests) != expected:
+        read.fail("chunks", f"{expected} bytes of digests for {size} bytes", f"{len(digests)} bytes")
+    chunks = tuple(digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES))
+    return Payload(size, read.binary("digest", DIGEST_BYTES), chunks)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any, NamedTuple
 
 from streamtrain.errors import SnapshotError
@@ -32,7 +32,7 @@ TOPIC = Topic(
 )
 CHUNK_BYTES = MESSAGE_BYTES
 _PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
-_CHUNK_LIMIT = 2 * _PAYLOAD_LIMIT // CHUNK_BYTES
+_CHUNK_LIMIT = _PAYLOAD_LIMIT // CHUNK_BYTES
 _SHELF = re.compile(r"[as]/[0-9]{4,9}")
 _WHAT = "snapshot manifest"
 
@@ -83,14 +83,15 @@ class Kept:
     version: int
     offset: int
     digest: bytes
-    chunks: int
+    model_chunks: int
+    trainer_chunks: int
 
     @property
     def archived(self) -> bool:
         return self.shelf.startswith("a/")
 
     def all_keys(self) -> list[bytes]:
-        return [manifest_key(self.shelf), *(chunk_key(self.shelf, index) for index in range(self.chunks))]
+        return [manifest_key(self.shelf), *chunk_keys(self.shelf, self.model_chunks, self.trainer_chunks)]
 
 
 @dataclass(frozen=True)
@@ -147,11 +148,6 @@ class Manifest:
     def chunk_count(self) -> int:
         return len(self.model.chunks) + len(self.trainer.chunks)
 
-    @property
-    def span(self) -> int:
-        """Messages from the first chunk to the manifest, both included."""
-        return self.chunk_count + 1
-
 
 @dataclass(frozen=True)
 class Publication:
@@ -176,13 +172,27 @@ def manifest_key(shelf: str) -> bytes:
     return f"{shelf}/m".encode()
 
 
-def chunk_key(shelf: str, index: int) -> bytes:
-    """Chunks are numbered through the model's payload, then the trainer's."""
+def model_key(shelf: str, index: int) -> bytes:
     return f"{shelf}/c/{index:04d}".encode()
+
+
+def trainer_key(shelf: str, index: int) -> bytes:
+    """Apart from the model's, so that a follower need not keep trainer state while it waits for the manifest."""
+    return f"{shelf}/t/{index:04d}".encode()
+
+
+def chunk_keys(shelf: str, model_chunks: int, trainer_chunks: int) -> list[bytes]:
+    """In the order the chunks are written."""
+    model = [model_key(shelf, index) for index in range(model_chunks)]
+    return model + [trainer_key(shelf, index) for index in range(trainer_chunks)]
 
 
 def is_manifest(key: bytes | None) -> bool:
     return key is not None and key.endswith(b"/m")
+
+
+def is_model_chunk(key: bytes) -> bool:
+    return b"/c/" in key
 
 
 def publish(
@@ -205,7 +215,8 @@ def publish(
     shelf = _free_archive_shelf(rest) if manifest.archived else f"s/{manifest.version % keep:04d}"
     stays = tuple(entry for entry in rest if entry.shelf != shelf)
     full = replace(manifest, shelf=shelf, kept=stays, model=Payload.of(model), trainer=Payload.of(trainer))
-    written = {chunk_key(shelf, index) for index in range(full.chunk_count)} | {manifest_key(shelf)}
+    chunk_names = chunk_keys(shelf, len(full.model.chunks), len(full.trainer.chunks))
+    written = {*chunk_names, manifest_key(shelf)}
     keys = [key for entry in manifest.kept if entry not in stays for key in entry.all_keys()]
     gone = [key for key in keys if key not in written]
     value = encode(full)
@@ -216,14 +227,15 @@ def publish(
         )
     messages = [Message(key, None) for key in gone]
     chunks = [*split(model), *split(trainer)]
-    messages += [Message(chunk_key(shelf, index), chunk) for index, chunk in enumerate(chunks)]
+    messages += [Message(key, chunk) for key, chunk in zip(chunk_names, chunks, strict=True)]
     messages.append(Message(manifest_key(shelf), value))
     return Publication(full, sha256(value), tuple(messages))
 
 
 def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ...]:
     """What the topic holds once `manifest` is committed at `offset`: the next manifest's `kept`."""
-    return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, manifest.chunk_count))
+    counts = len(manifest.model.chunks), len(manifest.trainer.chunks)
+    return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, *counts))
 
 
 def _surplus(kept: tuple[Kept, ...], keep: int, archive_room: int | None) -> list[Kept]:
@@ -269,7 +281,7 @@ def encode(manifest: Manifest) -> bytes:
         "gaps": [plain(gap) for gap in manifest.gaps],
         "archived": manifest.archived,
         "restored": restored and {"version": restored.version, "digest": restored.digest},
-        "kept": [[entry.shelf, entry.version, entry.offset, entry.digest, entry.chunks] for entry in manifest.kept],
+        "kept": [list(astuple(entry)) for entry in manifest.kept],
         "model": _encode_payload(manifest.model),
         "trainer": _encode_payload(manifest.trainer),
         "shelf": manifest.shelf,
@@ -332,11 +344,12 @@ def _decode_named(read: Reader, version: int) -> tuple[int, bytes]:
 
 def _decode_kept(read: Reader, item: object, version: int) -> Kept:
     match item:
-        case [str(shelf), int(number), int(offset), bytes(digest), int(chunks)]:
-            counts_fit = 0 < number < version and offset >= 0 and 0 <= chunks <= _CHUNK_LIMIT
+        case [str(shelf), int(number), int(offset), bytes(digest), int(model), int(trainer)]:
+            chunks_fit = 0 <= model <= _CHUNK_LIMIT and 0 <= trainer <= _CHUNK_LIMIT
+            counts_fit = 0 < number < version and offset >= 0 and chunks_fit
             if _SHELF.fullmatch(shelf) and counts_fit and len(digest) == DIGEST_BYTES:
-                return Kept(shelf, number, offset, digest, chunks)
-    read.fail("kept", f"[shelf, version below {version}, offset, digest, chunks]", item)
+                return Kept(shelf, number, offset, digest, model, trainer)
+    read.fail("kept", f"[shelf, version below {version}, offset, digest, model chunks, trainer chunks]", item)
 
 
 def _decode_payload(read: Reader) -> Payload:

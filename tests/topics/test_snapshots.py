@@ -9,6 +9,7 @@ import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from publisher import example_manifest as manifest
 
 from streamtrain.errors import SnapshotError
 from streamtrain.topics import snapshots
@@ -16,13 +17,6 @@ from streamtrain.topics._topic import sha256
 from streamtrain.topics.snapshots import (
     CHUNK_BYTES,
     Kept,
-    Manifest,
-    Parent,
-    Position,
-    Positions,
-    Restored,
-    Run,
-    Slot,
     kept_after,
     publish,
 )
@@ -30,39 +24,12 @@ from streamtrain.topics.snapshots import (
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def manifest(version: int = 7, **changes: object) -> Manifest:
-    made = Manifest(
-        job="flights",
-        version=version,
-        lineage="0123456789abcdef" * 2,
-        parent=Parent(version - 1, sha256(b"parent"), 41) if version > 1 else None,
-        run=Run(3, "fedcba9876543210" * 2),
-        round=120,
-        positions=Positions("2Zk7Jx8LTPO4jX2vS0Q1fg", (Position(1000, 3), Position(2_000_000_000_000))),
-        job_settings={"train": {"workers": 2, "batch_rows": 256}, "optimizer": {"name": "adam", "learning_rate": 3e-3}},
-        config_digest=sha256(b"config").hex(),
-        seed=2**64 - 1,
-        workers=2,
-        slot=Slot(256, 64),
-        build="0.1.0+abcdef",
-        model_spec={"layers": [{"dense": 64, "activation": "relu"}], "loss": "binary_cross_entropy"},
-        schema={"columns": [{"name": "Verspätung", "kind": "number"}]},
-        metrics={"window": {"log_loss": 0.28, "auc": float("nan")}, "total": {"rows": 10}, "constant": {}},
-        untrained=False,
-        rows_seen=123_456,
-        created_ms=1_750_000_000_000,
-        gaps=({"partition": 0, "from": [10, 0], "to": [20, 0], "reason": "retention"},),
-        restored=Restored(version - 1, sha256(b"positions")) if version > 1 else None,
-    )
-    return replace(made, **changes)  # type: ignore[arg-type]
-
-
 MODEL = bytes(range(256)) * 8000  # 2,048,000 bytes: three chunks
 TRAINER = b"trainer"
 
 
 def test_golden_bytes() -> None:
-    made = publish(manifest(kept=(Kept("a/0000", 2, 5, sha256(b"two"), 4),)), MODEL, TRAINER, keep=4)
+    made = publish(manifest(kept=(Kept("a/0000", 2, 5, sha256(b"two"), 3, 1),)), MODEL, TRAINER, keep=4)
     value = bytes(made.messages[-1].value or b"")
     assert value == (GOLDEN / "manifest.v1.msgpack").read_bytes()
     assert made.digest == sha256(value)
@@ -85,7 +52,7 @@ def test_chunks_come_first_then_the_manifest_and_nothing_is_copied() -> None:
     model = memoryview(bytearray(MODEL))
     made = publish(manifest(), model, TRAINER, keep=4)
     assert [message.key for message in made.messages] == [
-        b"s/0003/c/0000", b"s/0003/c/0001", b"s/0003/c/0002", b"s/0003/c/0003", b"s/0003/m",
+        b"s/0003/c/0000", b"s/0003/c/0001", b"s/0003/c/0002", b"s/0003/t/0000", b"s/0003/m",
     ]  # fmt: skip
     chunks = [message.value for message in made.messages[:-1]]
     assert all(isinstance(chunk, memoryview) and len(chunk) <= CHUNK_BYTES for chunk in chunks)
@@ -126,7 +93,7 @@ def test_a_smaller_model_tombstones_surplus_chunks() -> None:
     _, kept = publish_all(range(1, 4), keep=1)
     made = publish(manifest(4, kept=kept), b"small", b"", keep=1)
     assert [(message.key, message.value is None) for message in made.messages] == [
-        (b"s/0000/c/0001", True), (b"s/0000/c/0002", True), (b"s/0000/c/0003", True),
+        (b"s/0000/c/0001", True), (b"s/0000/c/0002", True), (b"s/0000/t/0000", True),
         (b"s/0000/c/0000", False), (b"s/0000/m", False),
     ]  # fmt: skip
 
@@ -164,7 +131,7 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
         ("parent", {"version": 7, "digest": b"x" * 32, "offset": 1}, "parent.version"),
         ("model", {"size": 10**15, "digest": b"x" * 32, "chunks": b""}, "size"),
         ("model", {"size": 10, "digest": b"x" * 32, "chunks": b""}, "chunks"),
-        ("kept", [["s/0001", 9, 1, b"x" * 32, 1]], "kept"),
+        ("kept", [["s/0001", 9, 1, b"x" * 32, 1, 1]], "kept"),
         ("shelf", "../etc", "shelf"),
         ("gaps", [1], "gaps"),
     ],

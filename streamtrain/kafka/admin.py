@@ -1,0 +1,286 @@
+"""Topics of a job: make them, describe them, their ids and offsets. Every call ends within its time-out.
+
+Never changes or deletes a topic that is there.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.kafka.consumer import flat_settings
+from streamtrain.topics._topic import registry, topic
+
+log = logging.getLogger("streamtrain.kafka")
+
+TIMEOUT_S = 8.0  # of one call, so that a start without a broker says so within 10 s
+BROKER_DEFAULT = -1  # as replication: what the broker is set to
+_UNREACHABLE = {
+    KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE,
+    KafkaError.REQUEST_TIMED_OUT,
+}  # fmt: skip
+_SETTLING = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE}
+_SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
+_MISSING = {
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError._NOENT,
+}
+_OffsetSpec: Any = OffsetSpec  # its methods have no types
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TopicWish:
+    """A topic as the job wants it. `fixed_partitions`: another number is a mistake, not a difference to show."""
+
+    key: str
+    name: str
+    partitions: int
+    replication: int = BROKER_DEFAULT
+    config: Mapping[str, str] = field(default_factory=dict)
+    fixed_partitions: bool = False
+    owned: bool = True
+
+
+@dataclass(frozen=True)
+class TopicState:
+    """A topic as it is; `config` holds what was set on the topic itself, `cleanup_policy` what holds for it."""
+
+    name: str
+    topic_id: str
+    partitions: int
+    replication: int
+    config: Mapping[str, str]
+    cleanup_policy: str
+
+
+@dataclass(frozen=True)
+class TopicChange:
+    """What `ensure` did or would do: action is created, exists, or would create; `differences` as text."""
+
+    wish: TopicWish
+    action: str
+    differences: tuple[str, ...] = ()
+
+
+def job_topics(job: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> list[TopicWish]:
+    """Every topic of a job. `settings[key]` may hold name, partitions, replication and config, as [topics] has them."""
+    settings = settings or {}
+    for key in settings:
+        topic(key)  # raises for a name that is no topic
+    wishes = []
+    for key, entry in registry().items():
+        given = settings.get(key) or settings.get(entry.suffix) or {}
+        config = {**entry.config, **{name: str(value) for name, value in (given.get("config") or {}).items()}}
+        partitions = given.get("partitions") or entry.partitions
+        if entry.fixed_partitions and partitions != entry.partitions:
+            raise UserMistake(f"topics.{entry.key}.partitions: expected {entry.partitions}, got {partitions}")
+        wishes.append(
+            TopicWish(
+                key=key,
+                name=entry.name(job, given.get("name")),
+                partitions=partitions,
+                replication=given.get("replication") or BROKER_DEFAULT,
+                config=config,
+                fixed_partitions=entry.fixed_partitions,
+                owned=entry.owned,
+            )
+        )
+    return wishes
+
+
+def explain(error: KafkaError, what: str, bootstrap: str) -> StreamtrainError:
+    """Our error for one of Kafka's."""
+    if error.code() in _UNREACHABLE:
+        return KafkaUnreachable(
+            f"{what}: expected an answer from Kafka at {bootstrap}, got none ({error.str()}); "
+            "check the address and that the broker runs (streamtrain broker start)"
+        )
+    return StreamtrainError(f"{what}: Kafka at {bootstrap} refused: {error.str()} ({error.name()})")
+
+
+class Admin:
+    """One administration client; made without a connection, so the first call is what raises KafkaUnreachable."""
+
+    def __init__(self, bootstrap: str, kafka: Mapping[str, object] | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        self.bootstrap = bootstrap
+        self.timeout_s = timeout_s
+        settings: dict[str, str | int | float | bool] = {**flat_settings(kafka or {}), "bootstrap.servers": bootstrap}
+        try:
+            self._client = AdminClient(settings, logger=log)
+        except KafkaException as error:
+            raise UserMistake(f"[kafka] {error.args[0].str()}") from None
+
+    def _call(self, what: str, future: Future[T]) -> T:
+        try:
+            return future.result(self.timeout_s + 1)
+        except KafkaException as error:
+            raise explain(error.args[0], what, self.bootstrap) from None
+        except TimeoutError:
+            raise KafkaUnreachable(f"{what}: no answer from Kafka at {self.bootstrap} in {self.timeout_s} s") from None
+
+    def names(self) -> set[str]:
+        """Every topic of the cluster; the cheapest way to learn whether a broker answers."""
+        try:
+            return set(self._client.list_topics(timeout=self.timeout_s).topics)
+        except KafkaException as error:
+            raise explain(error.args[0], "topics", self.bootstrap) from None
+
+    def describe(self, names: Sequence[str]) -> dict[str, TopicState | None]:
+        """The state of each topic, None where there is none."""
+        self.names()  # describe_topics alone waits longer when no broker answers
+        if not names:
+            return {}
+        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self.timeout_s)
+        found: dict[str, Any] = {}
+        for name, future in futures.items():
+            try:
+                found[name] = future.result(self.timeout_s + 1)
+            except KafkaException as error:
+                if error.args[0].code() not in _MISSING:
+                    raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
+        configs = self._configs(list(found))
+        return {name: _state(found[name], configs[name]) if name in found else None for name in names}
+
+    def _configs(self, names: list[str]) -> dict[str, dict[str, Any]]:
+        if not names:
+            return {}
+        resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
+        futures = self._client.describe_configs(list(resources.values()), request_timeout=self.timeout_s)
+        return {name: self._call(f"topic {name}", futures[resource]) for name, resource in resources.items()}
+
+    def ensure(self, wishes: Iterable[TopicWish], dry_run: bool = False) -> list[TopicChange]:
+        """Makes what is missing and compares the rest; safe to call again, also from several programs at once.
+
+        Raises UserMistake where a topic that is there cannot serve: another cleanup policy of a topic that is ours,
+        another number of partitions where it is fixed. With `dry_run` nothing is made.
+        """
+        wishes = list(wishes)
+        states = self.describe([wish.name for wish in wishes])
+        mistakes = [text for wish in wishes for text in _mistakes(wish, states[wish.name])]
+        if mistakes:
+            raise UserMistake("; ".join(mistakes))
+        missing = [wish for wish in wishes if states[wish.name] is None]
+        if missing and not dry_run:
+            self._create(missing)
+        made = "would create" if dry_run else "created"
+        return [
+            TopicChange(wish, made) if state is None else TopicChange(wish, "exists", _differences(wish, state))
+            for wish, state in ((wish, states[wish.name]) for wish in wishes)
+        ]
+
+    def _create(self, wishes: Sequence[TopicWish]) -> None:
+        new = [NewTopic(wish.name, wish.partitions, wish.replication, config=dict(wish.config)) for wish in wishes]
+        futures = self._client.create_topics(new, operation_timeout=self.timeout_s, request_timeout=self.timeout_s)
+        for name, future in futures.items():
+            try:
+                future.result(self.timeout_s + 1)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
+        for wish in wishes:  # made is not yet known to every broker; this waits until each partition has its leader
+            self._settled(wish)
+
+    def _settled(self, wish: TopicWish) -> None:
+        until = time.monotonic() + self.timeout_s
+        while True:
+            try:
+                self.last_stable(wish.name, wish.partitions)
+                return
+            except UserMistake:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_SETTLING_S)
+
+    def topic_ids(self, names: Sequence[str]) -> dict[str, str | None]:
+        """Each topic's id in base64; a topic deleted and made again has another. None where there is no topic."""
+        return {name: None if state is None else state.topic_id for name, state in self.describe(names).items()}
+
+    def earliest(self, name: str, partitions: int) -> list[int]:
+        """The first offset still there, per partition."""
+        return self._offsets(name, partitions, _OffsetSpec.earliest())
+
+    def last_stable(self, name: str, partitions: int) -> list[int]:
+        """Where a read_committed reader reaches the end now, per partition: no open transaction lies before it."""
+        return self._offsets(name, partitions, _OffsetSpec.latest())
+
+    def high_watermarks(self, name: str, partitions: int) -> list[int]:
+        """One past the last offset, open transactions included, per partition."""
+        return self._offsets(name, partitions, _OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
+    def at_time(self, name: str, partitions: int, timestamp_ms: int) -> list[int]:
+        """The first offset whose record is not older than `timestamp_ms`, per partition; the end where none is."""
+        found = self._offsets(name, partitions, _OffsetSpec.for_timestamp(timestamp_ms))
+        ends = self.last_stable(name, partitions)
+        return [end if offset < 0 else offset for offset, end in zip(found, ends, strict=True)]
+
+    def _offsets(
+        self, name: str, partitions: int, spec: Any, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
+    ) -> list[int]:
+        asked = {TopicPartition(name, partition): spec for partition in range(partitions)}
+        until = time.monotonic() + self.timeout_s
+        while True:
+            futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
+            try:
+                found = {part.partition: future.result(self.timeout_s + 1) for part, future in futures.items()}
+                return [found[partition].offset for partition in range(partitions)]
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in _MISSING and name not in self.names():
+                    raise UserMistake(f"topic {name}: expected it in Kafka at {self.bootstrap}, found none") from None
+                if code not in _SETTLING | _MISSING or time.monotonic() > until:
+                    raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
+                time.sleep(_SETTLING_S)
+
+
+def _state(description: Any, entries: dict[str, Any]) -> TopicState:
+    on_topic = {name: entry.value for name, entry in entries.items() if entry.source == 1}  # DYNAMIC_TOPIC_CONFIG
+    return TopicState(
+        name=description.name,
+        topic_id=str(description.topic_id),
+        partitions=len(description.partitions),
+        replication=len(description.partitions[0].replicas),
+        config=on_topic,
+        cleanup_policy=entries["cleanup.policy"].value,
+    )
+
+
+def _mistakes(wish: TopicWish, state: TopicState | None) -> list[str]:
+    if state is None:
+        return []
+    texts = []
+    policy = wish.config.get("cleanup.policy")
+    if wish.owned and policy is not None and ("compact" in policy) != ("compact" in state.cleanup_policy):
+        texts.append(
+            f"topic {wish.name}: expected cleanup.policy={policy}, got {state.cleanup_policy}; "
+            "delete it, or name another in [topics]"
+        )
+    if wish.fixed_partitions and state.partitions != wish.partitions:
+        texts.append(f"topic {wish.name}: expected {wish.partitions} partition, got {state.partitions}; delete it")
+    return texts
+
+
+def _differences(wish: TopicWish, state: TopicState) -> tuple[str, ...]:
+    texts = []
+    if state.partitions != wish.partitions:
+        texts.append(f"partitions: expected {wish.partitions}, got {state.partitions}")
+    if wish.replication not in (BROKER_DEFAULT, state.replication):
+        texts.append(f"replication: expected {wish.replication}, got {state.replication}")
+    if wish.owned:
+        held = {"cleanup.policy": state.cleanup_policy, **state.config}
+        texts += [
+            f"{name}: expected {value}, got {held.get(name, 'the default')}"
+            for name, value in wish.config.items()
+            if held.get(name) != value
+        ]
+    return tuple(texts)

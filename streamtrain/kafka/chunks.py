@@ -1,0 +1,82 @@
+"""A snapshot as read from its topic, and the gathering of its chunks: whole and with the right digests, or an error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from streamtrain.errors import SnapshotError
+from streamtrain.topics import snapshots
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.snapshots import Kept, Manifest, chunk_keys
+
+
+class Located(NamedTuple):
+    """A manifest, its digest and where it lies in the topic."""
+
+    manifest: Manifest
+    digest: bytes
+    offset: int
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A whole snapshot; `trainer` is None where only the model was asked for."""
+
+    manifest: Manifest
+    digest: bytes
+    offset: int
+    model: bytes
+    trainer: bytes | None
+
+    def kept(self) -> tuple[Kept, ...]:
+        """What the next snapshot's manifest lists as kept."""
+        return snapshots.kept_after(self.manifest, self.digest, self.offset)
+
+
+class Chunks:
+    """Gathers the chunks one manifest names and checks each."""
+
+    def __init__(self, manifest: Manifest, trainer: bool) -> None:
+        model, rest = len(manifest.model.chunks), len(manifest.trainer.chunks) if trainer else 0
+        self._manifest = manifest
+        self._trainer = trainer
+        self._keys = chunk_keys(manifest.shelf, model, rest)
+        self._missing = dict(zip(self._keys, manifest.model.chunks + manifest.trainer.chunks, strict=False))
+        self._altered: set[bytes] = set()
+        self._found: dict[bytes, bytes] = {}
+
+    @property
+    def complete(self) -> bool:
+        return not self._missing
+
+    def add(self, key: bytes | None, value: bytes | None) -> None:
+        if key is None or value is None or key not in self._missing:
+            return
+        if sha256(value) == self._missing[key]:
+            self._found[key] = value
+            del self._missing[key]
+        else:
+            self._altered.add(key)
+
+    def stored(self, located: Located, where: str) -> Stored:
+        """The whole snapshot; SnapshotError names the first chunk that is missing or altered."""
+        if self._missing:
+            key = next(iter(self._missing))
+            fault = "altered (its digest differs)" if key in self._altered else "missing"
+            raise SnapshotError(
+                f"{where}: snapshot {located.manifest.version}: chunk {key.decode()} is {fault}; "
+                f"expected {len(self._keys)} whole chunks before the manifest"
+            )
+        count = len(self._manifest.model.chunks)
+        model = self._join(self._keys[:count], self._manifest.model.size)
+        trainer = self._join(self._keys[count:], self._manifest.trainer.size) if self._trainer else None
+        return Stored(located.manifest, located.digest, located.offset, model, trainer)
+
+    def _join(self, keys: list[bytes], size: int) -> bytes:
+        joined = b"".join([self._found.pop(key) for key in keys])
+        if len(joined) != size:
+            raise SnapshotError(
+                f"snapshot {self._manifest.version}: expected {size} bytes, got {len(joined)} in its chunks"
+            )
+        return joined

@@ -1,0 +1,140 @@
+"""Follows a job's snapshots as they are published: whole ones only, versions only going up."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+
+from confluent_kafka import KafkaError
+
+from streamtrain.errors import KafkaUnreachable, SnapshotError
+from streamtrain.kafka.chunks import Chunks, Located, Stored
+from streamtrain.kafka.snapshots import NO_TOPIC, Read, SnapshotTopic
+from streamtrain.topics.snapshots import is_manifest, is_model_chunk
+
+log = logging.getLogger("streamtrain.snapshots")
+
+_BUFFER_BYTES = 512 * 1024 * 1024  # of chunks kept while their manifest has not come; beyond it they are read again
+_PENDING_S = 0.5  # a follower of the newest gives what it has after this, however fast more comes
+
+
+def follow(
+    topic: SnapshotTopic,
+    stop: Callable[[], bool] = lambda: False,
+    trainer: bool = False,
+    newest_only: bool = False,
+    after: int = 0,
+    reject: Callable[[str], None] = log.warning,
+    poll_s: float = 0.1,
+) -> Iterator[Stored]:
+    """The newest snapshot, then each new one as it comes; versions only go up, from above `after`.
+
+    What is not whole or not newer is left out, and `reject` is told why. `newest_only` passes over snapshots that
+    are outdated when their turn comes. Waits for the topic, and through a loss of the brokers; ends when `stop()`.
+    """
+    follower = Follower(topic, trainer, newest_only, after, reject)
+    yield from follower.start()
+    while not stop():
+        yield from follower.poll(poll_s)
+
+
+class Follower:
+    """What `follow` remembers: the version given last, chunks whose manifest has not come, the pending snapshot."""
+
+    def __init__(
+        self, topic: SnapshotTopic, trainer: bool, newest_only: bool, after: int, reject: Callable[[str], None]
+    ) -> None:
+        self._topic = topic
+        self._trainer = trainer
+        self._newest_only = newest_only
+        self._version = after
+        self._reject = reject
+        self._chunks: dict[bytes, bytes] = {}
+        self._chunk_bytes = 0
+        self._pending: tuple[Located, dict[bytes, bytes]] | None = None
+        self._pending_since = 0.0
+        self._next = 0
+
+    def start(self) -> Iterator[Stored]:
+        """The newest snapshot of the topic; what comes after it is what `poll` reads."""
+        located = None
+        try:
+            located = self._topic.newest_manifest()
+            if located is not None:
+                self._next = located.offset + 1
+                if located.manifest.version > self._version:
+                    stored = self._topic.load(located, self._trainer)
+                    self._version = located.manifest.version
+                    yield stored
+        except SnapshotError as error:
+            self._reject(f"{error}; waiting for the next snapshot")
+            if located is None:
+                self._next = self._topic.bounds()[1]
+        self._topic.assign(self._next)
+
+    def poll(self, timeout_s: float) -> Iterator[Stored]:
+        """What one message from the broker completes; nothing for most."""
+        waited = self._pending is None
+        read = self._topic.poll(timeout_s if waited else 0)
+        if isinstance(read, Read):
+            self._next = read.offset + 1
+            if not is_manifest(read.key):
+                self._keep(read)
+            elif read.value is not None:
+                self._take(read)
+        elif read is not None and read.code() != KafkaError._PARTITION_EOF:
+            log.debug("%s: %s", self._topic.name, read.str())
+            if read.code() in NO_TOPIC:
+                time.sleep(timeout_s)
+        quiet = not isinstance(read, Read)
+        late = time.monotonic() - self._pending_since > _PENDING_S
+        if self._pending is not None and (not self._newest_only or quiet or late):
+            yield from self._give()
+
+    def _keep(self, read: Read) -> None:
+        """Chunks wait for their manifest, the trainer's only if they are asked for; too many are read again later."""
+        wanted = read.key is not None and (self._trainer or is_model_chunk(read.key))
+        if not wanted or read.key is None or read.value is None or self._chunk_bytes > _BUFFER_BYTES:
+            return
+        self._chunks[read.key] = read.value
+        self._chunk_bytes += len(read.value)
+
+    def _take(self, read: Read) -> None:
+        """A manifest has come: what was gathered belongs to it."""
+        chunks, self._chunks, self._chunk_bytes = self._chunks, {}, 0
+        try:
+            located = self._topic.located(read)
+        except SnapshotError as error:
+            self._reject(f"{error}; keeping snapshot {self._version}")
+            return
+        newest = self._version if self._pending is None else self._pending[0].manifest.version
+        if located.manifest.version <= newest:
+            self._reject(
+                f"{self._topic.name}@{located.offset}: expected a version above {newest}, "
+                f"got {located.manifest.version}; keeping snapshot {newest}"
+            )
+            return
+        if self._pending is None:
+            self._pending_since = time.monotonic()
+        self._pending = (located, chunks)
+
+    def _give(self) -> Iterator[Stored]:
+        assert self._pending is not None
+        (located, chunks), self._pending = self._pending, None
+        gathered = Chunks(located.manifest, self._trainer)
+        for key, value in chunks.items():
+            gathered.add(key, value)
+        try:
+            if gathered.complete:
+                stored = gathered.stored(located, f"{self._topic.name}@{located.offset}")
+            else:
+                try:
+                    stored = self._topic.load(located, self._trainer)
+                finally:
+                    self._topic.assign(self._next)
+        except (SnapshotError, KafkaUnreachable) as error:
+            self._reject(f"{error}; keeping snapshot {self._version}")
+            return
+        self._version = located.manifest.version
+        yield stored

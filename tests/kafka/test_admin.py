@@ -1,0 +1,81 @@
+"""Topics made and compared on a real Kafka; a missing broker said in time."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.kafka.admin import Admin, TopicWish, job_topics
+
+
+def test_a_jobs_topics_are_made_once_and_then_compared(kafka: Any) -> None:
+    job = kafka.fresh_name("admin")
+    admin = Admin(kafka.bootstrap)
+    wishes = job_topics(job, {"records": {"partitions": 2}, "dead-letters": {"name": f"{job}-bad"}})
+    assert {change.action for change in admin.ensure(wishes, dry_run=True)} == {"would create"}
+    assert f"{job}.records" not in admin.names()
+    assert {change.action for change in admin.ensure(wishes)} == {"created"}
+    again = admin.ensure(wishes)
+    assert {(change.action, change.differences) for change in again} == {("exists", ())}
+    state = admin.describe([f"{job}.snapshots", f"{job}-bad"])
+    assert state[f"{job}.snapshots"].cleanup_policy == "compact" and state[f"{job}-bad"].partitions == 1  # type: ignore[union-attr]
+    other = admin.ensure(job_topics(job, {"records": {"partitions": 3}, "rounds": {"config": {"retention.ms": 5}}}))
+    differences = {change.wish.key: change.differences for change in other if change.differences}
+    assert differences["records"] == ("partitions: expected 3, got 2",)
+    assert differences["rounds"] == ("retention.ms: expected 5, got the default",)
+
+
+def test_a_topic_that_cannot_serve_is_refused(kafka: Any) -> None:
+    job = kafka.fresh_name("admin")
+    admin = Admin(kafka.bootstrap)
+    admin.ensure([TopicWish("x", f"{job}.snapshots", 2, config={"cleanup.policy": "delete"})])
+    with pytest.raises(UserMistake, match=r"cleanup.policy=compact, got delete.*expected 1 partition, got 2"):
+        admin.ensure(job_topics(job))
+    assert f"{job}.records" not in admin.names(), "nothing is made when something is wrong"
+
+
+def test_settings_of_topics_are_checked() -> None:
+    with pytest.raises(UserMistake, match="expected one of"):
+        job_topics("job", {"record": {}})
+    with pytest.raises(UserMistake, match="cannot be renamed"):
+        job_topics("job", {"snapshots": {"name": "x"}})
+    with pytest.raises(UserMistake, match=r"topics.control.partitions: expected 1, got 3"):
+        job_topics("job", {"control": {"partitions": 3}})
+
+
+def test_offsets_and_ids(kafka: Any) -> None:
+    name = kafka.fresh_name("offsets")
+    admin = Admin(kafka.bootstrap)
+    admin.ensure([TopicWish("x", name, 2)])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    for stamp in (1000, 2000, 3000):
+        producer.produce(name, b"x", partition=1, timestamp=stamp)
+    producer.flush(10)
+    assert admin.last_stable(name, 2) == [0, 0]
+    assert admin.high_watermarks(name, 2) == [0, 3]
+    producer.commit_transaction(10)
+    until = time.monotonic() + 10
+    while admin.last_stable(name, 2) != [0, 4]:  # the commit's answer comes before its markers are written
+        assert time.monotonic() < until
+    assert admin.earliest(name, 2) == [0, 0]
+    assert admin.at_time(name, 2, 1500) == [0, 1]
+    assert admin.at_time(name, 2, 2**42) == [0, 4]
+    ids = admin.topic_ids([name, name + "-missing"])
+    assert len(ids[name] or "") == 22 and ids[name + "-missing"] is None
+    with pytest.raises(UserMistake, match="expected it in Kafka"):
+        admin.last_stable(name + "-missing", 1)
+
+
+def test_no_broker_is_said_within_ten_seconds() -> None:
+    begun = time.monotonic()
+    with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):
+        Admin("127.0.0.1:9").ensure(job_topics("job"))
+    assert time.monotonic() - begun < 10
+    with pytest.raises(UserMistake, match="nonsense"):
+        Admin("127.0.0.1:9", {"nonsense": 1})

@@ -1,0 +1,190 @@
+// msgpack records: a map is a row; an array of maps or arrays is many; a flat array is a row in column order; a map of arrays is columns.
+#pragma once
+#include "vectorize/key_table.h"
+#include "vectorize/msgpack_item.h"
+#include "vectorize/shaped_decoder.h"
+#include "vectorize/utf8.h"
+
+namespace st::formats {
+
+class MsgpackDecoder final : public ShapedDecoder {
+  public:
+    explicit MsgpackDecoder(std::shared_ptr<const DecodePlan> plan) : ShapedDecoder(plan), order_(plan->columns.size()) {}
+
+  protected:
+    void open(const char *bytes, u64 size) override {
+        msgpack_.load(bytes, size);
+        cursor_ = msgpack_.begin();
+        shape_ = Shape::one;
+        Item top;
+        const char *first = msgpack_.read(cursor_, top);
+        if (!first) return refuse_broken();
+        if (top.kind == Item::map) return;
+        if (top.kind != Item::array) return refuse("$", std::string("expected a map or an array, got ") + top.name());
+        if (top.count == 0) return close(first);   // no row
+        const u8 tag = static_cast<u8>(*first);
+        const bool nested = (tag >= 0x80 && tag < 0xa0) || (tag >= 0xdc && tag < 0xe0);
+        if (!nested) return;
+        shape_ = Shape::many;
+        rows_ = top.count;
+        cursor_ = first;
+    }
+
+    void step(RowSink &sink, RowTally &tally) override {
+        start_row(sink);
+        if (shape_ == Shape::columns) return step_columns(sink, tally);
+        const char *p = read_row(cursor_);
+        if (shape_ == Shape::columns) return open_columns();
+        if (!p) return refuse_broken();
+        if (shape_ == Shape::one && p != msgpack_.end()) return close(p);
+        finish_row(sink, tally);
+        cursor_ = p;
+        if (shape_ == Shape::one) end_record();
+        else if (static_cast<u64>(row_) == rows_) close(p);
+    }
+
+  private:
+    using Item = MsgpackItem;
+    void refuse_broken() { refuse(path(NO_COLUMN, row_), msgpack_.problem()); }
+
+    void close(const char *p) {
+        if (p == msgpack_.end()) return end_record();
+        msgpack_.broken(p, "expected the record's end, got " + std::to_string(msgpack_.end() - p) + " more bytes");
+        refuse_broken();
+    }
+
+    const char *read_row(const char *p) {
+        Item head;
+        const char *const start = p;
+        p = msgpack_.read(p, head);
+        if (!p) return nullptr;
+        if (head.kind == Item::map) return read_map(p, head.count);
+        if (head.kind == Item::array) return read_array(p, head.count);
+        writer_.fail(NO_COLUMN, std::string("expected a row (a map or an array), got ") + head.name());
+        return msgpack_.skip(start);
+    }
+
+    const char *read_map(const char *p, u64 pairs) {
+        order_.restart();
+        bool first_wanted = shape_ == Shape::one;
+        for (; pairs; --pairs) {
+            i32 column;
+            if (const KeyToken *token = order_.expect(p)) [[likely]] {
+                p += token->size;
+                column = token->column;
+            } else {
+                p = read_key(p, column);
+                if (!p) return nullptr;
+            }
+            if (column == NO_COLUMN) {
+                p = msgpack_.skip(p);
+            } else {
+                if (first_wanted && is_array(*p)) {
+                    shape_ = Shape::columns;
+                    return p;
+                }
+                first_wanted = false;
+                p = read_cell(p, static_cast<u32>(column));
+            }
+            if (!p) return nullptr;
+        }
+        return p;
+    }
+
+    static bool is_array(char c) {
+        const u8 tag = static_cast<u8>(c);
+        return (tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd;
+    }
+
+    const char *read_key(const char *const start, i32 &column) {
+        Item key;
+        const char *p = msgpack_.read(start, key);
+        if (!p) return nullptr;
+        if (key.kind == Item::array || key.kind == Item::map) p = msgpack_.skip(start);
+        column = key.kind == Item::text ? plan_->keys.find(key.view()) : NO_COLUMN;
+        if (!wanted(column)) column = NO_COLUMN;
+        if (p && key.kind == Item::text) order_.learn(start, p - start, column);
+        return p;
+    }
+
+    const char *read_array(const char *p, u64 cells) {
+        const std::vector<u32> &brief = plan_->short_columns;
+        const bool is_brief = !brief.empty() && cells == brief.size();
+        const u64 expected = is_brief ? brief.size() : plan_->columns.size();
+        for (u64 i = 0; i < cells && p; ++i) {
+            const i32 column = i >= expected ? NO_COLUMN : static_cast<i32>(is_brief ? brief[i] : i);
+            p = wanted(column) ? read_cell(p, static_cast<u32>(column)) : msgpack_.skip(p);
+        }
+        if (p && cells != expected) wrong_count(cells);
+        return p;
+    }
+
+    const char *read_cell(const char *p, u32 column) {
+        if (static_cast<u8>(*p) == 0xca && msgpack_.end() - p >= 5) [[likely]] {
+            writer_.number(column, std::bit_cast<f32>(load_big<u32>(p + 1)));
+            return p + 5;
+        }
+        Item item;
+        const char *const start = p;
+        p = msgpack_.read(p, item);
+        if (!p) return nullptr;
+        switch (item.kind) {
+            case Item::nil: writer_.missing(column); return p;
+            case Item::boolean: writer_.boolean(column, item.negative); return p;
+            case Item::integer: writer_.integer(column, item.count, item.negative); return p;
+            case Item::real: writer_.number(column, item.number); return p;
+            case Item::text:
+                if (is_utf8(item.view())) writer_.text(column, item.view());
+                else writer_.wrong(column, "text that is not UTF-8");
+                return p;
+            default: writer_.wrong(column, item.name()); return msgpack_.skip(start);
+        }
+    }
+
+    // A map of arrays: one pass to check it and find each column's first cell, so that rows can then be read across.
+    void open_columns() {
+        found_.assign(plan_->columns.size(), {});
+        const char *p = find_columns(cursor_);
+        if (!p) return refuse_broken();
+        if (!columns_agree()) return;
+        if (columns_.empty() || columns_[0].rows == 0 || p != msgpack_.end()) close(p);
+    }
+
+    const char *find_columns(const char *p) {
+        Item head, key, cells;
+        p = msgpack_.read(p, head);
+        for (u64 i = 0; i < head.count && p; ++i) {
+            const char *const start = p;
+            p = msgpack_.read(p, key);
+            if (p && (key.kind == Item::array || key.kind == Item::map)) p = msgpack_.skip(start);
+            if (!p) return nullptr;
+            const i32 column = key.kind == Item::text ? plan_->keys.find(key.view()) : NO_COLUMN;
+            if (wanted(column)) {   // given twice: the last one counts; nil: absent
+                const char *first = msgpack_.read(p, cells);
+                if (!first) return nullptr;
+                const bool is_cells = cells.kind == Item::array;
+                found_[column] = {static_cast<u32>(column), cells.kind == Item::nil ? nullptr : first,
+                                  is_cells ? static_cast<i64>(cells.count) : -1};
+            }
+            p = msgpack_.skip(p);
+        }
+        return p;
+    }
+
+    void step_columns(RowSink &sink, RowTally &tally) {
+        for (ColumnCursor &cursor : columns_) cursor.at = read_cell(cursor.at, cursor.column);
+        finish_row(sink, tally);
+        if (row_ == columns_[0].rows) end_record();
+    }
+
+    MsgpackText msgpack_;
+    KeyOrder order_;
+    const char *cursor_ = nullptr;
+    u64 rows_ = 0;
+};
+
+inline std::unique_ptr<Decoder> msgpack(std::shared_ptr<const DecodePlan> plan) {
+    return std::make_unique<MsgpackDecoder>(std::move(plan));
+}
+
+}  // namespace st::formats

@@ -1,0 +1,110 @@
+// What all formats share around a record: the bytes no format takes, rows passed over, the fate of a row, the tally.
+#pragma once
+#include <string>
+#include <utility>
+
+#include "vectorize/row_writer.h"
+
+namespace st {
+
+class RecordDecoder : public Decoder {
+  public:
+    explicit RecordDecoder(std::shared_ptr<const DecodePlan> plan) : plan_(plan), writer_(std::move(plan)) {}
+
+    i64 row() const final { return row_; }
+
+    void begin(const u8 *bytes, u64 size, i64 from_row) final {
+        row_ = 0;
+        from_row_ = from_row;
+        done_ = refused_ = false;
+        if (size == 0) return refuse("$", "expected a record, got an empty value");
+        if (bytes[0] == 0 && size >= 5) {   // no format's record begins with 0
+            const u32 id = u32{bytes[1]} << 24 | u32{bytes[2]} << 16 | u32{bytes[3]} << 8 | bytes[4];
+            return refuse("$", "starts like a Schema Registry frame (0 and schema id " + std::to_string(id) +
+                                   "); expected the plain record, written without the registry's serializer");
+        }
+        open(reinterpret_cast<const char *>(bytes), size);
+    }
+
+    bool next(RowSink &sink, RowTally &tally) final {
+        while (!done_) {
+            if (refused_) {
+                end_remainder(tally, std::move(refused_path_), std::move(refused_reason_));
+                return true;
+            }
+            if (row_ >= from_row_ && sink.rows == sink.row_capacity) return false;
+            step(sink, tally);
+        }
+        return true;
+    }
+
+  protected:
+    // Finds the record's shape; calls refuse() if there is none.
+    virtual void open(const char *bytes, u64 size) = 0;
+    // Passes at least one row, or ends the record, or refuses the rest of it.
+    virtual void step(RowSink &sink, RowTally &tally) = 0;
+
+    // The record, from the current row on, cannot be decoded.
+    void refuse(std::string path, std::string reason) {
+        refused_ = true;
+        refused_path_ = std::move(path);
+        refused_reason_ = std::move(reason);
+    }
+
+    bool passing() const { return row_ < from_row_; }
+
+    void start_row(RowSink &sink) { writer_.start(passing() ? nullptr : sink.slot, sink.rows); }
+
+    // The current row is read; `path(column, row)` says where its failed cell stood.
+    template <class Path>
+    void end_row(RowSink &sink, RowTally &tally, Path path) {
+        const RowEnd end = writer_.finish();
+        const i64 row = row_++;
+        if (row < from_row_) return;
+        if (end == RowEnd::trained) [[likely]] {
+            ++sink.rows;
+            ++tally.trained;
+            if (writer_.event_time_ms() > sink.newest_event_time_ms) sink.newest_event_time_ms = writer_.event_time_ms();
+        } else if (end == RowEnd::filtered) {
+            ++tally.filtered;
+        } else {
+            ++tally.dead;
+            report(tally, row, path(writer_.failed_column(), row), writer_.reason(), false);
+        }
+    }
+
+    void end_record() { done_ = true; }
+
+    const std::string &column_name(u32 column) const { return plan_->columns[column].name; }
+    bool wanted(i32 column) const { return column >= 0 && plan_->columns[column].target != Target::ignored; }
+
+    std::shared_ptr<const DecodePlan> plan_;
+    RowWriter writer_;
+    i64 row_ = 0, from_row_ = 0;
+
+  private:
+    void end_remainder(RowTally &tally, std::string path, std::string reason) {
+        done_ = true;
+        const i64 row = row_++;
+        if (row < from_row_) return;
+        ++tally.dead;
+        report(tally, row, std::move(path), reason, true);
+    }
+
+    // Rows in a row with the same reason are one entry, under the first one's path.
+    static void report(RowTally &tally, i64 row, std::string path, const std::string &reason, bool remainder) {
+        if (!tally.dead_rows.empty() && !remainder) {
+            DeadRows &last = tally.dead_rows.back();
+            if (last.row_to == row && !last.remainder && last.reason == reason) {
+                ++last.row_to;
+                return;
+            }
+        }
+        tally.dead_rows.push_back({row, row + 1, std::move(path), reason, remainder});
+    }
+
+    bool done_ = true, refused_ = false;
+    std::string refused_path_, refused_reason_;
+};
+
+}  // namespace st

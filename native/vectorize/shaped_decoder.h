@@ -1,0 +1,58 @@
+// What self-describing formats share: one row, many rows, or columns; where a cell stands; cursors over an object of arrays.
+#pragma once
+#include "vectorize/record_decoder.h"
+
+namespace st {
+
+class ShapedDecoder : public RecordDecoder {
+  protected:
+    using RecordDecoder::RecordDecoder;
+
+    enum class Shape { one, many, columns };
+
+    struct ColumnCursor {
+        u32 column = 0;
+        const char *at = nullptr;   // its next cell; nullptr: absent
+        i64 rows = -1;              // -1: not an array
+    };
+
+    std::string path(i32 column, i64 row) const {
+        const std::string index = "[" + std::to_string(row) + "]";
+        if (shape_ == Shape::columns) return column == NO_COLUMN ? "$" : "$." + column_name(column) + index;
+        const std::string at = shape_ == Shape::many ? "$" + index : "$";
+        return column == NO_COLUMN ? at : at + "." + column_name(column);
+    }
+
+    void finish_row(RowSink &sink, RowTally &tally) {
+        end_row(sink, tally, [this](i32 column, i64 row) { return path(column, row); });
+    }
+
+    // Makes columns_ of found_ (by column; the last one given counts). False: their lengths differ, the record is refused.
+    bool columns_agree() {
+        columns_.clear();
+        for (const ColumnCursor &cursor : found_)
+            if (cursor.at) columns_.push_back(cursor);
+        for (const ColumnCursor &cursor : columns_) {
+            if (cursor.rows == columns_[0].rows && cursor.rows >= 0) continue;
+            refuse("$." + column_name(cursor.column),
+                   "expected an array of as many values as in the other columns, got " +
+                       (cursor.rows < 0 ? "no array" : std::to_string(cursor.rows) + " values where $." +
+                                                           column_name(columns_[0].column) + " has " +
+                                                           std::to_string(columns_[0].rows)));
+            return false;
+        }
+        return true;
+    }
+
+    void wrong_count(u64 got) {
+        const u64 full = plan_->columns.size(), brief = plan_->short_columns.size();
+        writer_.fail_whole("expected " + std::to_string(full) + " values" +
+                           (brief ? " (or " + std::to_string(brief) + " without label and weight)" : "") + ", got " +
+                           std::to_string(got));
+    }
+
+    Shape shape_ = Shape::one;
+    std::vector<ColumnCursor> found_, columns_;
+};
+
+}  // namespace st

@@ -1,0 +1,51 @@
+// UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace st {
+
+inline bool is_utf8(std::string_view text) {
+    const u8 *p = reinterpret_cast<const u8 *>(text.data()), *end = p + text.size();
+    const auto follows = [](u8 c) { return (c & 0xc0) == 0x80; };
+    while (p < end) {
+        const u8 c = *p;
+        const u64 left = static_cast<u64>(end - p);
+        if (c < 0x80) {
+            p += 1;
+        } else if (c >= 0xc2 && c <= 0xdf && left >= 2 && follows(p[1])) {
+            p += 2;
+        } else if ((c & 0xf0) == 0xe0 && left >= 3 && follows(p[1]) && follows(p[2]) && (c != 0xe0 || p[1] >= 0xa0) &&
+                   (c != 0xed || p[1] < 0xa0)) {
+            p += 3;
+        } else if (c >= 0xf0 && c <= 0xf4 && left >= 4 && follows(p[1]) && follows(p[2]) && follows(p[3]) &&
+                   (c != 0xf0 || p[1] >= 0x90) && (c != 0xf4 || p[1] < 0x90)) {
+            p += 4;
+        } else {
+            return false;
+        }
+    }
+    return true;
+}
+
+inline void append_utf8(std::string &out, u32 point) {
+    if (point < 0x80) {
+        out += static_cast<char>(point);
+    } else if (point < 0x800) {
+        out += static_cast<char>(0xc0 | point >> 6);
+        out += static_cast<char>(0x80 | (point & 0x3f));
+    } else if (point < 0x10000) {
+        out += static_cast<char>(0xe0 | point >> 12);
+        out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+        out += static_cast<char>(0x80 | (point & 0x3f));
+    } else {
+        out += static_cast<char>(0xf0 | point >> 18);
+        out += static_cast<char>(0x80 | (point >> 12 & 0x3f));
+        out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
+        out += static_cast<char>(0x80 | (point & 0x3f));
+    }
+}
+
+}  // namespace st

@@ -6,4 +6,5 @@ NB_MODULE(_native, m) {
     st::bind_memory(m);
     st::bind_engine(m);
     st::bind_kafka(m);
+    st::bind_vectorize(m);
 }

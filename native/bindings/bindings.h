@@ -9,5 +9,6 @@ namespace nb = nanobind;
 void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
 void bind_engine(nb::module_ &m);   // kernels, instruction sets, compiled plans
 void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer
+void bind_vectorize(nb::module_ &m);   // decode plans, record decoders, the direct way from Python rows
 
 }  // namespace st

@@ -1,5 +1,6 @@
 #include "vectorize/plan.h"
 
+#include <bit>
 #include <stdexcept>
 
 #include "vectorize/murmur3.h"
@@ -18,6 +19,18 @@ const char *PlanColumn::expected() const {
         case Target::ignored: return "anything";
     }
     return "";
+}
+
+void PlanColumn::set_missing(std::string_view text) {
+    missing = Missing::value;
+    const u32 own_seed = murmur3(name.data(), name.size(), 0);
+    missing_bits = murmur3(text.data(), text.size(), own_seed) % (buckets ? buckets : 1);
+}
+
+void PlanColumn::set_missing(f64 value) {
+    missing = Missing::value;
+    missing_time_ms = static_cast<i64>(value);
+    missing_bits = target == Target::label_class ? static_cast<u32>(value) : std::bit_cast<u32>(static_cast<f32>(value));
 }
 
 namespace {

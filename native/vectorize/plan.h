@@ -27,6 +27,10 @@ struct PlanColumn {
     bool names_are_integers = false;   // a class name is an integer's text: integers are then names, never an index
     std::vector<std::string> classes;
     i32 unit_numerator = 1, unit_divisor = 1;   // event_time: milliseconds of one unit
+    // What stands in for a missing cell: a category's text, else a number (a class index, milliseconds of an event_time).
+    void set_missing(std::string_view text);
+    void set_missing(f64 value);
+
     u32 missing_bits = 0;           // the float32 or int32 written when missing
     i64 missing_time_ms = -1;       // the same of an event_time
 

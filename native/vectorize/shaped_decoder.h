@@ -5,6 +5,9 @@
 namespace st {
 
 class ShapedDecoder : public RecordDecoder {
+  public:
+    bool many() const final { return shape_ != Shape::one; }
+
   protected:
     using RecordDecoder::RecordDecoder;
 

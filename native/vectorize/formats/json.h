@@ -19,9 +19,9 @@ class JsonDecoder final : public ShapedDecoder {
         if (*cursor_ == '{') return;
         if (*cursor_ != '[') return refuse_broken(json_.broken(cursor_, "an object or an array"));
         const char *first = JsonText::space(cursor_ + 1);
-        if (*first == ']') return close(first + 1);   // no row
-        if (*first != '[' && *first != '{') return;
+        if (*first != '[' && *first != '{' && *first != ']') return;
         shape_ = Shape::many;
+        if (*first == ']') return close(first + 1);   // no row
         cursor_ = first;
     }
 
@@ -70,6 +70,7 @@ class JsonDecoder final : public ShapedDecoder {
             if (const KeyToken *token = order_.expect(separator)) [[likely]] {
                 p = separator + token->size;
                 column = token->column;
+                if (*p <= ' ') [[unlikely]] p = JsonText::space(p);   // learnt without the space that follows here
             } else {
                 p = read_key(separator, column);
                 if (!p) return nullptr;
@@ -208,8 +209,8 @@ class JsonDecoder final : public ShapedDecoder {
         const char *p = find_columns(cursor_, bad);
         if (!p) return refuse_broken(p);
         if (bad) return refuse("$", std::string("expected JSON text, got ") + bad);
-        if (!columns_agree()) return;
-        if (columns_.empty() || columns_[0].rows == 0 || JsonText::space(p) != json_.end()) close(p);
+        if (JsonText::space(p) != json_.end()) return close(p);
+        if (columns_agree() && (columns_.empty() || columns_[0].rows == 0)) end_record();
     }
 
     const char *find_columns(const char *p, const char *&bad) {

@@ -21,11 +21,11 @@ class MsgpackDecoder final : public ShapedDecoder {
         if (!first) return refuse_broken();
         if (top.kind == Item::map) return;
         if (top.kind != Item::array) return refuse("$", std::string("expected a map or an array, got ") + top.name());
-        if (top.count == 0) return close(first);   // no row
         const u8 tag = static_cast<u8>(*first);
         const bool nested = (tag >= 0x80 && tag < 0xa0) || (tag >= 0xdc && tag < 0xe0);
-        if (!nested) return;
+        if (!nested && top.count) return;
         shape_ = Shape::many;
+        if (top.count == 0) return close(first);   // no row
         rows_ = top.count;
         cursor_ = first;
     }
@@ -146,8 +146,8 @@ class MsgpackDecoder final : public ShapedDecoder {
         found_.assign(plan_->columns.size(), {});
         const char *p = find_columns(cursor_);
         if (!p) return refuse_broken();
-        if (!columns_agree()) return;
-        if (columns_.empty() || columns_[0].rows == 0 || p != msgpack_.end()) close(p);
+        if (p != msgpack_.end()) return close(p);
+        if (columns_agree() && (columns_.empty() || columns_[0].rows == 0)) end_record();
     }
 
     const char *find_columns(const char *p) {

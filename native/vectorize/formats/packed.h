@@ -16,6 +16,8 @@ class PackedDecoder final : public RecordDecoder {
         for (u32 c = 0; c < columns_.size(); ++c) columns_[c].column = c;
     }
 
+    bool many() const override { return true; }
+
   protected:
     void open(const char *bytes, u64 size) override {
         for (PackedColumn &column : columns_) column.data = column.nulls = nullptr;
@@ -164,7 +166,7 @@ class PackedDecoder final : public RecordDecoder {
             case PackedType::words: return read_words(column, to, stride, row, count);
             case PackedType::f32:
                 if (plan.target == Target::label_binary)
-                    return convert<f32>(column, to, stride, row, count, [](f32 v) { return v == 0 || v == 1; });
+                    return convert<f32, true>(column, to, stride, row, count, [](f32 v) { return v == 0 || v == 1; });
                 if (plan.target == Target::weight)
                     return convert<f32>(column, to, stride, row, count, [](f32 v) { return v >= 0 && is_finite(v); });
                 return convert<f32>(column, to, stride, row, count, is_finite);
@@ -184,13 +186,14 @@ class PackedDecoder final : public RecordDecoder {
     static bool is_finite(f32 value) { return std::abs(value) <= std::numeric_limits<f32>::max(); }
 
     // Integers become double first, as the other formats have it.
-    template <class T, class Fits>
+    template <class T, bool POSITIVE_ZERO = false, class Fits>
     static bool convert(const PackedColumn &column, u8 *to, u64 stride, u32 row, u32 count, Fits fits) {
         bool good = true;
         const char *from = column.data + sizeof(T) * u64{row};
         for (u32 i = 0; i < count; ++i) {
-            const f32 value = static_cast<f32>(static_cast<f64>(load_little<T>(from + sizeof(T) * i)));
+            f32 value = static_cast<f32>(static_cast<f64>(load_little<T>(from + sizeof(T) * i)));
             good &= fits(value);
+            if constexpr (POSITIVE_ZERO) value += 0.0f;   // a class has no negative zero
             std::memcpy(to + i * stride, &value, 4);
         }
         return good;

@@ -1,0 +1,36 @@
+# One line per vectorize/formats/*.h: the header x.h defines st::formats::x(plan), and the file's stem is the format's name.
+file(GLOB ST_FORMAT_HEADERS CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/vectorize/formats/*.h")
+set(ST_FORMAT_INCLUDES "")
+set(ST_FORMAT_ENTRIES "")
+foreach(header IN LISTS ST_FORMAT_HEADERS)
+  get_filename_component(stem "${header}" NAME_WE)
+  string(APPEND ST_FORMAT_INCLUDES "#include \"vectorize/formats/${stem}.h\"\n")
+  string(APPEND ST_FORMAT_ENTRIES "    {\"${stem}\", formats::${stem}},\n")
+endforeach()
+set(ST_FORMAT_TABLE "${CMAKE_CURRENT_BINARY_DIR}/format_table.cpp")
+file(CONFIGURE OUTPUT "${ST_FORMAT_TABLE}" CONTENT [[
+#include <stdexcept>
+@ST_FORMAT_INCLUDES@
+namespace st {
+namespace {
+struct Entry {
+    const char *name;
+    std::unique_ptr<Decoder> (*make)(std::shared_ptr<const DecodePlan>);
+};
+constexpr Entry ENTRIES[] = {
+@ST_FORMAT_ENTRIES@};
+}  // namespace
+
+std::vector<std::string> decoder_formats() {
+    std::vector<std::string> names;
+    for (const Entry &entry : ENTRIES) names.push_back(entry.name);
+    return names;
+}
+
+std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr<const DecodePlan> plan) {
+    for (const Entry &entry : ENTRIES)
+        if (format == entry.name) return entry.make(std::move(plan));
+    throw std::invalid_argument("no record format is named " + format);
+}
+}  // namespace st
+]] @ONLY)

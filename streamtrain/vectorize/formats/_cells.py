@@ -1,0 +1,19 @@
+"""Columns as a program holds them → plain Python values, for the formats that write values one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+
+def plain_columns(columns: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Each column as a list of None, bool, int, float and str; masked entries become None."""
+    return {name: plain(column) for name, column in columns.items()}
+
+
+def plain(column: Any) -> list[Any]:
+    if isinstance(column, np.ndarray):  # a masked array's tolist gives None
+        return list(column.tolist())
+    return [cell.item() if isinstance(cell, np.generic) else cell for cell in column]

@@ -1,0 +1,53 @@
+"""What a format's slow parse gives: a record as plain values, as far as it can be read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Unusable:
+    """A value that ends where it should but that no column can take: text that is not UTF-8, a binary."""
+
+    reason: str
+
+
+class Pairs(list[tuple[Any, Any]]):
+    """A map, in order, doubled keys and all."""
+
+
+@dataclass
+class Parsed:
+    """One row (a map or a flat array), many, or (packed) columns; `broken`: why the rest cannot be read."""
+
+    rows: list[Any] = field(default_factory=list)  # each a Pairs, a list, or what is no row at all
+    many: bool = False
+    broken: str | None = None
+    columns: Pairs | None = None  # packed only: (name, values)
+    row_count: int = 0  # packed only
+
+
+class BrokenRecord(Exception):
+    """The bytes are not of the format from here on."""
+
+
+MISSING_ENTRY = object()  # a packed null
+
+
+def contains_unusable(value: Any) -> bool:
+    """Whether a value, or anything inside it, is Unusable."""
+    if isinstance(value, Pairs):
+        return any(contains_unusable(key) or contains_unusable(inner) for key, inner in value)
+    if isinstance(value, list):
+        return any(contains_unusable(inner) for inner in value)
+    return isinstance(value, Unusable)
+
+
+def registry_frame(record: bytes) -> str | None:
+    """Why a record no format can begin like is refused."""
+    if not record:
+        return "expected a record, got an empty value"
+    if record[0] == 0 and len(record) >= 5:
+        return f"starts like a Schema Registry frame (0 and schema id {int.from_bytes(record[1:5], 'big')})"
+    return None

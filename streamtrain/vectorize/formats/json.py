@@ -1,0 +1,162 @@
+"""JSON records: an object or a flat array is a row, an array of them is many, an object of arrays is columns.
+
+NaN, Infinity and -Infinity are read (and refused as values) so that the other rows of a record still train.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from streamtrain.vectorize.formats._cells import plain_columns
+from streamtrain.vectorize.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.vectorize.schema import Schema
+
+HELP = "JSON text: an object, an array of objects or arrays, or an object of arrays"
+DEEPEST = 256  # open arrays and objects; as native/vectorize/json_text.h
+
+EXAMPLES = [
+    b'{"x1": 1.5, "x2": -2e3, "carrier": "AA", "late": 1}',
+    b' { "late" : true , "carrier" : "\\u00e9\\n" , "x1" : 0.25, "more": {"a": [1, "}", null]}, "x2" : 3 } ',
+    b'[{"x1": 1, "x2": 2, "carrier": "AA", "late": 0}, {"x1": "n/a", "x2": 2}, {"x1": 7, "late": 1, "x2": 1}]',
+    b'[1.5, 2, "AA", 1]',
+    b'[[1.5, 2, "AA", 1], [1, 2, null, 0], [1, 2], [NaN, 2, 3, 0]]',
+    b'{"x1": [1, 2, 3], "x2": [4.5, null, 6], "carrier": ["AA", 7, true], "late": [0, 1, 1], "other": "x"}',
+    '{"x1": 1, "x2": 2, "carrier": "Zürich \U0001f6eb", "late": 0}'.encode(),
+    b"[]",
+]
+
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_SPACE = re.compile(rb"[ \t\r\n]*")
+_WORDS = {
+    b"null": None, b"true": True, b"false": False, b"NaN": float("nan"), b"Infinity": float("inf"),
+    b"-Infinity": float("-inf"),
+}  # fmt: skip
+_STRING = re.compile(rb'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
+    """One row as an object, more as an object of arrays. `columns`: arrays or lists of one length; None is null."""
+    cells = plain_columns(columns)
+    if all(len(column) == 1 for column in cells.values()):
+        given: Any = {name: column[0] for name, column in cells.items()}
+    else:
+        given = cells
+    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def parse(record: bytes) -> Parsed:
+    """The record's values, slowly."""
+    parsed = Parsed()
+    try:
+        at = _space(record, 0)
+        if record[at : at + 1] == b"[":
+            first = _space(record, at + 1)
+            parsed.many = record[first : first + 1] in (b"[", b"{", b"]")
+        if not parsed.many:
+            if record[at : at + 1] not in (b"[", b"{"):
+                raise BrokenRecord("neither an object nor an array")
+            value, at = _value(record, at, 0)
+            _end(record, at)
+            parsed.rows.append(value)
+            return parsed
+        at = _space(record, at + 1)
+        if record[at : at + 1] == b"]":
+            _end(record, at + 1)
+            return parsed
+        while True:
+            value, at = _value(record, _space(record, at), 0)
+            parsed.rows.append(value)
+            at = _space(record, at)
+            if record[at : at + 1] == b"]":
+                _end(record, at + 1)
+                return parsed
+            at = _expect(record, at, b",")
+    except BrokenRecord as broken:
+        parsed.broken = str(broken)
+    return parsed
+
+
+def _space(record: bytes, at: int) -> int:
+    match = _SPACE.match(record, at)
+    assert match is not None
+    return match.end()
+
+
+def _end(record: bytes, at: int) -> None:
+    if _space(record, at) != len(record):
+        raise BrokenRecord("more behind the end")
+
+
+def _expect(record: bytes, at: int, token: bytes) -> int:
+    if record[at : at + len(token)] != token:
+        raise BrokenRecord(f"expected {token!r} at byte {at}")
+    return at + len(token)
+
+
+def _value(record: bytes, at: int, depth: int) -> tuple[Any, int]:
+    first = record[at : at + 1]
+    if first == b'"':
+        return _string(record, at)
+    if first == b"{" or first == b"[":
+        # a row's own bracket does not count, nor that of the array of rows around it
+        if depth > DEEPEST:
+            raise BrokenRecord("nested too deep")
+        return _nested(record, at + 1, depth, first == b"{")
+    if match := _NUMBER.match(record, at):
+        text = match[0].decode()
+        whole = match[1] is None and match[2] is None and text != "-0"
+        if not record[match.end() : match.end() + 1].isdigit():
+            return (int(text) if whole else float(text)), match.end()
+    for word, value in _WORDS.items():
+        if record.startswith(word, at):
+            return value, at + len(word)
+    raise BrokenRecord(f"expected a value at byte {at}")
+
+
+def _nested(record: bytes, at: int, depth: int, is_object: bool) -> tuple[Any, int]:
+    values: list[Any] = Pairs() if is_object else []
+    close = b"}" if is_object else b"]"
+    at = _space(record, at)
+    if record[at : at + 1] == close:
+        return values, at + 1
+    while True:
+        key: Any = None
+        if is_object:
+            if record[at : at + 1] != b'"':
+                raise BrokenRecord(f"expected a key at byte {at}")
+            key, at = _string(record, at)
+            at = _space(record, _expect(record, _space(record, at), b":"))
+        value, at = _value(record, at, depth + 1)
+        values.append((key, value) if is_object else value)
+        at = _space(record, at)
+        if record[at : at + 1] == close:
+            return values, at + 1
+        at = _space(record, _expect(record, at, b","))
+
+
+def _string(record: bytes, at: int) -> tuple[str | Unusable, int]:
+    match = _STRING.match(record, at)
+    if match is None:
+        raise BrokenRecord("a string without an end")
+    return _text(match[1]), match.end()
+
+
+def _text(raw: bytes) -> str | Unusable:
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError:
+        return Unusable("text that is not UTF-8")
+    if any(letter < " " for letter in text):
+        return Unusable("a control character in text")
+    if any(escape[3] is not None for escape in _ESCAPE.finditer(text)):
+        return Unusable("text with an unknown escape")
+    units = _ESCAPE.sub(lambda m: chr(int(m[1], 16)) if m[1] else _ESCAPES.get(m[2], m[2]), text)
+    try:
+        return units.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        return Unusable("text with half a surrogate pair")

@@ -1,0 +1,142 @@
+"""Schemas the decoder tests share, and the one comparison: native against the slow reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from streamtrain import _native
+from streamtrain.vectorize import reference
+from streamtrain.vectorize.plan import SlotFiller, Tally
+from streamtrain.vectorize.schema import Schema
+
+settings.register_profile(
+    "decoders", derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("decoders")
+
+SIMPLE = Schema.from_columns(
+    {
+        "x1": {},
+        "x2": {},
+        "carrier": {"kind": "category", "buckets": 64, "missing": ""},
+        "late": {"role": "label", "missing": "skip"},
+    },
+    "binary_cross_entropy",
+)
+RICH = Schema.from_columns(
+    {
+        "x1": {"missing": 0.5},
+        "id": {"role": "key"},
+        "x2": {"missing": "skip"},
+        "carrier": {"kind": "category", "buckets": 1000},
+        "when": {"role": "event_time", "unit": "us", "missing": 5},
+        "x3": {"standardize": True, "missing": -1},
+        "origin": {"kind": "category", "buckets": 7, "missing": "none"},
+        "late": {"role": "label", "classes": ["walk", "sit", "true"]},
+        "w": {"role": "weight", "missing": 2.0},
+    },
+    "softmax_cross_entropy",
+)
+REGRESSION = Schema.from_columns(
+    {"x{1..2}": {}, "when": {"role": "event_time", "unit": "s", "missing": 7}, "late": {"role": "label", "missing": 3}},
+    "mean_squared_error",
+)
+SCHEMAS = {
+    "simple": SIMPLE,
+    "rich": RICH,
+    "regression": REGRESSION,
+    "requests": RICH.for_requests(),
+    "named": Schema.from_columns(
+        {
+            "x1": {},
+            "x2": {"missing": 1},
+            "carrier": {"kind": "category", "buckets": 5, "missing": "skip"},
+            "late": {"role": "label", "classes": ["0", "1"]},
+        },
+        "binary_cross_entropy",
+    ),
+}
+
+
+class Native:
+    """A native decoder that fills slots of `row_capacity` rows, and what came out."""
+
+    def __init__(self, schema: Schema, format_name: str, row_capacity: int = 7) -> None:
+        self.filler = SlotFiller(schema, row_capacity)
+        self.decoder = _native.Decoder(format_name, self.filler.plan)
+        self.row_capacity = row_capacity
+
+    def decode(self, record: bytes, from_row: int = 0) -> tuple[dict[str, np.ndarray], Tally, list[int]]:
+        """Blocks, tally, and the decoder's row after each slot."""
+        self.decoder.begin(record, from_row)
+        tally, parts, stops, done = Tally(), [], [], False
+        while not done:
+            self.filler.slot[:] = 0xEE
+            filled = self.decoder.next(self.filler.slot, 0, self.row_capacity)
+            done, rows = filled[:2]
+            tally.add(filled)
+            parts.append({name: view[:rows].copy() for name, view in self.filler.views.items()})
+            stops.append(self.decoder.row)
+            assert done or rows == self.row_capacity
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.filler.views}, tally, stops
+
+
+def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: int = 7) -> reference.Reference:
+    """The native decoder gives the rows, fates and paths of the slow reference, to the bit."""
+    expected = reference.decode(schema, format_name, record)
+    native = Native(schema, format_name, row_capacity)
+    blocks, tally, stops = native.decode(record)
+    assert stops[-1] == expected.rows
+    assert (tally.trained, tally.dead, tally.filtered) == (
+        len(expected.label),
+        len(expected.dead),
+        len(expected.filtered),
+    )
+    dead = [(row, each.remainder) for each in tally.dead_rows for row in range(each.row_from, each.row_to)]
+    assert dead == [(row, remainder) for row, _, remainder in expected.dead]
+    paths = {row: path for row, path, _ in expected.dead}
+    for each in tally.dead_rows:
+        assert each.path == paths[each.row_from]
+        assert each.reason
+    assert tally.newest_event_time_ms == expected.newest_event_time_ms
+    wanted = {
+        "numbers": expected.numbers,
+        "categories": expected.categories,
+        "label": expected.label,
+        "weight": expected.weight,
+    }
+    for name, block in blocks.items():
+        if schema.requests and name == "label":
+            continue
+        rows = np.array(wanted[name], block.dtype).reshape(block.shape)
+        np.testing.assert_array_equal(block.view(np.uint32), rows.view(np.uint32), err_msg=name)
+    return expected
+
+
+@pytest.fixture(params=["json", "msgpack", "packed"])
+def format_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=sorted(SCHEMAS))
+def schema(request: pytest.FixtureRequest) -> Schema:
+    return SCHEMAS[request.param]
+
+
+@pytest.fixture
+def schemas() -> dict[str, Schema]:
+    return SCHEMAS
+
+
+@pytest.fixture
+def native() -> type[Native]:
+    return Native
+
+
+@pytest.fixture
+def same() -> Callable[..., reference.Reference]:
+    return assert_same

@@ -1,0 +1,117 @@
+"""[columns]: names in braces, checks with their messages, the slot's blocks, round trip and digest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamtrain import _native
+from streamtrain.errors import UserMistake
+from streamtrain.vectorize.murmur3 import bucket, murmur3
+from streamtrain.vectorize.names import expand
+from streamtrain.vectorize.schema import Schema
+
+BINARY = "binary_cross_entropy"
+LABEL = {"late": {"role": "label"}}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("x", ["x"]),
+        ("C{1..3}", ["C1", "C2", "C3"]),
+        ("x{a,b}y", ["xay", "xby"]),
+        ("{01..03}", ["01", "02", "03"]),
+        ("{2..0}", ["2", "1", "0"]),
+        ("{a,b}{1..2}", ["a1", "a2", "b1", "b2"]),
+    ],
+)
+def test_names_expand_as_in_a_shell(pattern: str, names: list[str]) -> None:
+    assert expand(pattern) == names
+
+
+@pytest.mark.parametrize("pattern", ["C{1..3", "C}", "{{a,b}}", "{a}", "{}", "{1..10000000}", "{1..1000}{1..1000}"])
+def test_names_that_do_not_expand(pattern: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        expand(pattern)
+
+
+@pytest.mark.parametrize(
+    ("columns", "loss", "told"),
+    [
+        ({"x": {"knd": "number"}, **LABEL}, BINARY, "did you mean 'kind'"),
+        ({"x": {"kind": "category"}, **LABEL}, BINARY, "columns.x: buckets: expected a number of buckets"),
+        ({"x": {"buckets": 3}, **LABEL}, BINARY, "buckets: only a feature of kind category has one"),
+        ({"x": {"kind": "category", "buckets": 2, "standardize": True}, **LABEL}, BINARY, "standardize: only"),
+        ({"x": {"missing": "zero"}, **LABEL}, BINARY, "'zero'"),
+        ({"x": {"missing": 1e39}, **LABEL}, BINARY, "fits float32"),
+        ({"x{1..2}": {}, "x2": {}, **LABEL}, BINARY, "columns.x2: given twice"),
+        ({"x": {}}, BINARY, 'role = "label"'),
+        ({**LABEL}, BINARY, "at least one feature"),
+        ({"x": {}, "y": {"role": "label"}, **LABEL}, BINARY, "only one column can be the label"),
+        ({"x": {}, "y": {"role": "label"}}, "softmax_cross_entropy", "classes: expected their names"),
+        ({"x": {}, "y": {"role": "label", "classes": ["a", "b", "c"]}}, BINARY, "expected 2 for loss"),
+        ({"x": {}, "y": {"role": "label", "classes": ["a", "b"]}}, "mean_squared_error", "expected a number"),
+        (
+            {"x": {}, "y": {"role": "label", "classes": ["walk", "sit"], "missing": "wlk"}},
+            BINARY,
+            "did you mean 'walk'",
+        ),
+        ({"x": {}, "y": {"role": "label", "missing": 2}}, BINARY, "index below 2"),
+        ({"x": {"role": "weight", "missing": -1}, **LABEL}, BINARY, "not below 0"),
+        ({"x": {"unit": "ms"}, **LABEL}, BINARY, "unit: only"),
+    ],
+)
+def test_mistakes_are_named(columns: dict[str, Any], loss: str, told: str) -> None:
+    with pytest.raises(UserMistake) as raised:
+        Schema.from_columns(columns, loss)
+    assert told in str(raised.value)
+    assert raised.value.exit_code == 2
+
+
+def test_all_mistakes_at_once() -> None:
+    with pytest.raises(UserMistake) as raised:
+        Schema.from_columns({"a": {"kind": "category"}, "b{": {}, "c": {"missing": "x"}}, BINARY)
+    assert [line.split(":")[0] for line in str(raised.value).splitlines()] == ["columns.a", "columns.b{", "columns.c"]
+
+
+def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
+    rich = schemas["rich"]
+    assert rich.numbers == ["x1", "x2", "x3"] and rich.categories == ["carrier", "origin"]
+    assert rich.block_specs() == [
+        ("numbers", "f32", 3),
+        ("categories", "i32", 2),
+        ("label", "i32", 1),
+        ("weight", "f32", 1),
+    ]
+    assert rich.engine_inputs() == {
+        "numbers": 3,
+        "standardize": [False, False, True],
+        "categories": [{"name": "carrier", "buckets": 1000, "embed": 8}, {"name": "origin", "buckets": 7, "embed": 8}],
+        "classes": 3,
+    }
+    assert rich.class_names == ["walk", "sit", "true"] and rich.column_of("key")[0] == "id"  # type: ignore[index]
+    assert schemas["regression"].block_specs() == [("numbers", "f32", 2), ("label", "f32", 1), ("weight", "f32", 1)]
+    standardized = Schema.from_columns({"x": {}, "y": {"role": "label", "standardize": True}}, "mean_squared_error")
+    assert standardized.engine_inputs()["standardize_label"] is True
+
+
+def test_round_trip_and_digest(schema: Schema) -> None:
+    assert Schema.from_dict(schema.to_dict()) == schema
+    assert schema.for_requests().digest() == schema.digest()
+    other = Schema.from_columns({"x1": {}, "x3": {}, **LABEL}, BINARY)
+    assert other.digest() != schema.digest()
+    with pytest.raises(UserMistake, match="expected columns"):
+        Schema.from_dict({"columns": [{}]})
+
+
+def test_hash_is_murmur3() -> None:
+    """Values of the reference implementation (Austin Appleby's SMHasher)."""
+    known = [(b"", 0, 0), (b"", 1, 0x514E28B7), (b"hello", 0, 0x248BFA47), (b"hello, world", 0, 0x149BBB7F)]
+    known.append((b"The quick brown fox jumps over the lazy dog", 0x9747B28C, 0x2FA826CD))
+    for text, seed, value in known:
+        assert murmur3(text, seed) == _native.murmur3(text, seed) == value
+    for size in range(40):
+        assert murmur3(bytes(range(size)), size) == _native.murmur3(bytes(range(size)), size)
+    assert bucket("carrier", "AA", 64) == murmur3(b"AA", murmur3(b"carrier")) % 64

@@ -5,6 +5,7 @@ NB_MODULE(_native, m) {
     m.doc() = "streamtrain's native code; see _native.pyi";
     st::bind_memory(m);
     st::bind_engine(m);
+    st::bind_plan(m);
     st::bind_kafka(m);
     st::bind_vectorize(m);
 }

@@ -1,7 +1,10 @@
 """streamtrain's native code. Kept by hand; tests/architecture compares it with the built module."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 # memory: slot and state layouts
 
@@ -48,6 +51,54 @@ def selected_isa() -> str: ...
 def select_isa(name: str) -> str: ...
 def call_kernel(name: str, types: str, arguments: list[Any], isa: str = "") -> None: ...
 
+STEP_BYTES: int
+
+class StepBlock:
+    seed: int
+    round: int
+    worker: int
+    step_in_round: int
+    rows: int
+    optimizer_step: int
+    learning_rate: float
+    beta1_power: float
+    beta2_power: float
+    loss_sum: float
+    weight_sum: float
+    not_finite: int
+    address: int
+    def __init__(self) -> None: ...
+    @staticmethod
+    def at(address: int) -> StepBlock: ...
+
+class Plan:
+    step: StepBlock
+    rows: int
+    width: int
+    output_address: int
+    def begin_round(self) -> None: ...
+    def end_round(self) -> None: ...
+    def train(self, slot_address: int) -> None: ...
+    def statistics(self, slot_address: int) -> None: ...
+    def predict(self, slot_address: int) -> None: ...
+    def output(self) -> NDArray[np.float32]: ...
+
+PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]   # kernel, types, (memory, bits) of each argument
+
+class CpuPlan(Plan):
+    held: Any
+    def __init__(
+        self, train: PlanCalls, statistics: PlanCalls, predict: PlanCalls, workspace_bytes: int,
+        constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
+        share: int, isa: str = "",
+    ) -> None: ...
+
+class ForeignPlan(Plan):
+    held: Any
+    def __init__(
+        self, rows: int, width: int, train: Callable[[int], None], statistics: Callable[[int], None],
+        predict: Callable[[int], None], begin_round: Callable[[], None], end_round: Callable[[], None],
+    ) -> None: ...
 
 # kafka: librdkafka consumer and producer. kafka_load() comes first; offsets are (partition, offset).
 _Settings = list[tuple[str, str]]

@@ -1,0 +1,47 @@
+"""The registry of ops: each file declares the kernels of native/kernels/<stem>.h and their meaning in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamtrain import _native
+from streamtrain.compute.registry import Registry
+from streamtrain.compute.spec import Op
+from streamtrain.errors import StreamtrainError
+
+REGISTRY = Registry(__name__, "op")
+names: Callable[[], list[str]] = REGISTRY.names
+describe: Callable[[], dict[str, str]] = REGISTRY.describe
+_ops: dict[str, Op] = {}
+
+
+def check(op: Op, where: str) -> None:
+    """Raises when the declaration differs from the kernel built into the module, in any instruction set."""
+    built = [kernel for kernel in _native.kernels() if kernel[0] == op.name]
+    for types in op.types:
+        instances = [kernel for kernel in built if kernel[1] == types]
+        expected, expected_host = op.signature(types), op.host_only
+        if not instances:
+            raise StreamtrainError(f"{where}: expected kernel {op.name}<{types}>, got none; is it under ST_EXPORT?")
+        for _, _, isa, arguments, host_only in instances:
+            if arguments != expected or host_only != expected_host:
+                raise StreamtrainError(
+                    f"{where}: kernel {op.name}<{types}> for {isa}: expected ({', '.join(expected)}), "
+                    f"got ({', '.join(arguments)}); make declaration and kernel agree"
+                )
+
+
+def load() -> dict[str, Op]:
+    """All ops by kernel name, each compared with its kernel's C++ signature once."""
+    if not _ops:
+        found: dict[str, Op] = {}
+        for stem in names():
+            for op in REGISTRY.get(stem).OPS:
+                check(op, f"compute/ops/{stem}.py")
+                found[op.name] = op
+        _ops.update(found)
+    return _ops
+
+
+def get(name: str) -> Op:
+    return load()[name]

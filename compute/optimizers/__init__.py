@@ -1,0 +1,12 @@
+"""The registry of optimizers. A file has HELP, DEFAULTS, STATE (blocks per parameter), betas(), update() and update_rows()."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streamtrain.compute.registry import Registry
+
+REGISTRY = Registry(__name__, "optimizer")
+names: Callable[[], list[str]] = REGISTRY.names
+describe: Callable[[], dict[str, str]] = REGISTRY.describe
+get = REGISTRY.get

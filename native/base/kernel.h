@@ -1,6 +1,7 @@
 // Everything a kernel header may use. Kernel headers include no standard header: they are compiled inside a namespace
 // per instruction set, and by NVRTC.
 #pragma once
+#include "base/bucket.h"
 #include "base/lane.h"
 #include "base/math.h"
 #include "base/rng.h"

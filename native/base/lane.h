@@ -4,8 +4,8 @@
 //   ST_FOR(i, n) { ... }          n independent turns: a grid stride on CUDA, a vector loop on the host
 //   ST_ROWS(r, rows) { ... }      one block of 32 threads a row on CUDA, one turn a row on the host; inside it
 //   ST_LANES(i, n) { ... }          n independent turns shared by the row's lanes
+//   ST_LANES_IN_ORDER(i, n) { ... } the same for turns that meet at a count (add_count): no vector code
 //   ST_FIRST_LANE { ... }           once a row, after a sum
-//   ST_WIDE                       neighbours a host turn takes together to fill a vector (1 on CUDA)
 //
 // Each unit is built once per instruction set; all names below lie in a namespace of their own per instruction set, so
 // that the linker never merges a function of one with that of another.
@@ -20,24 +20,22 @@
 #define ST_CUDA 1
 #define ST_KERNEL __global__
 #define ST_INLINE static __device__ __forceinline__
-#define ST_LAMBDA __device__
 #define ST_FOR(i, n)                                                                  \
     for (st::i64 i = st::i64(blockIdx.x) * blockDim.x + threadIdx.x; i < st::i64(n); \
          i += st::i64(gridDim.x) * blockDim.x)
 #define ST_ROWS(r, rows) for (st::i64 r = blockIdx.x; r < st::i64(rows); r += gridDim.x)
 #define ST_LANES(i, n) for (st::i64 i = threadIdx.x; i < st::i64(n); i += 32)
+#define ST_LANES_IN_ORDER(i, n) ST_LANES(i, n)
 #define ST_FIRST_LANE if (threadIdx.x == 0)
-#define ST_WIDE 1
 #else
 #define ST_CUDA 0
 #define ST_KERNEL static
 #define ST_INLINE static inline __attribute__((always_inline))
-#define ST_LAMBDA
 #define ST_FOR(i, n) _Pragma("GCC ivdep") for (st::i64 i = 0; i < st::i64(n); ++i)
 #define ST_ROWS(r, rows) for (st::i64 r = 0; r < st::i64(rows); ++r)
 #define ST_LANES(i, n) ST_FOR(i, n)
+#define ST_LANES_IN_ORDER(i, n) for (st::i64 i = 0; i < st::i64(n); ++i)
 #define ST_FIRST_LANE
-#define ST_WIDE 16
 #endif
 
 namespace st {

@@ -7,7 +7,8 @@ namespace st {
 namespace nb = nanobind;
 
 void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
-void bind_engine(nb::module_ &m);   // kernels, instruction sets, compiled plans
+void bind_engine(nb::module_ &m);   // kernels, instruction sets
+void bind_plan(nb::module_ &m);     // step block, compiled plans
 void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer
 void bind_vectorize(nb::module_ &m);   // decode plans, record decoders, the direct way from Python rows
 

@@ -42,7 +42,7 @@ nb::dlpack::dtype dtype_of(const std::string &text) {
     if (text == "i32") return nb::dtype<i32>();
     if (text == "i64") return nb::dtype<i64>();
     if (text == "u64") return nb::dtype<u64>();
-    return nb::dtype<u8>();   // bytes, and the step block as bytes
+    return nb::dtype<u8>();
 }
 
 // The argument as the eight bytes a thunk reads; arrays by address after their dtype was compared.
@@ -50,6 +50,10 @@ u64 argument_bits(const std::string &where, const std::string &type, nb::handle 
     u64 bits = 0;
     if (type.back() == '*') {
         if (value.is_none()) return 0;
+        if (nb::isinstance<StepBlock>(value)) {
+            if (type.find("step") == std::string::npos) mistake(where, type, "a step block");
+            return reinterpret_cast<u64>(&nb::cast<StepBlock &>(value));
+        }
         std::string element = type.substr(type.rfind(' ') == std::string::npos ? 0 : type.rfind(' ') + 1);
         element.pop_back();
         bool constant = type.compare(0, 6, "const ") == 0;
@@ -68,6 +72,8 @@ u64 argument_bits(const std::string &where, const std::string &type, nb::handle 
     } else if (type == "f64") {
         f64 number = nb::cast<double>(value);
         std::memcpy(&bits, &number, sizeof number);
+    } else if (type == "u64") {
+        bits = nb::cast<u64>(value);
     } else {
         i64 number = nb::cast<i64>(value);
         std::memcpy(&bits, &number, sizeof number);

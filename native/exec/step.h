@@ -29,11 +29,17 @@ class Plan {
   public:
     virtual ~Plan() = default;
     virtual StepBlock &step() = 0;
+    // The state, base or share were written by others (a round's start): a device plan brings them to its memory.
+    virtual void begin_round() {}
+    // State and share in host memory become what the steps since begin_round() made of them.
+    virtual void end_round() {}
     // `slot` is the start of a slot of the plan's SlotLayout. None of these allocates after the first call.
     virtual void train(const u8 *slot) = 0;        // score, forward, backward, update; fills the step's results
     virtual void statistics(const u8 *slot) = 0;   // adds the batch to the share's moments, nothing else
     virtual void predict(const u8 *slot) = 0;      // leaves predictions in output()
-    virtual const f32 *output() const = 0;         // rows x output width
+    virtual const f32 *output() const = 0;         // rows() x width()
+    virtual u32 rows() const = 0;                  // the slot layout's row capacity
+    virtual u32 width() const = 0;
 };
 #endif
 

@@ -1,0 +1,106 @@
+"""Plans run in NumPy by each op's reference: the meaning of a model, slow. `precise` computes in float64 throughout."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute import ops
+from streamtrain.compute.spec import DTYPES, Array, Call, Program, Ref
+
+HELP = "NumPy, the meaning of every op; for tests"
+
+
+def answers() -> str | None:
+    """Why this backend cannot be used; None if it can."""
+    return None
+
+
+def at_address(address: int, size_bytes: int) -> Array:
+    """Memory as bytes, not owned."""
+    return np.frombuffer((ctypes.c_uint8 * size_bytes).from_address(address), np.uint8)
+
+
+class ReferencePlan:
+    """The phases of a program over NumPy views of the plan's memories."""
+
+    def __init__(self, program: Program, addresses: tuple[int, int, int], precise: bool) -> None:
+        self.program, self.precise = program, precise
+        self.step: _native.StepBlock | None = None
+        self.output: Array | None = None
+        statistics_bytes = program.state_bytes - program.learned_bytes
+        sizes = {"state": program.state_bytes, "base": statistics_bytes, "share": statistics_bytes}
+        self.memories = {
+            name: at_address(address, sizes[name])
+            for name, address in zip(sizes, addresses, strict=True) if address
+        }
+        self.memories["work"] = np.zeros(program.workspace_bytes, np.uint8)
+        for offset, content in program.constants:
+            self.memories["work"][offset : offset + len(content)] = np.frombuffer(content, np.uint8)
+        self.wide: dict[str, Array] = {}   # precise: the same memory with an f64 for every f32
+
+    def array(self, ref: Ref) -> Array:
+        """The view a Ref means."""
+        place, dtype = self.program.place(ref), np.dtype(DTYPES[ref.dtype])
+        if self.precise and ref.dtype == "f32":
+            at = place.offset // 4
+            return self.wide[place.memory][at : at + ref.elements].reshape(ref.shape)
+        memory = self.memories[place.memory]
+        return memory[place.offset : place.offset + ref.elements * dtype.itemsize].view(dtype).reshape(ref.shape)
+
+    def run(self, phase: str, slot: int) -> None:
+        self.memories["slot"] = at_address(slot, self.program.slot_bytes)
+        if self.precise:
+            self.wide = {
+                name: memory[: len(memory) // 4 * 4].view(np.float32).astype(np.float64)
+                for name, memory in self.memories.items()
+            }
+        for call in self.program.phases[phase]:
+            self.run_call(call)
+        if phase == "predict":
+            assert self.output is not None
+            self.output[:] = self.array(self.program.output)
+        if self.precise and phase == "train":
+            learned = self.program.learned_bytes
+            self.memories["state"][:learned].view(np.float32)[:] = self.wide["state"][: learned // 4]
+
+    def run_call(self, call: Call) -> None:
+        op = ops.get(call.op)
+        values = [
+            (self.step if arg.space == "step" else self._shaped(self.array(arg), [
+                int(dim) if isinstance(dim, int) else self._size(call, dim) for dim in spec.shape
+            ])) if isinstance(arg, Ref) else arg
+            for arg, spec in zip(call.args, op.args, strict=True)
+        ]
+        with np.errstate(all="ignore"):
+            op.reference(*values)
+
+    @staticmethod
+    def _shaped(array: Array, shape: list[int]) -> Array:
+        return array.reshape(shape)   # a view: plan memory is C-contiguous
+
+    @staticmethod
+    def _size(call: Call, name: str) -> int:
+        names = [arg.name for arg in ops.get(call.op).args]
+        found = call.args[names.index(name)]
+        assert isinstance(found, int)
+        return found
+
+
+def compile(
+    program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0, precise: bool = False
+) -> _native.Plan:
+    """A plan whose phases run here. State, base and share are changed in place, as on the CPU."""
+    held = ReferencePlan(program, addresses, precise)
+    plan = _native.ForeignPlan(
+        program.rows, program.output.shape[1], lambda slot: held.run("train", slot),
+        lambda slot: held.run("statistics", slot), lambda slot: held.run("predict", slot), lambda: None, lambda: None,
+    )
+    held.step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever
+    output = at_address(plan.output_address, plan.rows * plan.width * 4).view(np.float32)
+    held.output = output.reshape(plan.rows, plan.width)
+    return plan
+
+

@@ -1,0 +1,27 @@
+"""Memory a plan is bound to: a writable buffer, or the address of one kept alive by the caller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain.errors import UserMistake
+
+Memory = Any   # anything with the buffer protocol, or an int
+
+
+def bound(memory: Memory | None, size_bytes: int, what: str) -> int:
+    """The address; 0 for None. Raises UserMistake when a buffer is too small, read-only or not on a cache line."""
+    if memory is None:
+        return 0
+    if isinstance(memory, int):
+        address = memory
+    else:
+        array = np.frombuffer(memory, np.uint8)
+        if array.nbytes < size_bytes:
+            raise UserMistake(f"{what}: expected {size_bytes} bytes or more, got {array.nbytes}")
+        address = int(array.ctypes.data)
+    if address % 64:
+        raise UserMistake(f"{what}: expected memory that starts on a multiple of 64, got {address:#x}")
+    return address

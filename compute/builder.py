@@ -1,0 +1,135 @@
+"""Collects a model's blocks and calls while layers, losses and optimizers are built; nothing runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from streamtrain.compute import ops
+from streamtrain.compute.spec import DTYPES, Array, Call, Ref
+
+ALIGNMENT = 64   # bytes: every block and buffer starts on a cache line
+
+
+def align(size_bytes: int) -> int:
+    return (size_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+@dataclass(frozen=True)
+class BlockSpec:
+    """A block of the state before it has an offset."""
+
+    name: str
+    group: str   # parameters | optimizer | statistics | score
+    rule: str    # learned | local | moments | sum | count | highest
+    shape: tuple[int, ...]
+    limit: float = 0.0   # parameters start uniform in [-limit, limit)
+
+    @property
+    def dtype(self) -> str:
+        return {"learned": "f32", "local": "f32", "moments": "f64", "sum": "f64"}.get(self.rule, "i64")
+
+
+@dataclass(frozen=True)
+class Value:
+    """Activations flowing forward. `masks`: a relu is built in, so whoever sends a gradient back must mask it with ref."""
+
+    ref: Ref
+    masks: bool = False
+    learns: bool = True   # something below it has parameters, so its gradient is wanted
+
+
+@dataclass(frozen=True)
+class Table:
+    """An embedding table with what its sparse update needs."""
+
+    parameter: Ref
+    gradient: Ref      # [rows, dim], valid for leading rows
+    categories: Ref    # [rows, columns]
+    column: int
+    lead: Ref
+
+
+# dy -> (dx or None, whether dx is already masked by the input's relu)
+Backward = Callable[[Ref], tuple[Ref | None, bool]]
+
+
+@dataclass
+class Builder:
+    """What a layer, loss or optimizer file calls. Calls go to the phases in force (see `during`)."""
+
+    rows: int
+    parameters: list[BlockSpec] = field(default_factory=list)
+    table_blocks: list[BlockSpec] = field(default_factory=list)
+    statistics: list[BlockSpec] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+    buffers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    constants: dict[str, Array] = field(default_factory=dict)
+    calls: dict[str, list[Call]] = field(default_factory=lambda: {"train": [], "statistics": [], "predict": []})
+    tape: list[tuple[Backward, Value]] = field(default_factory=list)
+    _phases: tuple[str, ...] = ("train", "predict")
+    step: Ref = Ref("step", "step", "step")
+
+    def parameter(self, name: str, *shape: int, limit: float = 0.0) -> tuple[Ref, Ref]:
+        """A dense parameter, starting uniform in [-limit, limit), and its gradient."""
+        self.parameters.append(BlockSpec(name, "parameters", "learned", shape, limit))
+        return Ref("state", name, "f32", shape), Ref("gradient", name, "f32", shape)
+
+    def table(self, name: str, buckets: int, dim: int, limit: float) -> Ref:
+        """A parameter of which a step touches few rows."""
+        self.table_blocks.append(BlockSpec(name, "parameters", "learned", (buckets, dim), limit))
+        return Ref("state", name, "f32", (buckets, dim))
+
+    def statistic(self, name: str, group: str, rule: str, *shape: int) -> tuple[Ref, Ref]:
+        """A block of the statistics part: the round's base (read) and the worker's share (gathered)."""
+        block = BlockSpec(name, group, rule, shape)
+        self.statistics.append(block)
+        return Ref("base", name, block.dtype, shape), Ref("share", name, block.dtype, shape)
+
+    def buffer(self, name: str, *shape: int, dtype: str = "f32") -> Ref:
+        """Workspace for the plan's life, zero at first. A second buffer of the name gets a number."""
+        while name in self.buffers:
+            name += "'"
+        self.buffers[name] = (dtype, shape)
+        return Ref("work", name, dtype, shape)
+
+    def constant(self, name: str, content: Any, dtype: str) -> Ref:
+        array = np.ascontiguousarray(content, DTYPES[dtype])
+        self.constants[name] = array
+        return Ref("constant", name, dtype, array.shape)
+
+    def slot(self, name: str, dtype: str, width: int) -> Ref:
+        return Ref("slot", name, dtype, (self.rows, width))
+
+    def call(self, op: str, *args: Ref | int | float | None, types: str = "") -> None:
+        """Appends a kernel call to the phases in force."""
+        assert len(args) == len(ops.get(op).args), f"{op}: {len(args)} arguments"
+        for phase in self._phases:
+            self.calls[phase].append(Call(op, types, args))
+
+    @contextmanager
+    def during(self, *phases: str) -> Iterator[None]:
+        """Calls inside go to these phases."""
+        before, self._phases = self._phases, phases
+        try:
+            yield
+        finally:
+            self._phases = before
+
+    def on_backward(self, backward: Backward, x: Value) -> None:
+        """`backward` will be called, in reverse order, with the gradient of what was made from x."""
+        self.tape.append((backward, x))
+
+    def run_backward(self, gradient: Ref) -> None:
+        """Walks the tape from the loss's gradient to the input."""
+        current: Ref | None = gradient
+        for backward, x in reversed(self.tape):
+            if current is None:
+                return
+            current, masked = backward(current)
+            if current is not None and x.masks and not masked:
+                self.call("relu_gradient", current.elements, current, current, x.ref, x.ref, types="float")

@@ -1,0 +1,10 @@
+"""The score block every loss gathers: weighted loss, weight, weighted loss of the constant prediction, weighted label."""
+
+from streamtrain.compute.builder import Builder
+from streamtrain.compute.spec import Ref
+
+LOSS = "score.loss"
+
+
+def loss_block(builder: Builder) -> tuple[Ref, Ref]:
+    return builder.statistic(LOSS, "score", "sum", 4)

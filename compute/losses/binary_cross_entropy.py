@@ -1,0 +1,34 @@
+"""Binary cross entropy of a 0/1 label: one logit, predictions are probabilities."""
+
+from __future__ import annotations
+
+from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.input import InputShape
+from streamtrain.compute.losses._scores import loss_block
+from streamtrain.compute.ops.score_binary import BINS
+from streamtrain.compute.spec import Ref
+
+HELP = "a 0/1 label; predicts its probability"
+LABEL_DTYPE = "f32"
+EXAMPLES: tuple[dict[str, object], ...] = ({},)   # of the input shape's label settings
+
+
+def outputs(shape: InputShape) -> int:
+    return 1
+
+
+def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
+    """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
+    rows = builder.rows
+    p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
+    with builder.during("predict"):
+        builder.call("sigmoid_forward", rows, p, z.ref, types="float")
+    with builder.during("train"):
+        label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
+        base, share = loss_block(builder)
+        _, histogram = builder.statistic("score.histogram", "score", "count", 2, BINS)
+        _, hits = builder.statistic("score.hits", "score", "count", 2)
+        builder.call("weight_sum", rows, weight, builder.step)
+        builder.call("binary_cross_entropy", rows, z.ref, label, weight, builder.step, dz, loss, p)
+        builder.call("score_binary", rows, p, loss, label, weight, base, builder.step, share, histogram, hits)
+    return dz, p

@@ -1,0 +1,36 @@
+"""Squared error of a number; a standardised label is put back into its own unit at prediction."""
+
+from __future__ import annotations
+
+from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.input import InputShape, scale_of
+from streamtrain.compute.losses._scores import loss_block
+from streamtrain.compute.spec import Ref
+
+HELP = "a label that is a number; predicts it"
+LABEL_DTYPE = "f32"
+EXAMPLES: tuple[dict[str, object], ...] = ({}, {"standardize_label": True})
+
+
+def outputs(shape: InputShape) -> int:
+    return 1
+
+
+def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
+    """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
+    rows = builder.rows
+    label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
+    p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
+    if shape.standardize_label:
+        mean, scale = scale_of(builder, "standardize.label", 1, [True], label, weight)
+    else:
+        mean, scale = builder.constant("label.mean", [0.0], "f32"), builder.constant("label.scale", [1.0], "f32")
+    with builder.during("predict"):
+        builder.call("unstandardize", rows, z.ref, mean, scale, p)
+    with builder.during("train"):
+        base, share = loss_block(builder)
+        _, errors = builder.statistic("score.errors", "score", "sum", 5)
+        builder.call("weight_sum", rows, weight, builder.step)
+        builder.call("mean_squared_error", rows, z.ref, label, weight, mean, scale, builder.step, dz, loss, p)
+        builder.call("score_regression", rows, p, loss, label, weight, scale, base, builder.step, share, errors)
+    return dz, p

@@ -1,0 +1,36 @@
+"""Cross entropy over classes: one logit a class, predictions are class probabilities."""
+
+from __future__ import annotations
+
+from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.input import InputShape
+from streamtrain.compute.losses._scores import loss_block
+from streamtrain.compute.spec import Ref
+
+HELP = "a label of two or more classes; predicts their probabilities"
+LABEL_DTYPE = "i32"
+EXAMPLES: tuple[dict[str, object], ...] = ({"classes": 2}, {"classes": 5})
+
+
+def outputs(shape: InputShape) -> int:
+    return shape.classes
+
+
+def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
+    """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
+    rows, classes = builder.rows, shape.classes
+    p, dz = (builder.buffer(name, rows, classes) for name in ("prediction", "loss.gradient"))
+    loss = builder.buffer("loss", rows, 1)
+    with builder.during("predict"):
+        builder.call("softmax", rows, classes, z.ref, p)
+    with builder.during("train"):
+        label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
+        _, share = loss_block(builder)
+        base_classes, share_classes = builder.statistic("score.classes", "score", "sum", classes)
+        _, hits = builder.statistic("score.hits", "score", "count", 2)
+        builder.call("weight_sum", rows, weight, builder.step)
+        builder.call("softmax_cross_entropy", rows, classes, z.ref, label, weight, builder.step, dz, loss, p)
+        builder.call(
+            "score_classes", rows, classes, p, loss, label, weight, base_classes, builder.step, share, share_classes, hits
+        )
+    return dz, p

@@ -1,0 +1,234 @@
+"""A model: its state's layout and start, and plans compiled from it. Used by worker, predictor and followers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamtrain import _native
+from streamtrain.compute import backends, input, layers, losses, optimizers
+from streamtrain.compute.builder import BlockSpec, Builder, Value, align
+from streamtrain.compute.bound import Memory, bound
+from streamtrain.compute.model_spec import ModelSpec
+from streamtrain.compute.spec import DTYPES, Array, Program, Ref
+from streamtrain.errors import UserMistake
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of the flat state vector, `offset` bytes from its start."""
+
+    name: str
+    group: str   # parameters | optimizer | statistics | score
+    rule: str    # learned | local | moments | sum | count | highest
+    offset: int
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def count(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+
+class Model:
+    """A model compiled from a model spec. Raises UserMistake where the spec does not fit.
+
+    layout: the native StateLayout; blocks: the same in Python, with shapes. The learned part comes first (dense
+    parameters, tables, optimizer state), then the statistics part.
+    """
+
+    def __init__(self, spec: Mapping[str, Any]) -> None:
+        self.spec = dict(spec)
+        self.parsed = ModelSpec.from_dict(spec)
+        self._optimizer = optimizers.get(self.parsed.optimizer)
+        builder, _ = self._build(rows=1)
+        self.blocks = self._place(builder)
+        self.learned_bytes = _end([block for block in self.blocks if block.rule in ("learned", "local")])
+        self.state_bytes = _end(self.blocks)
+        self.layout = _native.StateLayout.make(
+            [(block.name, block.group, block.rule, block.offset, block.count) for block in self.blocks],
+            self.learned_bytes, self.state_bytes,
+        )
+        self._limits = {block.name: block.limit for block in builder.parameters + builder.table_blocks}
+
+    @property
+    def statistics_bytes(self) -> int:
+        return self.state_bytes - self.learned_bytes
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """What the step block's beta1_power and beta2_power are powers of."""
+        first, second = self._optimizer.betas(self.parsed.optimizer_options)
+        return float(first), float(second)
+
+    @property
+    def label_dtype(self) -> str:
+        """Of the slot's label block."""
+        return str(losses.get(self.parsed.loss).LABEL_DTYPE)
+
+    def initial_state(self, seed: int) -> NDArray[np.uint8]:
+        """A fresh state: parameters from Philox(seed), everything else 0; the same bytes on every machine."""
+        state = aligned(self.state_bytes)
+        for stream, block in enumerate(block for block in self.blocks if block.group == "parameters"):
+            limit = self._limits[block.name]
+            if limit > 0:
+                view = self.view(state, block)
+                arguments = [block.count, view.reshape(-1), seed, stream, -limit, limit]
+                _native.call_kernel("uniform_fill", "", arguments)
+        return state
+
+    def view(self, state: Array, block: Block) -> Array:
+        """A block of a whole state as an array of its shape, sharing memory."""
+        size_bytes = block.count * np.dtype(DTYPES[block.dtype]).itemsize
+        return state[block.offset : block.offset + size_bytes].view(DTYPES[block.dtype]).reshape(block.shape)
+
+    def views(self, state: Array) -> dict[str, Array]:
+        """All blocks of a whole state by name, sharing memory."""
+        return {block.name: self.view(state, block) for block in self.blocks}
+
+    def scores(self, statistics: Array) -> dict[str, Array]:
+        """The score blocks of a statistics part (of a snapshot, or a difference of two) by name."""
+        found = {}
+        for block in self.blocks:
+            if block.group == "score":
+                start = block.offset - self.learned_bytes
+                found[block.name] = statistics[start : start + block.count * 8].view(DTYPES[block.dtype]).reshape(block.shape)
+        return found
+
+    def compile(
+        self, backend: str, slot_layout: _native.SlotLayout, state: Memory, base: Memory | None = None,
+        share: Memory | None = None, train: bool = True, isa: str = "", device: int = 0,
+    ) -> _native.Plan:
+        """A plan bound for its life to `state`, `base` and `share` (writable buffers or addresses, 64-byte aligned).
+
+        With train=False only predict() works; then base may be left out where nothing is standardised. `isa` is for
+        tests; `device` is the CUDA device. The plan keeps the buffers alive, not what addresses point to.
+        """
+        if train and (base is None or share is None):
+            raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or say train=False")
+        program = self.program(slot_layout, train)
+        held = (state, base, share)
+        addresses = (
+            bound(state, self.state_bytes, "state"),
+            bound(base, self.statistics_bytes, "base"),
+            bound(share, self.statistics_bytes, "share"),
+        )
+        plan: _native.Plan = backends.get(backend).compile(program, addresses, isa=isa, device=device)
+        plan.held = (held, program)
+        return plan
+
+    def program(self, slot_layout: _native.SlotLayout, train: bool) -> Program:
+        """The calls of a plan for slots of this layout."""
+        builder, output = self._build(slot_layout.row_capacity)
+        phases = {phase: tuple(calls) if train or phase == "predict" else () for phase, calls in builder.calls.items()}
+        offsets, workspace_bytes, constants = self._workspace(builder)
+        offsets |= _slot_offsets(slot_layout, phases)
+        return Program(
+            phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.state_bytes,
+            self.learned_bytes, slot_layout.slot_bytes,
+        )
+
+    def _build(self, rows: int) -> tuple[Builder, Ref]:
+        parsed, builder = self.parsed, Builder(rows)
+        loss = losses.get(parsed.loss)
+        x = input.build(builder, parsed.input)
+        counts: dict[str, int] = {}
+        for layer in parsed.layers:
+            name = f"{layer.kind}{counts.setdefault(layer.kind, 0)}"
+            counts[layer.kind] += 1
+            x = layers.get(layer.kind).build(builder, name, x, layer.size, **layer.options)
+        z = layers.get("dense").build(builder, "output", x, loss.outputs(parsed.input), zero=True)
+        gradient, output = loss.build(builder, parsed.input, z)
+        with builder.during("train"):
+            builder.run_backward(gradient)
+            self._update(builder)
+        builder.statistic("optimizer.steps", "optimizer", "highest", 1)
+        return builder, output
+
+    def _update(self, builder: Builder) -> None:
+        """The optimizer over the flat vector of dense parameters, then table by table."""
+        options, state = self.parsed.optimizer_options, self._optimizer.STATE
+        count = sum(align(4 * _count(block)) for block in builder.parameters) // 4
+        first = builder.parameters[0].name
+        flat = Ref("state", first, "f32", (count,))
+        held = [Ref("state", self._state_name(kept, first), "f32", (count,)) for kept in state]
+        self._optimizer.update(builder, options, count, Ref("gradient", first, "f32", (count,)), flat, *held)
+        for table in builder.tables:
+            parameter = table.parameter
+            of_rows = [Ref("state", self._state_name(kept, parameter.name), "f32", parameter.shape) for kept in state]
+            self._optimizer.update_rows(builder, options, table, *of_rows)
+
+    def _state_name(self, kept: str, parameter: str) -> str:
+        return f"{self.parsed.optimizer}.{kept}.{parameter}"
+
+    def _place(self, builder: Builder) -> list[Block]:
+        """Offsets in the order dense parameters, tables, optimizer state, statistics; each on a cache line."""
+        learned = builder.parameters + builder.table_blocks
+        rule = "learned" if self.parsed.average_optimizer_state else "local"
+        kept = [
+            BlockSpec(self._state_name(name, block.name), "optimizer", rule, block.shape)
+            for name in self._optimizer.STATE for block in learned
+        ]
+        blocks, at = [], 0
+        for spec in learned + kept + builder.statistics:
+            blocks.append(Block(spec.name, spec.group, spec.rule, at, spec.shape, spec.dtype))
+            at += align(_count(spec) * np.dtype(DTYPES[spec.dtype]).itemsize)
+        return blocks
+
+    def _workspace(self, builder: Builder) -> tuple[dict[tuple[str, str], int], int, tuple[tuple[int, bytes], ...]]:
+        """Offsets of everything but the slot, the workspace's size, and its constants with their offsets."""
+        offsets: dict[tuple[str, str], int] = {}
+        for block in self.blocks:
+            offsets["state", block.name] = block.offset
+            for space in ("base", "share"):
+                offsets[space, block.name] = block.offset - self.learned_bytes
+        at, constants = 0, []
+        for parameter in builder.parameters:   # laid out as in the state: the optimizer runs over all of them at once
+            offsets["gradient", parameter.name] = at
+            at += align(4 * _count(parameter))
+        for name, (dtype, shape) in builder.buffers.items():
+            offsets["work", name] = at
+            at += align(int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize)
+        for name, array in builder.constants.items():
+            offsets["constant", name] = at
+            constants.append((at, array.tobytes()))
+            at += align(array.nbytes)
+        return offsets, at, tuple(constants)
+
+
+def aligned(size_bytes: int) -> NDArray[np.uint8]:
+    """Zeroed memory that starts on a cache line."""
+    raw = np.zeros(size_bytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size_bytes]
+
+
+def _count(block: BlockSpec) -> int:
+    return int(np.prod(block.shape, dtype=np.int64))
+
+
+def _end(blocks: list[Block]) -> int:
+    return max((block.offset + align(block.count * np.dtype(DTYPES[block.dtype]).itemsize) for block in blocks), default=0)
+
+
+def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict[tuple[str, str], int]:
+    """Offsets of the slot blocks the calls use; a UserMistake where the layout lacks one or has another shape."""
+    blocks = {block.name: block for block in layout.blocks}
+    offsets = {}
+    for calls in phases.values():
+        for call in calls:
+            for arg in call.args:
+                if isinstance(arg, Ref) and arg.space == "slot" and ("slot", arg.name) not in offsets:
+                    block, expected = blocks.get(arg.name), f"{arg.dtype} of width {arg.shape[1]}"
+                    if block is None or (block.dtype, block.width) != (arg.dtype, arg.shape[1]):
+                        got = "none" if block is None else f"{block.dtype} of width {block.width}"
+                        raise UserMistake(f"slot block {arg.name}: expected {expected}, got {got}")
+                    offsets["slot", arg.name] = block.offset
+    return offsets
+
+
+__all__ = ["Block", "Model", "Value", "aligned"]

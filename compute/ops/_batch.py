@@ -1,0 +1,34 @@
+"""Example batches for ops that work on rows: weights with padding, step blocks, categories."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute.spec import Array
+
+
+def weights(rng: np.random.Generator, rows: int) -> Array:
+    """Weights of which about a tenth are 0, and the last few are padding."""
+    weight = np.where(rng.random(rows) < 0.1, 0, rng.uniform(0.5, 2, rows))
+    weight[rows - rows // 8 :] = 0
+    return weight.astype(np.float32)   # as the slot holds them: the step block has their sum
+
+
+def step(weight: Array | None = None, **fields: Any) -> _native.StepBlock:
+    """A step block in the middle of training, with the weight sum of the batch where one is given."""
+    block = _native.StepBlock()
+    block.optimizer_step = 3
+    block.learning_rate = 0.01
+    block.beta1_power, block.beta2_power = 0.9**3, 0.999**3
+    block.weight_sum = 1.0 if weight is None else float(np.maximum(weight, 0).sum(dtype=np.float64))
+    for name, content in fields.items():
+        setattr(block, name, content)
+    return block
+
+
+def share(step_block: Any) -> float:
+    """1 / weight sum; 0 where there is none."""
+    return 1.0 / step_block.weight_sum if step_block.weight_sum > 0 else 0.0

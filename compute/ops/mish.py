@@ -1,0 +1,20 @@
+"""Mish: x tanh(log(1 + e^x)) (Misra, 2019). The formula lies in native/kernels/mish.h."""
+
+import numpy as np
+
+from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.spec import Array
+
+HELP = "activation x tanh(log(1 + e^x)), smooth, unbounded above"
+
+
+def forward(x: Array) -> Array:
+    return x * np.tanh(np.logaddexp(0, x))
+
+
+def slope(x: Array, y: Array) -> Array:
+    w = np.tanh(np.logaddexp(0, x))
+    return w + x * (1 - w * w) / (1 + np.exp(-x))
+
+
+OPS = activation("mish", forward, slope)

@@ -1,0 +1,49 @@
+"""Scores of a model over classes on a batch before its update."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain.compute.ops._batch import step, weights
+from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed
+
+HELP = "log loss and hits of a model over classes"
+
+
+def reference(
+    rows: int, classes: int, p: Array, loss: Array, label: Array, weight: Array, base_classes: Array, step: Any,
+    share_loss: Array, share_classes: Array, hits: Array,
+) -> None:
+    counts = weight > 0
+    index = np.where((label >= 0) & (label < classes), label, 0)[counts]
+    w, seen = weight[counts].astype(np.float64), base_classes.sum()
+    shares = np.maximum(base_classes / seen, 1e-6) if seen > 0 else np.full(classes, 1 / classes)
+    total = float((w * loss[counts]).sum())
+    share_loss += [total, w.sum(), -(w * np.log(shares[index])).sum(), 0]
+    np.add.at(share_classes, index, w)
+    hits += [(p[counts].argmax(1) == index).sum(), counts.sum()]
+    step.loss_sum = total
+    step.not_finite |= int(not np.isfinite(total))
+
+
+def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    classes, weight = 2 + n % 9, weights(rng, n)
+    return {
+        "rows": n, "classes": classes, "p": rng.integers(0, 4, (n, classes)) / 4, "loss": rng.random(n),
+        "label": rng.integers(-1, classes + 1, n), "weight": weight, "base_classes": rng.integers(0, 9, classes),
+        "step": step(weight), "share_loss": [1.0, 2.0, 3.0, 4.0], "share_classes": np.ones(classes), "hits": [5, 6],
+    }
+
+
+OPS = (
+    Op(
+        "score_classes",
+        (size("rows"), size("classes"), given("p", "f32", "rows", "classes"), given("loss", "f32", "rows"),
+         given("label", "i32", "rows"), given("weight", "f32", "rows"), given("base_classes", "f64", "classes"),
+         step_changed(), changed("share_loss", "f64", 4), changed("share_classes", "f64", "classes"),
+         changed("hits", "i64", 2)),
+        reference, example, tolerance=1e-12,
+    ),
+)

@@ -1,0 +1,19 @@
+"""The logistic function; also what turns a binary model's output into a probability."""
+
+import numpy as np
+
+from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.spec import Array
+
+HELP = "activation 1 / (1 + e^-x), between 0 and 1"
+
+
+def forward(x: Array) -> Array:
+    return np.asarray(np.exp(-np.logaddexp(0, -x)))
+
+
+def slope(x: Array, y: Array) -> Array:
+    return y * (1 - y)
+
+
+OPS = activation("sigmoid", forward, slope)

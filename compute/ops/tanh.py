@@ -1,0 +1,19 @@
+"""The hyperbolic tangent. The formula lies in native/base/math.h."""
+
+import numpy as np
+
+from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.spec import Array
+
+HELP = "activation tanh(x), between -1 and 1"
+
+
+def forward(x: Array) -> Array:
+    return np.asarray(np.tanh(x))
+
+
+def slope(x: Array, y: Array) -> Array:
+    return 1 - y * y
+
+
+OPS = activation("tanh", forward, slope)

@@ -1,0 +1,23 @@
+"""The batch's weight sum, into the step block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain.compute.ops._batch import step, weights
+from streamtrain.compute.spec import Array, Op, given, size, step_changed
+
+HELP = "sum of the batch's weights, what losses divide by"
+
+
+def reference(rows: int, weight: Array, step: Any) -> None:
+    step.weight_sum = float(weight[weight > 0].sum(dtype=np.float64))
+
+
+def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"rows": n, "weight": weights(rng, n), "step": step()}
+
+
+OPS = (Op("weight_sum", (size("rows"), given("weight", "f32", "rows"), step_changed()), reference, example),)

@@ -1,0 +1,130 @@
+// Compiled plans as Python sees them: run a phase on a slot's address, read the step block and the output.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+
+#include "base/fail.h"
+#include "bindings/bindings.h"
+#include "exec/foreign_plan.h"
+#include "exec/plan.h"
+
+namespace st {
+namespace {
+
+using Arguments = std::vector<std::pair<u32, u64>>;                          // memory, bits
+using Calls = std::vector<std::tuple<std::string, std::string, Arguments>>;   // kernel, types, arguments
+
+std::vector<PlanCall> calls_of(const Calls &calls) {
+    std::vector<PlanCall> out;
+    for (const auto &[kernel, types, arguments] : calls) {
+        PlanCall call{kernel, types, {}};
+        for (const auto &[memory, bits] : arguments) {
+            if (memory > static_cast<u32>(Memory::step)) mistake("plan", "a memory of 0 to 6", std::to_string(memory));
+            call.arguments.push_back({static_cast<Memory>(memory), bits});
+        }
+        out.push_back(std::move(call));
+    }
+    return out;
+}
+
+const u8 *slot_at(u64 address) {
+    if (address == 0 || address % 64 != 0) mistake("plan", "a slot's address, a multiple of 64", std::to_string(address));
+    return reinterpret_cast<const u8 *>(address);
+}
+
+// A Python callable as std::function; the plan keeps it alive and takes the GIL around it.
+template <class... A>
+std::function<void(A...)> called(nb::callable callable) {
+    auto held = std::shared_ptr<nb::callable>(new nb::callable(std::move(callable)), [](nb::callable *object) {
+        nb::gil_scoped_acquire acquired;
+        delete object;
+    });
+    return [held](A... arguments) {
+        nb::gil_scoped_acquire acquired;
+        if constexpr (sizeof...(A) == 0)
+            (*held)();
+        else
+            (*held)(reinterpret_cast<u64>(arguments)...);
+    };
+}
+
+nb::ndarray<nb::numpy, f32, nb::ndim<2>> output_of(nb::handle self) {
+    Plan &plan = nb::cast<Plan &>(self);
+    auto *data = const_cast<f32 *>(plan.output());
+    return nb::ndarray<nb::numpy, f32, nb::ndim<2>>(data, {plan.rows(), plan.width()}, self);
+}
+
+void bind_step(nb::module_ &m) {
+    nb::class_<StepBlock>(m, "StepBlock")
+        .def("__init__", [](StepBlock *self) { new (self) StepBlock{}; })
+        .def_rw("seed", &StepBlock::seed)
+        .def_rw("round", &StepBlock::round)
+        .def_rw("worker", &StepBlock::worker)
+        .def_rw("step_in_round", &StepBlock::step_in_round)
+        .def_rw("rows", &StepBlock::rows)
+        .def_rw("optimizer_step", &StepBlock::optimizer_step)
+        .def_rw("learning_rate", &StepBlock::learning_rate)
+        .def_rw("beta1_power", &StepBlock::beta1_power)
+        .def_rw("beta2_power", &StepBlock::beta2_power)
+        .def_rw("loss_sum", &StepBlock::loss_sum)
+        .def_rw("weight_sum", &StepBlock::weight_sum)
+        .def_rw("not_finite", &StepBlock::not_finite)
+        .def_static("at", [](u64 address) { return reinterpret_cast<StepBlock *>(address); }, nb::arg("address"),
+                    nb::rv_policy::reference)   // of a plan that outlives it
+        .def_prop_ro("address", [](StepBlock &self) { return reinterpret_cast<u64>(&self); });
+    m.attr("STEP_BYTES") = sizeof(StepBlock);
+}
+
+}  // namespace
+
+void bind_plan(nb::module_ &m) {
+    bind_step(m);
+    nb::class_<Plan>(m, "Plan")
+        .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
+        .def("begin_round", &Plan::begin_round, nb::call_guard<nb::gil_scoped_release>())
+        .def("end_round", &Plan::end_round, nb::call_guard<nb::gil_scoped_release>())
+        .def("train", [](Plan &self, u64 slot) { self.train(slot_at(slot)); }, nb::arg("slot_address"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("statistics", [](Plan &self, u64 slot) { self.statistics(slot_at(slot)); }, nb::arg("slot_address"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(slot)); }, nb::arg("slot_address"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("output", &output_of)
+        .def_prop_ro("output_address", [](const Plan &self) { return reinterpret_cast<u64>(self.output()); })
+        .def_prop_ro("rows", &Plan::rows)
+        .def_prop_ro("width", &Plan::width);
+
+    nb::class_<CpuPlan, Plan>(m, "CpuPlan", nb::dynamic_attr())
+        .def("__init__",
+             [](CpuPlan *self, const Calls &train, const Calls &statistics, const Calls &predict, u64 workspace_bytes,
+                const std::vector<std::pair<u64, nb::bytes>> &constants, u64 output_offset, u32 rows, u32 width,
+                u64 state, u64 base, u64 share, const std::string &isa) {
+                 PlanDescription description{calls_of(train), calls_of(statistics), calls_of(predict), workspace_bytes,
+                                             {}, output_offset, rows, width, isa};
+                 for (const auto &[offset, content] : constants)
+                     description.constants.emplace_back(offset, std::string(content.c_str(), content.size()));
+                 new (self) CpuPlan(description, {reinterpret_cast<u8 *>(state), reinterpret_cast<const u8 *>(base),
+                                                  reinterpret_cast<u8 *>(share)});
+             },
+             nb::arg("train"), nb::arg("statistics"), nb::arg("predict"), nb::arg("workspace_bytes"),
+             nb::arg("constants"), nb::arg("output_offset"), nb::arg("rows"), nb::arg("width"), nb::arg("state"),
+             nb::arg("base"), nb::arg("share"), nb::arg("isa") = "");
+
+    nb::class_<ForeignPlan, Plan>(m, "ForeignPlan", nb::dynamic_attr())
+        .def("__init__",
+             [](ForeignPlan *self, u32 rows, u32 width, nb::callable train, nb::callable statistics,
+                nb::callable predict, nb::callable begin_round, nb::callable end_round) {
+                 new (self) ForeignPlan(rows, width,
+                                        {called<const u8 *>(train), called<const u8 *>(statistics),
+                                         called<const u8 *>(predict), called<>(begin_round), called<>(end_round)});
+             },
+             nb::arg("rows"), nb::arg("width"), nb::arg("train"), nb::arg("statistics"), nb::arg("predict"),
+             nb::arg("begin_round"), nb::arg("end_round"));
+}
+
+}  // namespace st

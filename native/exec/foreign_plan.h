@@ -1,0 +1,51 @@
+// A plan whose phases are run by callables from outside (Python: reference and CUDA backends), offered as an st::Plan.
+#pragma once
+#include <functional>
+#include <vector>
+
+#include "exec/step.h"
+#include "memory/slot.h"
+
+namespace st {
+
+class ForeignPlan final : public Plan {
+  public:
+    struct Calls {
+        std::function<void(const u8 *)> train, statistics, predict;
+        std::function<void()> begin_round, end_round;
+    };
+
+    ForeignPlan(u32 rows, u32 width, Calls calls)
+        : calls_(std::move(calls)), output_(u64{rows} * width), rows_(rows), width_(width) {}
+
+    StepBlock &step() override { return step_; }
+    void begin_round() override { calls_.begin_round(); }
+    void end_round() override { calls_.end_round(); }
+    void train(const u8 *slot) override {
+        prepare(slot);
+        step_.loss_sum = step_.weight_sum = 0;
+        step_.not_finite = 0;
+        calls_.train(slot);
+    }
+    void statistics(const u8 *slot) override {
+        prepare(slot);
+        calls_.statistics(slot);
+    }
+    void predict(const u8 *slot) override {
+        prepare(slot);
+        calls_.predict(slot);
+    }
+    const f32 *output() const override { return output_.data(); }
+    u32 rows() const override { return rows_; }
+    u32 width() const override { return width_; }
+
+  private:
+    void prepare(const u8 *slot) { step_.rows = reinterpret_cast<const SlotHeader *>(slot)->rows; }
+
+    alignas(64) StepBlock step_{};
+    Calls calls_;
+    std::vector<f32> output_;
+    u32 rows_, width_;
+};
+
+}  // namespace st

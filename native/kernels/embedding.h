@@ -1,0 +1,64 @@
+// One category column as `dim` columns of the input matrix from `at` on: x_rw[r, at + d] = table_bd[bucket of r, d].
+#pragma once
+#include "base/kernel.h"
+
+ST_KERNEL void embedding_forward(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, i64 width, i64 at,
+                                 const i32 *categories_rc, const f32 *table_bd, f32 *x_rw) {
+    ST_ROWS(r, rows) {
+        const f32 *from = table_bd + embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
+        f32 *to = x_rw + r * width + at;
+        ST_LANES(d, dim) to[d] = from[d];
+    }
+}
+ST_EXPORT(embedding_forward)
+
+// lead_r[r]: the first row of the batch with the bucket of row r, -1 for a row of weight 0. seen_b is all 0 before and after.
+ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, const i32 *categories_rc,
+                              const f32 *weight_r, i32 *seen_b, i32 *lead_r) {
+#if ST_CUDA   // rows look for themselves; the host's table makes it linear
+    ST_FOR(r, rows) {
+        i64 bucket = embedding_bucket(categories_rc, r, columns, column, buckets), q = 0;
+        while (q < r && !(weight_r[q] > 0 && embedding_bucket(categories_rc, q, columns, column, buckets) == bucket)) ++q;
+        lead_r[r] = weight_r[r] > 0 ? static_cast<i32>(q) : -1;
+    }
+#else
+    for (i64 r = 0; r < rows; ++r) {
+        if (!(weight_r[r] > 0)) {
+            lead_r[r] = -1;
+            continue;
+        }
+        i32 &seen = seen_b[embedding_bucket(categories_rc, r, columns, column, buckets)];
+        if (seen == 0) seen = static_cast<i32>(r) + 1;
+        lead_r[r] = seen - 1;
+    }
+    for (i64 r = 0; r < rows; ++r) seen_b[embedding_bucket(categories_rc, r, columns, column, buckets)] = 0;
+#endif
+}
+ST_EXPORT(embedding_lead)
+
+// gradient_rd of a leading row: the sum of dx over the rows it leads, in row order; other rows are left as they are.
+ST_KERNEL void embedding_gradient(i64 rows, i64 dim, i64 width, i64 at, const f32 *dx_rw, const i32 *lead_r,
+                                  f32 *gradient_rd) {
+#if ST_CUDA
+    ST_FOR(e, rows * dim) {
+        i64 r = e / dim, d = e % dim;
+        if (lead_r[r] == r) {
+            f32 total = dx_rw[r * width + at + d];
+            for (i64 q = r + 1; q < rows; ++q)
+                if (lead_r[q] == r) total += dx_rw[q * width + at + d];
+            gradient_rd[e] = total;
+        }
+    }
+#else
+    for (i64 r = 0; r < rows; ++r) {
+        if (lead_r[r] < 0) continue;
+        f32 *to = gradient_rd + lead_r[r] * dim;
+        const f32 *from = dx_rw + r * width + at;
+        if (lead_r[r] == r)
+            ST_FOR(d, dim) to[d] = from[d];
+        else
+            ST_FOR(d, dim) to[d] += from[d];
+    }
+#endif
+}
+ST_EXPORT(embedding_gradient)

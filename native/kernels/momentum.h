@@ -1,0 +1,35 @@
+// u = momentum u + g, p -= learning_rate u (Polyak, 1964). Nothing where the batch had no weight; flags what is not finite.
+#pragma once
+#include "base/kernel.h"
+
+ST_INLINE i32 momentum_update(f32 rate, f32 momentum, f32 g, f32 *p, f32 *u) {
+    f32 speed = momentum * *u + g, next = *p - rate * speed;
+    *u = speed;
+    *p = next;
+    return not_finite(next) | not_finite(speed);
+}
+
+ST_KERNEL void momentum(i64 n, StepBlock *step, const f32 *g, f32 *p, f32 *u, f32 factor) {
+    if (!(step->weight_sum > 0)) return;
+    f32 rate = step->learning_rate;
+    i32 bad = 0;
+    ST_FOR(i, n) bad |= momentum_update(rate, factor, g[i], p + i, u + i);
+    if (bad) step->not_finite = 1;
+}
+ST_EXPORT(momentum)
+
+// The same for the rows of a table that the batch touched: those that lead (see embedding.h).
+ST_KERNEL void momentum_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
+                             const i32 *categories_rc, const i32 *lead_r, const f32 *g_rd, f32 *p_bd, f32 *u_bd,
+                             f32 factor) {
+    if (!(step->weight_sum > 0)) return;
+    f32 rate = step->learning_rate;
+    ST_ROWS(r, rows) {
+        if (lead_r[r] != r) continue;
+        i64 at = embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
+        i32 bad = 0;
+        ST_LANES(d, dim) bad |= momentum_update(rate, factor, g_rd[r * dim + d], p_bd + at + d, u_bd + at + d);
+        if (bad) step->not_finite = 1;
+    }
+}
+ST_EXPORT(momentum_rows)

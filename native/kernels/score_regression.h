@@ -1,0 +1,40 @@
+// Adds a batch, predicted before its update, to this round's scores: loss_4 = (weighted loss, weight, weighted loss of the
+// constant prediction, weighted label), errors_5 = (w |e|, w e^2, w y^2, and w |e|, w e^2 of the constant prediction), e in
+// the label's unit. The constant prediction is the label mean of the base; 0 where the base has seen nothing.
+#pragma once
+#include "base/kernel.h"
+
+ST_KERNEL void score_regression(i64 rows, const f32 *p_r, const f32 *loss_r, const f32 *label_r, const f32 *weight_r,
+                                const f32 *scale, const f64 *base_loss_4, StepBlock *step, f64 *loss_4, f64 *errors_5) {
+    f64 mean = base_loss_4[1] > 0 ? base_loss_4[3] / base_loss_4[1] : 0.0;
+    ST_ROWS(once, 1) {
+        auto weighted = [&](i64 r, f64 value) { return weight_r[r] > 0 ? f64(weight_r[r]) * value : 0.0; };
+        f64 loss = sum<f64>(rows, [&](i64 r) { return weighted(r, loss_r[r]); });
+        f64 label = sum<f64>(rows, [&](i64 r) { return weighted(r, label_r[r]); });
+        f64 linear = sum<f64>(rows, [&](i64 r) { return weighted(r, abs(f64(p_r[r]) - label_r[r])); });
+        f64 square = sum<f64>(rows, [&](i64 r) {
+            f64 error = f64(p_r[r]) - label_r[r];
+            return weighted(r, error * error);
+        });
+        f64 label_square = sum<f64>(rows, [&](i64 r) { return weighted(r, f64(label_r[r]) * label_r[r]); });
+        f64 constant_linear = sum<f64>(rows, [&](i64 r) { return weighted(r, abs(mean - label_r[r])); });
+        f64 constant_square = sum<f64>(rows, [&](i64 r) {
+            f64 error = mean - label_r[r];
+            return weighted(r, error * error);
+        });
+        ST_FIRST_LANE {
+            loss_4[0] += loss;
+            loss_4[1] += step->weight_sum;
+            loss_4[2] += constant_square * f64(scale[0]) * scale[0];
+            loss_4[3] += label;
+            errors_5[0] += linear;
+            errors_5[1] += square;
+            errors_5[2] += label_square;
+            errors_5[3] += constant_linear;
+            errors_5[4] += constant_square;
+            step->loss_sum = loss;
+            step->not_finite |= not_finite(loss);
+        }
+    }
+}
+ST_EXPORT(score_regression)

@@ -1,0 +1,131 @@
+"""The contract of every op: each instruction set agrees with the reference, and with the others to the bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import ops
+from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Arg, Op
+from streamtrain.errors import StreamtrainError
+
+SIZES = (0, 1, 2, 31, 32, 33, 256, 1000)
+CASES = [(op, types, n) for op in ops.load().values() for types in op.types for n in SIZES]
+STEP_FIELDS = ("loss_sum", "weight_sum", "not_finite", "optimizer_step", "learning_rate")
+
+
+def dtype_of(arg: Arg, types: str) -> type:
+    return DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]
+
+
+def copy_of_step(step: _native.StepBlock) -> _native.StepBlock:
+    copy = _native.StepBlock()
+    for name in (*STEP_FIELDS, "beta1_power", "beta2_power"):
+        setattr(copy, name, getattr(step, name))
+    return copy
+
+
+def arguments(op: Op, types: str, n: int) -> list[Any]:
+    """A fresh set of arguments, the same at every call."""
+    given, sizes, values = op.example(np.random.default_rng(7), n), {}, []
+    for arg in op.args:
+        if arg.role == "size":
+            sizes[arg.name] = int(given[arg.name])
+    for arg in op.args:
+        if arg.dtype == "step":
+            values.append(copy_of_step(given["step"]))
+        elif arg.role in ("size", "value"):
+            values.append(given[arg.name])
+        elif arg.optional and given.get(arg.name) is None:
+            values.append(None)
+        else:
+            shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
+            content = given.get(arg.name, np.zeros(shape))
+            values.append(np.ascontiguousarray(np.broadcast_to(content, shape), dtype_of(arg, types)).copy())
+    return values
+
+
+def outcomes(op: Op, values: list[Any]) -> list[Any]:
+    return [value for arg, value in zip(op.args, values, strict=True) if arg.role in ("out", "changed")]
+
+
+def assert_close(found: Any, expected: Any, tolerance: float) -> None:
+    if isinstance(found, _native.StepBlock):
+        for name in STEP_FIELDS:
+            assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=tolerance), name
+    elif found is not None and found.size:
+        if found.dtype.kind in "iu":
+            np.testing.assert_array_equal(found, expected)
+        else:
+            scale = max(1.0, float(np.nanmax(np.abs(expected), initial=0)))
+            limit = tolerance if found.dtype == np.float32 else min(tolerance, 1e-12)
+            np.testing.assert_allclose(found, expected, rtol=limit, atol=limit * scale)
+
+
+@pytest.mark.parametrize(("op", "types", "n"), CASES, ids=[f"{op.name}-{types}-{n}" for op, types, n in CASES])
+def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: int) -> None:
+    expected = arguments(op, types, n)
+    with np.errstate(all="ignore"):
+        op.reference(*expected)
+    bits = set()
+    for isa in _native.supported_isas():
+        found = arguments(op, types, n)
+        _native.call_kernel(op.name, types, found, isa)
+        for one, other in zip(outcomes(op, found), outcomes(op, expected), strict=True):
+            assert_close(one, other, op.tolerance)
+        inputs = [v for arg, v in zip(op.args, found, strict=True) if arg.role == "given" and isinstance(v, np.ndarray)]
+        before = [
+            v for arg, v in zip(op.args, arguments(op, types, n), strict=True)
+            if arg.role == "given" and isinstance(v, np.ndarray)
+        ]
+        for one, other in zip(inputs, before, strict=True):
+            np.testing.assert_array_equal(one, other)
+        results = [v for v in outcomes(op, found) if v is not None]
+        bits.add(tuple(
+            tuple(getattr(v, name) for name in STEP_FIELDS) if isinstance(v, _native.StepBlock) else v.tobytes()
+            for v in results
+        ))
+    assert len(bits) == 1, "bits differ between instruction sets"
+
+
+def test_a_declaration_that_differs_from_the_kernel_is_refused() -> None:
+    op = ops.get("sgd")
+    changed = Op(op.name, op.args[:-1], op.reference, op.example, op.each)
+    with pytest.raises(StreamtrainError, match=r"compute/ops/sgd.py: kernel sgd<> for .*: expected \(i64, step\*"):
+        ops.check(changed, "compute/ops/sgd.py")
+
+
+def test_every_kernel_built_has_an_op() -> None:
+    assert {kernel[0] for kernel in _native.kernels()} == set(ops.load())
+
+
+@pytest.mark.parametrize("name", [name for name in ops.load() if name.endswith("_gradient") and "embedding" not in name])
+def test_activation_gradients_agree_with_differences(name: str) -> None:
+    x = np.random.default_rng(3).normal(0, 3, 1000)
+    x = x[abs(x) > 1e-3]   # a relu has no slope at 0
+    forward, h = name.replace("_gradient", "_forward"), 1e-6
+    y, above, below, dx = (np.zeros_like(x) for _ in range(4))
+    for into, at in ((y, x), (above, x + h), (below, x - h)):
+        _native.call_kernel(forward, "double", [len(x), into, np.ascontiguousarray(at)])
+    _native.call_kernel(name, "double", [len(x), dx, np.ones_like(x), x, y])
+    np.testing.assert_allclose(dx, (above - below) / (2 * h), atol=1e-8)
+
+
+@pytest.mark.parametrize("isa", [isa for isa in _native.supported_isas() if isa != "v2"])
+def test_an_elementwise_kernel_takes_a_nanosecond_an_element_or_less(isa: str) -> None:
+    """DESIGN section 8; v2 has no fma instruction. The best of many: the machine is shared."""
+    import time
+
+    n = 4096
+    for op in ops.load().values():
+        if op.each != ("n",) or "float" not in op.types:
+            continue
+        values, best = arguments(op, "float", n), 1e9
+        for _ in range(200):
+            start = time.perf_counter_ns()
+            _native.call_kernel(op.name, "float", values, isa)
+            best = min(best, (time.perf_counter_ns() - start) / n)
+        assert best < 1.5, f"{op.name}: {best:.2f} ns an element"

@@ -6,34 +6,31 @@
 namespace st {
 inline namespace ST_ISA {
 
+#if ST_CUDA
+ST_INLINE f32 fma(f32 a, f32 b, f32 c) { return ::fmaf(a, b, c); }
+ST_INLINE f64 fma(f64 a, f64 b, f64 c) { return ::fma(a, b, c); }
+ST_INLINE f32 sqrt(f32 x) { return ::sqrtf(x); }   // correctly rounded: --prec-sqrt is NVRTC's default
+ST_INLINE f64 sqrt(f64 x) { return ::sqrt(x); }
+ST_INLINE i32 bits_of(f32 x) { return __float_as_int(x); }
+ST_INLINE i64 bits_of(f64 x) { return __double_as_longlong(x); }
+ST_INLINE f32 from_bits(i32 bits) { return __int_as_float(bits); }
+ST_INLINE f64 from_bits(i64 bits) { return __longlong_as_double(bits); }
+#else
 ST_INLINE f32 fma(f32 a, f32 b, f32 c) { return __builtin_fmaf(a, b, c); }
 ST_INLINE f64 fma(f64 a, f64 b, f64 c) { return __builtin_fma(a, b, c); }
 ST_INLINE f32 sqrt(f32 x) { return __builtin_sqrtf(x); }
 ST_INLINE f64 sqrt(f64 x) { return __builtin_sqrt(x); }
-ST_INLINE f32 abs(f32 x) { return __builtin_fabsf(x); }
-ST_INLINE f64 abs(f64 x) { return __builtin_fabs(x); }
-ST_INLINE f32 copysign(f32 x, f32 sign) { return __builtin_copysignf(x, sign); }
-ST_INLINE f64 copysign(f64 x, f64 sign) { return __builtin_copysign(x, sign); }
+ST_INLINE i32 bits_of(f32 x) { return __builtin_bit_cast(i32, x); }
+ST_INLINE i64 bits_of(f64 x) { return __builtin_bit_cast(i64, x); }
+ST_INLINE f32 from_bits(i32 bits) { return __builtin_bit_cast(f32, bits); }
+ST_INLINE f64 from_bits(i64 bits) { return __builtin_bit_cast(f64, bits); }
+#endif
 
-ST_INLINE i32 bits_of(f32 x) {
-    i32 bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-ST_INLINE i64 bits_of(f64 x) {
-    i64 bits;
-    __builtin_memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-ST_INLINE f32 from_bits(i32 bits) {
-    f32 x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
-}
-ST_INLINE f64 from_bits(i64 bits) {
-    f64 x;
-    __builtin_memcpy(&x, &bits, sizeof x);
-    return x;
+ST_INLINE f32 abs(f32 x) { return from_bits(bits_of(x) & 0x7fffffff); }
+ST_INLINE f64 abs(f64 x) { return from_bits(bits_of(x) & i64(0x7fffffffffffffffll)); }
+ST_INLINE f32 copysign(f32 x, f32 sign) { return from_bits(bits_of(abs(x)) | (bits_of(sign) & i32(0x80000000))); }
+ST_INLINE f64 copysign(f64 x, f64 sign) {
+    return from_bits(bits_of(abs(x)) | (bits_of(sign) & i64(0x8000000000000000ull)));
 }
 
 // 1 for an infinity or a NaN, read from the exponent.

@@ -36,7 +36,7 @@ class BlockSpec:
 
 @dataclass(frozen=True)
 class Value:
-    """Activations flowing forward. `masks`: a relu is built in, so whoever sends a gradient back must mask it with ref."""
+    """Activations flowing forward. `masks`: a relu is built in, so a gradient sent back must be masked with ref."""
 
     ref: Ref
     masks: bool = False
@@ -58,6 +58,9 @@ class Table:
 Backward = Callable[[Ref], tuple[Ref | None, bool]]
 
 
+STEP = Ref("step", "step", "step")
+
+
 @dataclass
 class Builder:
     """What a layer, loss or optimizer file calls. Calls go to the phases in force (see `during`)."""
@@ -72,7 +75,11 @@ class Builder:
     calls: dict[str, list[Call]] = field(default_factory=lambda: {"train": [], "statistics": [], "predict": []})
     tape: list[tuple[Backward, Value]] = field(default_factory=list)
     _phases: tuple[str, ...] = ("train", "predict")
-    step: Ref = Ref("step", "step", "step")
+
+    @property
+    def step(self) -> Ref:
+        """The step block."""
+        return STEP
 
     def parameter(self, name: str, *shape: int, limit: float = 0.0) -> tuple[Ref, Ref]:
         """A dense parameter, starting uniform in [-limit, limit), and its gradient."""
@@ -98,7 +105,7 @@ class Builder:
         return Ref("work", name, dtype, shape)
 
     def constant(self, name: str, content: Any, dtype: str) -> Ref:
-        array = np.ascontiguousarray(content, DTYPES[dtype])
+        array: Array = np.ascontiguousarray(content, DTYPES[dtype])
         self.constants[name] = array
         return Ref("constant", name, dtype, array.shape)
 

@@ -1,4 +1,4 @@
-"""From slot blocks to the input matrix: numbers, standardised where asked for, then one embedding per category column."""
+"""From slot blocks to the input matrix: numbers, standardised where asked for, then an embedding per category."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.compute import backends, input, layers, losses, optimizers
-from streamtrain.compute.builder import BlockSpec, Builder, Value, align
 from streamtrain.compute.bound import Memory, bound
+from streamtrain.compute.builder import BlockSpec, Builder, align
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.spec import DTYPES, Array, Program, Ref
 from streamtrain.errors import UserMistake
@@ -92,11 +92,12 @@ class Model:
 
     def scores(self, statistics: Array) -> dict[str, Array]:
         """The score blocks of a statistics part (of a snapshot, or a difference of two) by name."""
-        found = {}
+        found: dict[str, Array] = {}
         for block in self.blocks:
             if block.group == "score":
                 start = block.offset - self.learned_bytes
-                found[block.name] = statistics[start : start + block.count * 8].view(DTYPES[block.dtype]).reshape(block.shape)
+                part = statistics[start : start + block.count * 8]
+                found[block.name] = part.view(DTYPES[block.dtype]).reshape(block.shape)
         return found
 
     def compile(
@@ -109,7 +110,7 @@ class Model:
         tests; `device` is the CUDA device. The plan keeps the buffers alive, not what addresses point to.
         """
         if train and (base is None or share is None):
-            raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or say train=False")
+            raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or train=False")
         program = self.program(slot_layout, train)
         held = (state, base, share)
         addresses = (
@@ -212,13 +213,14 @@ def _count(block: BlockSpec) -> int:
 
 
 def _end(blocks: list[Block]) -> int:
-    return max((block.offset + align(block.count * np.dtype(DTYPES[block.dtype]).itemsize) for block in blocks), default=0)
+    sizes = [block.offset + align(block.count * np.dtype(DTYPES[block.dtype]).itemsize) for block in blocks]
+    return max(sizes, default=0)
 
 
 def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     """Offsets of the slot blocks the calls use; a UserMistake where the layout lacks one or has another shape."""
     blocks = {block.name: block for block in layout.blocks}
-    offsets = {}
+    offsets: dict[tuple[str, str], int] = {}
     for calls in phases.values():
         for call in calls:
             for arg in call.args:
@@ -230,5 +232,3 @@ def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict
                     offsets["slot", arg.name] = block.offset
     return offsets
 
-
-__all__ = ["Block", "Model", "Value", "aligned"]

@@ -75,7 +75,8 @@ def _input(spec: Mapping[str, Any]) -> InputShape:
     standardize = tuple(bool(flag) for flag in given.get("standardize", [False] * numbers))
     if len(standardize) != numbers:
         raise _wrong("input.standardize", f"{numbers} flags, one per number", len(standardize))
-    categories = tuple(_category(each, f"input.categories[{at}]") for at, each in enumerate(given.get("categories", [])))
+    tables = enumerate(given.get("categories", []))
+    categories = tuple(_category(each, f"input.categories[{at}]") for at, each in tables)
     classes = _whole(given.get("classes", 0) or 0, "input.classes", 0, MAX_WIDTH)
     shape = InputShape(numbers, standardize, categories, classes, bool(given.get("standardize_label", False)))
     if not 1 <= shape.width <= MAX_WIDTH:

@@ -114,9 +114,9 @@ class Call:
 
 @dataclass(frozen=True)
 class Place:
-    """A Ref resolved to bytes of one of the memories a plan is bound to."""
+    """A Ref resolved to bytes of one of the memories a plan is bound to: work, state, base, share, slot or step."""
 
-    memory: Literal["work", "state", "base", "share", "slot", "step"]
+    memory: str
     offset: int
 
 

@@ -72,6 +72,7 @@ class StepBlock:
     def at(address: int) -> StepBlock: ...
 
 class Plan:
+    held: Any   # kept alive with the plan
     step: StepBlock
     rows: int
     width: int
@@ -86,7 +87,6 @@ class Plan:
 PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]   # kernel, types, (memory, bits) of each argument
 
 class CpuPlan(Plan):
-    held: Any
     def __init__(
         self, train: PlanCalls, statistics: PlanCalls, predict: PlanCalls, workspace_bytes: int,
         constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
@@ -94,7 +94,6 @@ class CpuPlan(Plan):
     ) -> None: ...
 
 class ForeignPlan(Plan):
-    held: Any
     def __init__(
         self, rows: int, width: int, train: Callable[[int], None], statistics: Callable[[int], None],
         predict: Callable[[int], None], begin_round: Callable[[], None], end_round: Callable[[], None],

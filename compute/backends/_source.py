@@ -1,4 +1,4 @@
-"""CUDA source of kernels, from the header text built into the native module: what the host build holds, nothing else."""
+"""CUDA source of kernels, from the header text built into the native module: exactly what the host build holds."""
 
 from __future__ import annotations
 

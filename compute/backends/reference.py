@@ -20,7 +20,7 @@ def answers() -> str | None:
 
 def at_address(address: int, size_bytes: int) -> Array:
     """Memory as bytes, not owned."""
-    return np.frombuffer((ctypes.c_uint8 * size_bytes).from_address(address), np.uint8)
+    return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
 
 
 class ReferencePlan:

@@ -1,4 +1,4 @@
-"""The score block every loss gathers: weighted loss, weight, weighted loss of the constant prediction, weighted label."""
+"""The score block of every loss: weighted loss, weight, weighted loss of the constant prediction, weighted label."""
 
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.spec import Ref

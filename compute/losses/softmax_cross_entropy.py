@@ -31,6 +31,7 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
         builder.call("weight_sum", rows, weight, builder.step)
         builder.call("softmax_cross_entropy", rows, classes, z.ref, label, weight, builder.step, dz, loss, p)
         builder.call(
-            "score_classes", rows, classes, p, loss, label, weight, base_classes, builder.step, share, share_classes, hits
+            "score_classes", rows, classes, p, loss, label, weight, base_classes, builder.step, share, share_classes,
+            hits,
         )
     return dz, p

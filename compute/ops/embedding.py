@@ -66,7 +66,8 @@ OPS = (
     ),
     Op(
         "embedding_lead",
-        (*BATCH, CATEGORIES, given("weight", "f32", "rows"), changed("seen", "i32", "buckets"), out("lead", "i32", "rows")),
+        (*BATCH, CATEGORIES, given("weight", "f32", "rows"), changed("seen", "i32", "buckets"),
+         out("lead", "i32", "rows")),
         lead_of, example, each=("rows",),
     ),
     Op(

@@ -9,12 +9,12 @@ HELP = "activation x tanh(log(1 + e^x)), smooth, unbounded above"
 
 
 def forward(x: Array) -> Array:
-    return x * np.tanh(np.logaddexp(0, x))
+    return np.asarray(x * np.tanh(np.logaddexp(0, x)))
 
 
 def slope(x: Array, y: Array) -> Array:
     w = np.tanh(np.logaddexp(0, x))
-    return w + x * (1 - w * w) / (1 + np.exp(-x))
+    return np.asarray(w + x * (1 - w * w) / (1 + np.exp(-x)))
 
 
 OPS = activation("mish", forward, slope)

@@ -22,7 +22,7 @@ def reference(
     mean = float(np.clip(base_loss[3] / base_loss[1] if base_loss[1] > 0 else 0.5, 1e-6, 1 - 1e-6))
     total, ones = float((w * loss[counts]).sum()), float((w * y).sum())
     share_loss += [total, w.sum(), -(ones * np.log(mean) + (w.sum() - ones) * np.log(1 - mean)), ones]
-    bins = np.clip(q * BINS, 0, BINS - 1).astype(np.int64)
+    bins = np.nan_to_num(np.clip(q * BINS, 0, BINS - 1)).astype(np.int64)
     np.add.at(histogram.reshape(2, BINS), ((y >= 0.5).astype(np.int64), bins), 1)
     hits += [((q >= 0.5) == (y >= 0.5)).sum(), counts.sum()]
     step.loss_sum = total

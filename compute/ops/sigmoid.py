@@ -13,7 +13,7 @@ def forward(x: Array) -> Array:
 
 
 def slope(x: Array, y: Array) -> Array:
-    return y * (1 - y)
+    return np.asarray(y * (1 - y))
 
 
 OPS = activation("sigmoid", forward, slope)

@@ -19,7 +19,8 @@ def philox(key: int, low: Array, high: int) -> Array:
     k0, k1 = key & 0xFFFFFFFF, key >> 32
     for _ in range(10):
         p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
-        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(k0), p1 & mask, (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(k1), p0 & mask]
+        high0, high1 = p0 >> np.uint64(32), p1 >> np.uint64(32)
+        c = [high1 ^ c[1] ^ np.uint64(k0), p1 & mask, high0 ^ c[3] ^ np.uint64(k1), p0 & mask]
         k0, k1 = (k0 + 0x9E3779B9) & 0xFFFFFFFF, (k1 + 0xBB67AE85) & 0xFFFFFFFF
     return np.stack(c, 1)
 

@@ -1,4 +1,4 @@
-"""The registry of optimizers. A file has HELP, DEFAULTS, STATE (blocks per parameter), betas(), update() and update_rows()."""
+"""The registry of optimizers. A file has HELP, DEFAULTS, STATE, betas(), update() and update_rows()."""
 
 from __future__ import annotations
 

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamtrain.compute import ops
 from streamtrain.compute.backends._source import OPTIONS, header_of, name_expression, source
-
-_spec = importlib.util.spec_from_file_location("nvrtc_for_tests", Path(__file__).with_name("nvrtc.py"))
-assert _spec is not None and _spec.loader is not None
-nvrtc = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = nvrtc
-_spec.loader.exec_module(nvrtc)
+from streamtrain.compute.spec import Op
 
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
-def test_all_kernels_compile(arch: str) -> None:
+def test_all_kernels_compile(nvrtc: Any, arch: str) -> None:
     names = [name_expression(op.name, types) for op in DEVICE_OPS for types in op.types]
-    lowered = nvrtc.compile_cubin(source(header_of(op.name) for op in DEVICE_OPS), names, arch, OPTIONS)
+    lowered = nvrtc.compile(source(header_of(op.name) for op in DEVICE_OPS), names, arch, OPTIONS)
     assert len(set(lowered.values())) == len(names)
 
 
 @pytest.mark.parametrize("op", DEVICE_OPS, ids=lambda op: op.name)
-def test_each_header_stands_alone(op: ops.Op) -> None:
-    nvrtc.compile_cubin(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "sm_90", OPTIONS)
+def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
+    nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "sm_90", OPTIONS)
 
 
-def test_a_broken_kernel_is_reported() -> None:
+def test_a_broken_kernel_is_reported(nvrtc: Any) -> None:
     with pytest.raises(AssertionError, match="undefined_name"):
-        nvrtc.compile_cubin(source([]) + "__global__ void f() { undefined_name(); }", ["f"], "sm_90", OPTIONS)
+        nvrtc.compile(source([]) + "__global__ void f() { undefined_name(); }", ["f"], "sm_90", OPTIONS)

@@ -1,0 +1,169 @@
+"""Models on one synthetic batch, in real plans; and NVRTC without a driver."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import backends
+from streamtrain.compute.bound import bound
+from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.spec import DTYPES
+
+LABELS = {"binary_cross_entropy": 2, "softmax_cross_entropy": 3, "mean_squared_error": 0}
+
+
+def spec_of(
+    loss: str = "binary_cross_entropy", layers: Sequence[Mapping[str, Any]] = (), optimizer: str = "adam",
+    numbers: int = 5, standardize: bool = False, categories: int = 0, **label: Any,
+) -> dict[str, Any]:
+    """A model spec with few columns."""
+    tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
+    shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": LABELS[loss]}
+    return {"input": shape | label, "layers": list(layers), "loss": loss, "optimizer": {"name": optimizer}}
+
+
+class Rig:
+    """A model, its state and a slot holding one batch; `plan(backend)` compiles over memory of its own."""
+
+    def __init__(self, spec: Mapping[str, Any], rows: int = 50, capacity: int = 64, seed: int = 1) -> None:
+        self.model = Model(spec)
+        self.rows, self.rng = rows, np.random.default_rng(seed)
+        shape = self.model.parsed.input
+        blocks = [("numbers", "f32", shape.numbers)] if shape.numbers else []
+        blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
+        blocks += [("label", self.model.label_dtype, 1), ("weight", "f32", 1)]
+        self.layout = _native.SlotLayout.make(capacity, 4, blocks)
+        self.slot = aligned(self.layout.slot_bytes)
+        self.slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
+        self.blocks: dict[str, np.ndarray[Any, Any]] = {}
+        for block in self.layout.blocks:
+            size_bytes = capacity * block.width * 4
+            view = self.slot[block.offset : block.offset + size_bytes].view(DTYPES[block.dtype])
+            self.blocks[block.name] = view.reshape(capacity, block.width)
+        self.fill()
+        self.state = self.model.initial_state(seed)
+        for name, view in self.model.views(self.state).items():
+            # from 0 no gradient goes below the output layer, and a relu with no input lies on its edge
+            if name == "output.weight" or (name.endswith(".bias") and not name.startswith("adam")):
+                view[:] = self.rng.normal(0, 0.5, view.shape)
+        self.base, self.share = aligned(self.model.statistics_bytes), aligned(self.model.statistics_bytes)
+        self.steps = 0
+
+    def fill(self) -> None:
+        """A fresh batch; its label depends on the first column."""
+        rows, blocks = self.rows, self.blocks
+        for view in blocks.values():
+            view[:] = 0
+        if "numbers" in blocks:
+            blocks["numbers"][:rows] = self.rng.normal(1, 2, blocks["numbers"][:rows].shape)
+        if "categories" in blocks:
+            blocks["categories"][:rows] = self.rng.integers(0, 7, blocks["categories"][:rows].shape)
+        driver = (blocks["numbers"] if "numbers" in blocks else blocks["categories"])[:rows, 0]
+        loss = self.model.parsed.loss
+        label = {"binary_cross_entropy": driver > 1, "softmax_cross_entropy": np.clip(driver, 0, 2).astype(int),
+                 "mean_squared_error": 30 + 4 * driver}[loss]
+        blocks["label"][:rows, 0] = label
+        blocks["weight"][:rows, 0] = self.rng.uniform(0.5, 2, rows)
+        blocks["weight"][rows // 2, 0] = 0
+
+    @property
+    def address(self) -> int:
+        return int(self.slot.ctypes.data)
+
+    def plan(self, backend: str = "cpu", isa: str = "", copy: bool = False, train: bool = True) -> _native.Plan:
+        """A plan over this rig's memory, or over copies of it kept as plan.state, plan.base, plan.share."""
+        memory = [aligned(m.nbytes) for m in (self.state, self.base, self.share)] if copy else []
+        for into, source in zip(memory, (self.state, self.base, self.share), strict=False):
+            into[:] = source
+        state, base, share = memory or (self.state, self.base, self.share)
+        if backend == "precise":
+            program = self.model.program(self.layout, train)
+            addresses = (bound(state, 0, ""), bound(base, 0, ""), bound(share, 0, ""))
+            plan: Any = backends.get("reference").compile(program, addresses, precise=True)
+        else:
+            plan = self.model.compile(backend, self.layout, state, base, share, train=train, isa=isa)
+        plan.state, plan.base, plan.share = state, base, share
+        return plan
+
+    def step(self, plan: _native.Plan, learning_rate: float = 0.01, number: int = 0) -> float:
+        """One training step; the mean loss before it."""
+        first, second = self.model.betas
+        self.steps = number or self.steps + 1
+        step = plan.step
+        step.optimizer_step, step.learning_rate = self.steps, learning_rate
+        step.beta1_power, step.beta2_power = first**self.steps, second**self.steps
+        plan.train(self.address)
+        return step.loss_sum / step.weight_sum if step.weight_sum else 0.0
+
+    def statistics(self, plan: Any) -> None:
+        """The statistics pass of a lineage's first round: the share becomes the base."""
+        plan.statistics(self.address)
+        plan.base[:] = plan.share
+        plan.share[:] = 0
+
+
+@pytest.fixture
+def rig() -> type[Rig]:
+    return Rig
+
+
+@pytest.fixture
+def spec() -> Callable[..., dict[str, Any]]:
+    return spec_of
+
+
+class Nvrtc:
+    """libnvrtc of the nvidia-cuda-nvrtc wheel."""
+
+    def __init__(self) -> None:
+        found = importlib.util.find_spec("nvidia")
+        roots = found.submodule_search_locations if found and found.submodule_search_locations else []
+        paths = [path for root in roots for path in Path(root).glob("*/lib/libnvrtc.so.*")]
+        if not paths:
+            pytest.skip("libnvrtc is not installed (pip install nvidia-cuda-nvrtc-cu12)")
+        self.library: Any = ctypes.CDLL(str(paths[0]))
+
+    def compile(self, source: str, names: Sequence[str], arch: str, options: Sequence[str]) -> dict[str, str]:
+        """Compiles for `arch` ("sm_90"); lowered name by name expression. AssertionError with the log otherwise."""
+        nvrtc, program = self.library, ctypes.c_void_p()
+        assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
+        try:
+            for name in names:
+                assert nvrtc.nvrtcAddNameExpression(program, name.encode()) == 0
+            flags = [flag.encode() for flag in (*options, f"--gpu-architecture={arch}")]
+            code = nvrtc.nvrtcCompileProgram(program, len(flags), (ctypes.c_char_p * len(flags))(*flags))
+            assert code == 0, self.log(program)
+            assert self.binary_size(program) > 1000
+            return {name: self.lowered(program, name) for name in names}
+        finally:
+            nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+
+    def log(self, program: ctypes.c_void_p) -> str:
+        size = ctypes.c_size_t()
+        self.library.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+        text = ctypes.create_string_buffer(size.value)
+        self.library.nvrtcGetProgramLog(program, text)
+        return text.value.decode()
+
+    def binary_size(self, program: ctypes.c_void_p) -> int:
+        size = ctypes.c_size_t()
+        assert self.library.nvrtcGetCUBINSize(program, ctypes.byref(size)) == 0
+        return size.value
+
+    def lowered(self, program: ctypes.c_void_p, name: str) -> str:
+        found = ctypes.c_char_p()
+        assert self.library.nvrtcGetLoweredName(program, name.encode(), ctypes.byref(found)) == 0, name
+        return (found.value or b"").decode()
+
+
+@pytest.fixture(scope="session")
+def nvrtc() -> Nvrtc:
+    return Nvrtc()

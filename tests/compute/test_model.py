@@ -1,0 +1,253 @@
+"""The contract of models over the registries: backends agree, gradients are right, padding and weights do nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import layers, losses, optimizers
+from streamtrain.compute.model import Model
+from streamtrain.errors import UserMistake
+
+LAYERS = [example for name in layers.names() for example in layers.get(name).EXAMPLES]
+SHAPES: list[dict[str, Any]] = [{"layers": [layer]} for layer in LAYERS]
+SHAPES += [{"layers": [LAYERS[1], layer]} for layer in LAYERS[1:3]]
+SHAPES += [
+    {"loss": name, "layers": [LAYERS[1]], "standardize": standardize, **example}
+    for name in losses.names() for example in losses.get(name).EXAMPLES for standardize in (False, True)
+]
+SHAPES += [{"optimizer": name, "categories": 2, "layers": [LAYERS[1]]} for name in optimizers.names()]
+SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
+IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
+
+
+def floats(state: np.ndarray[Any, Any], size_bytes: int) -> np.ndarray[Any, Any]:
+    return state[:size_bytes].view(np.float32)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    bits, found = set(), {}
+    for backend, isa in [("reference", ""), *(("cpu", isa) for isa in _native.supported_isas())]:
+        rigged = rig(spec(**shape))
+        plan = rigged.plan(backend, isa)
+        rigged.statistics(plan)
+        losses_seen = [rigged.step(plan) for _ in range(4)]
+        plan.predict(rigged.address)
+        learned = floats(rigged.state, rigged.model.learned_bytes).copy()
+        scores = {name: block.copy() for name, block in rigged.model.scores(rigged.share).items()}
+        found[backend + isa] = (losses_seen, learned, plan.output()[:50].copy(), scores)
+        assert plan.step.not_finite == 0 and np.isfinite(learned).all()
+        if backend == "cpu":
+            bits.add((rigged.state.tobytes(), rigged.share.tobytes(), plan.output().tobytes()))
+    assert len(bits) == 1
+    expected, cpu = found.pop("reference"), found["cpu" + _native.supported_isas()[-1]]
+    np.testing.assert_allclose(cpu[0], expected[0], rtol=2e-4)
+    np.testing.assert_allclose(cpu[1], expected[1], rtol=1e-4, atol=2e-3)   # Adam's first steps: a sign decides
+    np.testing.assert_allclose(cpu[2], expected[2], rtol=2e-3, atol=2e-3)
+    for name, block in expected[3].items():
+        if name != "score.histogram":
+            np.testing.assert_allclose(cpu[3][name], block, rtol=2e-3, atol=2e-3, err_msg=name)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    rigged = rig(spec(**{**shape, "optimizer": "sgd"}))
+    rigged.statistics(rigged.plan())
+    before = rigged.state.copy()
+    rigged.step(rigged.plan("precise"), learning_rate=1.0)
+    gradient = floats(before, rigged.model.learned_bytes) - floats(rigged.state, rigged.model.learned_bytes)
+    plan, learned = rigged.plan("precise"), floats(rigged.state, rigged.model.learned_bytes)
+    names = [b for b in rigged.model.blocks if b.group == "parameters"]
+    rng = np.random.default_rng(5)
+    for block in names:
+        for element in rng.choice(block.count, min(block.count, 6), replace=False):
+            at, found, places = block.offset // 4 + element, [], []
+            for sign in (1, -1):
+                rigged.state[:] = before
+                learned[at] += np.float32(sign * 2e-6)
+                places.append(float(learned[at]))
+                found.append(rigged.step(plan, learning_rate=0.0))
+            slope = (found[0] - found[1]) / (places[0] - places[1])
+            assert gradient[at] == pytest.approx(slope, rel=2e-3, abs=1e-5), f"{block.name}[{element}]"
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_padding_changes_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    bits = set()
+    for capacity in (50, 64, 256):
+        rigged = rig(spec(**shape), rows=50, capacity=capacity)
+        plan = rigged.plan()
+        rigged.statistics(plan)
+        for _ in range(3):
+            rigged.step(plan)
+        assert plan.step.rows == 50
+        bits.add((rigged.state.tobytes(), rigged.share.tobytes()))
+    assert len(bits) == 1
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    rigged = rig(spec(**shape))
+    plan = rigged.plan()
+    rigged.step(plan)
+    state, share = rigged.state.copy(), rigged.share.copy()
+    rigged.blocks["weight"][:] = 0
+    if rigged.model.label_dtype == "f32":
+        rigged.blocks["label"][:] = np.nan
+    assert rigged.step(plan) == 0
+    assert plan.step.weight_sum == 0 and plan.step.not_finite == 0
+    assert rigged.state.tobytes() == state.tobytes() and rigged.share.tobytes() == share.tobytes()
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_stopping_and_going_on_is_no_difference(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    whole, halves = rig(spec(**shape)), rig(spec(**shape))
+    plan = whole.plan()
+    for _ in range(4):
+        whole.step(plan)
+    for _ in range(2):
+        fresh = halves.plan()
+        for _ in range(2):
+            halves.step(fresh)
+    assert whole.state.tobytes() == halves.state.tobytes()
+
+
+def test_rows_of_weight_zero_do_not_matter(rig: Any, spec: Any) -> None:
+    bits = set()
+    for junk in (0.0, 1e30, -7.0):
+        rigged = rig(spec(layers=LAYERS[:1], categories=1))
+        at = rigged.rows // 2   # of weight 0
+        rigged.blocks["numbers"][at], rigged.blocks["label"][at] = junk, np.nan
+        plan = rigged.plan()
+        rigged.statistics(plan)
+        rigged.step(plan)
+        bits.add(rigged.state.tobytes())
+    assert len(bits) == 1
+
+
+@pytest.mark.parametrize("optimizer", optimizers.names())
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_step_that_is_not_finite_is_flagged(rig: Any, spec: Any, optimizer: str, backend: str) -> None:
+    rigged = rig(spec(optimizer=optimizer))
+    plan = rigged.plan(backend)
+    rigged.step(plan)
+    assert plan.step.not_finite == 0
+    rigged.blocks["numbers"][3] = np.nan
+    rigged.step(plan)
+    assert plan.step.not_finite == 1
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_gradient_that_only_poisons_adams_moments_is_flagged(rig: Any, spec: Any, backend: str) -> None:
+    rigged = rig(spec(numbers=1))
+    rigged.model.views(rigged.state)["output.weight"][:] = 0
+    rigged.blocks["numbers"][3] = 1e23   # weight 0: the loss is finite; g is about 1e21, g^2 is not a float
+    plan = rigged.plan(backend)
+    loss = rigged.step(plan)
+    views = rigged.model.views(rigged.state)
+    assert np.isfinite(loss) and np.isfinite(views["output.weight"]).all()
+    assert plan.step.not_finite == 1 and not np.isfinite(views["adam.v.output.weight"]).all()
+
+
+def test_untouched_rows_of_a_table_keep_parameter_and_moments(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(categories=1, layers=LAYERS[1:2]))
+    rigged.blocks["categories"][:] = 2
+    rigged.blocks["categories"][::3] = 5
+    plan, views = rigged.plan(), rigged.model.views(rigged.state)
+    before = {name: view.copy() for name, view in views.items() if "embedding" in name}
+    rigged.step(plan)
+    for name, view in before.items():
+        changed = {int(row) for row in np.flatnonzero((views[name] != view).any(1))}
+        assert changed == {2, 5}, name
+
+
+def test_categories_outside_the_table_touch_nothing_else(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(categories=1))
+    rigged.blocks["categories"][:] = 1 << 30
+    rigged.blocks["categories"][0] = -5
+    plan = rigged.plan()
+    rigged.step(plan)
+    assert plan.step.not_finite == 0
+
+
+def test_layout_order_alignment_and_names(spec: Any) -> None:
+    model = Model(spec(layers=[{"dense": 4, "activation": "relu"}], categories=1, standardize=True))
+    names = [block.name for block in model.blocks]
+    assert names[:5] == ["dense0.weight", "dense0.bias", "output.weight", "output.bias", "c0.embedding"]
+    assert names[5] == "adam.m.dense0.weight" and names[10] == "adam.v.dense0.weight"
+    assert set(names[15:]) == {
+        "standardize.moments", "score.loss", "score.histogram", "score.hits", "optimizer.steps",
+    }
+    assert all(block.offset % 64 == 0 for block in model.blocks) and model.learned_bytes % 64 == 0
+    native = model.layout
+    assert [(b.name, b.group, b.rule, b.offset, b.count) for b in native.blocks] == [
+        (b.name, b.group, b.rule, b.offset, b.count) for b in model.blocks
+    ]
+    assert (native.learned_bytes, native.state_bytes) == (model.learned_bytes, model.state_bytes)
+    assert {b.rule for b in Model(spec() | {"average_optimizer_state": False}).blocks} >= {"learned", "local"}
+
+
+def test_a_fresh_state_depends_on_the_seed_alone(spec: Any) -> None:
+    model = Model(spec(layers=[{"dense": 64, "activation": "relu"}], categories=1))
+    first, again, other = model.initial_state(5), model.initial_state(5), model.initial_state(6)
+    assert first.tobytes() == again.tobytes() != other.tobytes()
+    weight = model.views(first)["dense0.weight"]
+    limit = np.sqrt(6 / weight.shape[0])
+    assert abs(weight).max() <= limit and weight.std() == pytest.approx(limit / np.sqrt(3), rel=0.1)
+    assert not model.views(first)["output.weight"].any() and not first[model.learned_bytes :].any()
+    import hashlib
+
+    assert hashlib.sha256(first.tobytes()).hexdigest()[:16] == "245ef867d9b35cc6"
+
+
+def test_a_standardised_label_is_undone_at_prediction(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(loss="mean_squared_error", standardize=True, standardize_label=True))
+    plan = rigged.plan()
+    rigged.statistics(plan)
+    for _ in range(400):
+        rigged.step(plan, learning_rate=0.05)
+    plan.predict(rigged.address)
+    label = rigged.blocks["label"][:50, 0]
+    assert label.mean() > 25
+    np.testing.assert_allclose(plan.output()[:50, 0], label, atol=0.3)
+
+
+def test_a_plan_that_only_predicts_needs_no_label_weight_or_share(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(layers=LAYERS[1:2], standardize=True))
+    expected = rigged.plan()
+    expected.predict(rigged.address)
+    layout = _native.SlotLayout.make(64, 1, [("numbers", "f32", 5)])
+    from streamtrain.compute.model import aligned
+
+    slot = aligned(layout.slot_bytes)
+    offset = layout.blocks[0].offset
+    slot[offset : offset + 64 * 20].view(np.float32)[:] = rigged.blocks["numbers"].reshape(-1)
+    plan = rigged.model.compile("cpu", layout, rigged.state, rigged.base, train=False)
+    plan.predict(int(slot.ctypes.data))
+    np.testing.assert_array_equal(plan.output(), expected.output())
+
+
+def test_a_slot_layout_that_does_not_fit_is_refused(rig: Any, spec: Any) -> None:
+    rigged = rig(spec())
+    layout = _native.SlotLayout.make(64, 1, [("numbers", "f32", 4), ("label", "f32", 1), ("weight", "f32", 1)])
+    with pytest.raises(UserMistake, match="slot block numbers: expected f32 of width 5, got f32 of width 4"):
+        rigged.model.compile("cpu", layout, rigged.state, rigged.base, rigged.share)
+    with pytest.raises(UserMistake, match=r"state: expected .* bytes or more, got 64"):
+        rigged.model.compile("cpu", rigged.layout, rigged.state[:64], rigged.base, rigged.share)
+    with pytest.raises(UserMistake, match="multiple of 64"):
+        rigged.model.compile("cpu", rigged.layout, rigged.state.ctypes.data + 4, rigged.base, rigged.share)
+
+
+def test_the_plan_outlives_its_python_owners(rig: Any, spec: Any) -> None:
+    import gc
+
+    rigged = rig(spec())
+    plan = rigged.model.compile("cpu", rigged.layout, rigged.state, rigged.base, rigged.share)
+    output = plan.output()
+    del plan
+    gc.collect()
+    assert output.shape == (64, 1) and np.isfinite(output).all()

@@ -56,6 +56,7 @@ u64 argument_bits(const std::string &where, const std::string &type, nb::handle 
         }
         std::string element = type.substr(type.rfind(' ') == std::string::npos ? 0 : type.rfind(' ') + 1);
         element.pop_back();
+        if (PyLong_Check(value.ptr())) return nb::cast<u64>(value);   // an address
         bool constant = type.compare(0, 6, "const ") == 0;
         if (constant) {
             auto array = nb::cast<nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>>(value);

@@ -1,0 +1,232 @@
+"""Plans on a GPU through CuPy: the host's kernel text by NVRTC, cuBLAS, a captured graph per phase and slot buffer.
+
+Runs in the worker process; CuPy is imported when a plan is compiled. State lives on the device between begin_round()
+and end_round(); without them every call copies it both ways.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute import ops
+from streamtrain.compute.backends._cublas import PLAIN, TRANSPOSED, WORKSPACE_BYTES, Cublas
+from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device, import_cupy, instances_of
+from streamtrain.compute.spec import Call, Program, Ref
+
+HELP = "an NVIDIA GPU through CuPy, one worker per device"
+SLOT_BUFFERS = 2    # one is computed on while the other is filled
+STEPS_AHEAD = 64    # step blocks in pinned memory: steps that may be enqueued before the first is collected
+
+
+def answers() -> str | None:
+    """Why this backend cannot be used; None if it can."""
+    try:
+        cupy = import_cupy()
+    except ImportError as error:
+        return f"CuPy is not installed ({error}); install the extra cuda12 or cuda13"
+    try:
+        count = int(cupy.cuda.runtime.getDeviceCount())
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        return f"no CUDA device answers ({error})"
+    return None if count > 0 else "no CUDA device found"
+
+
+class CudaPlan:
+    """The phases of a program on one device."""
+
+    def __init__(self, program: Program, addresses: tuple[int, int, int], device: int) -> None:
+        self.program, self.device = program, Device(device)
+        self.host = dict(zip(("state", "base", "share"), addresses, strict=True))
+        statistics_bytes = program.state_bytes - program.learned_bytes
+        self.sizes = {"state": program.learned_bytes, "base": statistics_bytes, "share": statistics_bytes}
+        sizes = {**self.sizes, "work": program.workspace_bytes, "step": _native.STEP_BYTES}
+        self.memory = {name: self.device.buffer(size) for name, size in sizes.items()}
+        self.slots = [self.device.buffer(program.slot_bytes) for _ in range(SLOT_BUFFERS)]
+        self.ones = self.device.cupy.ones(program.rows, np.float32)
+        self.workspace = self.device.buffer(WORKSPACE_BYTES)
+        with self.device.handle:
+            self.cublas = Cublas(self.device.compute.ptr, self.workspace.data.ptr)
+        self.filled = [self.device.event() for _ in self.slots]
+        self.used = [self.device.event() for _ in self.slots]
+        self.blocks = self.device.cupy.cuda.alloc_pinned_memory(STEPS_AHEAD * _native.STEP_BYTES)
+        self.enqueued = self.turn = 0
+        self.in_round = False
+        self.step_address = self.output_address = 0   # of the plan this belongs to
+        self._constants()
+        self.device.load(instances_of((call.op, call.types) for calls in program.phases.values() for call in calls))
+        self.graphs = {phase: self._capture(phase) for phase in program.phases}
+
+    def _constants(self) -> None:
+        compute, work = self.device.compute, int(self.memory["work"].data.ptr)
+        with self.device.handle:
+            for offset, content in self.program.constants:
+                kept = ctypes.create_string_buffer(content, len(content))
+                self.device.copy(work + offset, ctypes.addressof(kept), len(content), TO_DEVICE, compute)
+                compute.synchronize()
+
+    def _capture(self, phase: str) -> list[Any]:
+        """A graph per slot buffer. First everything runs once uncaptured, on an empty slot: weight 0, nothing changes,
+        but libraries make what they make at the first call."""
+        if not self.program.phases[phase]:
+            return []
+        graphs, compute = [], self.device.compute
+        with self.device.handle, compute:
+            for slot in self.slots:
+                launches = [self.launcher(call, slot.data.ptr) for call in self.program.phases[phase]]
+                for launch in launches:
+                    launch()
+                compute.synchronize()
+                compute.begin_capture()
+                for launch in launches:
+                    launch()
+                graphs.append(compute.end_capture())
+        return graphs
+
+    def address(self, ref: Ref, slot: int) -> int:
+        place = self.program.place(ref)
+        return place.offset + (slot if place.memory == "slot" else int(self.memory[place.memory].data.ptr))
+
+    def launcher(self, call: Call, slot: int) -> Callable[[], None]:
+        """What a call does on the compute stream, with addresses for this slot buffer."""
+        values = [
+            self.address(arg, slot) if isinstance(arg, Ref) else 0 if arg is None else arg for arg in call.args
+        ]
+        if call.op.startswith("dense_") and ops.get(call.op).host_only:
+            return lambda: getattr(self, call.op)(*values)
+        return lambda: self.device.launch(ops.get(call.op), call.types, values)
+
+    # The dense products, row-major, as cuBLAS's column-major ones: what is [r, c] to us is [c, r] to it.
+
+    def dense_forward(
+        self, rows: int, inputs: int, outputs: int, x: int, w: int, bias: int, activation: int, y: int
+    ) -> None:
+        self.cublas.product(PLAIN, PLAIN, outputs, rows, inputs, w, outputs, x, inputs, y, outputs)
+        self.device.launch(ops.get("dense_finish"), "", [rows, outputs, bias, activation, y])
+
+    def dense_grad_input(self, rows: int, inputs: int, outputs: int, dy: int, w: int, mask: int, dx: int) -> None:
+        self.cublas.product(TRANSPOSED, PLAIN, inputs, rows, outputs, w, outputs, dy, outputs, dx, inputs)
+        if mask:
+            self.device.launch(ops.get("dense_finish_mask"), "", [rows * inputs, mask, dx])
+
+    def dense_grad_weight(
+        self, rows: int, inputs: int, outputs: int, x: int, dy: int, dw: int, db: int, workspace: int
+    ) -> None:
+        ones = int(self.ones.data.ptr)
+        self.cublas.product(PLAIN, TRANSPOSED, outputs, inputs, rows, dy, outputs, x, inputs, dw, outputs)
+        self.cublas.product(PLAIN, PLAIN, outputs, 1, rows, dy, outputs, ones, rows, db, outputs)
+
+    # Rounds and steps
+
+    def copy(self, name: str, kind: int) -> None:
+        """state, base or share between host and device, on the compute stream."""
+        if self.host[name]:
+            here, there = self.host[name], int(self.memory[name].data.ptr)
+            to, source = (there, here) if kind == TO_DEVICE else (here, there)
+            self.device.copy(to, source, self.sizes[name], kind, self.device.compute)
+
+    def begin_round(self) -> None:
+        """The device takes state, base and share from the host."""
+        with self.device.handle:
+            for name in self.sizes:
+                self.copy(name, TO_DEVICE)
+            self.device.compute.synchronize()   # the caller may write to them from now on
+        self.in_round = True
+
+    def end_round(self) -> None:
+        """The host takes state and share from the device."""
+        with self.device.handle:
+            for name in ("state", "share"):
+                self.copy(name, TO_HOST)
+            self.device.compute.synchronize()
+        self.in_round = False
+
+    def enqueue(self, phase: str, slot: int) -> None:
+        """Uploads a slot and launches a phase with the plan's step block as it stands; returns at once.
+
+        The slot must stay until collect(). Blocks once STEPS_AHEAD steps are in flight.
+        """
+        if self.enqueued == STEPS_AHEAD:
+            self.device.compute.synchronize()
+            self.enqueued = 0
+        device, at = self.device, self.turn % SLOT_BUFFERS
+        compute, upload = device.compute, device.upload
+        block, step = self.block(self.enqueued), int(self.memory["step"].data.ptr)
+        ctypes.memmove(block, self.step_address, _native.STEP_BYTES)
+        with device.handle:
+            upload.wait_event(self.used[at])   # not recorded yet: passes
+            device.copy(int(self.slots[at].data.ptr), slot, self.program.slot_bytes, TO_DEVICE, upload)
+            self.filled[at].record(upload)
+            device.copy(step, block, _native.STEP_BYTES, TO_DEVICE, compute)
+            compute.wait_event(self.filled[at])
+            self.graphs[phase][at].launch(compute)
+            self.used[at].record(compute)
+            device.copy(block, step, _native.STEP_BYTES, TO_HOST, compute)
+        self.turn += 1
+        self.enqueued += 1
+
+    def block(self, number: int) -> int:
+        """Address of the pinned step block of a step in flight: its results after collect()."""
+        return int(self.blocks.ptr) + number * _native.STEP_BYTES
+
+    def collect(self) -> int:
+        """Waits for all enqueued steps; how many results lie in block(0), block(1), ..."""
+        with self.device.handle:
+            self.device.compute.synchronize()
+        count, self.enqueued = self.enqueued, 0
+        return count
+
+    def run(self, phase: str, slot: int) -> None:
+        """One step, waited for. Outside a round state, base and share are copied in before and out after."""
+        alone = not self.in_round
+        if alone:
+            self.begin_round()
+        self.enqueue(phase, slot)
+        count = self.collect()
+        ctypes.memmove(self.step_address, self.block(count - 1), _native.STEP_BYTES)
+        if alone and phase == "train":
+            self.end_round()
+        self.in_round = not alone
+
+    def train(self, slot: int) -> None:
+        self.run("train", slot)
+
+    def statistics(self, slot: int) -> None:
+        """Adds to the share in host memory, round or no round: whoever makes a base reads it there."""
+        if not self.graphs["statistics"]:
+            return   # nothing is standardised
+        with self.device.handle:
+            self.copy("share", TO_DEVICE)
+        self.enqueue("statistics", slot)
+        with self.device.handle:
+            self.copy("share", TO_HOST)
+        self.collect()
+
+    def predict(self, slot: int) -> None:
+        self.run("predict", slot)
+        output = self.program.output
+        with self.device.handle:
+            compute = self.device.compute
+            self.device.copy(self.output_address, self.address(output, 0), output.elements * 4, TO_HOST, compute)
+            compute.synchronize()
+
+
+def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0) -> _native.Plan:
+    """A plan on CUDA device `device`; `plan.device_plan` is the CudaPlan with enqueue() and collect()."""
+    held = CudaPlan(program, addresses, device)
+    plan = _native.ForeignPlan(
+        program.rows, program.output.shape[1], held.train, held.statistics, held.predict, held.begin_round,
+        held.end_round,
+    )
+    held.step_address, held.output_address = plan.step.address, plan.output_address
+    plan.device_plan = held
+    return plan
+
+
+def register(address: int, size_bytes: int, device: int = 0) -> bool:
+    """Pins shared memory for this process; False, with a warning, if that cannot be."""
+    return Device(device).register(address, size_bytes)

@@ -1,0 +1,126 @@
+"""On a real GPU: every op against its reference, the model against the CPU, host time. Skipped where there is none."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import backends, ops
+from streamtrain.compute.backends._device import Device
+from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Op
+
+pytestmark = pytest.mark.gpu
+DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
+RELU = {"dense": 64, "activation": "relu"}
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    reason = backends.get("cuda").answers()
+    if reason:
+        pytest.skip(reason)
+    found = Device(0)
+    found.load({(op.name, types) for op in DEVICE_OPS for types in op.types})
+    return found
+
+
+def run_on(device: Device, op: Op, types: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The op's outputs by name after one launch."""
+    sizes = {arg.name: int(given[arg.name]) for arg in op.args if arg.role == "size"}
+    held: dict[str, Any] = {}
+    values: list[Any] = []
+    for arg in op.args:
+        if arg.role in ("size", "value"):
+            values.append(given[arg.name])
+            continue
+        if arg.dtype == "step":
+            raw = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * _native.STEP_BYTES).from_address(
+                given["step"].address))
+            content = raw.copy()
+        else:
+            shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
+            dtype = DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]
+            content = np.ascontiguousarray(np.broadcast_to(given.get(arg.name, np.zeros(shape)), shape), dtype)
+        held[arg.name] = device.cupy.asarray(content)
+        values.append(int(held[arg.name].data.ptr))
+    with device.handle, device.compute:
+        device.cupy.cuda.runtime.deviceSynchronize()
+        device.launch(op, types, values)
+        device.compute.synchronize()
+    return {arg.name: held[arg.name].get() for arg in op.args if arg.role in ("out", "changed")}
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 1000, 5000])
+@pytest.mark.parametrize(("op", "types"), [(op, types) for op in DEVICE_OPS for types in op.types])
+def test_every_op_agrees_with_its_reference(device: Device, op: Op, types: str, n: int) -> None:
+    given = op.example(np.random.default_rng(7), n)
+    found = run_on(device, op, types, given)
+    values, sizes = [], {arg.name: int(given[arg.name]) for arg in op.args if arg.role == "size"}
+    for arg in op.args:
+        if arg.role in ("size", "value") or arg.dtype == "step":
+            values.append(given[arg.name])
+        else:
+            shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
+            dtype = DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]
+            content = np.broadcast_to(given.get(arg.name, np.zeros(shape)), shape)
+            values.append(np.ascontiguousarray(content, dtype).copy())
+    with np.errstate(all="ignore"):
+        op.reference(*values)
+    for arg, value in zip(op.args, values, strict=True):
+        if arg.role in ("out", "changed") and arg.dtype != "step":
+            scale = max(1.0, float(np.nanmax(np.abs(value), initial=0)))
+            limit = op.tolerance if value.dtype == np.float32 else min(op.tolerance, 1e-11)
+            np.testing.assert_allclose(found[arg.name], value, rtol=limit, atol=limit * scale, err_msg=arg.name)
+
+
+@pytest.mark.parametrize("shape", [
+    {"layers": [RELU, RELU], "numbers": 28, "standardize": True},
+    {"layers": [RELU], "categories": 2, "loss": "softmax_cross_entropy"},
+    {"loss": "mean_squared_error", "standardize_label": True, "optimizer": "sgd"},
+])
+def test_the_model_agrees_with_the_cpu(device: Device, rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    one, other = rig(spec(**shape), 250, 256), rig(spec(**shape), 250, 256)
+    cpu, gpu = one.plan("cpu"), other.plan("cuda")
+    one.statistics(cpu)
+    other.statistics(gpu)
+    gpu.begin_round()
+    for _ in range(20):
+        one.fill()
+        other.fill()
+        assert one.step(cpu) == pytest.approx(other.step(gpu), rel=1e-3)
+    gpu.end_round()
+    learned = one.model.learned_bytes
+    a, b = (r.state[:learned].view(np.float32) for r in (one, other))
+    np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-2)
+
+
+def test_two_runs_give_the_same_bits(device: Device, rig: Any, spec: Any) -> None:
+    bits = set()
+    for _ in range(2):
+        rigged = rig(spec(layers=[RELU, RELU], numbers=28), 250, 256)
+        plan = rigged.plan("cuda")
+        plan.begin_round()
+        for _ in range(20):
+            rigged.step(plan)
+        plan.end_round()
+        bits.add(rigged.state.tobytes())
+    assert len(bits) == 1
+
+
+def test_host_time_per_step(device: Device, rig: Any, spec: Any) -> None:
+    """The bar is 30 us; enqueueing only, the device works on meanwhile."""
+    rigged = rig(spec(layers=[RELU, RELU], numbers=28), 250, 256)
+    plan = rigged.plan("cuda")
+    plan.begin_round()
+    best = 1e9
+    for _ in range(50):
+        start = time.perf_counter()
+        for _ in range(32):
+            plan.device_plan.enqueue("train", rigged.address)
+        best = min(best, (time.perf_counter() - start) / 32)
+        plan.device_plan.collect()
+    assert best < 30e-6, f"{best * 1e6:.1f} us"

@@ -115,11 +115,10 @@ ST_INLINE void transpose_quads(Vector v[4], std::integer_sequence<int, lane...>)
 ST_INLINE void load_columns(const f32 *p, i64 stride, Vector v[4]) {
     ST_UNROLL for (int j = 0; j < 4; ++j) {
 #if defined(__AVX512F__)
-        auto low = __builtin_shufflevector(load_quad(p + j * stride), load_quad(p + (4 + j) * stride),
-                                           0, 1, 2, 3, 4, 5, 6, 7);
-        auto high = __builtin_shufflevector(load_quad(p + (8 + j) * stride), load_quad(p + (12 + j) * stride),
-                                            0, 1, 2, 3, 4, 5, 6, 7);
-        v[j] = __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        v[j] = __builtin_ia32_broadcastf32x4_512(load_quad(p + j * stride), Vector{}, 0xffff);
+        v[j] = __builtin_ia32_broadcastf32x4_512(load_quad(p + (4 + j) * stride), v[j], 0x00f0);
+        v[j] = __builtin_ia32_broadcastf32x4_512(load_quad(p + (8 + j) * stride), v[j], 0x0f00);
+        v[j] = __builtin_ia32_broadcastf32x4_512(load_quad(p + (12 + j) * stride), v[j], 0xf000);
 #elif defined(__AVX2__) && defined(__FMA__)
         v[j] = __builtin_shufflevector(load_quad(p + j * stride), load_quad(p + (4 + j) * stride),
                                        0, 1, 2, 3, 4, 5, 6, 7);

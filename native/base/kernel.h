@@ -7,3 +7,6 @@
 #include "base/rng.h"
 #include "base/sum.h"
 #include "base/thunk.h"
+#if !ST_CUDA
+#include "base/tile.h"
+#endif

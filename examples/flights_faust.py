@@ -31,14 +31,15 @@ app = faust.App(
 )
 model = live_model(app, JOB)
 
-routes = app.topic(f"{JOB}.routes", value_type=dict)
-departures = app.topic(f"{JOB}.departures", key_type=str, value_type=dict)
-arrivals = app.topic(f"{JOB}.arrivals", key_type=str, value_type=dict)
-scored = app.topic(f"{JOB}.scored", key_type=str, value_type=dict)
-records = app.topic(f"{JOB}.records", key_type=str, value_type=dict)
+routes = app.topic(f"{JOB}.routes")
+departures = app.topic(f"{JOB}.departures", key_type=str)
+arrivals = app.topic(f"{JOB}.arrivals", key_type=str)
+scored = app.topic(f"{JOB}.scored", key_type=str)
+records = app.topic(f"{JOB}.records", key_type=str)
 
 distances = app.Table("distances", default=lambda: None)
-underway = app.Table("underway", default=lambda: None)  # rows that wait for their label
+# Rows that wait for their label. Written in batches, where no event tells the partition: the key's own says it.
+underway = app.Table("underway", default=lambda: None, use_partitioner=True)
 
 
 @app.agent(routes)
@@ -54,6 +55,7 @@ async def score(stream: Any) -> None:
     await model.wait_ready(timeout_s=600)
     async for batch in stream.take(100, within=0.02):
         rows = [{**row, "distance": distances[f"{row['origin']}-{row['dest']}"]} for row in batch]
+        rows = [row for row in rows if row["distance"] is not None]  # of a route we do not know yet: not scored
         answers = model.predict(rows)
         for row, answer in zip(rows, answers, strict=True):
             underway[row["flight"]] = row

@@ -22,7 +22,7 @@ def send(kafka: Any, topic: str, messages: list[Message]) -> None:
     assert producer.flush(10) == 0
 
 
-def test_answers_are_read_as_they_were_written(kafka: Any) -> None:
+def test_answers_are_read_as_they_were_written(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     job = kafka.fresh_name("answers")
     with pytest.raises(UserMistake, match="found none"):
         next(read_predictions(job, kafka.bootstrap))
@@ -38,6 +38,9 @@ def test_answers_are_read_as_they_were_written(kafka: Any) -> None:
         (b"a", {"prediction": 0.5}, None),
     ]
     assert (answers[0].version, answers[0].digest, answers[0].headers) == (3, (b"d" * 32).hex(), (("id", b"7"),))
+    with monkeypatch.context() as earlier:  # what is written after the call is not read
+        earlier.setattr(Admin, "last_stable", lambda *_: [2, 0, 0, 0])
+        assert len(list(read_predictions(job, kafka.bootstrap, until_end=True))) == 2
     following = read_predictions(job, kafka.bootstrap)
     assert len(list(itertools.islice(following, 3))) == 3
     send(kafka, f"{job}.predictions", [good])

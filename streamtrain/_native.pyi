@@ -38,9 +38,7 @@ class StateLayout:
     learned_bytes: int
     state_bytes: int
     @staticmethod
-    def make(
-        blocks: Sequence[tuple[str, str, str, int, int]], learned_bytes: int, state_bytes: int
-    ) -> StateLayout: ...
+    def make(blocks: Sequence[tuple[str, str, str, int, int]], learned_bytes: int, state_bytes: int) -> StateLayout: ...
 
 # engine: kernels, instruction sets, compiled plans
 

@@ -35,6 +35,7 @@ _OWNED = {
 _DEFAULTS = {
     "fetch.wait.max.ms": "10",  # the default of 500 is most of a follower's delay
     "fetch.error.backoff.ms": "50",
+    "reconnect.backoff.max.ms": "1000",  # the default of 10,000 keeps it deaf long after a broker is back
     "fetch.message.max.bytes": str(8 * 1024 * 1024),
     "queued.max.messages.kbytes": "65536",
     "topic.metadata.refresh.interval.ms": "10000",

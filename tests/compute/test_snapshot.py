@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +94,22 @@ def test_a_follower_loads_the_model_alone() -> None:
     for block in layout().blocks:
         other = wanted if block.group in snapshot.MODEL_GROUPS else former
         assert np.array_equal(loaded[block.name], other[block.name])
+
+
+def test_state_that_is_not_averaged_is_kept_once_per_worker() -> None:
+    blocks = tuple(
+        replace(block, rule="local") if block.name.startswith("adam") else block for block in layout().blocks
+    )
+    of = Layout(blocks, layout().state_bytes)
+    workers = [state(of, seed) for seed in (1, 2, 3)]
+    model, trainer = snapshot.model_payload(of, workers[0]), snapshot.trainer_payload(of, workers[0], workers)
+    targets = [np.zeros(of.state_bytes, np.uint8) for _ in workers]
+    snapshot.load(of, targets[0], model, trainer, targets)
+    for target, worker in zip(targets, workers, strict=True):
+        name = "adam.m.dense0.weight"
+        assert np.array_equal(snapshot.views(of, target)[name], snapshot.views(of, worker)[name])
+    with pytest.raises(SnapshotError, match=r"adam.m.dense0.weight: expected F32\[2, 4, 3\], got F32\[3, 4, 3\]"):
+        snapshot.load(of, targets[0], model, trainer, targets[:2])
 
 
 def test_a_difference_is_named_and_nothing_is_copied() -> None:

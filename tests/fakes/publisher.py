@@ -56,13 +56,14 @@ def example_manifest(version: int = 7, **changes: object) -> Manifest:
 class Publisher:
     """One producer of a job's snapshots topic, which it makes."""
 
-    def __init__(self, bootstrap: str, job: str, keep: int = 3) -> None:
+    def __init__(self, bootstrap: str, job: str, keep: int = 3, config: dict[str, str] | None = None) -> None:
         self.job = job
         self.topic = f"{job}.snapshots"
         self.keep = keep
         self.kept: tuple[Kept, ...] = ()
         self._admin = Admin(bootstrap)
-        self._admin.ensure(wish for wish in job_topics(job) if wish.key == "snapshots")
+        settings = {"snapshots": {"config": config or {}}}
+        self._admin.ensure(wish for wish in job_topics(job, settings) if wish.key == "snapshots")
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap, "transactional.id": job, "retry.backoff.ms": 1,
@@ -74,7 +75,7 @@ class Publisher:
     def make(self, version: int, model: bytes, trainer: bytes = b"", **changes: Any) -> Publication:
         """The messages of one snapshot."""
         changes = {"kept": self.kept, **changes}
-        return publish(example_manifest(version, job=self.job, **changes), model, trainer, self.keep)
+        return publish(example_manifest(version, job=self.job, **changes), model, trainer, self.keep, 24)
 
     def write(self, messages: Iterable[Message], commit: bool = True) -> int:
         """Writes messages in one transaction; gives the offset of the last."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -215,7 +216,11 @@ def following(topic: SnapshotTopic) -> Iterator[Any]:
         one.close()
 
 
-def test_a_follower_gets_every_new_snapshot(publisher: Publisher, following: Any) -> None:
+def test_a_follower_gets_every_new_snapshot(
+    publisher: Publisher, topic: SnapshotTopic, following: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load, again = topic.load, []
+    monkeypatch.setattr(topic, "load", lambda *given: again.append(1) or load(*given))  # type: ignore[func-returns-value]
     publisher.put(1, MODEL, TRAINER)
     follower = following(trainer=True)
     follower.wait(lambda f: f.versions == [1])
@@ -224,6 +229,7 @@ def test_a_follower_gets_every_new_snapshot(publisher: Publisher, following: Any
     follower.wait(lambda f: f.versions == [1, 2, 3, 4])
     assert follower.seen[-1].model == b"\x04" + MODEL and follower.seen[-1].trainer == TRAINER
     assert follower.rejected == []
+    assert len(again) == 1, "only the first is looked for; the others are put together as they come"
 
 
 def test_a_follower_waits_for_the_topic(kafka: Any, job: str, following: Any) -> None:
@@ -284,3 +290,42 @@ def test_a_follower_of_the_newest_passes_over_outdated_ones(publisher: Publisher
         publisher.put(version, MODEL[:10_000])
     follower.wait(lambda f: f.versions[-1] == 59)
     assert follower.versions == sorted(set(follower.versions)) and follower.rejected == []
+
+
+def test_a_follower_waits_through_the_loss_of_the_broker(private_kafka: Any) -> None:
+    broker = private_kafka()
+    publisher = Publisher(broker.bootstrap, "job")
+    publisher.put(1, MODEL)
+    with SnapshotTopic("job", broker.bootstrap) as topic:
+        follower = Following(topic)
+        try:
+            follower.wait(lambda f: f.versions == [1])
+            broker.kill()
+            broker.restart()
+            Publisher(broker.bootstrap, "job").put(2, MODEL)
+            follower.wait(lambda f: f.versions == [1, 2])
+            assert follower.rejected == []
+        finally:
+            follower.close()
+
+
+def test_a_compacted_topic_holds_what_is_kept_and_nothing_else(kafka: Any, job: str, topic: SnapshotTopic) -> None:
+    """Keys give way to their successors; what the newest manifest lists can be read across the holes."""
+    often = {
+        "min.compaction.lag.ms": "0", "max.compaction.lag.ms": "1", "segment.bytes": "1048576",
+        "delete.retention.ms": "0", "min.cleanable.dirty.ratio": "0.01",
+    }  # fmt: skip
+    publisher = Publisher(kafka.bootstrap, job, config=often)
+    for version in range(1, 41):
+        publisher.put(version, MODEL[:400_000] + bytes([version]), archived=version == 7)
+    until = time.monotonic() + 90
+    while len(found := list(topic.window(*topic.bounds()))) > 20:
+        assert time.monotonic() < until, f"{len(found)} messages are left"
+        publisher.put(publisher.kept[-1].version + 1, MODEL[:400_000])  # only segments that are closed are compacted
+        time.sleep(0.5)  # the broker's cleaner looks every 15 s
+    held = [located.manifest.version for located in topic.list()]
+    newest = publisher.kept[-1].version
+    assert held == [7, newest - 2, newest - 1, newest]
+    assert topic.version(7).model == MODEL[:400_000] + b"\x07"
+    for version in held[1:]:
+        assert topic.version(version).model.startswith(MODEL[:400_000])

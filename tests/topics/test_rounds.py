@@ -63,7 +63,8 @@ def test_a_long_log_is_cut_and_joined(shape: tuple[int, int, int]) -> None:
     assert len(messages) > 1 and all(len(message.value or b"") <= MESSAGE_BYTES for message in messages)
     parts = [rounds.decode(bytes(message.value or b"")) for message in messages]
     assert same(rounds.join(parts), whole)
-    for wrong in (parts[:-1], parts[::-1], [*parts[:-1], replace(parts[-1], version=9)], []):
+    cut = replace(parts[-1], slots=parts[-1].slots[:0], ranges=parts[-1].ranges[:0])
+    for wrong in (parts[:-1], parts[::-1], [*parts[:-1], replace(parts[-1], version=9)], [], [*parts[:-1], cut]):
         with pytest.raises(CheckFailed):
             rounds.join(wrong)
 

@@ -1,0 +1,59 @@
+"""Reads a job's predictions as they are written. Joins no group and commits nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+
+from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, ingest_config
+from streamtrain.topics import predictions
+from streamtrain.topics.predictions import Answer
+
+log = logging.getLogger("streamtrain.predictions")
+
+_CONSUME_TIMEOUT_S = 0.1  # how soon stop() is seen
+_CONSUME_ROWS = 1_000
+
+
+def read_predictions(
+    job: str,
+    bootstrap: str,
+    kafka: Mapping[str, object] | None = None,
+    *,
+    topic: str | None = None,
+    from_beginning: bool = True,
+    until_end: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Answer]:
+    """The answers of the predictors, in order within a partition; without `from_beginning` only those still to come.
+
+    `topic` is its name where the job file renames it. With `until_end` it ends where the topic ended at the call, else
+    when `stop()` is true. A message that is no answer is left out, with a warning in the log. Raises UserMistake where
+    there is no such topic, KafkaUnreachable when no broker answers at the start.
+    """
+    name = predictions.TOPIC.name(job, topic)
+    admin = Admin(bootstrap, kafka)
+    state = admin.describe([name])[name]
+    if state is None:
+        raise UserMistake(f"topic {name}: expected it in Kafka at {bootstrap}, found none")
+    ends = admin.last_stable(name, state.partitions)
+    starts = admin.earliest(name, state.partitions) if from_beginning else ends
+    settings = {**dict(ingest_config(kafka or {}, group="streamtrain-predictions")), "fetch.wait.max.ms": "10"}
+    still = {partition for partition in range(state.partitions) if not until_end or starts[partition] < ends[partition]}
+    with KafkaConsumer({**settings, "bootstrap.servers": bootstrap}) as consumer:
+        consumer.assign(name, [(partition, starts[partition]) for partition in sorted(still)])
+        while still and not stop():
+            for message in consumer.consume(_CONSUME_ROWS, _CONSUME_TIMEOUT_S):
+                if until_end and message.offset + 1 >= ends[message.partition]:
+                    still.discard(message.partition)
+                if message.error and message.error != PARTITION_EOF:
+                    log.warning("%s[%d]: %s", name, message.partition, message.error_text)
+                if message.error or (until_end and message.offset >= ends[message.partition]):
+                    continue
+                try:
+                    headers = [(header, value or b"") for header, value in message.headers]
+                    yield predictions.decode(message.key, message.value, headers)
+                except CheckFailed as error:
+                    log.warning("%s[%d]@%d: %s", name, message.partition, message.offset, error)

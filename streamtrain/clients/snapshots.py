@@ -1,0 +1,60 @@
+"""Follows a job's snapshots as arrays by name. Needs a bootstrap address and the job's name, no job file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamtrain.compute import snapshot as payload
+from streamtrain.compute.snapshot import Array
+from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.follower import follow
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.snapshots import Manifest
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One published snapshot. `parameters` are float32 arrays, `statistics` float64 and int64 ones; all read-only."""
+
+    version: int
+    digest: str
+    untrained: bool
+    parameters: Mapping[str, Array]
+    statistics: Mapping[str, Array]
+    manifest: Manifest
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the trainer made it, by this machine's clock."""
+        return max(0.0, time.time() - self.manifest.created_ms / 1000)
+
+
+def snapshot_of(stored: Stored) -> Snapshot:
+    arrays = payload.decode(stored.model)
+    parameters = {name: array for name, array in arrays.items() if array.dtype == np.float32}
+    statistics = {name: array for name, array in arrays.items() if array.dtype != np.float32}
+    manifest = stored.manifest
+    return Snapshot(manifest.version, stored.digest.hex(), manifest.untrained, parameters, statistics, manifest)
+
+
+def follow_snapshots(
+    job: str,
+    bootstrap: str,
+    kafka: Mapping[str, object] | None = None,
+    *,
+    newest_only: bool = False,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Snapshot]:
+    """The newest snapshot at once, then each new one as it is published; versions only go up.
+
+    A snapshot with a missing or altered chunk is left out, with a warning in the log. `newest_only` passes over those
+    already outdated when their turn comes. Waits where there is none yet; ends when `stop()` is true, looked at every
+    0.1 s. `kafka` holds librdkafka properties. Raises KafkaUnreachable when no broker answers at the start.
+    """
+    with SnapshotTopic(job, bootstrap, kafka) as topic:
+        for stored in follow(topic, stop, newest_only=newest_only):
+            yield snapshot_of(stored)

@@ -1,0 +1,147 @@
+"""A live model on a real broker: ready when there is a snapshot, newer ones taken over, damaged ones not."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from publisher import Publisher
+from small_model import SmallModel
+
+from streamtrain import LiveModel
+from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+
+ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
+MODEL = SmallModel.make()
+
+
+@pytest.fixture
+def job(kafka: Any) -> str:
+    return str(kafka.fresh_name("live"))
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_it_waits_for_the_first_trained_snapshot_and_follows(kafka: Any, job: str) -> None:
+    publisher = Publisher(kafka.bootstrap, job)
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        assert (model.ready, model.version, model.age_s, model.digest) == (False, None, None, None)
+        with pytest.raises(UserMistake, match="found none yet"):
+            model.predict(ROW)
+        MODEL.put(publisher, 1, untrained=True)
+        with pytest.raises(UserMistake, match="found none yet"):
+            model.wait_ready(0.3)
+        made = MODEL.put(publisher, 2, created_ms=int(time.time() * 1000))
+        model.wait_ready(20)
+        assert (model.version, model.digest) == (2, made.digest.hex())
+        assert model.age_s is not None and 0 <= model.age_s < 20
+        first = model.predict(ROW)
+        MODEL.put(publisher, 3)
+        wait(lambda: model.version == 3)
+        assert model.predict(ROW) != first
+        publisher.put_damaged(4, MODEL.payload(4), lambda messages: messages[1:])
+        MODEL.put(publisher, 5)
+        wait(lambda: model.version == 5)
+    model.close()
+    with pytest.raises(UserMistake, match="closed"):
+        model.predict(ROW)
+
+
+def test_a_model_of_another_shape_is_taken_over(kafka: Any, job: str) -> None:
+    publisher = Publisher(kafka.bootstrap, job)
+    MODEL.put(publisher, 1)
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        model.wait_ready(20)
+        other = SmallModel.make({"x": {}, "y": {"role": "label"}}, "mean_squared_error", ())
+        other.put(publisher, 2)
+        wait(lambda: model.version == 2)
+        assert model.predict({"x": 1}).keys() == {"prediction"}
+        broken = {**other.spec, "loss": "magic"}
+        publisher.put(3, b"", model_spec=broken, schema=other.schema.to_dict())
+        other.put(publisher, 4)
+        wait(lambda: model.version == 4)
+
+
+def test_threads_predict_while_models_are_swapped(kafka: Any, job: str) -> None:
+    """Every answer is that of one whole snapshot, never a mixture."""
+    publisher = Publisher(kafka.bootstrap, job)
+    MODEL.put(publisher, 1)
+    expected: set[float] = set()
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        model.wait_ready(20)
+        seen: list[set[float]] = [set() for _ in range(4)]
+        stop = threading.Event()
+
+        def predict(answers: set[float]) -> None:
+            while not stop.is_set():
+                answers.add(model.predict(ROW)["prediction"])
+
+        threads = [threading.Thread(target=predict, args=(answers,)) for answers in seen]
+        for thread in threads:
+            thread.start()
+        for version in range(1, 12):
+            if version > 1:
+                MODEL.put(publisher, version)
+            wait(lambda version=version: model.version == version)  # type: ignore[misc]
+            expected.add(model.predict(ROW)["prediction"])
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert len(expected) == 11 and set().union(*seen) <= expected
+
+
+def test_after_a_fork_it_says_so(kafka: Any, job: str) -> None:
+    MODEL.put(Publisher(kafka.bootstrap, job), 1)
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        model.wait_ready(20)
+        child = os.fork()
+        if child == 0:  # no assert here: the child must end by _exit
+            told = 0
+            for call in (lambda: model.predict(ROW), lambda: model.wait_ready(1)):
+                try:
+                    call()
+                except UserMistake as error:
+                    told += "after a fork" in str(error)
+            model.close()
+            os._exit(0 if told == 2 else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert model.predict(ROW)
+
+
+def test_no_broker_is_said_and_waited_for() -> None:
+    with LiveModel("job", bootstrap="127.0.0.1:9") as model:
+        wait(lambda: model._failure is not None)
+        with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):
+            model.wait_ready(0.01)
+    with pytest.raises(UserMistake, match="nonsense"):
+        LiveModel("job", bootstrap="127.0.0.1:9", kafka={"nonsense": 1})
+
+
+def test_what_keeps_it_from_being_ready_is_told(kafka: Any, job: str) -> None:
+    Publisher(kafka.bootstrap, job).put_damaged(1, MODEL.payload(1), lambda messages: messages[1:])
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        wait(lambda: model._failure is not None)
+        with pytest.raises(StreamtrainError, match="chunk s/0001/c/0000 is missing"):
+            model.wait_ready(0.01)
+
+
+def test_one_dict_is_answered_within_100_microseconds(kafka: Any, job: str) -> None:
+    MODEL.put(Publisher(kafka.bootstrap, job), 1)
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        model.wait_ready(20)
+        took = []
+        for _ in range(5000):
+            begun = time.perf_counter()
+            model.predict(ROW)
+            took.append(time.perf_counter() - begun)
+    assert np.percentile(took, 50) < 100e-6, "the bench holds the 99th percentile to this"

@@ -1,0 +1,47 @@
+"""read_predictions on a real broker."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streamtrain import read_predictions
+from streamtrain.errors import UserMistake
+from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.topics import predictions
+from streamtrain.topics._topic import Message
+
+
+def send(kafka: Any, topic: str, messages: list[Message]) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for message in messages:
+        producer.produce(topic, message.value, message.key, headers=list(message.headers), partition=0)  # type: ignore[arg-type]
+    assert producer.flush(10) == 0
+
+
+def test_answers_are_read_as_they_were_written(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = kafka.fresh_name("answers")
+    with pytest.raises(UserMistake, match="found none"):
+        next(read_predictions(job, kafka.bootstrap))
+    Admin(kafka.bootstrap).ensure(wish for wish in job_topics(job) if wish.key == "predictions")
+    assert list(read_predictions(job, kafka.bootstrap, until_end=True)) == []
+    good = predictions.message(b"a", [("id", b"7")], {"prediction": 0.5}, 3, b"d" * 32)
+    bad = predictions.error_message(b"b", [], "$.x: expected number", 3, b"d" * 32)
+    send(kafka, f"{job}.predictions", [good, bad, Message(b"c", b"no json"), good])
+    answers = list(read_predictions(job, kafka.bootstrap, until_end=True))
+    assert [(answer.key, answer.prediction, answer.error) for answer in answers] == [
+        (b"a", {"prediction": 0.5}, None),
+        (b"b", None, "$.x: expected number"),
+        (b"a", {"prediction": 0.5}, None),
+    ]
+    assert (answers[0].version, answers[0].digest, answers[0].headers) == (3, (b"d" * 32).hex(), (("id", b"7"),))
+    with monkeypatch.context() as earlier:  # what is written after the call is not read
+        earlier.setattr(Admin, "last_stable", lambda *_: [2, 0, 0, 0])
+        assert len(list(read_predictions(job, kafka.bootstrap, until_end=True))) == 2
+    following = read_predictions(job, kafka.bootstrap)
+    assert len(list(itertools.islice(following, 3))) == 3
+    send(kafka, f"{job}.predictions", [good])
+    assert next(following).key == b"a"

@@ -1,0 +1,143 @@
+"""Rows in every form a program holds them, against the model computed in NumPy; bad rows named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from publisher import example_manifest
+from small_model import SmallModel
+from streamtrain.compute.model import Model
+
+from streamtrain._native import murmur3
+from streamtrain.clients.scorer import BATCH_ROWS, Scorer
+from streamtrain.errors import RecordError, SnapshotError, StreamtrainError, UserMistake
+from streamtrain.kafka.chunks import Stored
+
+ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
+
+
+def scorer_of(model: SmallModel, seed: int = 3) -> Scorer:
+    manifest = example_manifest(seed, model_spec=model.spec, schema=model.schema.to_dict())
+    scorer = Scorer(manifest)
+    scorer.load(Stored(manifest, b"d" * 32, 9, model.payload(seed), None))
+    return scorer
+
+
+def in_numpy(model: SmallModel, seed: int, row: dict[str, Any]) -> np.ndarray:
+    """The output layer's values for one row, computed from the parameters by name."""
+    views = Model(model.spec).views(model.state(seed))
+    numbers = []
+    for at, name in enumerate(model.schema.numbers):
+        value = float(row[name])
+        if model.spec["input"]["standardize"][at]:
+            count, mean, squares = views["standardize.moments"][at]
+            value = (value - mean) / np.sqrt(squares / count)
+        numbers.append(value)
+    parts = [np.array(numbers)]
+    for category in model.spec["input"]["categories"]:
+        seed_of_name = murmur3(category["name"].encode(), 0)
+        bucket = murmur3(str(row[category["name"]]).encode(), seed_of_name) % category["buckets"]
+        parts.append(views[f"{category['name']}.embedding"][bucket])
+    x = np.concatenate(parts)
+    for at in range(len(model.spec["layers"])):
+        x = np.maximum(x @ views[f"dense{at}.weight"] + views[f"dense{at}.bias"], 0)
+    return x @ views["output.weight"] + views["output.bias"]
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [{**ROW, "dep_delay": number / 9, "carrier": f"C{number % 40}"} for number in range(count)]
+
+
+@pytest.mark.parametrize("layers", [(), (8,), (16, 8)])
+def test_a_probability_is_the_models(layers: tuple[int, ...]) -> None:
+    model = SmallModel.make(layers=layers)
+    scorer = scorer_of(model)
+    for row in rows(50):
+        expected = 1 / (1 + np.exp(-in_numpy(model, 3, row)[0]))
+        assert scorer.predict(row)["prediction"] == pytest.approx(expected, abs=2e-6)
+
+
+def test_classes_are_named_with_their_probabilities() -> None:
+    columns = {"x": {}, "way": {"role": "label", "classes": ["walk", "sit", "lie"]}}
+    model = SmallModel.make(columns, "softmax_cross_entropy")
+    answer = scorer_of(model).predict({"x": 0.7})
+    z = in_numpy(model, 3, {"x": 0.7})
+    expected = dict(zip(["walk", "sit", "lie"], np.exp(z) / np.exp(z).sum(), strict=True))
+    assert answer["probabilities"] == pytest.approx(expected, abs=2e-6)
+    assert answer["prediction"] == max(expected, key=lambda name: expected[name])
+
+
+def test_a_number_is_predicted_in_the_labels_own_unit() -> None:
+    columns = {"x": {}, "y": {"role": "label", "standardize": True}}
+    model = SmallModel.make(columns, "mean_squared_error")
+    count, mean, squares = Model(model.spec).views(model.state(3))["standardize.label"][0]
+    expected = in_numpy(model, 3, {"x": 0.7})[0] * np.sqrt(squares / count) + mean
+    assert scorer_of(model).predict({"x": 0.7})["prediction"] == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, BATCH_ROWS, BATCH_ROWS + 1, 3 * BATCH_ROWS])
+def test_many_rows_in_any_form_give_what_each_gives_alone(count: int) -> None:
+    scorer, given = scorer_of(SmallModel.make()), rows(count)
+    alone = [scorer.predict(row) for row in given]
+    columns = {name: [row[name] for row in given] for name in ROW}
+    forms = [given, tuple(given)]
+    forms += [columns, {name: np.array(cells) for name, cells in columns.items()}, pd.DataFrame(given)] if count else []
+    for form in forms:
+        answers = scorer.predict(form)
+        assert [answer["prediction"] for answer in answers] == pytest.approx([a["prediction"] for a in alone], abs=1e-6)
+
+
+def test_label_and_unknown_fields_may_be_there_and_missing_has_its_value() -> None:
+    scorer = scorer_of(SmallModel.make())
+    plain = scorer.predict(ROW)
+    assert scorer.predict({**ROW, "late": 1, "tail": "N1"}) == plain == scorer.predict({**ROW, "late": None})
+    absent = {name: value for name, value in ROW.items() if name not in ("dep_delay", "origin")}
+    assert scorer.predict(absent) == scorer.predict({**absent, "dep_delay": 0, "origin": ""})
+    frame = pd.DataFrame([{**ROW, "dep_delay": float("nan")}])
+    assert scorer.predict(frame) == [scorer.predict({**ROW, "dep_delay": 0})]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({**ROW, "distance": "far"}, r"row at \$\.distance: expected number, got \"far\""),
+        ({}, r"row at \$\.distance: expected number, got nothing"),
+        ({**ROW, "hour": float("nan")}, r"row at \$\.hour"),
+        ([ROW] * 300 + [{**ROW, "hour": []}], r"row 300 at \$\.hour"),
+        ({"distance": [1, 2], "hour": [3, None], "carrier": ["a", "b"]}, r"row 1 at \$\.hour"),
+    ],
+)
+def test_a_row_that_cannot_be_used_is_named(given: Any, text: str) -> None:
+    with pytest.raises(RecordError, match=text):
+        scorer_of(SmallModel.make()).predict(given)
+
+
+@pytest.mark.parametrize("given", [7, "text", None, [1], [ROW, 1], {"distance": [1], "hour": [1, 2]}])
+def test_what_is_no_rows_is_a_mistake(given: Any) -> None:
+    with pytest.raises(UserMistake, match="rows"):
+        scorer_of(SmallModel.make()).predict(given)
+
+
+def test_a_snapshot_of_another_shape_is_refused_and_the_former_stays() -> None:
+    model = SmallModel.make()
+    scorer = scorer_of(model)
+    before = scorer.predict(ROW)
+    wider = SmallModel.make(layers=(9,))
+    manifest = example_manifest(4, model_spec=wider.spec, schema=wider.schema.to_dict())
+    same = replace(manifest, model_spec=model.spec)
+    assert not scorer.fits(manifest)
+    for wrong in (manifest, same):
+        with pytest.raises(SnapshotError):
+            scorer.load(Stored(wrong, b"d" * 32, 9, wider.payload(4), None))
+    assert scorer.predict(ROW) == before and scorer.version == 3
+
+
+@pytest.mark.parametrize("changes", [{"model_spec": {}}, {"schema": {}}, {"model_spec": {"loss": "magic"}}])
+def test_a_manifest_this_program_cannot_build_is_an_error(changes: dict[str, Any]) -> None:
+    model = SmallModel.make()
+    with pytest.raises(StreamtrainError):
+        Scorer(example_manifest(1, **{"model_spec": model.spec, "schema": model.schema.to_dict(), **changes}))

@@ -101,9 +101,7 @@ def _download(coordinates: list[str], repository: Path, sources: dict[str, str])
 
     repository.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".streamtrain-", dir=repository) as scratch:
-        context = MavenContext(
-            repo_cache=Path(scratch), local_repos=[], remote_repos=sources, timeout=FETCH_TIMEOUT_S
-        )
+        context = MavenContext(repo_cache=Path(scratch), local_repos=[], remote_repos=sources, timeout=FETCH_TIMEOUT_S)
 
         def fetch(coordinate: str) -> None:
             group, artifact, version = coordinate.split(":")

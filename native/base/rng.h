@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011): numbers are a function
-// of key and counter, so there is no state to keep or lose. Checked against the paper's known answers.
+// Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011): numbers are a
+// function of key and counter, so there is no state to keep or lose. Checked against the paper's known answers.
 #pragma once
 #include "base/lane.h"
 

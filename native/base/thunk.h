@@ -54,7 +54,7 @@ template <auto function>
 struct Exported;
 template <class... A, void (*function)(A...)>
 struct Exported<function> {
-    static_assert(((argument_name<A> != nullptr) && ...), "a kernel takes f32, f64, i32, i64, u8, u64 or pointers to them");
+    static_assert(((argument_name<A> != nullptr) && ...), "a kernel takes f32, f64, i32, i64, u8, u64 or pointers");
     static constexpr const char *names[] = {argument_name<A>...};
     static constexpr u32 count = sizeof...(A);
     template <std::size_t... i>

@@ -85,7 +85,8 @@ u64 argument_bits(const std::string &where, const std::string &type, nb::handle 
 void call_kernel(const std::string &name, const std::string &types, nb::list arguments, const std::string &isa) {
     const KernelEntry &entry = kernel_or_mistake(name, types, isa.empty() ? selected_isa() : isa);
     if (arguments.size() != entry.argument_count)
-        mistake("kernel " + name, std::to_string(entry.argument_count) + " arguments", std::to_string(arguments.size()));
+        mistake("kernel " + name, std::to_string(entry.argument_count) + " arguments",
+                std::to_string(arguments.size()));
     std::vector<u64> cells(entry.argument_count);
     std::vector<void *> pointers(entry.argument_count);
     for (u32 i = 0; i < entry.argument_count; ++i) {

@@ -28,13 +28,14 @@ u32 index_of(const Names &names, const std::string &name, const char *what) {
 }
 
 using NamedBlock = std::tuple<std::string, std::string, u32>;                              // name, dtype, width
-using NamedState = std::tuple<std::string, std::string, std::string, u64, u64>;            // name, group, rule, offset, count
+using NamedState = std::tuple<std::string, std::string, std::string, u64, u64>;  // name, group, rule, offset, count
 
 SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<NamedBlock> &blocks) {
     if (row_capacity == 0 || range_capacity == 0) mistake("SlotLayout.make", "at least one row and one range", "0");
     std::vector<SlotLayout::BlockSpec> specs;
     for (const auto &[name, dtype, width] : blocks) {
-        if (name.empty() || name.size() >= sizeof(Block::name)) mistake("SlotLayout.make", "a name of 1 to 23 bytes", name);
+        if (name.empty() || name.size() >= sizeof(Block::name))
+            mistake("SlotLayout.make", "a name of 1 to 23 bytes", name);
         if (width == 0) mistake("SlotLayout.make block " + name, "a width of 1 or more", "0");
         specs.push_back({name, static_cast<Dtype>(index_of(dtype_names, dtype, "SlotLayout.make dtype")), width});
     }
@@ -43,8 +44,10 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<N
 
 StateLayout state_layout(const std::vector<NamedState> &blocks, u64 learned_bytes, u64 state_bytes) {
     StateLayout layout;
-    for (const auto &[name, group, rule, offset, count] : blocks)
-        layout.blocks.push_back({name, group, static_cast<Rule>(index_of(rule_names, rule, "StateBlock rule")), offset, count});
+    for (const auto &[name, group, rule, offset, count] : blocks) {
+        const auto known = static_cast<Rule>(index_of(rule_names, rule, "StateBlock rule"));
+        layout.blocks.push_back({name, group, known, offset, count});
+    }
     layout.learned_bytes = learned_bytes;
     layout.state_bytes = state_bytes;
     return layout;

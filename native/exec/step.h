@@ -1,4 +1,4 @@
-// What a step needs beyond its batch, read through a pointer so that a captured CUDA graph sees new values; the same on CPU.
+// What a step needs beyond its batch, read through a pointer so that a captured graph sees new values; the same on CPU.
 #pragma once
 #include "base/types.h"
 
@@ -24,7 +24,7 @@ struct StepBlock {
 static_assert(sizeof(StepBlock) == 128);
 
 #if !defined(__CUDACC_RTC__)   // kernels on CUDA see the step block only
-// A compiled plan, bound for its life to a state (in place), a base and a share of the statistics part, and a workspace.
+// A compiled plan, bound for its life to a state (in place), a base and a share of the statistics part, a workspace.
 class Plan {
   public:
     virtual ~Plan() = default;

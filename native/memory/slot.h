@@ -1,4 +1,4 @@
-// One slot of the ring: header, ranges, blocks. Ingest alone writes it, between taking it free and publishing its number;
+// One slot of the ring: header, ranges, blocks. Ingest alone writes it, between taking it and publishing its number;
 // after that it is read-only until the coordinator has copied its log and frees it.
 #pragma once
 #include <cstring>
@@ -9,15 +9,15 @@
 
 namespace st {
 
-// Rows of one partition in row order, from (from_offset, from_row) to (to_offset, to_row). A position (offset, row) says:
-// the next record is `offset`, and `row` rows of it are used already; a range that ends inside a record has
+// Rows of one partition in row order, from (from_offset, from_row) to (to_offset, to_row). A position (offset, row)
+// says: the next record is `offset`, and `row` rows of it are used already; a range that ends inside a record has
 // to_offset = that record and to_row > 0, and its record_rows is -1 until the range that ends the record, which carries
 // the record's row count when the record straddled ranges.
 struct Range {
     i64 from_offset, to_offset;
     i32 from_row, to_row;
     i32 partition;
-    i32 record_rows;      // rows of the last record when this range completes a record begun in an earlier range; else -1
+    i32 record_rows;      // rows of the last record if this range completes one begun in an earlier range; else -1
     u32 trained;          // rows in the slot from this range
     u32 dead;             // rows dead-lettered by the decoder (an undecodable remainder counts as 1)
     u32 filtered;         // rows left out by a column's missing = "skip"

@@ -34,8 +34,8 @@ struct RowTally {
 class Decoder {
   public:
     virtual ~Decoder() = default;
-    // Starts a record; the bytes must stay in place until the record is done or the next begin(). Rows before `from_row`
-    // are passed over unreported (a run that resumes inside a record).
+    // Starts a record; the bytes must stay in place until the record is done or the next begin(). Rows before
+    // `from_row` are passed over unreported (a run that resumes inside a record).
     virtual void begin(const u8 *bytes, u64 size, i64 from_row) = 0;
     // Decodes until the record is done (true) or sink.rows == sink.row_capacity (false); adds to the tally.
     // Time and memory are linear in the record's size over all calls of a record. Never throws for what the bytes hold.

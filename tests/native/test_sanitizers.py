@@ -1,0 +1,71 @@
+"""The tests of native code again, under AddressSanitizer and UBSan: `pytest -m soak tests/native`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+NATIVE_TESTS = ("tests/compute", "tests/exec", "tests/kafka", "tests/memory", "tests/vectorize")
+PROBE = """
+import ctypes
+from streamtrain import _native
+loaded = {line.split()[-1] for line in open("/proc/self/maps") if "_native" in line}
+assert any("__asan_init" in open(path, "rb").read().decode("latin-1") for path in loaded), loaded
+"""
+
+
+def library(name: str) -> Path:
+    """A library of the compiler's, or a skip where it has none."""
+    done = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
+    path = Path(done.stdout.strip())
+    if not path.is_absolute():
+        pytest.skip(f"the compiler has no {name}")
+    return path.resolve()
+
+
+@pytest.fixture(scope="module")
+def sanitized_python(tmp_path_factory) -> list[str]:
+    """A Python that imports a sanitized build, and every other package from here."""
+    folder = tmp_path_factory.mktemp("sanitized")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    python = str(folder / "bin" / "python")
+    command = [python, "-m", "pip", "install", "--quiet", "--no-deps", str(ROOT)]
+    command += ["--config-settings=cmake.define.ST_SANITIZE=ON", f"--config-settings=build-dir={folder / 'build'}"]
+    subprocess.run(command, check=True)
+    # a .pth in a folder named by a .pth is not read: the editable install here does not shadow the sanitized one
+    paths = subprocess.run(
+        [python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True, text=True
+    )
+    (Path(paths.stdout.strip()) / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return [python, "-P"]  # -P: not the checkout's own folders
+
+
+@pytest.fixture
+def sanitized_environment() -> dict[str, str]:
+    # Python's own allocations at exit and other libraries' are not ours to look for leaks in
+    return {
+        **os.environ,
+        "LD_PRELOAD": f"{library('libasan.so')}:{library('libubsan.so')}",
+        "ASAN_OPTIONS": "detect_leaks=0:abort_on_error=1",
+        "UBSAN_OPTIONS": "print_stacktrace=1",
+        "PYTHONMALLOC": "malloc",
+    }
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_native_tests_pass_under_the_sanitizers(kafka, sanitized_python, sanitized_environment):
+    subprocess.run([*sanitized_python, "-c", PROBE], check=True, env=sanitized_environment)
+    folders = [folder for folder in NATIVE_TESTS if (ROOT / folder).exists()]
+    # not captured: a report would die with the process that was to show it
+    command = [*sanitized_python, "-m", "pytest", "-q", "--capture=no", "-p", "no:cacheprovider", *folders]
+    # a JVM does not run under the preloaded library, so the broker is the one that is already there
+    environment = {**sanitized_environment, "STREAMTRAIN_TEST_BOOTSTRAP": kafka.bootstrap}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-8000:]

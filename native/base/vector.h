@@ -21,12 +21,15 @@ constexpr int vector_lanes = 4;
 
 typedef f32 Vector __attribute__((vector_size(4 * vector_lanes)));
 typedef f32 VectorAnywhere __attribute__((vector_size(4 * vector_lanes), aligned(4), may_alias));
+typedef f32 HalfVector __attribute__((vector_size(2 * vector_lanes)));
+typedef f64 Doubles __attribute__((vector_size(4 * vector_lanes)));   // half as many lanes
 typedef f32 Quad __attribute__((vector_size(16)));
 typedef f32 QuadAnywhere __attribute__((vector_size(16), aligned(4), may_alias));
 
 ST_INLINE Vector load(const f32 *p) { return *reinterpret_cast<const VectorAnywhere *>(p); }
 ST_INLINE Quad load_quad(const f32 *p) { return *reinterpret_cast<const QuadAnywhere *>(p); }
 ST_INLINE void store(f32 *p, Vector v) { *reinterpret_cast<VectorAnywhere *>(p) = v; }
+ST_INLINE void store(f64 *p, Doubles v) { __builtin_memcpy(p, &v, sizeof v); }
 ST_INLINE Vector broadcast(f32 x) { return x - Vector{}; }   // x - 0 is x for every x, -0 too
 
 #if defined(__AVX512F__)
@@ -59,6 +62,18 @@ ST_INLINE Vector fma(Vector a, Vector b, Vector c) {
     return sum;
 }
 #endif
+
+ST_INLINE Doubles fma(Doubles a, Doubles b, Doubles c) {
+#if defined(__AVX512F__)
+    return __builtin_ia32_vfmaddpd512_mask(a, b, c, 0xff, 4);
+#elif defined(__AVX2__) && defined(__FMA__)
+    return __builtin_ia32_vfmaddpd256(a, b, c);
+#else
+    Doubles sum;
+    for (int lane = 0; lane < vector_lanes / 2; ++lane) sum[lane] = __builtin_fma(a[lane], b[lane], c[lane]);
+    return sum;
+#endif
+}
 
 // The first `count` lanes, 1 to all; the other lanes are 0, and the memory behind is not touched.
 #if defined(__AVX512F__)
@@ -93,6 +108,17 @@ ST_INLINE void store_lanes(f32 *p, Vector v, int count) {
         store(p, v);
     else
         store_first(p, v, count);
+}
+
+template <int... lane>
+ST_INLINE void to_doubles(Vector v, Doubles halves[2], std::integer_sequence<int, lane...>) {
+    HalfVector low = __builtin_shufflevector(v, v, lane...);
+    HalfVector high = __builtin_shufflevector(v, v, (lane + vector_lanes / 2)...);
+    halves[0] = __builtin_convertvector(low, Doubles);
+    halves[1] = __builtin_convertvector(high, Doubles);
+}
+ST_INLINE void to_doubles(Vector v, Doubles halves[2]) {
+    to_doubles(v, halves, std::make_integer_sequence<int, vector_lanes / 2>{});
 }
 
 // Each quad of lanes of the four vectors as the rows of a 4 x 4 matrix, transposed.

@@ -4,48 +4,79 @@
 #pragma once
 #include "base/kernel.h"
 
-// Columns first to first + W - 1; those before `fresh` were merged already (W may overlap its neighbour).
-template <int W>
-ST_INLINE void moments_group(i64 rows, i64 columns, i64 first, i64 fresh, const f32 *x_rc, const f32 *weight_r,
-                             f64 *share_c3) {
-    f64 shift[W], linear[W] = {}, square[W] = {}, count = 0;
-    for (i64 r = 0; r < rows; ++r) {
-        if (!(weight_r[r] > 0)) continue;
-        const f32 *x = x_rc + r * columns + first;
-        if (count == 0)
-            for (int c = 0; c < W; ++c) shift[c] = x[c];
-        count += 1;
-        for (int c = 0; c < W; ++c) {
-            f64 d = x[c] - shift[c];
-            linear[c] += d;
-            square[c] = fma(d, d, square[c]);
-        }
-    }
-    if (count == 0) return;
-    for (int c = 0; c < W; ++c) {
-        if (first + c < fresh) continue;
-        f64 *share = share_c3 + 3 * (first + c);
-        f64 offset = linear[c] / count, squares = larger(square[c] - linear[c] * offset, 0.0), total = share[0] + count;
-        f64 delta = shift[c] + offset - share[1];
-        share[2] += squares + delta * delta * (share[0] * count / total);
-        share[1] += delta * (count / total);
-        share[0] = total;
-    }
+template <class V>
+ST_INLINE void moments_add(V x, V shift, V &linear, V &square) {
+    V d = x - shift;
+    linear += d;
+    square = fma(d, d, square);
 }
 
-template <int W>
-ST_INLINE void moments_groups(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, f64 *share_c3) {
-    for (i64 fresh = 0; fresh < columns; fresh += W)
-        moments_group<W>(rows, columns, smaller(fresh, columns - W), fresh, x_rc, weight_r, share_c3);
+// `count` rows whose deviations from `shift` sum to `linear`, and their squares to `square`, into one column's share.
+ST_INLINE void moments_merge(f64 count, f64 shift, f64 linear, f64 square, f64 *share_3) {
+    f64 offset = linear / count, squares = larger(square - linear * offset, 0.0), total = share_3[0] + count;
+    f64 delta = shift + offset - share_3[1];
+    share_3[2] += squares + delta * delta * (share_3[0] * count / total);
+    share_3[1] += delta * (count / total);
+    share_3[0] = total;
+}
+
+#if ST_CUDA   // a thread a column
+ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, f64 *share_c3) {
+    ST_FOR(c, columns) {
+        f64 shift = 0, linear = 0, square = 0, count = 0;
+        for (i64 r = 0; r < rows; ++r) {
+            if (!(weight_r[r] > 0)) continue;
+            if (count == 0) shift = x_rc[r * columns + c];
+            count += 1;
+            moments_add<f64>(x_rc[r * columns + c], shift, linear, square);
+        }
+        if (count > 0) moments_merge(count, shift, linear, square, share_c3 + 3 * c);
+    }
+}
+#else   // columns in the lanes
+// From the first row of weight above 0: `vectors` vectors of columns, the last of them `last` wide.
+template <int vectors>
+void moments_of_vectors(i64 rows, i64 columns, const f32 *x, int last, const f32 *weight_r, f64 *share_c3) {
+    constexpr int halves = 2 * vectors, half_lanes = vector_lanes / 2;
+    Doubles shift[halves], linear[halves], square[halves], wide[halves];
+    ST_UNROLL for (int v = 0; v < vectors; ++v)
+        to_doubles(load_lanes(x + v * vector_lanes, v == vectors - 1 ? last : vector_lanes), shift + 2 * v);
+    ST_UNROLL for (int h = 0; h < halves; ++h) linear[h] = square[h] = Doubles{};
+    i64 count = 0;
+    for (i64 r = 0; r < rows; ++r, x += columns) {
+        if (!(weight_r[r] > 0)) continue;
+        ++count;
+        ST_UNROLL for (int v = 0; v < vectors; ++v)
+            to_doubles(load_lanes(x + v * vector_lanes, v == vectors - 1 ? last : vector_lanes), wide + 2 * v);
+        ST_UNROLL for (int h = 0; h < halves; ++h) moments_add(wide[h], shift[h], linear[h], square[h]);
+    }
+    f64 shifts[halves * half_lanes], linears[halves * half_lanes], squares[halves * half_lanes];
+    ST_UNROLL for (int h = 0; h < halves; ++h) {
+        store(shifts + h * half_lanes, shift[h]);
+        store(linears + h * half_lanes, linear[h]);
+        store(squares + h * half_lanes, square[h]);
+    }
+    int width = (vectors - 1) * vector_lanes + last;
+    for (int c = 0; c < width; ++c)
+        moments_merge(static_cast<f64>(count), shifts[c], linears[c], squares[c], share_c3 + 3 * c);
 }
 
 ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, f64 *share_c3) {
-#if ST_CUDA   // a thread a column; the host takes neighbours together to fill its vectors: 12 times as fast
-    ST_FOR(c, columns) moments_group<1>(rows, columns, c, c, x_rc, weight_r, share_c3);
-#else
-    if (columns >= 16) return moments_groups<16>(rows, columns, x_rc, weight_r, share_c3);
-    if (columns >= 4) return moments_groups<4>(rows, columns, x_rc, weight_r, share_c3);
-    moments_groups<1>(rows, columns, x_rc, weight_r, share_c3);
-#endif
+    i64 first = 0;
+    while (first < rows && !(weight_r[first] > 0)) ++first;
+    if (first == rows) return;
+    x_rc += first * columns;
+    weight_r += first;
+    rows -= first;
+    for (i64 c = 0; c < columns; c += 2 * vector_lanes) {
+        i64 left = columns - c;
+        if (left > vector_lanes) {
+            int last = static_cast<int>(smaller<i64>(left - vector_lanes, vector_lanes));
+            moments_of_vectors<2>(rows, columns, x_rc + c, last, weight_r, share_c3 + 3 * c);
+        } else {
+            moments_of_vectors<1>(rows, columns, x_rc + c, static_cast<int>(left), weight_r, share_c3 + 3 * c);
+        }
+    }
 }
+#endif
 ST_EXPORT(moments)

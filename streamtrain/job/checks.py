@@ -1,0 +1,147 @@
+"""What spans settings: the ring against the round, columns against the loss, topics against each other, snapshot rate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtrain.job.file import JobFile
+from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
+from streamtrain.job.registries import registry_names
+from streamtrain.job.sections import TopicSettings
+from streamtrain.job.sources import Gathered
+from streamtrain.topics import _topic
+
+SNAPSHOT_BYTES_PER_S = 100_000_000   # above it a job is warned: a follower and the broker's disk must keep up
+_MOMENTS = {"adam": 2, "sgd": 1}     # vectors of optimizer state as large as the parameters
+
+
+def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> Iterator[Mistake]:
+    """Mistakes and warnings of values that are each right by themselves; none of sections that are `wrong` already."""
+    if not wrong & {"train"}:
+        yield from _ring(file, gathered)
+    if not wrong & {"columns", "model"}:
+        yield from _columns(file, gathered)
+    if not wrong & {"model"}:
+        yield from _layers(file, gathered)
+    if not wrong & {"topics", "name"}:
+        yield from _topics(file, gathered)
+    if not wrong:
+        yield from _snapshot_rate(file, gathered)
+
+
+def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    train = file.train
+    least = 2 * train.round_slots
+    if train.prefetch_buffer < least:
+        expected = (
+            f"at least two rounds: 2 x {train.workers} workers x {train.averaging_frequency} steps = {least} slots"
+        )
+        yield _mistake(gathered, ("train", "prefetch_buffer"), expected, train.prefetch_buffer)
+
+
+class _Words(str):
+    """What was found, said in words and not as a value of the file."""
+
+
+def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got: Any, **more: Any) -> Mistake:
+    shown = got if isinstance(got, _Words) else show_value(got)
+    return Mistake(gathered.where(path), show_path(path), expected, shown, **more)
+
+
+def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    roles: dict[str, list[str]] = {}
+    for name, column in file.columns.items():
+        roles.setdefault(column.role, []).append(name)
+    if "feature" not in roles:
+        yield Mistake(gathered.where(("columns",)), "columns", "at least one feature column", "none")
+    if "label" not in roles:
+        yield Mistake(
+            gathered.where(("columns",)), "columns", 'a column to learn, such as late = { role = "label" }', "none"
+        )
+    for role in ("label", "weight", "key", "event_time"):
+        for name in roles.get(role, [])[1:]:
+            path = ("columns", name, "role")
+            yield _mistake(gathered, path, f"one {role} column ({roles[role][0]} is one)", role)
+    for name in roles.get("label", [])[:1]:
+        yield from _label(file, gathered, name)
+
+
+def _label(file: JobFile, gathered: Gathered, name: str) -> Iterator[Mistake]:
+    loss, classes = file.model.loss, file.columns[name].classes
+    path = ("columns", name, "classes")
+    count = None if classes is None else len(classes)
+    if loss == "softmax_cross_entropy" and (count is None or count < 2):
+        yield _mistake(gathered, path, f"two or more classes for the loss {loss}", classes or _Words("none"))
+    elif loss == "binary_cross_entropy" and count not in (None, 2):
+        yield _mistake(gathered, path, f"two classes for the loss {loss}", classes, nearest="softmax_cross_entropy")
+    elif loss == "mean_squared_error" and count is not None:
+        yield _mistake(gathered, path, f"no classes for the loss {loss}", classes)
+
+
+def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    known = registry_names("layers")
+    for number, layer in enumerate(file.model.layers):
+        path = ("model", "layers", number)
+        kinds = [key for key in layer if key in known]
+        if not kinds:
+            key = next(iter(layer), "")
+            where, shown = gathered.where(path), show_path(path)
+            yield Mistake(where, shown, f"a layer, one of {', '.join(known)}", show_value(layer), nearest=nearest(key, known))
+        elif len(kinds) > 1:
+            yield _mistake(gathered, path, "one layer to a table", _Words(" and ".join(kinds)))
+
+
+def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    registry = _topic.registry()
+    allowed = [topic.suffix for topic in registry.values()]
+    used: dict[str, str] = {}
+    for key, settings in file.topics.items():
+        path = ("topics", key)
+        topic = registry.get(key.replace("-", "_"))
+        if topic is None:
+            yield Mistake.unknown(gathered.where(path), show_path(path), allowed, "topic")
+            continue
+        if settings.name is not None and not topic.renameable:
+            text = "no name: a bootstrap address and a job name must be enough to find it"
+            yield _mistake(gathered, (*path, "name"), text, settings.name)
+        if settings.partitions not in (None, topic.partitions) and topic.fixed_partitions:
+            yield _mistake(gathered, (*path, "partitions"), f"{topic.partitions}, which is fixed", settings.partitions)
+    for key, topic in registry.items():
+        name = topic_settings(file, key).name or f"{file.name}.{topic.suffix}"
+        if name in used:
+            yield _mistake(gathered, ("topics", topic.suffix), f"a topic of its own ({used[name]} has this one)", name)
+        used[name] = topic.suffix
+
+
+def topic_settings(file: JobFile, key: str) -> TopicSettings:
+    """What the file says of a topic, with dashes or underscores; an empty TopicSettings where nothing."""
+    wanted = key.replace("-", "_")
+    found = [settings for name, settings in file.topics.items() if name.replace("-", "_") == wanted]
+    return found[-1] if found else TopicSettings()
+
+
+def state_bytes(file: JobFile) -> int:
+    """Size of a snapshot to within its headers and statistics: parameters and the optimizer's state."""
+    features = [column for column in file.columns.values() if column.role == "feature"]
+    tables = sum((c.buckets or 0) * (c.embed or 1) for c in features if c.kind == "category")
+    width = sum((c.embed or 1) if c.kind == "category" else 1 for c in features)
+    parameters = tables
+    for layer in file.model.layers:
+        out = next((size for size in layer.values() if type(size) is int), width)
+        parameters += (width + 1) * out
+        width = out
+    labels = [column for column in file.columns.values() if column.role == "label"]
+    parameters += (width + 1) * max(len(labels[0].classes or ()) if labels else 1, 1)
+    return 4 * parameters * (1 + _MOMENTS.get(file.optimizer.name, 2))
+
+
+def _snapshot_rate(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    rate = state_bytes(file) / file.publish.interval_s
+    if rate > SNAPSHOT_BYTES_PER_S:
+        least_s = state_bytes(file) / SNAPSHOT_BYTES_PER_S
+        yield _mistake(
+            gathered, ("publish", "interval"),
+            f"snapshots of at most 100 MB/s, which an interval of {least_s:.1f}s or more gives",
+            _Words(f"{rate / 1e6:,.0f} MB/s"), warning=True,
+        )

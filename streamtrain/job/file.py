@@ -1,0 +1,136 @@
+"""The job file as one model: its sections, and every value checked by itself. What spans sections is in checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from copy import deepcopy
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from streamtrain.job.lines import Path
+from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
+from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
+from streamtrain.job.sources import Gathered
+from streamtrain.job.words import bare, takes
+from streamtrain.vectorize.schema import Column
+
+
+class JobFile(Section):
+    """A job file without [kafka]."""
+
+    name: JobName = Field(description="the job's name: topics and the transactional id begin with it")
+    topics: Topics = Field({}, description="names and creation settings of topics")
+    records: Records = Records()
+    columns: dict[str, Column] = Field(min_length=1, description="what of a record is used, and as what")
+    model: Model = Model()
+    optimizer: Optimizer = Optimizer()
+    train: Train = Train()
+    publish: Publish = Publish()
+    predict: Predict = Predict()
+
+
+SECTIONS = [*JobFile.model_fields, "kafka"]
+
+
+def field_at(path: Path) -> FieldInfo | None:
+    """The setting at a path of a job file, or None where no model describes it."""
+    model: Any = JobFile
+    found: FieldInfo | None = None
+    for part in path:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            found = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
+            model = bare(found.annotation) if found is not None else None
+        elif get_origin(model) in (dict, list):
+            found, model = None, bare(get_args(model)[-1])
+        else:
+            return None
+    return found
+
+
+def model_at(path: Path) -> type[BaseModel] | None:
+    """The model of the table at a path."""
+    model: Any = JobFile
+    for part in path:
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            found = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
+            model = bare(found.annotation) if found is not None else None
+        elif get_origin(model) in (dict, list):
+            model = bare(get_args(model)[-1])
+        else:
+            return None
+    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+
+
+def names_at(path: Path) -> list[str]:
+    """The names allowed in the table at a path; none where any name is."""
+    model = model_at(path)
+    names = [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
+    return [*names, "kafka"] if path == () else names
+
+
+def _known_part(path: Path, gathered: Gathered) -> Path:
+    """`path` without what pydantic adds below the value it found wrong (the member of a union)."""
+    while path:
+        try:
+            gathered.at(path)
+            return path
+        except (LookupError, TypeError):
+            path = path[:-1]
+    return path
+
+
+def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
+    seen: set[Path] = set()
+    for item in error.errors(include_url=False):
+        context = item.get("ctx", {})
+        path = item["loc"] if item["type"] == "missing" else _known_part(item["loc"], gathered)
+        if path in seen:
+            continue
+        seen.add(path)
+        where, shown = gathered.where(path), show_path(path)
+        field = field_at(path)
+        if item["type"] == "extra_forbidden":
+            yield Mistake.unknown(where, shown, names_at(path[:-1]), "setting" if len(path) > 1 else "section")
+        elif item["type"] == "missing":
+            yield Mistake(where, shown, f"missing, expected {takes(field)}" if field else "missing")
+        else:
+            expected = takes(field) if field is not None else str(context.get("expected") or item["msg"])
+            allowed = context.get("allowed", ())
+            value = gathered.at(path)
+            near = nearest(value, allowed or expected.removeprefix("one of ").split(", ")) if isinstance(value, str) else ""
+            yield Mistake(where, shown, expected, show_value(value), nearest=near)
+
+
+def check_values(gathered: Gathered) -> JobFile | None:
+    """The job file; mistakes are added to `gathered`, and what is mistaken is left out.
+
+    None where the rest is not enough to check anything else.
+    """
+    try:
+        return JobFile.model_validate(gathered.tree)
+    except ValidationError as error:
+        gathered.mistakes.extend(_mistakes(error, gathered))
+        paths = [_known_part(item["loc"], gathered) for item in error.errors(include_url=False)]
+        try:
+            return JobFile.model_validate(_without(gathered.tree, paths))
+        except ValidationError:
+            return None
+
+
+def _without(tree: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
+    """A copy of the tree without the settings at `paths`; of a mistaken array the whole is left out."""
+    copy = deepcopy(tree)
+    for path in paths:
+        table: Any = copy
+        for part in path[:-1]:
+            inner = table.get(part) if isinstance(table, dict) else None
+            if not isinstance(inner, dict):
+                break
+            table = inner
+        else:
+            part = path[-1] if path else None
+        if isinstance(table, dict):
+            table.pop(part, None)
+    return copy

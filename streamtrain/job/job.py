@@ -1,0 +1,173 @@
+"""A job: what its file, the environment and flags say together. Immutable, picklable, and silent about secrets."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from streamtrain.errors import UserMistake
+from streamtrain.job.checks import check_together, state_bytes, topic_settings
+from streamtrain.job.file import SECTIONS, JobFile, check_values
+from streamtrain.job.kafka_settings import KafkaSettings, kafka_settings
+from streamtrain.job.mistakes import JobMistakes, Mistake
+from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
+from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
+from streamtrain.topics import _topic
+from streamtrain.vectorize.schema import Schema
+
+_NO_BOOTSTRAP = (
+    'no broker given: set bootstrap.servers = "host:9092" in [kafka], STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap'
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One job. Settings are reached by section: `job.train.workers`, `job.publish.interval_s`."""
+
+    file: JobFile
+    kafka: KafkaSettings
+    warnings: tuple[Mistake, ...] = ()
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        environment: Mapping[str, str] | None = None,
+        sets: Sequence[str] = (),
+        bootstrap: str | None = None,
+    ) -> Job:
+        """Reads a job file; over it `environment` (STREAMTRAIN_<SECTION>__<NAME>), over that `sets` ("train.workers=4").
+
+        Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read.
+        """
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise UserMistake(f"{path}: cannot be read as a job file: {reason}") from error
+        return cls.parse(text, name=Path(path).name, environment=environment, sets=sets, bootstrap=bootstrap)
+
+    @classmethod
+    def parse(
+        cls,
+        text: str,
+        *,
+        name: str = "job.toml",
+        environment: Mapping[str, str] | None = None,
+        sets: Sequence[str] = (),
+        bootstrap: str | None = None,
+    ) -> Job:
+        """As `load`, from the text of a job file."""
+        gathered = Gathered(name)
+        read_file(gathered, text)
+        if gathered.mistakes:
+            raise JobMistakes(name, gathered.mistakes)
+        read_environment(gathered, environment or {}, SECTIONS)
+        read_sets(gathered, sets, SECTIONS)
+        if bootstrap is not None:
+            gathered.put(("kafka", "bootstrap.servers"), bootstrap, "--bootstrap")
+        return cls._checked(gathered)
+
+    @classmethod
+    def from_effective(cls, effective: Mapping[str, Any], kafka: KafkaSettings | None = None) -> Job:
+        """The job of a manifest, which holds no [kafka]."""
+        gathered = Gathered("manifest", tree=dict(effective))
+        return cls._checked(gathered, kafka or KafkaSettings())
+
+    @classmethod
+    def _checked(cls, gathered: Gathered, kafka: KafkaSettings | None = None) -> Job:
+        if kafka is None:
+            kafka = kafka_settings(gathered)
+            if not kafka.bootstrap and not any(mistake.path.startswith("kafka") for mistake in gathered.mistakes):
+                gathered.mistakes.append(Mistake(gathered.where(("kafka",)), "kafka.bootstrap.servers", _NO_BOOTSTRAP))
+        file = check_values(gathered)
+        wrong = {mistake.path.partition(".")[0].partition("[")[0] for mistake in gathered.mistakes}
+        found = list(check_together(file, gathered, wrong)) if file is not None else []
+        mistakes = [*gathered.mistakes, *(mistake for mistake in found if not mistake.warning)]
+        if mistakes or file is None:
+            raise JobMistakes(gathered.name, sorted(mistakes, key=_by_line))
+        return cls(file, kafka, tuple(mistake for mistake in found if mistake.warning))
+
+    @property
+    def name(self) -> str:
+        return self.file.name
+
+    @property
+    def records(self) -> Records:
+        return self.file.records
+
+    @property
+    def model(self) -> Model:
+        return self.file.model
+
+    @property
+    def optimizer(self) -> Optimizer:
+        return self.file.optimizer
+
+    @property
+    def train(self) -> Train:
+        return self.file.train
+
+    @property
+    def publish(self) -> Publish:
+        return self.file.publish
+
+    @property
+    def predict(self) -> Predict:
+        return self.file.predict
+
+    @property
+    def schema(self) -> Schema:
+        """The columns, compiled."""
+        return Schema.from_columns(self.file.columns)
+
+    @property
+    def state_bytes(self) -> int:
+        """About how large a snapshot is."""
+        return state_bytes(self.file)
+
+    def topic(self, key: str) -> TopicSettings:
+        """A topic by its key ("records", "dead-letters"), its name always filled in. Raises UserMistake on an unknown key."""
+        settings = topic_settings(self.file, key)
+        name = _topic.topic(key).name(self.name, settings.name)
+        return settings.model_copy(update={"name": name})
+
+    def model_spec(self) -> dict[str, Any]:
+        """What the engine builds the model from, as it stands in the manifest."""
+        return {
+            "columns": self.effective()["columns"],
+            "layers": self.model.layers,
+            "loss": self.model.loss,
+            "optimizer": self.effective()["optimizer"],
+            "average_optimizer_state": self.train.average_optimizer_state,
+        }
+
+    def kafka_consumer(self) -> dict[str, str]:
+        """librdkafka properties of a consumer, without those streamtrain sets."""
+        return {**self.kafka.common, **self.kafka.consumer}
+
+    def kafka_producer(self) -> dict[str, str]:
+        """librdkafka properties of a producer, without those streamtrain sets."""
+        return {**self.kafka.common, **self.kafka.producer}
+
+    def kafka_admin(self) -> dict[str, str]:
+        """librdkafka properties of an admin client."""
+        return dict(self.kafka.common)
+
+    def effective(self) -> dict[str, Any]:
+        """Every setting but [kafka], with defaults filled in, as JSON and TOML can hold it; `from_effective` reads it."""
+        return self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def digest(self) -> str:
+        """SHA-256 of `effective()`, in hex."""
+        text = json.dumps(self.effective(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _by_line(mistake: Mistake) -> tuple[int, str]:
+    line = mistake.where.rpartition(":")[2]
+    return (int(line), "") if line.isdigit() else (1 << 31, mistake.where)

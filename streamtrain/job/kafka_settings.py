@@ -1,0 +1,100 @@
+"""The [kafka] section: any librdkafka property, flattened, for both sides or one; those streamtrain sets are refused.
+
+Values are never shown: they may be secrets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamtrain.job.lines import Path
+from streamtrain.job.mistakes import Mistake, show_path
+from streamtrain.job.sources import Gathered
+
+SIDES = ("consumer", "producer")
+_GROUP = "streamtrain reads from positions of its own"
+_EXACT = "exactly once rests on it"
+# Properties streamtrain sets itself, with the reason.
+OWNED = {
+    "group.id": _GROUP,
+    "group.instance.id": _GROUP,
+    "group.protocol": _GROUP,
+    "partition.assignment.strategy": _GROUP,
+    "enable.auto.commit": _GROUP,
+    "auto.commit.interval.ms": _GROUP,
+    "enable.auto.offset.store": _GROUP,
+    "auto.offset.reset": "records.start says where the first start begins",
+    "enable.partition.eof": "a bounded read ends by it",
+    "isolation.level": _EXACT,
+    "transactional.id": "it is the job's name",
+    "transaction.timeout.ms": _EXACT,
+    "enable.idempotence": _EXACT,
+    "enable.gapless.guarantee": _EXACT,
+    "acks": _EXACT,
+    "request.required.acks": _EXACT,
+    "delivery.report.only.error": _EXACT,
+}
+_ALIASES = {"metadata.broker.list": "bootstrap.servers"}
+
+
+@dataclass(frozen=True)
+class KafkaSettings:
+    """librdkafka properties: for both sides, and for one."""
+
+    common: dict[str, str] = field(default_factory=dict)
+    consumer: dict[str, str] = field(default_factory=dict)
+    producer: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses to start from, "" where none were given."""
+        return self.common.get("bootstrap.servers", "")
+
+    def __repr__(self) -> str:
+        names = sorted({*self.common, *self.consumer, *self.producer} - {"bootstrap.servers"})
+        return f"KafkaSettings(bootstrap={self.bootstrap!r}, values of {names} not shown)"
+
+
+def _flatten(table: dict[str, Any], name: str, path: Path) -> Iterator[tuple[str, Any, Path]]:
+    for key, value in table.items():
+        inner = f"{name}.{key}" if name else key
+        if isinstance(value, dict):
+            yield from _flatten(value, inner, (*path, key))
+        else:
+            yield inner, value, (*path, key)
+
+
+def _as_text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def kafka_settings(gathered: Gathered) -> KafkaSettings:
+    """The properties of all sources, the strongest last; mistakes are added to `gathered`."""
+    settings = KafkaSettings()
+    for table, path in gathered.kafka:
+        if not isinstance(table, dict):
+            gathered.mistakes.append(Mistake(gathered.where(path), "kafka", "a table of librdkafka properties", "a value"))
+            continue
+        for name, value, value_path in _flatten(table, "", path):
+            side, _, rest = name.partition(".")
+            target = settings.common
+            if side in SIDES and rest:
+                name, target = rest, getattr(settings, side)
+            _put(gathered, target, _ALIASES.get(name, name), value, value_path)
+    return settings
+
+
+def _put(gathered: Gathered, target: dict[str, str], name: str, value: Any, path: Path) -> None:
+    where = gathered.where(path)
+    shown = f"kafka.{name}" if str(path[1]).startswith("#") else show_path(path)
+    text = _as_text(value)
+    if name in OWNED:
+        gathered.mistakes.append(Mistake(where, shown, f"set by streamtrain, remove it: {OWNED[name]}"))
+    elif text is None:
+        gathered.mistakes.append(Mistake(where, shown, "a text, a number, true or false", f"{type(value).__name__} (not shown)"))
+    else:
+        target[name] = text

@@ -1,0 +1,41 @@
+"""The settings table: every setting with what it takes, its default, help and environment name, read from the sections."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from pydantic import BaseModel
+
+from streamtrain.job.file import JobFile
+from streamtrain.job.sources import ENVIRONMENT_PREFIX
+from streamtrain.job.words import bare, default, takes
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting; `default` as it stands in a file, "" where there is none."""
+
+    path: str
+    takes: str
+    default: str
+    help: str
+    environment: str
+
+
+def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        annotation = bare(field.annotation)
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            yield from _rows(annotation, f"{path}.")
+        elif path not in ("topics", "columns"):
+            variable = ENVIRONMENT_PREFIX + path.upper().replace(".", "__")
+            yield Setting(path, takes(field), default(field), field.description or "", variable)
+
+
+@cache
+def settings_table() -> tuple[Setting, ...]:
+    """Every setting of a job file but those of [kafka], [topics] and [columns], whose names are librdkafka's or the user's."""
+    return tuple(_rows(JobFile, ""))

@@ -1,0 +1,73 @@
+"""What a field of the job's models takes and what it is when not given, in words."""
+
+from __future__ import annotations
+
+import types
+from typing import Any, Literal, Union, get_args, get_origin
+
+import annotated_types
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from streamtrain.job.mistakes import show_value
+from streamtrain.job.units import OneOf, Takes
+
+_WORDS: dict[Any, str] = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "an array"}
+
+
+def bare(annotation: Any) -> Any:
+    """The annotation without metadata and `| None`."""
+    if hasattr(annotation, "__metadata__"):
+        annotation = annotation.__origin__
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+        return bare(kinds[0]) if len(kinds) == 1 else annotation
+    return annotation
+
+
+def _metadata(field: FieldInfo) -> list[Any]:
+    """A field's metadata, that inside `| None` too."""
+    inner = [item for kind in get_args(field.annotation) for item in getattr(kind, "__metadata__", ())]
+    return [*field.metadata, *inner]
+
+
+def _range(metadata: list[Any]) -> str:
+    limits: dict[str, Any] = {}
+    for item in metadata:
+        for name in ("ge", "gt", "le", "lt"):
+            if isinstance(item, annotated_types.BaseMetadata) and hasattr(item, name):
+                limits[name] = getattr(item, name)
+    low = f"from {limits['ge']}" if "ge" in limits else f"above {limits['gt']}" if "gt" in limits else ""
+    high = f"to {limits['le']}" if "le" in limits else f"below {limits['lt']}" if "lt" in limits else ""
+    return f"{low} {high}".strip()
+
+
+def takes(field: FieldInfo) -> str:
+    """What a field takes."""
+    metadata = _metadata(field)
+    for item in metadata:
+        if isinstance(item, OneOf):
+            return "one of " + ", ".join(item.names())
+        if isinstance(item, Takes):
+            return item.words
+    annotation = bare(field.annotation)
+    if get_origin(annotation) is Literal:
+        return "one of " + ", ".join(map(str, get_args(annotation)))
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "a table"
+    if get_origin(annotation) in (Union, types.UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
+        return " or ".join(dict.fromkeys(_WORDS.get(kind, "a table") for kind in kinds))
+    words = _WORDS.get(get_origin(annotation) or annotation, "a table")
+    return f"{words} {_range(metadata)}".strip()
+
+
+def default(field: FieldInfo) -> str:
+    """A field's default as it stands in a file; "" where there is none."""
+    if field.is_required() or (field.default is None and not any(isinstance(i, Takes) for i in field.metadata)):
+        return ""
+    value = field.get_default(call_default_factory=True)
+    for item in field.metadata:
+        if isinstance(item, Takes):
+            return show_value(item.write(value))
+    return show_value(value)

@@ -1,3 +1,25 @@
-"""Training that never stops, on Kafka."""
+"""Training that never stops, on Kafka. What other programs use is loaded when first asked for."""
+
+from importlib import import_module
+from typing import Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "Job": "streamtrain.job",
+    "RecordWriter": "streamtrain.clients.writer",
+    "LiveModel": "streamtrain.clients.live_model",
+    "follow_snapshots": "streamtrain.clients.snapshots",
+    "read_predictions": "streamtrain.clients.predictions",
+}
+__all__ = ["Job", "LiveModel", "RecordWriter", "__version__", "follow_snapshots", "read_predictions"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'streamtrain' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -1,4 +1,4 @@
-"""What spans settings: the ring against the round, columns against the loss, topics against each other, snapshot rate."""
+"""What spans settings: the ring and the round, columns and the loss, topics among each other, the snapshot rate."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics import _topic
 
-SNAPSHOT_BYTES_PER_S = 100_000_000   # above it a job is warned: a follower and the broker's disk must keep up
-_MOMENTS = {"adam": 2, "sgd": 1}     # vectors of optimizer state as large as the parameters
+SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
+_MOMENTS = {"adam": 2, "sgd": 1}  # vectors of optimizer state as large as the parameters
 
 
 def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> Iterator[Mistake]:
@@ -87,7 +87,9 @@ def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         if not kinds:
             key = next(iter(layer), "")
             where, shown = gathered.where(path), show_path(path)
-            yield Mistake(where, shown, f"a layer, one of {', '.join(known)}", show_value(layer), nearest=nearest(key, known))
+            yield Mistake(
+                where, shown, f"a layer, one of {', '.join(known)}", show_value(layer), nearest=nearest(key, known)
+            )
         elif len(kinds) > 1:
             yield _mistake(gathered, path, "one layer to a table", _Words(" and ".join(kinds)))
 
@@ -141,7 +143,9 @@ def _snapshot_rate(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     if rate > SNAPSHOT_BYTES_PER_S:
         least_s = state_bytes(file) / SNAPSHOT_BYTES_PER_S
         yield _mistake(
-            gathered, ("publish", "interval"),
+            gathered,
+            ("publish", "interval"),
             f"snapshots of at most 100 MB/s, which an interval of {least_s:.1f}s or more gives",
-            _Words(f"{rate / 1e6:,.0f} MB/s"), warning=True,
+            _Words(f"{rate / 1e6:,.0f} MB/s"),
+            warning=True,
         )

@@ -21,7 +21,7 @@ class JobFile(Section):
     """A job file without [kafka]."""
 
     name: JobName = Field(description="the job's name: topics and the transactional id begin with it")
-    topics: Topics = Field({}, description="names and creation settings of topics")
+    topics: Topics = Field(default={}, description="names and creation settings of topics")
     records: Records = Records()
     columns: dict[str, Column] = Field(min_length=1, description="what of a record is used, and as what")
     model: Model = Model()
@@ -34,39 +34,27 @@ class JobFile(Section):
 SECTIONS = [*JobFile.model_fields, "kafka"]
 
 
-def field_at(path: Path) -> FieldInfo | None:
-    """The setting at a path of a job file, or None where no model describes it."""
-    model: Any = JobFile
-    found: FieldInfo | None = None
+def _walk(path: Path) -> tuple[FieldInfo | None, Any]:
+    """The field at a path of a job file and what it holds; None where no model describes it."""
+    kind: Any = JobFile
+    field: FieldInfo | None = None
     for part in path:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            found = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
-            model = bare(found.annotation) if found is not None else None
-        elif get_origin(model) in (dict, list):
-            found, model = None, bare(get_args(model)[-1])
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            field = next((field for name, field in kind.model_fields.items() if (field.alias or name) == part), None)
+            kind = bare(field.annotation) if field is not None else None
+        elif get_origin(kind) in (dict, list):
+            field, kind = None, bare(get_args(kind)[-1])
         else:
-            return None
-    return found
-
-
-def model_at(path: Path) -> type[BaseModel] | None:
-    """The model of the table at a path."""
-    model: Any = JobFile
-    for part in path:
-        if isinstance(model, type) and issubclass(model, BaseModel):
-            found = next((field for name, field in model.model_fields.items() if (field.alias or name) == part), None)
-            model = bare(found.annotation) if found is not None else None
-        elif get_origin(model) in (dict, list):
-            model = bare(get_args(model)[-1])
-        else:
-            return None
-    return model if isinstance(model, type) and issubclass(model, BaseModel) else None
+            return None, None
+    return field, kind
 
 
 def names_at(path: Path) -> list[str]:
     """The names allowed in the table at a path; none where any name is."""
-    model = model_at(path)
-    names = [] if model is None else [field.alias or name for name, field in model.model_fields.items()]
+    _, kind = _walk(path)
+    if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
+        return []
+    names = [field.alias or name for name, field in kind.model_fields.items()]
     return [*names, "kafka"] if path == () else names
 
 
@@ -90,7 +78,7 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
             continue
         seen.add(path)
         where, shown = gathered.where(path), show_path(path)
-        field = field_at(path)
+        field, _ = _walk(path)
         if item["type"] == "extra_forbidden":
             yield Mistake.unknown(where, shown, names_at(path[:-1]), "setting" if len(path) > 1 else "section")
         elif item["type"] == "missing":
@@ -99,7 +87,11 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
             expected = takes(field) if field is not None else str(context.get("expected") or item["msg"])
             allowed = context.get("allowed", ())
             value = gathered.at(path)
-            near = nearest(value, allowed or expected.removeprefix("one of ").split(", ")) if isinstance(value, str) else ""
+            near = (
+                nearest(value, allowed or expected.removeprefix("one of ").split(", "))
+                if isinstance(value, str)
+                else ""
+            )
             yield Mistake(where, shown, expected, show_value(value), nearest=near)
 
 
@@ -124,13 +116,10 @@ def _without(tree: dict[str, Any], paths: list[Path]) -> dict[str, Any]:
     copy = deepcopy(tree)
     for path in paths:
         table: Any = copy
-        for part in path[:-1]:
-            inner = table.get(part) if isinstance(table, dict) else None
-            if not isinstance(inner, dict):
+        for part in path:
+            inner = table.get(part)
+            if part == path[-1] or not isinstance(inner, dict):
+                table.pop(part, None)
                 break
             table = inner
-        else:
-            part = path[-1] if path else None
-        if isinstance(table, dict):
-            table.pop(part, None)
     return copy

@@ -12,7 +12,7 @@ from typing import Any
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, state_bytes, topic_settings
 from streamtrain.job.file import SECTIONS, JobFile, check_values
-from streamtrain.job.kafka_settings import KafkaSettings, kafka_settings
+from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.mistakes import JobMistakes, Mistake
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
@@ -20,7 +20,8 @@ from streamtrain.topics import _topic
 from streamtrain.vectorize.schema import Schema
 
 _NO_BOOTSTRAP = (
-    'no broker given: set bootstrap.servers = "host:9092" in [kafka], STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap'
+    'no broker given: set bootstrap.servers = "host:9092" in [kafka], '
+    "STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap"
 )
 
 
@@ -40,7 +41,7 @@ class Job:
         sets: Sequence[str] = (),
         bootstrap: str | None = None,
     ) -> Job:
-        """Reads a job file; over it `environment` (STREAMTRAIN_<SECTION>__<NAME>), over that `sets` ("train.workers=4").
+        """Reads a job file; over it `environment` (STREAMTRAIN_<SECTION>__<NAME>), over that `sets`.
 
         Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read.
         """
@@ -131,10 +132,15 @@ class Job:
         return state_bytes(self.file)
 
     def topic(self, key: str) -> TopicSettings:
-        """A topic by its key ("records", "dead-letters"), its name always filled in. Raises UserMistake on an unknown key."""
+        """A topic by its key ("records", "dead-letters"), its name filled in; raises UserMistake on an unknown key."""
         settings = topic_settings(self.file, key)
         name = _topic.topic(key).name(self.name, settings.name)
         return settings.model_copy(update={"name": name})
+
+    def topic_tables(self) -> dict[str, dict[str, Any]]:
+        """[topics] as plain tables, by key: what `streamtrain.kafka.admin.job_topics` takes."""
+        given = {key.replace("-", "_"): settings for key, settings in self.file.topics.items()}
+        return {key: settings.model_dump(exclude_none=True) for key, settings in given.items()}
 
     def model_spec(self) -> dict[str, Any]:
         """What the engine builds the model from, as it stands in the manifest."""
@@ -148,18 +154,18 @@ class Job:
 
     def kafka_consumer(self) -> dict[str, str]:
         """librdkafka properties of a consumer, without those streamtrain sets."""
-        return {**self.kafka.common, **self.kafka.consumer}
+        return {**for_side(self.kafka.common, "C"), **self.kafka.consumer}
 
     def kafka_producer(self) -> dict[str, str]:
         """librdkafka properties of a producer, without those streamtrain sets."""
-        return {**self.kafka.common, **self.kafka.producer}
+        return {**for_side(self.kafka.common, "P"), **self.kafka.producer}
 
     def kafka_admin(self) -> dict[str, str]:
         """librdkafka properties of an admin client."""
-        return dict(self.kafka.common)
+        return for_side(for_side(self.kafka.common, "P"), "C")
 
     def effective(self) -> dict[str, Any]:
-        """Every setting but [kafka], with defaults filled in, as JSON and TOML can hold it; `from_effective` reads it."""
+        """Every setting but [kafka], with defaults filled in, as JSON can hold it; `from_effective` reads it."""
         return self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def digest(self) -> str:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain.job.librdkafka import accepts, properties
 from streamtrain.job.lines import Path
-from streamtrain.job.mistakes import Mistake, show_path
+from streamtrain.job.mistakes import Mistake, nearest, show_path
 from streamtrain.job.sources import Gathered
 
 SIDES = ("consumer", "producer")
@@ -77,7 +78,9 @@ def kafka_settings(gathered: Gathered) -> KafkaSettings:
     settings = KafkaSettings()
     for table, path in gathered.kafka:
         if not isinstance(table, dict):
-            gathered.mistakes.append(Mistake(gathered.where(path), "kafka", "a table of librdkafka properties", "a value"))
+            gathered.mistakes.append(
+                Mistake(gathered.where(path), "kafka", "a table of librdkafka properties", "a value")
+            )
             continue
         for name, value, value_path in _flatten(table, "", path):
             side, _, rest = name.partition(".")
@@ -89,12 +92,33 @@ def kafka_settings(gathered: Gathered) -> KafkaSettings:
 
 
 def _put(gathered: Gathered, target: dict[str, str], name: str, value: Any, path: Path) -> None:
-    where = gathered.where(path)
-    shown = f"kafka.{name}" if str(path[1]).startswith("#") else show_path(path)
-    text = _as_text(value)
-    if name in OWNED:
-        gathered.mistakes.append(Mistake(where, shown, f"set by streamtrain, remove it: {OWNED[name]}"))
-    elif text is None:
-        gathered.mistakes.append(Mistake(where, shown, "a text, a number, true or false", f"{type(value).__name__} (not shown)"))
+    mistake = _mistake(gathered.where(path), _shown(name, path), name, value)
+    if mistake is not None:
+        gathered.mistakes.append(mistake)
     else:
-        target[name] = text
+        target[name] = str(_as_text(value))
+
+
+def _shown(name: str, path: Path) -> str:
+    return f"kafka.{name}" if str(path[1]).startswith("#") else show_path(path)
+
+
+def _mistake(where: str, shown: str, name: str, value: Any) -> Mistake | None:
+    known, text = properties(), _as_text(value)
+    if name in OWNED:
+        return Mistake(where, shown, f"set by streamtrain, remove it: {OWNED[name]}")
+    if known and name not in known:
+        return Mistake(where, shown, "unknown librdkafka property", nearest=nearest(name, known))
+    if known and not known[name].settable:
+        return Mistake(where, shown, "a librdkafka property no file can hold, remove it")
+    if text is None:
+        return Mistake(where, shown, "a text, a number, true or false", f"{type(value).__name__} (not shown)")
+    if known and not accepts(name, text):
+        return Mistake(where, shown, known[name].takes, "another value (not shown)")
+    return None
+
+
+def for_side(settings: dict[str, str], side: str) -> dict[str, str]:
+    """The settings without those of the other side, which librdkafka would warn of; `side` is "C" or "P"."""
+    known = properties()
+    return {name: value for name, value in settings.items() if name not in known or known[name].side in ("*", side)}

@@ -9,9 +9,7 @@ Path = tuple[str | int, ...]
 _KEY = re.compile(r"""[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
 _BLANK = re.compile(r"(?:[ \t\r\n,]|#[^\n]*)*")
 _SPACE = re.compile(r"[ \t]*")
-_STRING = re.compile(
-    r'"""(?:[^\\]|\\[\s\S])*?"{3,5}' + r"|'''[\s\S]*?'{3,5}" + r'|"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'"
-)
+_STRING = re.compile(r'"""(?:[^\\]|\\[\s\S])*?"{3,5}' + r"|'''[\s\S]*?'{3,5}" + r'|"(?:[^"\\\n]|\\.)*"' + r"|'[^'\n]*'")
 _SCALAR = re.compile(r"[^,\]}#\n]*")
 
 
@@ -20,7 +18,7 @@ class _Scanner:
         self.text = text
         self.at = 0
         self.lines: dict[Path, int] = {}
-        self.tables: dict[Path, int] = {}   # entries seen of each array of tables
+        self.tables: dict[Path, int] = {}  # entries seen of each array of tables
 
     def line(self) -> int:
         return self.text.count("\n", 0, self.at) + 1
@@ -82,7 +80,7 @@ class _Scanner:
 
     def pair(self, table: Path) -> Path:
         path = self.note(table, self.dotted_key())
-        self.at += 1   # the equals sign
+        self.at += 1  # the equals sign
         self.skip(_SPACE)
         self.value(path)
         return table

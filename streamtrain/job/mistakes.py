@@ -1,4 +1,4 @@
-"""Mistakes in a job file: all of them at once, each with its place, what was expected, what was found and the nearest name."""
+"""Mistakes in a job file: all at once, each with its place, what was expected, what was found, the nearest name."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def nearest(name: str, allowed: Iterable[str]) -> str:
     """The allowed name most like `name`, or nothing."""
     names = list(allowed)
     folded = name.lower().replace("-", "_")
-    return next(iter(difflib.get_close_matches(folded, names, 1, 0.6) or difflib.get_close_matches(name, names, 1, 0.6)), "")
+    return next(
+        iter(difflib.get_close_matches(folded, names, 1, 0.6) or difflib.get_close_matches(name, names, 1, 0.6)), ""
+    )
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,13 @@ class Mistake:
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "where": self.where, "path": self.path, "expected": self.expected, "got": self.got,
-            "allowed": list(self.allowed), "nearest": self.nearest or None, "warning": self.warning,
+            "where": self.where,
+            "path": self.path,
+            "expected": self.expected,
+            "got": self.got,
+            "allowed": list(self.allowed),
+            "nearest": self.nearest or None,
+            "warning": self.warning,
         }
 
 

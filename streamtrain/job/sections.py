@@ -1,4 +1,4 @@
-"""The sections of a job file. Each field is one setting: its default, unit, range and help stand here and nowhere else."""
+"""The sections of a job file. A field is a setting; its default, unit, range and help stand here only."""
 
 from __future__ import annotations
 
@@ -20,27 +20,33 @@ def _as_table(value: object) -> object:
 
 # A topic's letters; 249 is Kafka's limit, of which a job leaves 49 to the suffixes.
 JobName = Annotated[str, Text("a name of letters, digits, '.', '_' and '-', at most 200", r"[A-Za-z0-9._-]{1,200}")]
-TopicName = Annotated[str, Text("a topic name: letters, digits, '.', '_' and '-', at most 249", r"[A-Za-z0-9._-]{1,249}")]
+TopicName = Annotated[
+    str, Text("a topic name: letters, digits, '.', '_' and '-', at most 249", r"[A-Za-z0-9._-]{1,249}")
+]
 
 
 class TopicSettings(Section):
     """One topic: its name, or a table. What is not given is the topic's own default."""
 
-    name: TopicName | None = Field(None, description="the topic's name; default: <job>.<topic>")
-    partitions: int | None = Field(None, ge=1, le=100_000, description="partitions it is created with")
-    replication: int | None = Field(None, ge=1, le=100, description="copies of each partition; default: the broker's own")
-    config: dict[str, str | int | float | bool] = Field({}, description="topic settings it is created with")
+    name: TopicName | None = Field(default=None, description="the topic's name; default: <job>.<topic>")
+    partitions: int | None = Field(default=None, ge=1, le=100_000, description="partitions it is created with")
+    replication: int | None = Field(
+        default=None, ge=1, le=100, description="copies of each partition; default: the broker's own"
+    )
+    config: dict[str, str | int | float | bool] = Field(default={}, description="topic settings it is created with")
 
 
 class Records(Section):
     """How the records look."""
 
     format: Annotated[str, OneOf(lambda: registry_names("formats"))] = Field(
-        "json", description="how a record's bytes hold its rows"
+        default="json", description="how a record's bytes hold its rows"
     )
-    start: Annotated[str, Start()] = Field("earliest", description="where the job's first start begins to read")
+    start: Annotated[str, Start()] = Field(default="earliest", description="where the job's first start begins to read")
     max_dead_letter_share: float = Field(
-        0.1, ge=0, le=1,
+        default=0.1,
+        ge=0,
+        le=1,
         description="share of dead-lettered rows above which training stops, per window, from 1,000 rows on",
     )
 
@@ -49,10 +55,11 @@ class Model(Section):
     """What is trained; the loss adds the output layer."""
 
     layers: list[dict[str, Any]] = Field(
-        [], description='from input to output, such as { dense = 64, activation = "relu" }; [] is the linear model'
+        default=[],
+        description='from input to output, such as { dense = 64, activation = "relu" }; [] is the linear model',
     )
     loss: Annotated[str, OneOf(lambda: registry_names("losses"))] = Field(
-        "binary_cross_entropy", description="what is minimised"
+        default="binary_cross_entropy", description="what is minimised"
     )
 
 
@@ -61,32 +68,37 @@ class Optimizer(Section):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    name: Annotated[str, OneOf(lambda: registry_names("optimizers"))] = Field("adam", description="the update rule")
-    learning_rate: float = Field(1e-3, gt=0, le=1_000, allow_inf_nan=False, description="the size of a step")
+    name: Annotated[str, OneOf(lambda: registry_names("optimizers"))] = Field(
+        default="adam", description="the update rule"
+    )
+    learning_rate: float = Field(default=1e-3, gt=0, le=1_000, allow_inf_nan=False, description="the size of a step")
 
 
 class Train(Section):
     """How batches, workers and rounds are cut."""
 
-    batch_rows: int = Field(256, ge=1, le=1_048_576, description="rows in a batch")
-    workers: int = Field(2, ge=1, le=1_024, description="worker processes")
-    averaging_frequency: int = Field(4, ge=1, le=1_000_000, description="steps per worker between two averagings")
+    batch_rows: int = Field(default=256, ge=1, le=1_048_576, description="rows in a batch")
+    workers: int = Field(default=2, ge=1, le=1_024, description="worker processes")
+    averaging_frequency: int = Field(
+        default=4, ge=1, le=1_000_000, description="steps per worker between two averagings"
+    )
     round_interval_s: Annotated[float | None, Duration(1, off=True)] = Field(
-        0.25, alias="round_interval", description="a round closes at the latest so long after its first record"
+        default=0.25, alias="round_interval", description="a round closes at the latest so long after its first record"
     )
     prefetch_buffer: int = Field(
-        24, ge=1, le=1_048_576, description="slots in the ring, two rounds at least; if not given, three rounds where that is more"
+        default=24, ge=1, le=1_048_576, description="slots in the ring; if not given, three rounds where that is more"
     )
     report_score_after_averaging: bool = Field(
-        False, description="score the averaged parameters too, on the round's last batch"
+        default=False, description="score the averaged parameters too, on the round's last batch"
     )
     average_optimizer_state: bool = Field(
-        True, description="average the optimizer's state too; false: each worker keeps its own, and `workers` cannot change"
+        default=True,
+        description="average the optimizer's state too; false: each worker keeps its own, and `workers` cannot change",
     )
     backend: Annotated[str, OneOf(lambda: ["auto", *registry_names("backends")])] = Field(
-        "auto", description="what computes the steps"
+        default="auto", description="what computes the steps"
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="of all random numbers")
+    seed: int = Field(default=0, ge=0, lt=2**63, description="of all random numbers")
 
     @model_validator(mode="before")
     @classmethod
@@ -108,20 +120,24 @@ class Train(Section):
 class Archive(Section):
     """Older snapshots kept beside the newest."""
 
-    every_s: Annotated[float, Duration(1_000)] = Field(600.0, alias="every", description="time between two archived snapshots")
-    keep: int = Field(24, ge=1, le=10_000, description="archived snapshots kept")
+    every_s: Annotated[float, Duration(1_000)] = Field(
+        default=600.0, alias="every", description="time between two archived snapshots"
+    )
+    keep: int = Field(default=24, ge=1, le=10_000, description="archived snapshots kept")
 
 
 class Publish(Section):
     """When snapshots are published and how many stay."""
 
     interval_s: Annotated[float, Duration(1)] = Field(
-        1.0, alias="interval", description="least time between two publications"
+        default=1.0, alias="interval", description="least time between two publications"
     )
-    keep: int = Field(8, ge=2, le=10_000, description="newest snapshots kept in the topic")
-    archive: Archive | None = Field(None, description="older snapshots to keep, { every, keep }; none if not given")
+    keep: int = Field(default=8, ge=2, le=10_000, description="newest snapshots kept in the topic")
+    archive: Archive | None = Field(
+        default=None, description="older snapshots to keep, { every, keep }; none if not given"
+    )
     pending_bytes: Annotated[int, Size(2**20)] = Field(
-        64 * 2**20, description="unpublished round log and dead letters above which no round is opened"
+        default=64 * 2**20, description="unpublished round log and dead letters above which no round is opened"
     )
 
 
@@ -129,7 +145,8 @@ class Predict(Section):
     """How predictions are written."""
 
     delivery: Literal["exactly_once", "at_least_once"] = Field(
-        "exactly_once", description="at_least_once has the lowest delay; after a failure a request may be answered twice"
+        default="exactly_once",
+        description="at_least_once has the lowest delay; after a failure a request may be answered twice",
     )
 
 

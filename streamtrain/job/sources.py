@@ -1,4 +1,4 @@
-"""Where settings come from: the file, over it the environment, over it `--set` and flags; each value keeps its place."""
+"""Where settings come from: the file, over it the environment, over it `--set`; each value keeps its place."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from streamtrain.job.lines import Path, toml_lines
 from streamtrain.job.mistakes import Mistake, show_value
 
 ENVIRONMENT_PREFIX = "STREAMTRAIN_"
-_TEXT_SECTIONS = ("name", "kafka")   # whose values are texts whatever they look like
+_TEXT_SECTIONS = ("name", "kafka")  # whose values are texts whatever they look like
 
 
 @dataclass
 class Gathered:
-    """All settings as one tree without [kafka]; `kafka` holds that section's tables, one a source, the strongest last."""
+    """All settings as one tree but [kafka]; `kafka` holds that section's tables, one a source, the strongest last."""
 
-    name: str   # of the file
+    name: str  # of the file
     tree: dict[str, Any] = field(default_factory=dict)
     kafka: list[tuple[dict[str, Any], Path]] = field(default_factory=list)
     places: dict[Path, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Gathered:
         for part in path:
             if not isinstance(value, dict | list):
                 raise LookupError(part)
-            value = value[part]   # type: ignore[index]
+            value = value[part]  # type: ignore[index]
         return value
 
     def put(self, path: Path, value: Any, place: str) -> None:

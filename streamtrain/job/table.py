@@ -1,4 +1,4 @@
-"""The settings table: every setting with what it takes, its default, help and environment name, read from the sections."""
+"""The settings table: what each takes, its default, help and environment name, read from the sections."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
 
 @cache
 def settings_table() -> tuple[Setting, ...]:
-    """Every setting of a job file but those of [kafka], [topics] and [columns], whose names are librdkafka's or the user's."""
+    """Every setting of a job file but [kafka], [topics] and [columns], whose names are librdkafka's or the user's."""
     return tuple(_rows(JobFile, ""))

@@ -103,7 +103,9 @@ class Size(Takes):
 
     def __init__(self, least_bytes: int) -> None:
         self.least_bytes = least_bytes
-        super().__init__(f'a size of at least {format_amount(least_bytes, SIZE_UNITS_BYTES)} such as "64MiB" or "900kB"')
+        super().__init__(
+            f'a size of at least {format_amount(least_bytes, SIZE_UNITS_BYTES)} such as "64MiB" or "900kB"'
+        )
 
     def parse(self, value: Any) -> int:
         amount_bytes = parse_amount(value, SIZE_UNITS_BYTES) if isinstance(value, str) else None

@@ -12,7 +12,13 @@ from pydantic.fields import FieldInfo
 from streamtrain.job.mistakes import show_value
 from streamtrain.job.units import OneOf, Takes
 
-_WORDS: dict[Any, str] = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", list: "an array"}
+_WORDS: dict[Any, str] = {
+    str: "a text",
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    list: "an array",
+}
 
 
 def bare(annotation: Any) -> Any:

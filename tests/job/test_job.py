@@ -1,0 +1,156 @@
+"""What a job file, the environment and flags give together."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+
+import pytest
+
+from streamtrain.job import Job, settings_table
+from streamtrain.job.units import DURATION_UNITS_MS, SIZE_UNITS_BYTES, format_amount, parse_amount, start_ms
+
+
+def test_values_and_defaults(job_text: str) -> None:
+    job = Job.parse(job_text)
+    assert job.name == "flights"
+    assert (job.train.batch_rows, job.train.round_interval_s, job.train.seed) == (256, 0.25, 0)
+    assert (job.publish.interval_s, job.publish.keep, job.publish.pending_bytes) == (1.0, 8, 64 * 2**20)
+    assert job.publish.archive is not None and job.publish.archive.every_s == 600.0
+    assert job.predict.delivery == "exactly_once"
+    assert job.records.start == "earliest" and job.records.max_dead_letter_share == 0.1
+
+
+def test_flags_stand_over_the_environment_over_the_file(job_text: str) -> None:
+    environment = {
+        "STREAMTRAIN_TRAIN__WORKERS": "3",
+        "STREAMTRAIN_TRAIN__SEED": "7",
+        "STREAMTRAIN_TRAIN__ROUND_INTERVAL": "off",
+        "STREAMTRAIN_PUBLISH__ARCHIVE__KEEP": "2",
+        "STREAMTRAIN_KAFKA__SASL_PASSWORD": "0123",
+        "STREAMTRAIN_KAFKA__CONSUMER__FETCH_MIN_BYTES": "9",
+        "STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS": "other:1",
+        "STREAMTRAIN_NAME": "renamed",
+        "STREAMTRAIN_ISA": "v3",
+    }
+    job = Job.parse(
+        job_text, environment=environment, sets=["train.seed=8", "topics.records.partitions=9"], bootstrap="b:2"
+    )
+    assert (job.train.workers, job.train.seed, job.train.round_interval_s) == (3, 8, None)
+    assert job.publish.archive is not None and (job.publish.archive.keep, job.publish.archive.every_s) == (2, 600.0)
+    assert job.name == "renamed" and job.topic("records").partitions == 9
+    assert job.kafka_producer() == {"bootstrap.servers": "b:2", "sasl.password": "0123"}
+    assert job.kafka_consumer() == {"bootstrap.servers": "b:2", "sasl.password": "0123", "fetch.min.bytes": "9"}
+
+
+@pytest.mark.parametrize(
+    ("value", "start", "milliseconds"),
+    [
+        ('"latest"', "latest", None),
+        ("2026-01-31T00:00:00Z", "2026-01-31T00:00:00+00:00", 1769817600000),
+        ("2026-01-31", "2026-01-31T00:00:00+00:00", 1769817600000),
+        ('"2026-01-31T01:00:00+01:00"', "2026-01-31T01:00:00+01:00", 1769817600000),
+    ],
+)
+def test_start(job_text: str, value: str, start: str, milliseconds: int | None) -> None:
+    job = Job.parse(job_text, sets=[f"records.start={value}"])
+    assert job.records.start == start and start_ms(start) == milliseconds
+
+
+def test_kafka_properties_are_flattened(job_text: str) -> None:
+    text = job_text.replace(
+        'bootstrap.servers = "localhost:9092"',
+        '"metadata.broker.list" = "localhost:9092"\nssl = { ca.location = "ca.pem" }\nsocket.keepalive.enable = true\n'
+        "[kafka.consumer]\nfetch.wait.max.ms = 5\n[kafka.producer]\nlinger.ms = 0.5",
+    )
+    job = Job.parse(text)
+    common = {"bootstrap.servers": "localhost:9092", "ssl.ca.location": "ca.pem", "socket.keepalive.enable": "true"}
+    assert job.kafka_admin() == common
+    assert job.kafka_consumer() == {**common, "fetch.wait.max.ms": "5"}
+    assert job.kafka_producer() == {**common, "linger.ms": "0.5"}
+
+
+def test_a_side_gets_only_its_own_properties(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["kafka.linger.ms=5", "kafka.fetch.min.bytes=9", "kafka.client.id=me"])
+    assert set(job.kafka_producer()) == {"bootstrap.servers", "client.id", "linger.ms"}
+    assert set(job.kafka_consumer()) == {"bootstrap.servers", "client.id", "fetch.min.bytes"}
+    assert set(job.kafka_admin()) == {"bootstrap.servers", "client.id"}
+
+
+def test_topics_have_names(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["topics.requests=asked"])
+    assert (job.topic("records").name, job.topic("records").partitions) == ("prod.flights", 4)
+    assert job.topic("requests").name == "asked"
+    assert job.topic("dead-letters").name == job.topic("dead_letters").name == "flights.dead-letters"
+
+
+def test_the_ring_holds_three_rounds_where_it_is_not_given(job_text: str) -> None:
+    text = job_text.replace("prefetch_buffer = 24\n", "")
+    assert Job.parse(text).train.prefetch_buffer == 24
+    assert Job.parse(text, sets=["train.workers=8"]).train.prefetch_buffer == 96
+
+
+def test_the_effective_job_comes_back_without_kafka(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["kafka.sasl.password=hush", "records.start=2026-01-31"])
+    effective = json.loads(json.dumps(job.effective()))
+    assert "kafka" not in effective and "hush" not in json.dumps(effective)
+    again = Job.from_effective(effective)
+    assert again.file == job.file and again.digest() == job.digest() and again.kafka.bootstrap == ""
+    assert job.digest() != Job.parse(job_text, sets=["train.seed=1"]).digest()
+    assert job.digest() == Job.parse(job_text, sets=["records.start=2026-01-31"]).digest()
+
+
+def test_secrets_are_not_shown(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["kafka.sasl.password=hush", "kafka.producer.sasl.username=who"])
+    assert "hush" not in repr(job) and "who" not in repr(job) and "sasl.password" in repr(job)
+
+
+def test_a_job_travels_between_processes(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["kafka.sasl.password=hush"])
+    assert pickle.loads(pickle.dumps(job)) == job
+
+
+def test_model_spec_is_json(job_text: str) -> None:
+    spec = Job.parse(job_text).model_spec()
+    assert json.loads(json.dumps(spec)) == spec
+    assert spec["layers"] == [{"dense": 64, "activation": "relu"}] and spec["average_optimizer_state"] is True
+
+
+@pytest.mark.parametrize("setting", settings_table(), ids=lambda setting: setting.path)
+def test_each_setting(job_text: str, setting: object) -> None:
+    """Its default as text of the file gives the default; it has help; its environment name reaches it."""
+    path, default = setting.path, setting.default  # type: ignore[attr-defined]
+    assert setting.help and setting.takes  # type: ignore[attr-defined]
+    if path == "name":
+        return
+    bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
+    by_environment = Job.parse(bare, environment={setting.environment: default.strip('"')})  # type: ignore[attr-defined]
+    by_flag = Job.parse(bare, sets=[f"{path}={default}"])
+    assert by_environment.effective() == by_flag.effective()
+    if not path.startswith("publish.archive"):
+        assert by_flag.effective() == Job.parse(bare).effective()
+
+
+@pytest.mark.parametrize("amount", [1, 999, 1_000, 1_500, 60_000, 90_000, 86_400_000, 0.5])
+def test_durations_are_written_as_they_are_read(amount: float) -> None:
+    assert parse_amount(format_amount(amount, DURATION_UNITS_MS), DURATION_UNITS_MS) == amount
+
+
+@pytest.mark.parametrize("amount", [1, 1_000, 1_024, 64 * 2**20, 900_000, 123_457])
+def test_sizes_are_written_as_they_are_read(amount: int) -> None:
+    assert parse_amount(format_amount(amount, SIZE_UNITS_BYTES), SIZE_UNITS_BYTES) == amount
+
+
+def test_the_environment_is_read_only_where_it_is_given(job_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMTRAIN_TRAIN__WORKERS", "7")
+    assert Job.parse(job_text).train.workers == 2
+
+
+def test_import_is_quick() -> None:
+    code = "import time; t = time.perf_counter(); from streamtrain import Job; print(time.perf_counter() - t)"
+    seconds = min(
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(3)
+    )
+    assert seconds < 0.3

@@ -1,0 +1,200 @@
+"""Every kind of mistake in a job file, with its exact message."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job, JobMistakes
+
+TRAIN = (
+    "batch_rows, workers, averaging_frequency, round_interval, prefetch_buffer, report_score_after_averaging, "
+    "average_optimizer_state, backend, seed"
+)
+SECTIONS = "name, topics, records, columns, model, optimizer, train, publish, predict, kafka"
+
+# (what stands in the file, what stands there instead, the message)
+CASES = [
+    ("batch_rows", "batch_row", f":26: train.batch_row: unknown setting; allowed: {TRAIN}; did you mean batch_rows?"),
+    ("workers = 2", "workers = 0", ":27: train.workers: expected a whole number from 1 to 1024, got 0"),
+    ("workers = 2", 'workers = "2"', ':27: train.workers: expected a whole number from 1 to 1024, got "2"'),
+    ("workers = 2", "workers = 2.5", ":27: train.workers: expected a whole number from 1 to 1024, got 2.5"),
+    ("workers = 2", "workers = true", ":27: train.workers: expected a whole number from 1 to 1024, got true"),
+    (
+        '"250ms"',
+        '"250"',
+        ':29: train.round_interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", or "off", '
+        'got "250"',
+    ),
+    (
+        '"1s"',
+        '"off"',
+        ':33: publish.interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", got "off"',
+    ),
+    (
+        '"10m"',
+        "600",
+        ':34: publish.archive.every: expected a duration of at least 1s such as "250ms", "1s" or "10m", got 600',
+    ),
+    ('"json"', '"jsn"', ':10: records.format: expected one of json, msgpack, packed, got "jsn"; did you mean json?'),
+    ('"adam"', '"Adam"', ':22: optimizer.name: expected one of adam, sgd, got "Adam"; did you mean adam?'),
+    ("3e-3", "0", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got 0"),
+    ("3e-3", "nan", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got nan"),
+    ("[publish]", "[publsh]", f":32: publsh: unknown section; allowed: {SECTIONS}; did you mean publish?"),
+    (
+        'name = "flights"',
+        "",
+        ": name: missing, expected a name of letters, digits, '.', '_' and '-', at most 200",
+    ),
+    (
+        'name = "flights"',
+        'name = "my flights"',
+        ":1: name: expected a name of letters, digits, '.', '_' and '-', at most 200, got \"my flights\"",
+    ),
+    (
+        "partitions = 4",
+        "partition = 4",
+        ":7: topics.records.partition: unknown setting; allowed: name, partitions, replication, config; "
+        "did you mean partitions?",
+    ),
+    (
+        'records = { name = "prod.flights", partitions = 4 }',
+        'snapshots = { name = "prod.flights" }',
+        ":7: topics.snapshots.name: expected no name: a bootstrap address and a job name must be enough to find it, "
+        'got "prod.flights"',
+    ),
+    (
+        'records = { name = "prod.flights", partitions = 4 }',
+        "control.partitions = 2",
+        ":7: topics.control.partitions: expected 1, which is fixed, got 2",
+    ),
+    (
+        'records = { name = "prod.flights", partitions = 4 }',
+        'requests = "flights.records"',
+        ':7: topics.requests: expected a topic of its own (records has this one), got "flights.records"',
+    ),
+    (
+        "bootstrap.servers",
+        "group.id",
+        ":4: kafka.group.id: set by streamtrain, remove it: streamtrain reads from positions of its own",
+    ),
+    (
+        "bootstrap.servers",
+        "consumer.isolation.level",
+        ":4: kafka.consumer.isolation.level: set by streamtrain, remove it: exactly once rests on it",
+    ),
+    (
+        'bootstrap.servers = "localhost:9092"',
+        "sasl.password = [1]",
+        ":4: kafka.sasl.password: expected a text, a number, true or false, got list (not shown)",
+    ),
+    (
+        'bootstrap.servers = "localhost:9092"',
+        "",
+        ':3: kafka.bootstrap.servers: no broker given: set bootstrap.servers = "host:9092" in [kafka], '
+        "STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap",
+    ),
+    (
+        "bootstrap.servers",
+        "producer.liger.ms",
+        ":4: kafka.producer.liger.ms: unknown librdkafka property; did you mean linger.ms?",
+    ),
+    (
+        'bootstrap.servers = "localhost:9092"',
+        "consumer.fetch.wait.max.ms = -3",
+        ":4: kafka.consumer.fetch.wait.max.ms: expected integer 0 to 300000, got another value (not shown)",
+    ),
+    ("bootstrap.servers", "dr_msg_cb", ":4: kafka.dr_msg_cb: a librdkafka property no file can hold, remove it"),
+    ('role = "label", ', "", ':12: columns: expected a column to learn, such as late = { role = "label" }, got none'),
+    (
+        "prefetch_buffer = 24",
+        "prefetch_buffer = 15",
+        ":30: train.prefetch_buffer: expected at least two rounds: 2 x 2 workers x 4 steps = 16 slots, got 15",
+    ),
+    (
+        "{ dense",
+        "{ dens",
+        ':18: model.layers[0]: expected a layer, one of dense, got { dens = 64, activation = "relu" }; did you mean dense?',
+    ),
+    (
+        '"binary_cross_entropy"',
+        '"softmax_cross_entropy"',
+        ":15: columns.late.classes: expected two or more classes for the loss softmax_cross_entropy, got none",
+    ),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), CASES, ids=[case[2].split(":")[2].strip() for case in CASES])
+def test_message(job_text: str, old: str, new: str, message: str) -> None:
+    assert old in job_text
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(job_text.replace(old, new, 1), name="flights.toml")
+    assert [str(mistake) for mistake in caught.value.mistakes] == [f"flights.toml{message}"]
+    assert caught.value.exit_code == 2
+
+
+def test_all_mistakes_at_once_in_the_order_of_the_file(job_text: str) -> None:
+    for old, new in (
+        ('"json"', '"jsn"'),
+        ("workers = 2", "workers = 0"),
+        ("bootstrap.servers", "group.id"),
+        ('"label"', '"labl"'),
+    ):
+        job_text = job_text.replace(old, new, 1)
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(job_text, name="flights.toml", sets=["train.seed=-1"], environment={"STREAMTRAIN_TRIAN__SEED": "1"})
+    places = [mistake.where for mistake in caught.value.mistakes]
+    lines = [f"flights.toml:{line}" for line in (4, 10, 15, 27)]
+    assert places == [*lines, "--set", "environment STREAMTRAIN_TRIAN__SEED"]
+    assert str(caught.value).startswith("flights.toml has 6 mistakes:\n  flights.toml:4: ")
+
+
+def test_mistakes_that_span_settings_are_found_beside_others(job_text: str) -> None:
+    text = job_text.replace('"json"', '"jsn"').replace("prefetch_buffer = 24", "prefetch_buffer = 3")
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(text)
+    assert [mistake.path for mistake in caught.value.mistakes] == ["records.format", "train.prefetch_buffer"]
+
+
+def test_text_that_is_not_toml() -> None:
+    with pytest.raises(JobMistakes, match=r"flights.toml: not valid TOML: .* \(at line 2, column 5\)"):
+        Job.parse("a = 1\nb = = 2\n", name="flights.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("train.workers", '--set: expected section.name=value, got "train.workers"'),
+        ("train=4", '--set: expected section.name=value, got "train=4"'),
+        ("=4", '--set: expected section.name=value, got "=4"'),
+        ("tran.x=4", f"--set: tran: unknown section; allowed: {SECTIONS}; did you mean train?"),
+        ("train.workers=x", '--set: train.workers: expected a whole number from 1 to 1024, got "x"'),
+    ],
+)
+def test_set(job_text: str, text: str, message: str) -> None:
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(job_text, sets=[text])
+    assert [str(mistake) for mistake in caught.value.mistakes] == [message]
+
+
+def test_no_such_file() -> None:
+    with pytest.raises(UserMistake, match=r"nowhere\.toml: cannot be read as a job file: No such file"):
+        Job.load("nowhere.toml")
+
+
+def test_mistakes_travel_between_processes(job_text: str) -> None:
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(job_text.replace('"json"', '"jsn"'))
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert again.mistakes == caught.value.mistakes and str(again) == str(caught.value)
+
+
+def test_a_snapshot_rate_above_100_megabytes_a_second_is_a_warning(job_text: str) -> None:
+    job = Job.parse(
+        job_text, name="flights.toml", sets=["publish.interval=1ms", "model.layers=[{dense=4000},{dense=900}]"]
+    )
+    (warning,) = job.warnings
+    assert warning.where == "--set" and warning.path == "publish.interval" and "at most 100 MB/s" in str(warning)
+    assert not Job.parse(job_text).warnings

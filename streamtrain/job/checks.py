@@ -5,29 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamtrain.job.file import JobFile
+from streamtrain.errors import UserMistake
+from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
 from streamtrain.job.registries import registry_names
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics import _topic
+from streamtrain.vectorize.names import expand
+from streamtrain.vectorize.schema import Schema
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
 _MOMENTS = {"adam": 2, "sgd": 1}  # vectors of optimizer state as large as the parameters
 
 
-def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> Iterator[Mistake]:
+def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[Mistake]:
     """Mistakes and warnings of values that are each right by themselves; none of sections that are `wrong` already."""
+    found: list[Mistake] = []
     if not wrong & {"train"}:
-        yield from _ring(file, gathered)
+        found += _ring(file, gathered)
     if not wrong & {"columns", "model"}:
-        yield from _columns(file, gathered)
+        found += _columns(file, gathered)
     if not wrong & {"model"}:
-        yield from _layers(file, gathered)
+        found += _layers(file, gathered)
     if not wrong & {"topics", "name"}:
-        yield from _topics(file, gathered)
-    if not wrong:
-        yield from _snapshot_rate(file, gathered)
+        found += _topics(file, gathered)
+    if not wrong and not found:
+        found += _snapshot_rate(file, gathered)
+    return found
 
 
 def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -50,33 +55,26 @@ def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got
 
 
 def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    roles: dict[str, list[str]] = {}
-    for name, column in file.columns.items():
-        roles.setdefault(column.role, []).append(name)
-    if "feature" not in roles:
-        yield Mistake(gathered.where(("columns",)), "columns", "at least one feature column", "none")
-    if "label" not in roles:
-        yield Mistake(
-            gathered.where(("columns",)), "columns", 'a column to learn, such as late = { role = "label" }', "none"
-        )
-    for role in ("label", "weight", "key", "event_time"):
-        for name in roles.get(role, [])[1:]:
-            path = ("columns", name, "role")
-            yield _mistake(gathered, path, f"one {role} column ({roles[role][0]} is one)", role)
-    for name in roles.get("label", [])[:1]:
-        yield from _label(file, gathered, name)
+    """What the schema finds wrong, at the line of the column, or of the pattern that stands for it."""
+    try:
+        Schema.from_columns(file.columns, file.model.loss)
+    except UserMistake as error:
+        for line in str(error).splitlines():
+            head, _, problem = line.partition(": ")
+            name = head.removeprefix("columns").removeprefix(".")
+            path: tuple[str | int, ...] = ("columns", _written(file, name)) if name else ("columns",)
+            yield from column_mistakes(gathered, path, problem)
 
 
-def _label(file: JobFile, gathered: Gathered, name: str) -> Iterator[Mistake]:
-    loss, classes = file.model.loss, file.columns[name].classes
-    path = ("columns", name, "classes")
-    count = None if classes is None else len(classes)
-    if loss == "softmax_cross_entropy" and (count is None or count < 2):
-        yield _mistake(gathered, path, f"two or more classes for the loss {loss}", classes or _Words("none"))
-    elif loss == "binary_cross_entropy" and count not in (None, 2):
-        yield _mistake(gathered, path, f"two classes for the loss {loss}", classes, nearest="softmax_cross_entropy")
-    elif loss == "mean_squared_error" and count is not None:
-        yield _mistake(gathered, path, f"no classes for the loss {loss}", classes)
+def _written(file: JobFile, name: str) -> str:
+    """The name in the file that stands for a column: itself, or a pattern with braces."""
+    for pattern in file.columns:
+        try:
+            if name in (pattern, *expand(pattern)):
+                return pattern
+        except ValueError:
+            continue
+    return name
 
 
 def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -125,16 +123,14 @@ def topic_settings(file: JobFile, key: str) -> TopicSettings:
 
 def state_bytes(file: JobFile) -> int:
     """Size of a snapshot to within its headers and statistics: parameters and the optimizer's state."""
-    features = [column for column in file.columns.values() if column.role == "feature"]
-    tables = sum((c.buckets or 0) * (c.embed or 1) for c in features if c.kind == "category")
-    width = sum((c.embed or 1) if c.kind == "category" else 1 for c in features)
-    parameters = tables
+    inputs = Schema.from_columns(file.columns, file.model.loss).engine_inputs()
+    parameters = sum(table["buckets"] * table["embed"] for table in inputs["categories"])
+    width = inputs["numbers"] + sum(table["embed"] for table in inputs["categories"])
     for layer in file.model.layers:
         out = next((size for size in layer.values() if type(size) is int), width)
         parameters += (width + 1) * out
         width = out
-    labels = [column for column in file.columns.values() if column.role == "label"]
-    parameters += (width + 1) * max(len(labels[0].classes or ()) if labels else 1, 1)
+    parameters += (width + 1) * (inputs["classes"] if file.model.loss == "softmax_cross_entropy" else 1)
     return 4 * parameters * (1 + _MOMENTS.get(file.optimizer.name, 2))
 
 

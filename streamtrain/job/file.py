@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from typing import Any, get_args, get_origin
@@ -14,7 +15,7 @@ from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
 from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
 from streamtrain.job.sources import Gathered
 from streamtrain.job.words import bare, takes
-from streamtrain.vectorize.schema import Column
+from streamtrain.vectorize.column import Column
 
 
 class JobFile(Section):
@@ -81,6 +82,8 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
         field, _ = _walk(path)
         if item["type"] == "extra_forbidden":
             yield Mistake.unknown(where, shown, names_at(path[:-1]), "setting" if len(path) > 1 else "section")
+        elif item["type"] == "column":
+            yield from column_mistakes(gathered, path, str(context["problems"]))
         elif item["type"] == "missing":
             yield Mistake(where, shown, f"missing, expected {takes(field)}" if field else "missing")
         else:
@@ -93,6 +96,18 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
                 else ""
             )
             yield Mistake(where, shown, expected, show_value(value), nearest=near)
+
+
+_COLUMN_PROBLEM = re.compile(rf"(?:^|; )({'|'.join(Column.model_fields)}): ")
+
+
+def column_mistakes(gathered: Gathered, path: Path, problems: str) -> Iterator[Mistake]:
+    """A column's problems, "buckets: …; missing: …", each at the line of its setting."""
+    parts = _COLUMN_PROBLEM.split(problems)
+    if parts[0]:
+        yield Mistake(gathered.where(path), show_path(path), parts[0])
+    for name, problem in zip(parts[1::2], parts[2::2], strict=True):
+        yield Mistake(gathered.where((*path, name)), show_path((*path, name)), problem)
 
 
 def check_values(gathered: Gathered) -> JobFile | None:

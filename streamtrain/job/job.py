@@ -87,7 +87,7 @@ class Job:
                 gathered.mistakes.append(Mistake(gathered.where(("kafka",)), "kafka.bootstrap.servers", _NO_BOOTSTRAP))
         file = check_values(gathered)
         wrong = {mistake.path.partition(".")[0].partition("[")[0] for mistake in gathered.mistakes}
-        found = list(check_together(file, gathered, wrong)) if file is not None else []
+        found = check_together(file, gathered, wrong) if file is not None else []
         mistakes = [*gathered.mistakes, *(mistake for mistake in found if not mistake.warning)]
         if mistakes or file is None:
             raise JobMistakes(gathered.name, sorted(mistakes, key=_by_line))
@@ -124,7 +124,7 @@ class Job:
     @property
     def schema(self) -> Schema:
         """The columns, compiled."""
-        return Schema.from_columns(self.file.columns)
+        return Schema.from_columns(self.file.columns, self.model.loss)
 
     @property
     def state_bytes(self) -> int:
@@ -146,6 +146,7 @@ class Job:
         """What the engine builds the model from, as it stands in the manifest."""
         return {
             "columns": self.effective()["columns"],
+            "inputs": self.schema.engine_inputs(),
             "layers": self.model.layers,
             "loss": self.model.loss,
             "optimizer": self.effective()["optimizer"],

@@ -107,21 +107,39 @@ CASES = [
         ":4: kafka.consumer.fetch.wait.max.ms: expected integer 0 to 300000, got another value (not shown)",
     ),
     ("bootstrap.servers", "dr_msg_cb", ":4: kafka.dr_msg_cb: a librdkafka property no file can hold, remove it"),
-    ('role = "label", ', "", ':12: columns: expected a column to learn, such as late = { role = "label" }, got none'),
+    ('role = "label", ', "", ':12: columns: expected one column with role = "label", got none'),
     (
         "prefetch_buffer = 24",
         "prefetch_buffer = 15",
         ":30: train.prefetch_buffer: expected at least two rounds: 2 x 2 workers x 4 steps = 16 slots, got 15",
     ),
     (
+        "buckets = 64, ",
+        "",
+        ":14: columns.carrier.buckets: expected a number of buckets for a category, got none",
+    ),
+    (
+        "missing = 0",
+        'missing = "x"',
+        """:13: columns.dep_delay.missing: expected "dead_letter", "skip" or a number, got 'x'""",
+    ),
+    ("dep_delay =", '"a{1..2" =', ":13: columns.\"a{1..2\": expected braces in pairs, not nested, got 'a{1..2'"),
+    ("dep_delay =", '"{x,carrier}" =', ':13: columns."{x,carrier}": given twice'),
+    (
+        'number"',
+        'numbr"',
+        ':13: columns.dep_delay.kind: expected one of number, category, got "numbr"; did you mean number?',
+    ),
+    (
         "{ dense",
         "{ dens",
-        ':18: model.layers[0]: expected a layer, one of dense, got { dens = 64, activation = "relu" }; did you mean dense?',
+        ':18: model.layers[0]: expected a layer, one of dense, got { dens = 64, activation = "relu" }; '
+        "did you mean dense?",
     ),
     (
         '"binary_cross_entropy"',
         '"softmax_cross_entropy"',
-        ":15: columns.late.classes: expected two or more classes for the loss softmax_cross_entropy, got none",
+        ":15: columns.late.classes: expected their names, or how many, for loss 'softmax_cross_entropy', got none",
     ),
 ]
 

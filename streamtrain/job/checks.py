@@ -131,7 +131,7 @@ def state_bytes(file: JobFile) -> int:
         parameters += (width + 1) * out
         width = out
     parameters += (width + 1) * (inputs["classes"] if file.model.loss == "softmax_cross_entropy" else 1)
-    return 4 * parameters * (1 + _MOMENTS.get(file.optimizer.name, 2))
+    return 4 * int(parameters) * (1 + _MOMENTS.get(file.optimizer.name, 2))
 
 
 def _snapshot_rate(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

@@ -13,7 +13,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, state_bytes, topic_settings
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
-from streamtrain.job.mistakes import JobMistakes, Mistake
+from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics import _topic
@@ -168,6 +168,17 @@ class Job:
     def effective(self) -> dict[str, Any]:
         """Every setting but [kafka], with defaults filled in, as JSON can hold it; `from_effective` reads it."""
         return self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    def differences(self, effective: Mapping[str, Any]) -> list[str]:
+        """What of the columns and the model differs from another job's `effective()`, as lines; a snapshot fits if none."""
+        ours, lines = self.effective(), []
+        for section in ("columns", "model"):
+            mine, other = ours[section], effective.get(section, {})
+            for name in dict.fromkeys([*other, *mine]):
+                if mine.get(name) != other.get(name):
+                    was, now = (show_value(side[name]) if name in side else "none" for side in (other, mine))
+                    lines.append(f"{show_path((section, name))}: the snapshot has {was}, the job file {now}")
+        return lines
 
     def digest(self) -> str:
         """SHA-256 of `effective()`, in hex."""

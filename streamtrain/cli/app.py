@@ -1,0 +1,87 @@
+"""The `streamtrain` command. Commands are the files of `commands`; one is imported when it is called, not before.
+
+A command's file: a docstring whose first line is its help, ORDER (its place in --help) and `app`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+from streamtrain import __version__
+
+COMMANDS = Path(__file__).parent / "commands"
+EPILOG = (
+    "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake; 3 Kafka cannot be reached; "
+    "4 replaced by a newer run; 130 stopped by Ctrl-C."
+)
+
+
+@cache
+def command_files() -> dict[str, tuple[int, str]]:
+    """Each command's ORDER and first line of help, read from its text."""
+    found: dict[str, tuple[int, str]] = {}
+    for path in COMMANDS.glob("[!_]*.py"):
+        text = path.read_text(encoding="utf-8")
+        order, summary = re.search(r"^ORDER = (\d+)$", text, re.M), re.match(r'"""(.+?)(?:"""|\n)', text)
+        assert order is not None and summary is not None, path
+        found[path.stem] = (int(order[1]), summary[1])
+    return dict(sorted(found.items(), key=lambda item: item[1]))
+
+
+class LazyCommand(typer.core.TyperCommand):
+    """A command by name and help; what it does is imported when its turn comes."""
+
+    def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
+        assert self.name is not None
+        module = import_module(f"streamtrain.cli.commands.{self.name}")
+        command = typer.main.get_command(module.app)
+        command.help = command.help or module.__doc__
+        command.epilog = command.epilog or EPILOG
+        return command.make_context(info_name, args, parent=parent, **extra)
+
+
+class CommandFolder(typer.core.TyperGroup):
+    """The commands of the folder."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(command_files())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in command_files():
+            return None
+        return LazyCommand(cmd_name, help=command_files()[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name not in command_files() and not name.startswith("-"):
+            near = difflib.get_close_matches(name, command_files(), 1, 0.5)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            ctx.fail(f"No such command '{name}'.{hint}")
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=CommandFolder, no_args_is_help=True, epilog=EPILOG, pretty_exceptions_enable=False)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"streamtrain {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def streamtrain(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Training that never stops, on Kafka: records in, averaged snapshots and predictions out, exactly once."""

@@ -1,0 +1,46 @@
+"""Rows of a file as the job's columns want them: texts of a CSV become numbers where the column is one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+
+Row = dict[str, Any]
+
+
+def _number(cell: Any) -> Any:
+    """A number for a text that is one; anything else stays, and is answered by a dead letter."""
+    if not isinstance(cell, str):
+        return cell
+    text = cell.strip()
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return {"true": 1, "false": 0}.get(text.lower(), cell)
+    return number if abs(number) < float("inf") else cell
+
+
+def prepared(job: Job, rows: Iterator[Row], *, label: bool) -> Iterator[Row]:
+    """The rows with the job's columns only, texts as numbers where the column is one; without `label` as requests.
+
+    Raises UserMistake where the first row has none of the columns: the input is of another job.
+    """
+    columns = {
+        name: column
+        for name, column in job.schema.columns
+        if label or column.role not in ("label", "weight", "event_time")
+    }
+    numbers = {name for name, column in columns.items() if column.kind != "category" and not column.classes}
+    numbers -= {name for name, column in columns.items() if column.role == "key"}
+    for number, row in enumerate(rows):
+        if number == 0 and not columns.keys() & row.keys():
+            wanted, got = ", ".join(list(columns)[:12]), ", ".join(list(row)[:12])
+            raise UserMistake(f"input: expected some of the job's columns {wanted}; got {got}")
+        yield {name: _number(row[name]) if name in numbers else row[name] for name in columns if name in row}

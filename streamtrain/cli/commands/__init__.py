@@ -1,0 +1,1 @@
+"""Each file of this folder is one command, or one group of commands."""

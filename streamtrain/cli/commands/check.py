@@ -1,0 +1,35 @@
+"""Check a job before it runs: job file, broker, topics, snapshot fit, sizes, records."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from streamtrain.cli.findings import findings
+from streamtrain.cli.output import table
+from streamtrain.cli.session import JobFile, Session, command
+
+ORDER = 40
+SIGNS = {"ok": Text("ok"), "warning": Text("warning", "yellow"), "mistake": Text("mistake", "red")}
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@command
+def check(
+    session: Session,
+    job: JobFile,
+    sample: Annotated[int, typer.Option(min=0, metavar="N", help="Records to decode; 0: none.")] = 1_000,
+) -> None:
+    """Check a job: job file, broker, topics, snapshot fit, sizes, N records decoded; exit code 1 on a mistake.
+
+    Writes nothing.
+    """
+    found = session.job(job)
+    all_ = list(findings(found, session.admin(found), sample))
+    ok = all(finding.state != "mistake" for finding in all_)
+    document = {"job": found.name, "ok": ok, "findings": [finding.as_dict() for finding in all_]}
+    session.out.document(document, table(["", "", ""], [(SIGNS[f.state], f.what, f.text) for f in all_]))
+    raise typer.Exit(0 if ok else 1)

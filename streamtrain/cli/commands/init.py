@@ -1,0 +1,50 @@
+"""Write a job file for a sample of your records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamtrain.cli.infer import job_text
+from streamtrain.cli.inputs import read_rows
+from streamtrain.cli.session import Session, command
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+
+ORDER = 30
+SAMPLE_ROWS = 20_000
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@command
+def init(
+    session: Session,
+    job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file to write.", show_default=False)],
+    sample: Annotated[
+        str, typer.Option("--from", metavar="SAMPLE", help="A .csv, .jsonl or .parquet file.", show_default=False)
+    ],
+    label: Annotated[str, typer.Option(metavar="COLUMN", help="The column to learn.", show_default=False)],
+    force: Annotated[bool, typer.Option("--force", help="Write over a job file that is there.")] = False,
+) -> None:
+    """Write a job file for a sample of your records: columns, kinds and sizes as found in it, ready to be edited."""
+    if job.exists() and not force:
+        raise UserMistake(f"{job}: is there already; give another name, or --force to write over it")
+    rows = [row for row, _ in zip(read_rows(sample), range(SAMPLE_ROWS), strict=False)]
+    text = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092")
+    made = Job.parse(text, name=job.name)
+    try:
+        job.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserMistake(f"{job}: cannot be written: {error.strerror}") from error
+    columns = {
+        name: column.role if column.role != "feature" else column.kind or "number"
+        for name, column in made.schema.columns
+    }
+    session.out.document(
+        {"job": str(job), "name": made.name, "rows_read": len(rows), "label": label, "columns": columns},
+        f"wrote {job}: {len(columns)} columns, learning {label}, from {len(rows)} rows of {sample}",
+        f"next: streamtrain check {job}",
+    )

@@ -1,0 +1,97 @@
+"""Produce records or requests from a CSV, JSON lines or Parquet file, or standard input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated, Any
+
+import typer
+
+from streamtrain.cli.cells import prepared
+from streamtrain.cli.inputs import read_rows
+from streamtrain.cli.progress import Progress
+from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.clients.writer import RecordWriter
+
+ORDER = 60
+BLOCK_ROWS = 4_096  # given to the writer at once
+PACE_S = 0.05  # the least pause of --rate
+app = typer.Typer(add_completion=False)
+
+
+class To(StrEnum):
+    RECORDS = "records"
+    REQUESTS = "requests"
+
+
+class Input(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+
+
+@app.command()
+@command
+def produce(
+    session: Session,
+    job: JobFile,
+    input: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="A .csv, .jsonl or .parquet file; - is standard input.", show_default=False),
+    ],
+    to: Annotated[To, typer.Option(help="The topic to write to.")] = To.RECORDS,
+    rate: Annotated[
+        float | None, typer.Option(min=0, help="Rows per second; 0: as fast as it goes.", show_default=False)
+    ] = None,
+    pack: Annotated[int, typer.Option(min=1, max=65_536, help="Rows in a record; many are much faster to read.")] = 1,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
+    form: Annotated[
+        Input | None,
+        typer.Option("--form", help="What the input is, where its name does not say it.", show_default=False),
+    ] = None,
+) -> None:
+    """Produce records or requests from a file or standard input. Ctrl-C ends it when what was written is delivered."""
+    found = session.connected_job(job)
+    rows = islice(prepared(found, read_rows(input, form), label=to is To.RECORDS), limit)
+    started_s = time.monotonic()
+    stopped = False
+    with (
+        RecordWriter(found, to.value, pack=pack) as writer,
+        Progress(session.out, f"rows to {writer.topic}", limit) as bar,
+    ):
+        try:
+            for block in _paced(rows, rate or 0, pack):
+                writer.write(block)
+                bar.show(writer.rows_written)
+        except KeyboardInterrupt:
+            stopped = True
+        writer.flush()
+        bar.show(writer.rows_written)
+    seconds = time.monotonic() - started_s
+    document = {
+        "topic": writer.topic,
+        "rows": writer.rows_written,
+        "records": writer.records_written,
+        "seconds": round(seconds, 3),
+        "stopped": stopped,
+    }
+    text = f"{writer.rows_written:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s"
+    session.out.document(document, text)
+    if stopped:
+        raise typer.Exit(130)
+
+
+def _paced(rows: Iterator[dict[str, Any]], rate: float, pack: int) -> Iterator[list[dict[str, Any]]]:
+    """Blocks of rows, no faster than `rate` rows a second (0: no limit)."""
+    size = BLOCK_ROWS if rate == 0 else max(1, min(BLOCK_ROWS, int(rate * PACE_S)))
+    size = max(pack, size - size % pack)
+    started_s, sent = time.monotonic(), 0
+    while block := list(islice(rows, size)):
+        yield block
+        sent += len(block)
+        ahead_s = sent / rate - (time.monotonic() - started_s) if rate else 0
+        if ahead_s > 0:
+            time.sleep(ahead_s)

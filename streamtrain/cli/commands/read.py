@@ -1,0 +1,47 @@
+"""Read a topic of a job, decoded."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from itertools import islice
+from typing import Annotated
+
+import typer
+
+from streamtrain.cli.decoded import decoder, human
+from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.clients.topic_reader import read_messages
+
+ORDER = 90
+app = typer.Typer(add_completion=False)
+
+
+class Topic(StrEnum):
+    RECORDS = "records"
+    REQUESTS = "requests"
+    PREDICTIONS = "predictions"
+    DEAD_LETTERS = "dead-letters"
+    ROUNDS = "rounds"
+
+
+@app.command()
+@command
+def read(
+    session: Session,
+    job: JobFile,
+    topic: Annotated[Topic, typer.Argument(help="The topic to read.", show_default=False)],
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Read what is there too, not only what still comes.")
+    ] = False,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", help="Read what is there, from the beginning, and stop where it ends now.")
+    ] = False,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.", show_default=False)] = None,
+) -> None:
+    """Read a topic of a job, decoded, one message a line. Joins no group and commits nothing."""
+    found = session.job(job)
+    decode = decoder(found, topic.value)
+    messages = read_messages(found, topic.value, from_beginning=from_beginning or until_end, until_end=until_end)
+    for message in islice(messages, limit):
+        document = decode(message)
+        session.out.line(document, human(topic.value, document))

@@ -1,0 +1,147 @@
+"""List, show or fetch published snapshots."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamtrain.cli.output import age_text, table
+from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.snapshots import Manifest
+
+ORDER = 100
+app = typer.Typer(no_args_is_help=True, add_completion=False)
+
+Version = Annotated[
+    int | None, typer.Option("--snapshot", metavar="N", help="Its version; default: the newest.", show_default=False)
+]
+
+
+def _topic(job: Job) -> SnapshotTopic:
+    return SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
+
+
+def _row(located: Located) -> dict[str, Any]:
+    manifest = located.manifest
+    return {
+        "version": manifest.version,
+        "digest": located.digest.hex(),
+        "offset": located.offset,
+        "lineage": manifest.lineage,
+        "parent": None if manifest.parent is None else manifest.parent.version,
+        "run": manifest.run.number,
+        "round": manifest.round,
+        "rows_seen": manifest.rows_seen,
+        "created_ms": manifest.created_ms,
+        "bytes": manifest.model.size + manifest.trainer.size,
+        "untrained": manifest.untrained,
+        "archived": manifest.archived,
+        "metrics": dict(manifest.metrics),
+    }
+
+
+@app.command("list")
+@command
+def list_(session: Session, job: JobFile) -> None:
+    """List the snapshots the topic holds, oldest first."""
+    with _topic(session.job(job)) as topic:
+        rows = [_row(located) for located in topic.list()]
+    lines = [
+        (
+            row["version"],
+            row["lineage"][:8],
+            row["run"],
+            row["round"],
+            f"{row['rows_seen']:,}",
+            age_text(max(0.0, time.time() - row["created_ms"] / 1_000)),
+            f"{row['bytes']:,}",
+            " ".join(name for name in ("untrained", "archived") if row[name]),
+        )
+        for row in rows
+    ]
+    shown = table(["version", "lineage", "run", "round", "rows", "age", "bytes", ""], lines)
+    session.out.document({"snapshots": rows}, shown if rows else f"no snapshots of {job} yet")
+
+
+@app.command("show")
+@command
+def show(session: Session, job: JobFile, snapshot: Version = None) -> None:
+    """Show one snapshot: where it comes from, what it has seen, how well it predicts."""
+    found = session.job(job)
+    with _topic(found) as topic:
+        located = _located(topic, snapshot)
+    document = {**_row(located), **_details(located.manifest)}
+    lines = [
+        (name, _plain(value)) for name, value in document.items() if name not in ("metrics", "model_spec", "schema")
+    ]
+    metrics = [(f"metrics.{name}", _plain(value)) for name, value in document["metrics"].items()]
+    session.out.document(document, table(["", ""], [*lines, *metrics]))
+
+
+def _located(topic: SnapshotTopic, version: int | None) -> Located:
+    if version is None:
+        newest = topic.newest_manifest()
+        if newest is None:
+            raise UserMistake(f"topic {topic.name}: expected a snapshot, found none yet; start training")
+        return newest
+    found = [located for located in topic.list() if located.manifest.version == version]
+    if not found:
+        held = ", ".join(str(located.manifest.version) for located in topic.list()) or "none yet"
+        raise UserMistake(f"--snapshot: expected a version the topic holds ({held}), got {version}")
+    return found[0]
+
+
+def _details(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "positions": [list(position) for position in manifest.positions.partitions],
+        "topic_id": manifest.positions.topic_id,
+        "workers": manifest.workers,
+        "seed": manifest.seed,
+        "build": manifest.build,
+        "config_digest": manifest.config_digest,
+        "gaps": [dict(gap) for gap in manifest.gaps],
+        "model_spec": dict(manifest.model_spec),
+        "schema": dict(manifest.schema),
+    }
+
+
+@app.command("get")
+@command
+def get(
+    session: Session,
+    job: JobFile,
+    snapshot: Version = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Default: <job>-<version>.safetensors; - is standard output."
+        ),
+    ] = None,
+) -> None:
+    """Fetch a snapshot's parameters and statistics as a safetensors file."""
+    found = session.job(job)
+    with _topic(found) as topic:
+        stored = topic.load(_located(topic, snapshot), trainer=False)
+    version = stored.manifest.version
+    path = output or Path(f"{found.name}-{version}.safetensors")
+    if str(path) == "-":
+        sys.stdout.buffer.write(stored.model)
+        return
+    try:
+        path.write_bytes(stored.model)
+    except OSError as error:
+        raise UserMistake(f"{path}: cannot be written: {error.strerror}") from error
+    document = {"version": version, "file": str(path), "bytes": len(stored.model), "digest": stored.digest.hex()}
+    session.out.document(document, f"wrote snapshot {version} to {path}, {len(stored.model):,} bytes")
+
+
+def _plain(value: Any) -> str:
+    return f"{value:,}" if type(value) is int else str(value)

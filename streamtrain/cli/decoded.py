@@ -1,0 +1,183 @@
+"""A topic's messages as documents, decoded by the topic's own contract; what cannot be decoded says so and is shown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from streamtrain.errors import StreamtrainError
+from streamtrain.job import Job
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import dead_letters, predictions, rounds
+from streamtrain.vectorize.formats import record_format
+from streamtrain.vectorize.formats._parsed import MISSING_ENTRY, Pairs, Unusable
+
+Document = dict[str, Any]
+MOST_SHOWN_BYTES = 200  # of a value nobody could decode
+
+
+def decoder(job: Job, key: str) -> Callable[[Message], Document]:
+    """The function that makes a document of one message of the topic `key`."""
+    bodies: dict[str, Callable[[Message], Document]] = {
+        "records": lambda message: _rows(job, message),
+        "requests": lambda message: _rows(job, message),
+        "predictions": _prediction,
+        "dead-letters": _dead_letter,
+        "rounds": _round_log,
+    }
+    body = bodies[key]
+
+    def decode(message: Message) -> Document:
+        document: Document = {
+            "partition": message.partition,
+            "offset": message.offset,
+            "time": datetime.fromtimestamp(message.timestamp_ms / 1_000, UTC).isoformat(timespec="milliseconds"),
+            "key": _text(message.key),
+        }
+        try:
+            return {**document, **body(message)}
+        except StreamtrainError as error:
+            return {**document, "error": str(error), "value": _cut(message.value)}
+
+    return decode
+
+
+def _text(raw: bytes | None) -> Any:
+    """A text where the bytes are one."""
+    if raw is None:
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"hex": raw.hex()}
+
+
+def _cut(raw: bytes | None) -> Any:
+    if raw is None or len(raw) <= MOST_SHOWN_BYTES:
+        return _text(raw)
+    return {
+        "bytes": len(raw),
+        "begins": _text(raw[:MOST_SHOWN_BYTES].decode("utf-8", "ignore").encode()) or raw[:16].hex(),
+    }
+
+
+def _headers(message: Message) -> Document:
+    return {"headers": {name: _text(value) for name, value in message.headers}} if message.headers else {}
+
+
+def _rows(job: Job, message: Message) -> Document:
+    if message.value is None:
+        return {"tombstone": True, **_headers(message)}
+    parsed = record_format(job.records.format).parse(message.value)
+    if parsed.broken is not None:
+        return {
+            "error": f"not {job.records.format}: {parsed.broken}",
+            "value": _cut(message.value),
+            **_headers(message),
+        }
+    if parsed.columns is not None:
+        rows = _turned(dict(parsed.columns))
+    else:
+        rows = [_row(value) for value in parsed.rows]
+        if len(rows) == 1 and isinstance(rows[0], dict) and any(isinstance(cell, list) for cell in rows[0].values()):
+            rows = _turned(rows[0])
+    return {"rows": rows, **_headers(message)}
+
+
+def _row(value: Any) -> Any:
+    """A parsed value as JSON has it; what no column can take says why."""
+    if isinstance(value, Pairs):
+        return {str(name): _row(cell) for name, cell in value}
+    if isinstance(value, list):
+        return [_row(cell) for cell in value]
+    if isinstance(value, Unusable):
+        return {"unusable": value.reason}
+    return None if value is MISSING_ENTRY else value
+
+
+def _turned(columns: Document) -> list[Document]:
+    """An object of arrays as rows."""
+    lists = {name: cells if isinstance(cells, list) else [cells] for name, cells in columns.items()}
+    count = max((len(cells) for cells in lists.values()), default=0)
+    return [{name: _row(cells[row]) for name, cells in lists.items() if row < len(cells)} for row in range(count)]
+
+
+def _prediction(message: Message) -> Document:
+    answer = predictions.decode(message.key, message.value, _pairs(message))
+    headers = {name: _text(value) for name, value in answer.headers}
+    document = {"prediction": answer.prediction, "version": answer.version, "digest": answer.digest}
+    if answer.error is not None:
+        document["error"] = answer.error
+    return {**document, **({"headers": headers} if headers else {})}
+
+
+def _dead_letter(message: Message) -> Document:
+    letter = dead_letters.decode(message.key, message.value, _pairs(message))
+    return {
+        "topic": letter.topic,
+        "record_partition": letter.partition,
+        "record_offset": letter.offset,
+        "until": letter.until,
+        "run": letter.run,
+        "round": letter.round,
+        "rows": [
+            {"from": part.row_from, "to": part.row_to, "path": part.path, "reason": part.reason} for part in letter.rows
+        ],
+        "rows_left_out": letter.rows_left_out,
+        "value_bytes": letter.value_bytes,
+        "value": _cut(letter.value),
+    }
+
+
+def _round_log(message: Message) -> Document:
+    assert message.value is not None
+    log = rounds.decode(message.value)
+    return {
+        "version": log.version,
+        "digest": log.digest.hex(),
+        "lineage": log.lineage,
+        "run": log.run.number,
+        "part": log.part,
+        "parts": log.parts,
+        "rows_trained": log.rows_trained,
+        "rounds": _structs(log.rounds),
+        "slots": _structs(log.slots),
+        "ranges": _structs(log.ranges),
+    }
+
+
+def _structs(structs: Any) -> list[Document]:
+    names = [name for name in structs.dtype.names if name != "reserved"]
+    return [{name: struct[name].item() for name in names} for struct in structs]
+
+
+def _pairs(message: Message) -> list[tuple[str, bytes]]:
+    return [(name, value if value is not None else b"") for name, value in message.headers]
+
+
+def human(key: str, document: Document) -> str:
+    """One line for people."""
+    place = f"{document['partition']}@{document['offset']}"
+    name = "" if document["key"] is None else f" {document['key']}"
+    if "error" in document:
+        return f"{place}{name}  ! {document['error']}"
+    if key in ("records", "requests"):
+        rows = document.get("rows")
+        return f"{place}{name}  " + ("tombstone" if rows is None else "  ".join(map(_json, rows)))
+    if key == "predictions":
+        return f"{place}{name}  {_json(document['prediction'])}  (snapshot {document['version']})"
+    if key == "dead-letters":
+        reasons = "; ".join(
+            f"rows {row['from']}..{row['to'] - 1} {row['path']}: {row['reason']}" for row in document["rows"]
+        )
+        return f"{place}  {document['topic']}[{document['record_partition']}]@{document['record_offset']}  {reasons}"
+    return (
+        f"{place}  snapshot {document['version']}: {len(document['rounds'])} rounds, {len(document['slots'])} batches, "
+        f"{document['rows_trained']:,} rows trained"
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,0 +1,126 @@
+"""What `check` finds out about a job: one finding a question, each right, a warning or a mistake. Writes nothing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from typing import Any, Literal
+
+from streamtrain import _native
+from streamtrain.clients.topic_reader import read_messages
+from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.snapshots import SnapshotTopic
+
+MB = 1_000_000
+MOST_REASONS = 5
+RANGE_CAPACITY = 16  # a slot needs some; none are written here
+RING_BYTES = 2 * 1024 * MB  # above it a ring is worth a warning
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`what` was asked, and the answer."""
+
+    what: str
+    state: Literal["ok", "warning", "mistake"]
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def findings(job: Job, admin: Admin, sample: int) -> Iterator[Finding]:
+    """Every finding, in the order one would ask. Raises KafkaUnreachable: without a broker there is nothing to find."""
+    yield Finding("job file", "ok", f"{len(job.schema.columns)} columns, {job.model.loss}, digest {job.digest()[:12]}")
+    for warning in job.warnings:
+        yield Finding("job file", "warning", str(warning))
+    names = admin.names()
+    yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
+    yield from _topics(job, admin)
+    yield _snapshot(job)
+    yield from _sizes(job)
+    if str(job.topic("records").name) in names and sample:
+        yield from _sample(job, sample)
+
+
+def _topics(job: Job, admin: Admin) -> Iterator[Finding]:
+    try:
+        changes = admin.ensure(job_topics(job.name, job.topic_tables()), dry_run=True)
+    except UserMistake as error:
+        yield Finding("topics", "mistake", str(error))
+        return
+    missing = [change.wish.name for change in changes if change.action != "exists"]
+    if missing:
+        yield Finding(
+            "topics", "mistake", f"not there: {', '.join(missing)}; make them with `streamtrain topics create`"
+        )
+    else:
+        yield Finding("topics", "ok", f"all {len(changes)} are there")
+    for change in changes:
+        if change.differences:
+            yield Finding("topics", "warning", f"{change.wish.name}: {'; '.join(change.differences)}")
+
+
+def _snapshot(job: Job) -> Finding:
+    with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
+        try:
+            newest = topic.newest_manifest()
+        except SnapshotError as error:
+            return Finding("snapshot", "mistake", str(error))
+    if newest is None:
+        return Finding("snapshot", "ok", "none yet; training begins with fresh parameters")
+    version = newest.manifest.version
+    differences = job.differences(newest.manifest.job_settings)
+    if differences:
+        return Finding(
+            "snapshot", "mistake", f"{version} does not fit (train --fresh starts anew): {'; '.join(differences)}"
+        )
+    return Finding(
+        "snapshot", "ok", f"{version} fits; training goes on from it, {newest.manifest.rows_seen:,} rows seen"
+    )
+
+
+def _sizes(job: Job) -> Iterator[Finding]:
+    row_bytes = sum(4 * width for _, _, width in job.schema.block_specs())
+    ring_bytes = row_bytes * job.train.batch_rows * job.train.prefetch_buffer
+    slots = f"{job.train.prefetch_buffer} slots of {job.train.batch_rows} rows of {row_bytes} bytes"
+    text = f"ring {ring_bytes / MB:,.1f} MB ({slots})"
+    yield Finding("sizes", "warning" if ring_bytes > RING_BYTES else "ok", text)
+    rate = job.state_bytes / job.publish.interval_s
+    yield Finding("sizes", "ok", f"snapshot about {job.state_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
+
+
+def _sample(job: Job, sample: int) -> Iterator[Finding]:
+    """Decodes records as training would, into a slot of its own."""
+    schema = job.schema
+    layout = _native.SlotLayout.make(job.train.batch_rows, RANGE_CAPACITY, schema.block_specs())
+    plan = _native.DecodePlan(schema.native_columns(), schema.short_columns(), layout)
+    decoder = _native.Decoder(job.records.format, plan)
+    slot = bytearray(layout.slot_bytes)
+    rows: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    records = 0
+    for message in islice(read_messages(job, "records", until_end=True), sample):
+        records += 1
+        if message.value is None:
+            rows["tombstones"] += 1
+            continue
+        decoder.begin(message.value)
+        done = False
+        while not done:
+            done, _, trained, dead, filtered, _, dead_rows = decoder.next(slot, 0, job.train.batch_rows)
+            rows.update(trained=trained, dead=dead, filtered=filtered)
+            reasons.update({f"{path}: {reason}": to - start for start, to, path, reason, _ in dead_rows})
+    if not records:
+        yield Finding("records", "ok", "none there yet")
+        return
+    share = rows["dead"] / max(1, rows["trained"] + rows["dead"] + rows["filtered"])
+    counts = ", ".join(f"{count:,} {name}" for name, count in rows.items() if count)
+    above = share > job.records.max_dead_letter_share
+    yield Finding("records", "mistake" if above else "ok", f"{records:,} records: {counts}")
+    for reason, count in reasons.most_common(MOST_REASONS):
+        yield Finding("records", "warning", f"{count:,} rows: {reason}")

@@ -1,0 +1,26 @@
+"""How the result of `verify` and `replay` is shown."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import typer
+
+from streamtrain.cli.output import Output
+
+
+class Report(Protocol):
+    """A result: whether all held, as a document, and in lines for people."""
+
+    @property
+    def ok(self) -> bool: ...
+
+    def as_dict(self) -> dict[str, Any]: ...
+
+    def lines(self) -> list[str]: ...
+
+
+def show_report(out: Output, report: Report) -> None:
+    """Shows it and leaves with 0 or 1."""
+    out.document(report.as_dict(), "\n".join(report.lines()))
+    raise typer.Exit(0 if report.ok else 1)

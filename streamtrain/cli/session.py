@@ -1,0 +1,123 @@
+"""What every command has: the common options, the job file's loading, the connection's check and the output."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from streamtrain.cli.output import Output
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from streamtrain.log import configure_logging, get_logger
+
+log = get_logger(__name__)
+COMMON = "Common options"
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "as_json": (
+        Annotated[
+            bool, typer.Option("--json", help="One JSON document, or JSON lines, on stdout.", rich_help_panel=COMMON)
+        ],
+        False,
+    ),
+    "bootstrap": (
+        Annotated[
+            str | None,
+            typer.Option(
+                "--bootstrap",
+                "-b",
+                "--bootstrap-server",
+                metavar="HOST:PORT",
+                help="Kafka's address, over the job file's.",
+                rich_help_panel=COMMON,
+            ),
+        ],
+        None,
+    ),
+    "sets": (
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                "--set",
+                metavar="SECTION.NAME=VALUE",
+                help="A setting over the job file's, such as train.workers=4; may be repeated.",
+                rich_help_panel=COMMON,
+            ),
+        ],
+        None,
+    ),
+    "verbose": (
+        Annotated[
+            int, typer.Option("--verbose", "-v", count=True, help="More logs; -vv: tracebacks.", rich_help_panel=COMMON)
+        ],
+        0,
+    ),
+    "quiet": (
+        Annotated[int, typer.Option("--quiet", "-q", count=True, help="Fewer logs.", rich_help_panel=COMMON)],
+        0,
+    ),
+    "log_format": (
+        Annotated[
+            str, typer.Option("--log-format", metavar="plain|json", help="Form of the logs.", rich_help_panel=COMMON)
+        ],
+        "plain",
+    ),
+}
+
+
+class Session:
+    """One call of a command."""
+
+    def __init__(
+        self, as_json: bool, bootstrap: str | None, sets: list[str] | None, verbose: int, quiet: int, log_format: str
+    ) -> None:
+        level = "debug" if verbose else ("info", "warning", "error")[min(quiet, 2)]
+        configure_logging(level, log_format)
+        self.out = Output(as_json, quiet=quiet > 0)
+        self.as_json = as_json
+        self.bootstrap = bootstrap
+        self.sets = list(sets or [])
+
+    def job(self, path: Path, **settings: object) -> Job:
+        """The job of a file, under the environment, --set, and a command's own flags given as `train__workers=4`."""
+        flags = [f"{name.replace('__', '.')}={value}" for name, value in settings.items() if value is not None]
+        job = Job.load(path, os.environ, [*self.sets, *flags], self.bootstrap)
+        for warning in job.warnings:
+            log.warning(str(warning))
+        return job
+
+    def connected_job(self, path: Path, **settings: object) -> Job:
+        """As `job`, after a broker has answered; raises KafkaUnreachable within 10 s where none does."""
+        job = self.job(path, **settings)
+        self.admin(job).names()
+        return job
+
+    def admin(self, job: Job) -> Admin:
+        """An administration client of the job's Kafka."""
+        return Admin(job.kafka.bootstrap, job.kafka_admin())
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Gives a command function the common options; it gets them as its first argument, a Session."""
+
+    @functools.wraps(function)
+    def with_options(**given: Any) -> None:
+        common = {name: given.pop(name) for name in _OPTIONS}
+        function(Session(**common), **given)
+
+    signature = inspect.signature(function, eval_str=True)
+    own = list(signature.parameters.values())[1:]
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    common = [inspect.Parameter(name, keyword, default=d, annotation=a) for name, (a, d) in _OPTIONS.items()]
+    parameters = [*(p.replace(kind=keyword) for p in own), *common]
+    setattr(with_options, "__signature__", signature.replace(parameters=parameters))  # noqa: B010 - mypy knows no such attribute
+    with_options.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    del with_options.__wrapped__
+    return with_options

@@ -1,0 +1,134 @@
+"""The frame of the command line: help, version, exit codes, errors."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from streamtrain import __version__
+from streamtrain.cli.app import COMMANDS, command_files
+
+from .conftest import Run
+
+PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
+
+
+def test_version(run: Run) -> None:
+    ended = run("--version")
+    assert (ended.code, ended.out) == (0, f"streamtrain {__version__}\n")
+
+
+def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
+    ended = run("--help")
+    assert ended.code == 0
+    assert set(command_files()) == {path.stem for path in COMMANDS.glob("[!_]*.py")}
+    for name in command_files():
+        assert name in ended.out
+    text = " ".join(ended.out.split())
+    assert "0 done; 1 a check failed" in text and "130 stopped by Ctrl-C" in text
+
+
+@pytest.mark.parametrize("name", sorted(command_files()))
+def test_each_command_has_help_and_the_common_options(run: Run, name: str) -> None:
+    ended = run(name, "--help")
+    assert ended.code == 0 and "Exit codes" in ended.out
+    if "COMMAND" not in ended.out:
+        for option in ("--json", "--bootstrap", "--set", "--verbose", "--quiet", "--log-format"):
+            assert option in ended.out
+
+
+def test_help_is_quick_and_loads_no_command() -> None:
+    code = "import sys\nfrom streamtrain.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
+    code += "print([name for name in ('numpy', 'pydantic', 'confluent_kafka') if name in sys.modules])"
+    seconds = []
+    for _ in range(3):
+        started_s = time.monotonic()
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        seconds.append(time.monotonic() - started_s)
+    assert ended.stdout.endswith("[]\n")
+    assert min(seconds) < 0.5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["prodce"], 2, "Did you mean 'produce'?"),
+        (["list", "opps"], 2, "opps"),
+        (["check"], 2, "JOB.toml"),
+        (["check", "nowhere.toml"], 2, "error: nowhere.toml: cannot be read as a job file: No such file or directory"),
+        (["list", "formats", "--log-format", "xml"], 2, "--log-format"),
+        (["train", "x.toml", "--fresh", "--restore", "3"], 2, "--fresh and --restore: expected one of them, got both"),
+    ],
+)
+def test_a_mistake_is_one_message_and_exit_code_2(run: Run, arguments: list[str], code: int, text: str) -> None:
+    if arguments[0] not in ("prodce", *command_files()):
+        pytest.skip(f"there is no command {arguments[0]}")
+    ended = run(*arguments)
+    assert ended.code == code and text in " ".join(ended.err.split()) and "Traceback" not in ended.err
+
+
+def test_mistakes_are_json_with_json(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text("name = 5\n")
+    ended = run("topics", "describe", path, "--json")
+    line = json.loads(ended.err)
+    assert (ended.code, ended.out) == (2, "")
+    assert (line["error"], line["exit_code"]) == ("JobMistakes", 2)
+    assert [mistake["path"] for mistake in line["mistakes"]] == ["name", "kafka.bootstrap.servers", "columns"]
+    assert line["mistakes"][0]["where"] == "job.toml:1"
+
+
+def test_vv_shows_the_traceback(run: Run) -> None:
+    assert "Traceback" in run("check", "nowhere.toml", "-vv").err
+
+
+def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        'name = "x"\n[kafka]\nbootstrap.servers = "127.0.0.1:1"\n[columns]\na = {}\nb = { role = "label" }\n'
+    )
+    started_s = time.monotonic()
+    ended = run("topics", "create", path)
+    assert time.monotonic() - started_s < 10
+    assert ended.code == 3
+    assert "error: " in ended.err and "127.0.0.1:1" in ended.err and "Traceback" not in ended.err
+
+
+def test_no_color_gives_no_escapes() -> None:
+    environment = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "", "TERM": "xterm-256color"}
+    ended = subprocess.run([*PROGRAM, "list", "formats"], capture_output=True, text=True, env=environment, check=True)
+    assert "\x1b" not in ended.stdout and "json" in ended.stdout
+
+
+def test_completion_knows_the_commands() -> None:
+    environment = {
+        **os.environ,
+        "_STREAMTRAIN_COMPLETE": "complete_bash",
+        "COMP_WORDS": "streamtrain top",
+        "COMP_CWORD": "1",
+    }
+    ended = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment)
+    assert ended.stdout.split() == ["topics"]
+
+
+@pytest.mark.parametrize("kind", ["formats", "layers", "losses", "optimizers", "backends", "ops", "settings"])
+def test_list(run: Run, kind: str) -> None:
+    ended = run("list", kind, "--json")
+    entries = ended.document[kind]
+    names = [entry.get("name", entry.get("path")) for entry in entries]
+    assert ended.code == 0 and names == list(dict.fromkeys(names)) and all(entry["help"] for entry in entries)
+    wanted = {
+        "formats": {"json", "msgpack", "packed"},
+        "layers": {"dense"},
+        "losses": {"binary_cross_entropy", "softmax_cross_entropy", "mean_squared_error"},
+        "optimizers": {"adam", "sgd"},
+        "backends": {"cpu", "cuda", "reference"},
+        "settings": {"train.workers"},
+    }
+    assert wanted.get(kind, set()) <= set(names)

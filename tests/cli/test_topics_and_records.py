@@ -1,0 +1,166 @@
+"""Topics made, rows produced and read back, on a real Kafka."""
+
+from __future__ import annotations
+
+import io
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtrain.job import Job
+
+from .conftest import JOB, Run
+
+EXPECTED = [
+    {"flight": "1", "delay": 1.5, "carrier": "AA", "late": 1},
+    {"flight": "2", "delay": None, "carrier": "UA", "late": 0},
+    {"flight": "1", "delay": "n/a", "carrier": "U,A", "late": 0},
+    {"flight": "3", "delay": -3, "carrier": None, "late": None},
+]
+
+
+def records(run: Run, job: Path, topic: str = "records") -> list[Any]:
+    ended = run("read", job, topic, "--until-end", "--json")
+    assert ended.code == 0
+    return ended.lines
+
+
+def rows_of(lines: list[Any]) -> list[Any]:
+    return sorted((row for line in lines for row in line["rows"]), key=lambda row: (row["flight"], str(row["carrier"])))
+
+
+def test_create_says_what_it_would_do_then_does_it_once(run: Run, kafka: Any, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format="json"))
+    job = Job.load(path)
+    planned = run("topics", "create", path, "--dry-run", "--json").document
+    assert planned["dry_run"] and {topic["action"] for topic in planned["topics"]} == {"would create"}
+    assert not any(topic["exists"] for topic in run("topics", "describe", path, "--json").document["topics"])
+    made = run("topics", "create", path, "--json").document["topics"]
+    assert {topic["action"] for topic in made} == {"created"}
+    assert [t["partitions"] for t in made if t["topic"] == "records"] == [2]
+    assert {topic["action"] for topic in run("topics", "create", path, "--json").document["topics"]} == {"exists"}
+    described = {topic["topic"]: topic for topic in run("topics", "describe", path, "--json").document["topics"]}
+    assert described["records"]["name"] == f"{job.name}.records" and described["records"]["partitions"] == 2
+    assert described["snapshots"]["config"]["cleanup.policy"] == "compact"
+    assert f"{job.name}.dead-letters" in run("topics", "describe", path).out
+
+
+def test_a_csv_comes_back_as_rows(run: Run, job: Path, rows: Path) -> None:
+    ended = run("produce", job, "--input", rows, "--json")
+    assert ended.code == 0
+    document = ended.document
+    assert (document["rows"], document["records"], document["stopped"]) == (4, 4, False)
+    lines = records(run, job)
+    assert rows_of(lines) == sorted(EXPECTED, key=lambda row: (row["flight"], str(row["carrier"])))
+    assert {(line["key"], line["rows"][0]["flight"]) for line in lines} == {("1", "1"), ("2", "2"), ("3", "3")}
+    assert len({line["partition"] for line in lines if line["key"] == "1"}) == 1
+
+
+def test_read_is_one_line_a_message_for_people(run: Run, job: Path, rows: Path) -> None:
+    run("produce", job, "--input", rows, "--limit", 1)
+    ended = run("read", job, "records", "--until-end")
+    (line,) = ended.out.splitlines()
+    assert line.endswith('@0 1  {"delay": 1.5, "carrier": "AA", "late": 1, "flight": "1"}')
+
+
+@pytest.mark.parametrize("format", ["json", "msgpack", "packed"])
+def test_packed_rows_share_a_record_by_key(run: Run, kafka: Any, tmp_path: Path, rows: Path, format: str) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format=format))
+    run("topics", "create", path, "-q")
+    good = tmp_path / "good.csv"
+    good.write_text(rows.read_text().replace("n/a", "7"))
+    document = run("produce", path, "--input", good, "--pack", 100, "--json").document
+    assert (document["rows"], document["records"]) == (4, 3)
+    delays = sorted(row["delay"] for line in records(run, path) for row in line["rows"] if row["delay"] is not None)
+    assert delays == [-3, 1.5, 7]
+
+
+def test_requests_have_no_label(run: Run, job: Path, rows: Path) -> None:
+    run("produce", job, "--input", rows, "--to", "requests")
+    assert all("late" not in row for line in records(run, job, "requests") for row in line["rows"])
+    assert records(run, job) == []
+
+
+def test_standard_input_as_json_lines(run: Run, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = "\n".join(json.dumps(row) for row in EXPECTED)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    assert run("produce", job, "--input", "-", "--json").document["rows"] == 4
+    assert len(rows_of(records(run, job))) == 4
+
+
+def test_parquet(run: Run, job: Path, tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    import pyarrow.parquet
+
+    path = tmp_path / "rows.parquet"
+    table = arrow.table({"flight": [1, 2], "delay": [0.5, None], "carrier": ["AA", "UA"], "late": [True, False]})
+    pyarrow.parquet.write_table(table, path)
+    run("produce", job, "--input", path)
+    assert rows_of(records(run, job)) == [
+        {"flight": 1, "delay": 0.5, "carrier": "AA", "late": True},
+        {"flight": 2, "delay": None, "carrier": "UA", "late": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("rows.csv", "delay,delay\n1,2\n", "rows.csv:1: expected column names that differ"),
+        ("rows.csv", "delay,late\n1\n", "rows.csv:2: expected 2 cells, got 1"),
+        ("rows.jsonl", '{"delay": 1}\n[1]\n', "rows.jsonl:2: expected a JSON object"),
+        ("rows.jsonl", '{"delay": 1}\n{"delay\n', "rows.jsonl:2: expected a JSON object"),
+        ("rows.txt", "x", "expected a file ending in .csv"),
+        ("rows.csv", "a,b\n1,2\n", "expected some of the job's columns"),
+        ("rows.parquet", "x", "not a Parquet file"),
+    ],
+)
+def test_bad_input(run: Run, job: Path, tmp_path: Path, name: str, text: str, message: str) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    ended = run("produce", job, "--input", path)
+    assert ended.code == 2 and message in ended.err
+
+
+def test_rate_paces(run: Run, job: Path, tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text("delay\n" + "1\n" * 60)
+    document = run("produce", job, "--input", path, "--rate", 100, "--json").document
+    assert document["rows"] == 60 and 0.5 < document["seconds"] < 5
+
+
+def test_ctrl_c_delivers_what_was_written(run: Run, job: Path, tmp_path: Path) -> None:
+    path = tmp_path / "many.csv"
+    path.write_text("delay\n" + "1\n" * 100_000)
+    program = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
+    command = [*program, "produce", str(job), "--input", str(path), "--rate", "500", "--json"]
+    reader = subprocess.Popen([*program, "read", str(job), "records", "--from-beginning", "--limit", "50"], stdout=-1)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as producer:
+        assert reader.wait(60) == 0  # some rows are there: it is in full swing
+        producer.send_signal(signal.SIGINT)
+        out, _ = producer.communicate(timeout=30)
+    document = json.loads(out)
+    assert producer.returncode == 130 and document["stopped"] and 50 <= document["rows"] < 100_000
+    assert sum(len(line["rows"]) for line in records(run, job)) == document["rows"]
+
+
+def test_reading_a_topic_that_is_not_there(run: Run, kafka: Any, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format="json"))
+    ended = run("read", path, "predictions", "--until-end")
+    assert ended.code == 2 and "make it with `streamtrain topics create`" in ended.err
+
+
+def test_bootstrap_and_set_stand_over_the_file(run: Run, kafka: Any, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(JOB.format(name="x", bootstrap="127.0.0.1:1", format="json"))
+    name = kafka.fresh_name("cli")
+    for flag in ("-b", "--bootstrap", "--bootstrap-server"):
+        ended = run("topics", "create", path, flag, kafka.bootstrap, "--set", f"name={name}", "--json")
+        assert ended.document["topics"][0]["name"].startswith(name)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
+from streamtrain.compute import layers, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
-from streamtrain.job.registries import registry_names
+from streamtrain.job.optimizer import optimizer_settings
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics import _topic
@@ -16,7 +18,7 @@ from streamtrain.vectorize.names import expand
 from streamtrain.vectorize.schema import Schema
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
-_MOMENTS = {"adam": 2, "sgd": 1}  # vectors of optimizer state as large as the parameters
+MOST_OUTPUTS = 1 << 16  # of a layer
 
 
 def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[Mistake]:
@@ -28,6 +30,8 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
         found += _columns(file, gathered)
     if not wrong & {"model"}:
         found += _layers(file, gathered)
+    if not wrong & {"optimizer"}:
+        found += _optimizer(file, gathered)
     if not wrong & {"topics", "name"}:
         found += _topics(file, gathered)
     if not wrong and not found:
@@ -78,18 +82,47 @@ def _written(file: JobFile, name: str) -> str:
 
 
 def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    known = registry_names("layers")
+    known = layers.names()
     for number, layer in enumerate(file.model.layers):
-        path = ("model", "layers", number)
+        path: tuple[str | int, ...] = ("model", "layers", number)
         kinds = [key for key in layer if key in known]
-        if not kinds:
-            key = next(iter(layer), "")
-            where, shown = gathered.where(path), show_path(path)
-            yield Mistake(
-                where, shown, f"a layer, one of {', '.join(known)}", show_value(layer), nearest=nearest(key, known)
-            )
-        elif len(kinds) > 1:
+        if len(kinds) > 1:
             yield _mistake(gathered, path, "one layer to a table", _Words(" and ".join(kinds)))
+        elif not kinds:
+            near = nearest(next(iter(layer), ""), known)
+            yield _mistake(gathered, path, f"a layer, one of {', '.join(known)}", layer, nearest=near)
+        else:
+            yield from _layer(gathered, path, kinds[0], layer)
+
+
+def _layer(gathered: Gathered, path: tuple[str | int, ...], kind: str, layer: dict[str, Any]) -> Iterator[Mistake]:
+    """One layer's size and options, which its own file names."""
+    options: dict[str, tuple[str, ...]] = layers.get(kind).OPTIONS
+    for name, value in layer.items():
+        if name == kind:
+            if type(value) is not int or not 1 <= value <= MOST_OUTPUTS:
+                yield _mistake(gathered, (*path, name), f"a whole number from 1 to {MOST_OUTPUTS}", value)
+        elif name not in options:
+            shown = show_path((*path, name))
+            yield Mistake.unknown(gathered.where((*path, name)), shown, [kind, *options], f"option of {kind}")
+        elif value not in options[name]:
+            near = nearest(str(value), options[name])
+            yield _mistake(gathered, (*path, name), f"one of {', '.join(options[name])}", value, nearest=near)
+
+
+def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """The optimizer's own settings, which its file names."""
+    given = file.optimizer.model_extra or {}
+    name = file.optimizer.name
+    allowed = optimizer_settings(name)
+    for setting, value in given.items():
+        path = ("optimizer", setting)
+        below = 1 if setting.startswith("beta") else math.inf
+        if setting not in allowed:
+            names = ["name", "learning_rate", *allowed]
+            yield Mistake.unknown(gathered.where(path), show_path(path), names, f"setting of {name}")
+        elif not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < below:
+            yield _mistake(gathered, path, f"a number from 0{' below 1' if below == 1 else ''}", value)
 
 
 def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -131,7 +164,7 @@ def state_bytes(file: JobFile) -> int:
         parameters += (width + 1) * out
         width = out
     parameters += (width + 1) * (inputs["classes"] if file.model.loss == "softmax_cross_entropy" else 1)
-    return 4 * int(parameters) * (1 + _MOMENTS.get(file.optimizer.name, 2))
+    return 4 * int(parameters) * (1 + len(optimizers.get(file.optimizer.name).STATE))
 
 
 def _snapshot_rate(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

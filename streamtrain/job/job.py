@@ -14,6 +14,7 @@ from streamtrain.job.checks import check_together, state_bytes, topic_settings
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
+from streamtrain.job.optimizer import optimizer_spec
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics import _topic
@@ -146,10 +147,10 @@ class Job:
         """What the engine builds the model from, as it stands in the manifest."""
         return {
             "columns": self.effective()["columns"],
-            "inputs": self.schema.engine_inputs(),
+            "input": self.schema.engine_inputs(),
             "layers": self.model.layers,
             "loss": self.model.loss,
-            "optimizer": self.effective()["optimizer"],
+            "optimizer": optimizer_spec(self.optimizer.name, self.optimizer.model_extra or {}),
             "average_optimizer_state": self.train.average_optimizer_state,
         }
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from streamtrain import _native
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.compute.model import Model
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
@@ -90,8 +91,9 @@ def _sizes(job: Job) -> Iterator[Finding]:
     slots = f"{job.train.prefetch_buffer} slots of {job.train.batch_rows} rows of {row_bytes} bytes"
     text = f"ring {ring_bytes / MB:,.1f} MB ({slots})"
     yield Finding("sizes", "warning" if ring_bytes > RING_BYTES else "ok", text)
-    rate = job.state_bytes / job.publish.interval_s
-    yield Finding("sizes", "ok", f"snapshot about {job.state_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
+    snapshot_bytes = Model(job.model_spec()).state_bytes
+    rate = snapshot_bytes / job.publish.interval_s
+    yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 
 
 def _sample(job: Job, sample: int) -> Iterator[Finding]:

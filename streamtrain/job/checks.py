@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +9,7 @@ from streamtrain.compute import layers, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
-from streamtrain.job.optimizer import optimizer_settings
+from streamtrain.job.optimizer import optimizer_accepts, optimizer_settings, optimizer_takes
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics import _topic
@@ -117,12 +116,11 @@ def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     allowed = optimizer_settings(name)
     for setting, value in given.items():
         path = ("optimizer", setting)
-        below = 1 if setting.startswith("beta") else math.inf
         if setting not in allowed:
             names = ["name", "learning_rate", *allowed]
             yield Mistake.unknown(gathered.where(path), show_path(path), names, f"setting of {name}")
-        elif not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < below:
-            yield _mistake(gathered, path, f"a number from 0{' below 1' if below == 1 else ''}", value)
+        elif not optimizer_accepts(setting, value):
+            yield _mistake(gathered, path, optimizer_takes(setting), value)
 
 
 def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

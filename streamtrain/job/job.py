@@ -171,7 +171,7 @@ class Job:
         return self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def differences(self, effective: Mapping[str, Any]) -> list[str]:
-        """What of the columns and the model differs from another job's `effective()`, as lines; a snapshot fits if none."""
+        """What of columns and model differs from another job's `effective()`, in lines; a snapshot fits if none."""
         ours, lines = self.effective(), []
         for section in ("columns", "model"):
             mine, other = ours[section], effective.get(section, {})

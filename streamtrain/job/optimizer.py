@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from streamtrain.compute import optimizers
@@ -11,6 +12,18 @@ def optimizer_settings(name: str) -> dict[str, float]:
     """Settings of the optimizer `name` beside its learning rate, with their defaults. `sgd` takes a momentum."""
     found = dict(optimizers.get(name).DEFAULTS)
     return {**found, "momentum": 0.0} if name == "sgd" else found
+
+
+def optimizer_takes(setting: str) -> str:
+    """What one of these settings takes, in words."""
+    return "a number from 0 below 1" if setting.startswith("beta") else "a number from 0"
+
+
+def optimizer_accepts(setting: str, value: object) -> bool:
+    """Whether it takes this value."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    return 0 <= value < (1 if setting.startswith("beta") else math.inf)
 
 
 def optimizer_spec(name: str, given: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from streamtrain.compute.model import Model
 from streamtrain.job import Job, settings_table
 from streamtrain.job.units import DURATION_UNITS_MS, SIZE_UNITS_BYTES, format_amount, parse_amount, start_ms
 
@@ -115,6 +116,7 @@ def test_a_job_travels_between_processes(job_text: str) -> None:
 def test_model_spec_is_json(job_text: str) -> None:
     spec = Job.parse(job_text).model_spec()
     assert json.loads(json.dumps(spec)) == spec
+    assert spec["optimizer"] == {"name": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
     assert spec["layers"] == [{"dense": 64, "activation": "relu"}] and spec["average_optimizer_state"] is True
 
 
@@ -126,10 +128,11 @@ def test_each_setting(job_text: str, setting: object) -> None:
     if path == "name":
         return
     bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
-    by_environment = Job.parse(bare, environment={setting.environment: default.strip('"')})  # type: ignore[attr-defined]
-    by_flag = Job.parse(bare, sets=[f"{path}={default}"])
+    when = [setting.when] if setting.when else []  # type: ignore[attr-defined]
+    by_environment = Job.parse(bare, sets=when, environment={setting.environment: default.strip('"')})  # type: ignore[attr-defined]
+    by_flag = Job.parse(bare, sets=[*when, f"{path}={default}"])
     assert by_environment.effective() == by_flag.effective()
-    if not path.startswith("publish.archive"):
+    if not path.startswith("publish.archive") and not when:
         assert by_flag.effective() == Job.parse(bare).effective()
 
 
@@ -154,3 +157,30 @@ def test_import_is_quick() -> None:
         float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(3)
     )
     assert seconds < 0.3
+
+
+@pytest.mark.parametrize(
+    ("sets", "spec"),
+    [
+        (["optimizer.name=sgd"], {"name": "sgd"}),
+        (["optimizer.name=sgd", "optimizer.momentum=0.5"], {"name": "momentum", "momentum": 0.5}),
+        (["optimizer.name=momentum"], {"name": "momentum", "momentum": 0.9}),
+        (["optimizer.beta1=0"], {"name": "adam", "beta1": 0.0, "beta2": 0.999, "epsilon": 1e-8}),
+    ],
+)
+def test_optimizers(job_text: str, sets: list[str], spec: dict[str, object]) -> None:
+    assert Job.parse(job_text, sets=sets).model_spec()["optimizer"] == spec
+
+
+def test_the_engine_takes_the_model_spec(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["model.layers=[{dense=512},{dense=64}]"])
+    model = Model(job.model_spec())
+    assert 0.9 < job.state_bytes / model.state_bytes < 1  # the estimate leaves out statistics and scores
+
+
+def test_differences_name_what_changed(job_text: str) -> None:
+    job = Job.parse(job_text)
+    other = Job.parse(job_text, sets=["train.workers=3", "columns.carrier.buckets=128", "columns.extra.missing=1"])
+    assert job.differences(other.effective())[0].startswith('columns.carrier: the snapshot has { kind = "category"')
+    assert job.differences(other.effective())[1].endswith("the job file none")
+    assert Job.parse(job_text, sets=["train.workers=3", "optimizer.learning_rate=1"]).differences(job.effective()) == []

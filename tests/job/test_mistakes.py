@@ -39,7 +39,7 @@ CASES = [
         ':34: publish.archive.every: expected a duration of at least 1s such as "250ms", "1s" or "10m", got 600',
     ),
     ('"json"', '"jsn"', ':10: records.format: expected one of json, msgpack, packed, got "jsn"; did you mean json?'),
-    ('"adam"', '"Adam"', ':22: optimizer.name: expected one of adam, sgd, got "Adam"; did you mean adam?'),
+    ('"adam"', '"Adam"', ':22: optimizer.name: expected one of adam, momentum, sgd, got "Adam"; did you mean adam?'),
     ("3e-3", "0", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got 0"),
     ("3e-3", "nan", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got nan"),
     ("[publish]", "[publsh]", f":32: publsh: unknown section; allowed: {SECTIONS}; did you mean publish?"),
@@ -130,6 +130,25 @@ CASES = [
         'numbr"',
         ':13: columns.dep_delay.kind: expected one of number, category, got "numbr"; did you mean number?',
     ),
+    ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65536, got 0"),
+    (
+        '"relu"',
+        '"rely"',
+        ':18: model.layers[0].activation: expected one of none, relu, tanh, sigmoid, mish, got "rely"; '
+        "did you mean relu?",
+    ),
+    (
+        "activation",
+        "activate",
+        ":18: model.layers[0].activate: unknown option of dense; allowed: dense, activation; did you mean activation?",
+    ),
+    (
+        "learning_rate",
+        "bta1",
+        ":23: optimizer.bta1: unknown setting of adam; allowed: name, learning_rate, beta1, beta2, epsilon; "
+        "did you mean beta1?",
+    ),
+    ("learning_rate = 3e-3", "beta1 = 1", ":23: optimizer.beta1: expected a number from 0 below 1, got 1"),
     (
         "{ dense",
         "{ dens",

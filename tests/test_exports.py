@@ -1,0 +1,40 @@
+"""What other programs import from `streamtrain` is there, typed, and loaded only when asked for."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import streamtrain
+
+EXPORTS = ("Job", "LiveModel", "RecordWriter", "follow_snapshots", "read_predictions")
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_it_is_there(name: str) -> None:
+    assert getattr(streamtrain, name).__name__ == name
+
+
+def test_the_stub_says_where_each_comes_from() -> None:
+    path = Path(streamtrain.__file__).with_suffix(".pyi")
+    imports = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.ImportFrom)]
+    homes = {alias.name: node.module for node in imports for alias in node.names}
+    assert homes == streamtrain._HOMES and sorted(homes) == sorted(EXPORTS)
+    assert set(EXPORTS) < set(dir(streamtrain)) and set(streamtrain.__all__) == {*EXPORTS, "__version__"}
+
+
+def test_no_other_name() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Jbo'"):
+        streamtrain.Jbo  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_import_is_quick_and_light() -> None:
+    code = "import sys, time; t = time.perf_counter(); import streamtrain; s = time.perf_counter() - t\n"
+    code += "print(s, [name for name in ('numpy', 'pydantic', 'confluent_kafka', 'typer') if name in sys.modules])"
+    ended = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True) for _ in range(3)]
+    assert all(run.stdout.endswith(" []\n") for run in ended)
+    assert min(float(run.stdout.split()[0]) for run in ended) < 0.1

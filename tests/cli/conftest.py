@@ -85,9 +85,21 @@ def rows(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(kafka: Any, tmp_path: Path, run: Run) -> Path:
+def new_job(kafka: Any, tmp_path: Path) -> Callable[..., Path]:
+    """Writes a job file under a name nobody else uses."""
+
+    def write(name: str = "", bootstrap: str = "", format: str = "json") -> Path:
+        path = tmp_path / "job.toml"
+        name, bootstrap = name or kafka.fresh_name("cli"), bootstrap or kafka.bootstrap
+        path.write_text(JOB.format(name=name, bootstrap=bootstrap, format=format))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def job(new_job: Callable[..., Path], run: Run) -> Path:
     """A job file in JSON whose topics are there."""
-    path = tmp_path / "job.toml"
-    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format="json"))
+    path = new_job()
     assert run("topics", "create", path, "-q").code == 0
     return path

@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamtrain import __version__
 from streamtrain.cli.app import COMMANDS, command_files
 
-from .conftest import Run
+Run = Callable[..., Any]
+
 
 PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from streamtrain.job import Job
 
-from .conftest import Run
+Run = Callable[..., Any]
+
 
 SAMPLE = "\n".join(
     ["delay,carrier,code,empty,id,late,speed,walk,ticket type"]

@@ -7,6 +7,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ import pytest
 
 from streamtrain.job import Job
 
-from .conftest import JOB, Run
+Run = Callable[..., Any]
+NewJob = Callable[..., Path]
+
 
 EXPECTED = [
     {"flight": "1", "delay": 1.5, "carrier": "AA", "late": 1},
@@ -34,9 +37,8 @@ def rows_of(lines: list[Any]) -> list[Any]:
     return sorted((row for line in lines for row in line["rows"]), key=lambda row: (row["flight"], str(row["carrier"])))
 
 
-def test_create_says_what_it_would_do_then_does_it_once(run: Run, kafka: Any, tmp_path: Path) -> None:
-    path = tmp_path / "job.toml"
-    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format="json"))
+def test_create_says_what_it_would_do_then_does_it_once(run: Run, new_job: NewJob) -> None:
+    path = new_job()
     job = Job.load(path)
     planned = run("topics", "create", path, "--dry-run", "--json").document
     assert planned["dry_run"] and {topic["action"] for topic in planned["topics"]} == {"would create"}
@@ -70,9 +72,8 @@ def test_read_is_one_line_a_message_for_people(run: Run, job: Path, rows: Path) 
 
 
 @pytest.mark.parametrize("format", ["json", "msgpack", "packed"])
-def test_packed_rows_share_a_record_by_key(run: Run, kafka: Any, tmp_path: Path, rows: Path, format: str) -> None:
-    path = tmp_path / "job.toml"
-    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format=format))
+def test_packed_rows_share_a_record_by_key(run: Run, new_job: NewJob, tmp_path: Path, rows: Path, format: str) -> None:
+    path = new_job(format=format)
     run("topics", "create", path, "-q")
     good = tmp_path / "good.csv"
     good.write_text(rows.read_text().replace("n/a", "7"))
@@ -150,16 +151,14 @@ def test_ctrl_c_delivers_what_was_written(run: Run, job: Path, tmp_path: Path) -
     assert sum(len(line["rows"]) for line in records(run, job)) == document["rows"]
 
 
-def test_reading_a_topic_that_is_not_there(run: Run, kafka: Any, tmp_path: Path) -> None:
-    path = tmp_path / "job.toml"
-    path.write_text(JOB.format(name=kafka.fresh_name("cli"), bootstrap=kafka.bootstrap, format="json"))
+def test_reading_a_topic_that_is_not_there(run: Run, new_job: NewJob) -> None:
+    path = new_job()
     ended = run("read", path, "predictions", "--until-end")
     assert ended.code == 2 and "make it with `streamtrain topics create`" in ended.err
 
 
-def test_bootstrap_and_set_stand_over_the_file(run: Run, kafka: Any, tmp_path: Path) -> None:
-    path = tmp_path / "job.toml"
-    path.write_text(JOB.format(name="x", bootstrap="127.0.0.1:1", format="json"))
+def test_bootstrap_and_set_stand_over_the_file(run: Run, new_job: NewJob, kafka: Any) -> None:
+    path = new_job(name="x", bootstrap="127.0.0.1:1")
     name = kafka.fresh_name("cli")
     for flag in ("-b", "--bootstrap", "--bootstrap-server"):
         ended = run("topics", "create", path, flag, kafka.bootstrap, "--set", f"name={name}", "--json")

@@ -6,6 +6,7 @@ A cell is missing where it is None or NaN, or where its dict lacks it; an infini
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from streamtrain.errors import UserMistake
 
 Columns = dict[str, list[Any]]
+_PLAIN = frozenset((int, str, bool))
 
 
 def columns_of(rows: Any) -> tuple[Columns, int, bool]:
@@ -20,6 +22,8 @@ def columns_of(rows: Any) -> tuple[Columns, int, bool]:
 
     Raises UserMistake for what is none of the forms, columns of differing lengths, and infinite numbers.
     """
+    if type(rows) is dict and all(_is_plain(value) for value in rows.values()):  # the common case, quickly
+        return {str(name): [value] for name, value in rows.items()}, 1, True
     single = False
     if hasattr(rows, "to_pydict"):  # a pyarrow table or batch
         columns = dict(rows.to_pydict())
@@ -45,6 +49,11 @@ def columns_of(rows: Any) -> tuple[Columns, int, bool]:
     if len(lengths) > 1:
         raise UserMistake(f"rows: expected columns of one length, got { ({n: len(c) for n, c in made.items()}) }")
     return made, lengths.pop() if lengths else 0, single
+
+
+def _is_plain(value: Any) -> bool:
+    kind = type(value)
+    return kind in _PLAIN or (kind is float and isfinite(value)) or value is None
 
 
 def _is_array(value: Any) -> bool:

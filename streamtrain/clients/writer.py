@@ -131,7 +131,8 @@ class RecordWriter:
         """One record, or two halves of it where it would be larger than a message may be."""
         if not chosen:
             return
-        picked = {name: [cells[number] for number in chosen] for name, cells in columns.items()}
+        alone = len(chosen) == 1 and all(len(cells) == 1 for cells in columns.values())
+        picked = columns if alone else {name: [cells[i] for i in chosen] for name, cells in columns.items()}
         value = self._format.encode(self._schema, picked)
         if len(value) + len(key or b"") > self._value_bytes:
             if len(chosen) == 1:

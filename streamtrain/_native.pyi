@@ -179,10 +179,11 @@ class KafkaProducer(_KafkaClient):
     def commit_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
     def abort_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
 
-
 # vectorize: decode plans, record decoders, the direct way from Python rows
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder
-_Filled = tuple[bool, int, int, int, int, int, _DeadRows]  # done, rows in slot, trained, dead, filtered, newest event time
+_Filled = tuple[
+    bool, int, int, int, int, int, _DeadRows
+]  # done, rows in slot, trained, dead, filtered, newest event time
 
 def murmur3(text: bytes, seed: int) -> int: ...
 def decoder_formats() -> list[str]: ...

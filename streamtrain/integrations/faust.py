@@ -52,7 +52,7 @@ class FaustLiveModel(mode.Service):
         return None if self._model is None else self._model.age_s
 
     async def on_start(self) -> None:
-        self._model = LiveModel(self._job, self._bootstrap or _bootstrap(self._app), self._kafka)
+        self._model = LiveModel(self._job, self._bootstrap or bootstrap_of(self._app), self._kafka)
 
     async def on_shutdown(self) -> None:
         if self._model is not None:
@@ -80,5 +80,6 @@ def live_model(
     return service
 
 
-def _bootstrap(app: faust.App) -> str:
+def bootstrap_of(app: faust.App) -> str:
+    """The application's own brokers as a bootstrap address."""
     return ",".join(f"{url.host}:{url.port or 9092}" for url in app.conf.broker)

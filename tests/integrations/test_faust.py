@@ -12,16 +12,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import faust
 import pytest
 from confluent_kafka import Producer
 from publisher import Publisher
 from small_model import SmallModel
 
 from streamtrain import LiveModel
+from streamtrain.errors import UserMistake
+from streamtrain.integrations.faust import bootstrap_of, live_model
 from streamtrain.kafka.admin import Admin, TopicWish, job_topics
 from streamtrain.kafka.consumer import BEGINNING, KafkaConsumer
-
-pytest.importorskip("faust", reason="needs the extra faust")
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODEL = SmallModel.make()
@@ -70,9 +71,13 @@ class Application:
         with KafkaConsumer(settings) as consumer:
             consumer.assign(f"{self.job}.{topic}", [(0, BEGINNING)])
             while len(values) < count:
-                assert time.monotonic() < until and self.worker.poll() is None, self._log.read_text()[-8000:]
+                assert time.monotonic() < until and self.worker.poll() is None, self.log[-8000:]
                 values += [json.loads(m.value or b"") for m in consumer.consume(1000, 0.1) if not m.error]
         return values
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
 
     def stop(self) -> int:
         self.worker.send_signal(signal.SIGTERM)
@@ -117,3 +122,23 @@ def test_departures_are_scored_and_arrivals_become_training_records(kafka: Any, 
         sent += 1
         newest = application.read("scored", sent)[-1]["version"]
     assert application.stop() == 0
+
+
+def test_an_application_that_waits_for_its_first_snapshot_stops_at_once(application: Application) -> None:
+    application.send("departures", departures(1))
+    until = time.monotonic() + TIMEOUT_S
+    while "Worker ready" not in application.log:
+        assert time.monotonic() < until and application.worker.poll() is None, application.log[-8000:]
+        time.sleep(0.05)
+    begun = time.monotonic()
+    assert application.stop() == 0
+    assert time.monotonic() - begun < 20
+
+
+def test_before_the_application_starts_there_is_no_model() -> None:
+    app = faust.App("app", broker="kafka://one:9092;kafka://two")
+    model = live_model(app, "flights")
+    assert (model.ready, model.version, model.digest, model.age_s) == (False, None, None, None)
+    with pytest.raises(UserMistake, match="expected a started application"):
+        model.predict({})
+    assert bootstrap_of(app) == "one:9092,two:9092"

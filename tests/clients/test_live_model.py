@@ -13,7 +13,7 @@ import pytest
 from publisher import Publisher
 from small_model import SmallModel
 
-from streamtrain import LiveModel
+from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 
 ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from streamtrain import read_predictions
+from streamtrain.clients.predictions import read_predictions
 from streamtrain.errors import UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.topics import predictions

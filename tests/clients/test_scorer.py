@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from publisher import example_manifest
 from small_model import SmallModel
-from streamtrain.compute.model import Model
 
 from streamtrain._native import murmur3
 from streamtrain.clients.scorer import BATCH_ROWS, Scorer
+from streamtrain.compute.model import Model
 from streamtrain.errors import RecordError, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.kafka.chunks import Stored
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from publisher import Publisher
 from small_model import SmallModel
-from streamtrain.compute.model import Model
 
-from streamtrain import follow_snapshots
+from streamtrain.clients.snapshots import follow_snapshots
+from streamtrain.compute.model import Model
 from streamtrain.errors import KafkaUnreachable
 
 MODEL = SmallModel.make()

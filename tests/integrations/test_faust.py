@@ -18,7 +18,7 @@ from confluent_kafka import Producer
 from publisher import Publisher
 from small_model import SmallModel
 
-from streamtrain import LiveModel
+from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import UserMistake
 from streamtrain.integrations.faust import bootstrap_of, live_model
 from streamtrain.kafka.admin import Admin, TopicWish, job_topics

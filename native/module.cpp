@@ -6,6 +6,8 @@ NB_MODULE(_native, m) {
     st::bind_memory(m);
     st::bind_engine(m);
     st::bind_plan(m);
+    st::bind_rounds(m);
+    st::bind_ingest(m);
     st::bind_kafka(m);
     st::bind_vectorize(m);
 }

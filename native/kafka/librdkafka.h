@@ -83,6 +83,7 @@ enum ConfResult { conf_ok = 0 };
 enum Error : int {
     ok = 0,
     transport = -195,
+    resolve = -193,
     partition_eof = -191,
     all_brokers_down = -187,
     queue_full = -184,

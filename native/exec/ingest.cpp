@@ -1,0 +1,104 @@
+#include "exec/ingest.h"
+
+#include "base/failpoint.h"
+
+namespace st {
+
+namespace {
+
+constexpr i64 CONSUME_WAIT_NS = 20'000'000;   // how late a stop or a new partition may be seen on an idle stream
+
+// Errors librdkafka recovers from by itself.
+bool passing(int code) {
+    return code == rd::transport || code == rd::timed_out || code == rd::all_brokers_down || code == rd::resolve;
+}
+
+}  // namespace
+
+Ingest::Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings)
+    : arena_(arena), consumer_(consumer), settings_(std::move(settings)),
+      filler_(arena, std::move(decoder), settings_.round_interval_ns), messages_(BATCH) {
+    for (auto [partition, offset] : settings_.end_offsets) end_of_[partition] = offset;
+    filler_.on_ring_full = [this](bool full) { pause(full); };
+}
+
+void Ingest::start() {
+    filler_.start();
+    Consumer::Offsets offsets;
+    for (const StartPosition &start : arena_.positions()) {
+        offsets.emplace_back(start.partition, start.offset);
+        auto end = end_of_.find(start.partition);
+        if (end != end_of_.end() && start.offset < end->second) open_.insert(start.partition);
+    }
+    consumer_.assign(settings_.topic, offsets);
+}
+
+void Ingest::add_partition(i32 partition) {
+    filler_.add_partition(partition, 0);
+    consumer_.assign_more(settings_.topic, {{partition, 0}});
+}
+
+void Ingest::pause(bool full) {
+    std::vector<i32> all = consumer_.assignment();
+    if (full) consumer_.pause(all);
+    else consumer_.resume(all);
+}
+
+void Ingest::end_partition(i32 partition, i64 offset) {
+    if (!settings_.bounded || open_.count(partition) == 0 || offset < end_of_[partition]) return;
+    filler_.move_to(partition, end_of_[partition]);
+    open_.erase(partition);
+}
+
+void Ingest::take(const MessageView &message) {
+    if (message.error == rd::partition_eof) return end_partition(message.partition, message.offset);
+    if (message.error != 0) {
+        if (!passing(message.error)) throw KafkaFailure(message.error, message.error_text ? message.error_text : "consumer error");
+        ++errors_;
+        return;
+    }
+    if (settings_.bounded) {
+        if (open_.count(message.partition) == 0) return;
+        if (message.offset >= end_of_[message.partition]) return end_partition(message.partition, message.offset);
+    }
+    RecordView record{message.null_value ? nullptr : message.value, message.size, message.key, message.key_size, message.partition,
+                      message.offset, message.timestamp_ms};
+    filler_.take(record);
+    if (settings_.bounded && message.offset + 1 >= end_of_[message.partition]) end_partition(message.partition, message.offset + 1);
+}
+
+IngestStatus Ingest::finish(CloseReason reason) {
+    filler_.close(reason);
+    filler_.end();
+    return IngestStatus::ended;
+}
+
+IngestStatus Ingest::run(i64 deadline_ns) {
+    const Control &control = arena_.control();
+    try {
+        for (;;) {
+            u32 stop = control.supervisor.stop.load();
+            if (stop == static_cast<u32>(Stop::leave)) return IngestStatus::leave;
+            if (stop == static_cast<u32>(Stop::drain)) return finish(CloseReason::drained);
+            if (bound_reached()) return finish(CloseReason::end);
+            i64 now_ns = monotonic_ns();
+            filler_.close_if_due(now_ns);
+            if (now_ns >= deadline_ns) return IngestStatus::working;
+            if (next_ == count_) {
+                i64 wait_ns = std::max<i64>(0, std::min({CONSUME_WAIT_NS, filler_.due_ns() - now_ns, deadline_ns - now_ns}));
+                next_ = 0;
+                count_ = consumer_.consume(messages_.data(), messages_.size(), static_cast<int>(wait_ns / 1'000'000));
+                ST_FAILPOINT("ingest.consumed");
+            }
+            for (i64 due_ns = filler_.due_ns(); next_ < count_ && !bound_reached(); ++next_) {
+                take(messages_[next_]);
+                if ((next_ & 63) == 63 && monotonic_ns() >= std::min(due_ns, deadline_ns)) { ++next_; break; }
+            }
+            if (next_ == count_) consumer_.release();
+        }
+    } catch (const Leaving &) {
+        return IngestStatus::leave;
+    }
+}
+
+}  // namespace st

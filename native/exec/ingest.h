@@ -1,0 +1,51 @@
+// The ingest process's loop: consumer -> decoder -> slots, a batch of messages at a time, without Python.
+#pragma once
+#include <set>
+
+#include "exec/slot_filler.h"
+#include "kafka/consumer.h"
+
+namespace st {
+
+enum class IngestStatus : u32 {
+    working = 0,   // the deadline passed; call again
+    ended = 1,     // drained, or the bound is reached
+    leave = 2,     // told to leave, or the coordinator is silent
+};
+
+struct IngestSettings {
+    std::string topic;
+    i64 round_interval_ns = -1;
+    std::vector<std::pair<i32, i64>> end_offsets;   // with `bounded`: stop once every partition has reached its own
+    bool bounded = false;
+};
+
+class Ingest {
+  public:
+    Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings);
+    void start();                                    // after READY
+    void add_partition(i32 partition);               // found later: read from offset 0
+    // Throws KafkaFailure for an error that ends the run (a position out of the topic's range, a topic that is gone).
+    IngestStatus run(i64 deadline_ns);
+    u64 errors() const { return errors_; }           // passing ones: brokers away, time-outs
+
+  private:
+    void take(const MessageView &message);
+    void end_partition(i32 partition, i64 offset);
+    bool bound_reached() const { return filler_.full() || (settings_.bounded && open_.empty()); }
+    IngestStatus finish(CloseReason reason);
+    void pause(bool full);
+
+    static constexpr std::size_t BATCH = 1024;       // messages taken at a time: about 0.3 ms of decoding
+    Arena &arena_;
+    Consumer &consumer_;
+    IngestSettings settings_;
+    SlotFiller filler_;
+    std::map<i32, i64> end_of_;
+    std::set<i32> open_;                             // partitions that have not reached their end
+    std::vector<MessageView> messages_;
+    std::size_t count_ = 0, next_ = 0;
+    u64 errors_ = 0;
+};
+
+}  // namespace st

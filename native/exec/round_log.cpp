@@ -1,0 +1,100 @@
+#include "exec/round_log.h"
+
+#include <algorithm>
+
+namespace st {
+
+RoundLogThread::RoundLogThread(Arena &arena) : arena_(arena) {}
+
+RoundLogThread::~RoundLogThread() {
+    leaving_.store(true);
+    arena_.control().worker_event.ring();
+    if (thread_.joinable()) thread_.join();
+}
+
+void RoundLogThread::start() {
+    last_round_ = arena_.control().averager.finished_round.load();
+    thread_ = std::thread([this] { loop(); });
+}
+
+GatheredLog RoundLogThread::take(i64 &last_round) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    last_round = last_round_;
+    GatheredLog taken;
+    std::swap(taken, log_);
+    return taken;
+}
+
+u64 RoundLogThread::waiting_bytes() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return log_.bytes();
+}
+
+void RoundLogThread::gather_round(i64 round) {
+    RoundEntry &entry = arena_.round_entry(round);
+    Control &control = arena_.control();
+    i64 count = entry.slot_count.load();
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (i64 slot = entry.first_slot; slot < entry.first_slot + count; ++slot) {
+        const SlotHeader &header = arena_.slot_header(slot);
+        const SlotResult &result = arena_.slot_result(slot);
+        const Range *ranges = arena_.slot_ranges(slot);
+        SlotRecord record{};
+        record.slot = slot;
+        record.rows = header.rows;
+        record.range_count = header.range_count;
+        record.loss_sum = result.loss_sum;
+        record.weight_sum = result.weight_sum;
+        record.rejected = static_cast<u8>(result.rejected);
+        for (u32 r = 0; r < header.range_count; ++r) {
+            record.dead += ranges[r].dead;
+            record.filtered += ranges[r].filtered;
+            record.tombstones += ranges[r].tombstones;
+        }
+        (result.rejected ? record.dead : record.trained) += header.rows;
+        log_.slots.push_back(record);
+        log_.ranges.insert(log_.ranges.end(), ranges, ranges + header.range_count);
+        log_.newest_timestamp_ms = std::max(log_.newest_timestamp_ms, header.newest_timestamp_ms);
+    }
+    RoundRecord record{};
+    record.round = round;
+    record.first_slot = entry.first_slot;
+    record.slots = static_cast<u32>(count);
+    record.workers = arena_.workers();
+    record.closed_by = static_cast<u8>(entry.close_reason);
+    record.statistics_pass = round == 0;
+    log_.rounds.push_back(record);
+    last_round_ = round;
+    control.coordinator.slots_released.store(entry.first_slot + count);
+    control.coordinator_event.ring();
+}
+
+void RoundLogThread::gather_dead_letters() {
+    Control &control = arena_.control();
+    i64 read = control.coordinator.dead_letters_read.load(), written = control.ingest.dead_letters_written.load();
+    if (read == written) return;
+    u64 capacity = arena_.dead_letter_bytes(), size = static_cast<u64>(written - read), at = static_cast<u64>(read) % capacity;
+    u64 first = std::min(size, capacity - at);
+    std::lock_guard<std::mutex> lock(mutex_);
+    const u8 *ring = arena_.dead_letters();
+    log_.dead_letters.insert(log_.dead_letters.end(), ring + at, ring + at + first);
+    log_.dead_letters.insert(log_.dead_letters.end(), ring, ring + (size - first));
+    control.coordinator.dead_letters_read.store(written);
+    control.coordinator_event.ring();
+}
+
+void RoundLogThread::loop() {
+    Control &control = arena_.control();
+    while (!leaving_.load()) {
+        auto finished = [&] { return leaving_.load() || control.averager.finished_round.load() > last_round_; };
+        // 20 ms: how long dead letters may wait when no round ends; they have their ring to wait in.
+        control.worker_event.wait(monotonic_ns() + 20'000'000, finished);
+        gather_dead_letters();
+        while (!leaving_.load() && last_round_ < control.averager.finished_round.load()) {
+            gather_dead_letters();   // those of a round were written before its slots were published
+            gather_round(last_round_ + 1);
+        }
+    }
+}
+
+}  // namespace st

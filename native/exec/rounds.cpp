@@ -1,0 +1,321 @@
+#include "exec/rounds.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/failpoint.h"
+#include "memory/average.h"
+
+namespace st {
+
+namespace {
+
+// base^exponent by squaring: multiplications only, so that every machine gives the same bits.
+f64 power(f64 base, i64 exponent) {
+    f64 result = 1;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if (exponent & 1) result *= base;
+    return result;
+}
+
+constexpr i64 LOOK_AGAIN_NS = 100'000'000;   // how long a wait may miss a ring that a killed process left out
+
+}  // namespace
+
+WorkerRounds::WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2)
+    : arena_(arena), worker_(worker), beta1_(beta1), beta2_(beta2) {
+    const StateLayout &layout = arena.state_layout();
+    for (const StateBlock &block : layout.blocks)
+        if (block.rule == Rule::highest && block.group == "optimizer") {
+            steps_offset_ = block.offset - layout.learned_bytes;
+            has_steps_ = true;
+        }
+}
+
+bool WorkerRounds::must_leave() const {
+    const Control &control = arena_.control();
+    if (control.supervisor.stop.load() == static_cast<u32>(Stop::leave)) return true;
+    i64 beat = control.coordinator.heartbeat_ns.load();
+    return beat != 0 && monotonic_ns() - beat > COORDINATOR_SILENCE_NS;
+}
+
+bool WorkerRounds::done() const {
+    const Control &control = arena_.control();
+    return control.ingest.phase.load() == static_cast<u32>(IngestPhase::ended) &&
+           control.averager.finished_round.load() >= control.ingest.final_round.load();
+}
+
+bool WorkerRounds::ready(i64 deadline_ns) {
+    Control &control = arena_.control();
+    return control.coordinator_event.wait(deadline_ns, [&] { return control.coordinator.ready.load() != 0; });
+}
+
+const u8 *WorkerRounds::start() const {
+    const AveragerWords &averager = arena_.control().averager;
+    return arena_.mean(averager.mean_buffer[(round_ + ANY_ROUNDS - 1) % ANY_ROUNDS].load());
+}
+
+bool WorkerRounds::published() const {
+    const WorkerWords &words = arena_.control().workers[worker_];
+    return words.phase.load() == static_cast<u32>(WorkerPhase::published) &&
+           words.round.load() == arena_.control().averager.finished_round.load() + 1;
+}
+
+void WorkerRounds::begin() {
+    const AveragerWords &averager = arena_.control().averager;
+    i64 round = averager.finished_round.load() + 1;
+    if (round != round_ || !in_round_) {
+        rejected_.clear();
+        statistics_done_ = false;
+        words().attempt.store(0);
+    }
+    in_round_ = true;
+    round_ = round;
+    first_slot_ = averager.next_first_slot[(round_ + ANY_ROUNDS - 1) % ANY_ROUNDS];
+    index_ = 0;
+    steps_ = 0;
+    weight_sum_ = 0;
+    const StateLayout &layout = arena_.state_layout();
+    const u8 *from = start();
+    u64 statistics_bytes = arena_.statistics_bytes();
+    std::memcpy(state(), from, layout.learned_bytes);
+    const u8 *local = arena_.local_of(const_cast<u8 *>(from), worker_);
+    for (const StateBlock &block : layout.blocks) {
+        if (block.rule != Rule::local) continue;
+        std::memcpy(state() + block.offset, local, block.count * sizeof(f32));
+        local += align64(block.count * sizeof(f32));
+    }
+    if (!statistics_done_) std::memcpy(base(), from + layout.learned_bytes, statistics_bytes);
+    std::memset(share(), 0, statistics_bytes);
+    base_steps_ = 0;
+    if (has_steps_) std::memcpy(&base_steps_, base() + steps_offset_, sizeof base_steps_);
+    words().round.store(round_);
+    words().phase.store(static_cast<u32>(WorkerPhase::training));
+}
+
+bool WorkerRounds::round_closed() const {
+    const RoundEntry &entry = arena_.round_entry(round_);
+    return entry.round.load() == round_ && entry.slot_count.load() >= 0;
+}
+
+i64 WorkerRounds::next_slot(i64 deadline_ns) {
+    Control &control = arena_.control();
+    const RoundEntry &entry = arena_.round_entry(round_);
+    for (;;) {
+        i64 in_round = index_ * arena_.workers() + worker_, slot = first_slot_ + in_round;
+        auto filled = [&] { return control.ingest.slots_filled.load() > slot; };
+        auto none_left = [&] {
+            if (entry.round.load() != round_) return false;
+            i64 count = entry.slot_count.load();
+            return count >= 0 && count <= in_round;
+        };
+        i64 wake = std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS);
+        if (!control.ingest_event.wait(wake, [&] { return none_left() || filled(); })) {
+            if (monotonic_ns() >= deadline_ns || must_leave() || done()) return -2;
+            continue;
+        }
+        if (none_left()) return -1;
+        ++index_;
+        words().slot.store(slot);
+        return slot;
+    }
+}
+
+bool WorkerRounds::skipped(i64 slot) const {
+    const SlotResult &result = arena_.slot_result(slot);
+    if (result.slot == slot && result.rejected == static_cast<u32>(Rejected::crashed)) return true;
+    return std::find(rejected_.begin(), rejected_.end(), slot) != rejected_.end();
+}
+
+void WorkerRounds::before_step(StepBlock &step, i64 slot) {
+    const CoordinatorWords &coordinator = arena_.control().coordinator;
+    step.seed = coordinator.seed.load();
+    step.round = round_;
+    step.worker = static_cast<i32>(worker_);
+    step.step_in_round = static_cast<i32>((slot - first_slot_) / arena_.workers());
+    step.rows = arena_.slot_header(slot).rows;
+    step.optimizer_step = base_steps_ + steps_ + 1;
+    step.learning_rate = coordinator.learning_rate.load();
+    step.beta1_power = power(beta1_, step.optimizer_step);
+    step.beta2_power = power(beta2_, step.optimizer_step);
+    step.loss_sum = step.weight_sum = 0;
+    step.not_finite = 0;
+}
+
+bool WorkerRounds::after_step(const StepBlock &step, i64 slot) {
+    SlotResult &result = arena_.slot_result(slot);
+    result.slot = slot;
+    result.worker = worker_;
+    if (step.not_finite) {
+        rejected_.push_back(slot);
+        result.loss_sum = result.weight_sum = 0;
+        result.rejected = static_cast<u32>(Rejected::not_finite);
+        words().attempt.fetch_add(1);
+        return false;
+    }
+    result.loss_sum = step.loss_sum;
+    result.weight_sum = step.weight_sum;
+    result.rejected = static_cast<u32>(Rejected::no);
+    weight_sum_ += step.weight_sum;
+    if (step.weight_sum > 0) ++steps_;
+    words().rows.fetch_add(step.rows);
+    return true;
+}
+
+void WorkerRounds::publish() {
+    if (has_steps_) {
+        i64 steps = base_steps_ + steps_;
+        std::memcpy(share() + steps_offset_, &steps, sizeof steps);
+    }
+    ST_FAILPOINT("worker.before_publish");
+    words().slot.store(-1);
+    words().weight_sum = weight_sum_;
+    words().steps = steps_;
+    words().phase.store(static_cast<u32>(WorkerPhase::published));
+    arena_.control().worker_event.ring();
+    ST_FAILPOINT("worker.published");
+}
+
+void WorkerRounds::statistics_pass(Plan &plan) {
+    const StateLayout &layout = arena_.state_layout();
+    i64 count = arena_.round_entry(round_).slot_count.load();
+    for (u32 w = 0; w < arena_.workers(); ++w) {
+        std::memset(share(), 0, arena_.statistics_bytes());
+        for (i64 k = w; k < count; k += arena_.workers()) {
+            plan.step().rows = arena_.slot_header(first_slot_ + k).rows;
+            if (plan.step().rows > 0) plan.statistics(arena_.slot(first_slot_ + k));
+        }
+        plan.end_round();
+        for (const StateBlock &block : layout.blocks) {
+            if (block.rule != Rule::moments) continue;
+            u64 at = block.offset - layout.learned_bytes;
+            for (u64 i = 0; i + 2 < block.count; i += 3)
+                merge_moments(reinterpret_cast<f64 *>(base() + at) + i, reinterpret_cast<const f64 *>(share() + at) + i);
+        }
+    }
+    std::memset(share(), 0, arena_.statistics_bytes());
+    statistics_done_ = true;
+}
+
+RoundStatus WorkerRounds::train_round(Plan &plan, i64 deadline_ns) {
+    if (!in_round_ || arena_.control().averager.finished_round.load() >= round_) {
+        begin();
+        plan.begin_round();
+    }
+    if (first_of_lineage() && !statistics_done_) {
+        Event &event = arena_.control().ingest_event;
+        i64 wake = std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS);
+        if (!event.wait(wake, [&] { return round_closed(); })) return RoundStatus::working;
+        statistics_pass(plan);
+        plan.begin_round();
+    }
+    for (;;) {
+        i64 slot = next_slot(deadline_ns);
+        if (slot == -2) return RoundStatus::working;
+        if (slot == -1) break;
+        if (skipped(slot)) continue;
+        StepBlock &step = plan.step();
+        before_step(step, slot);
+        if (step.rows > 0) plan.train(arena_.slot(slot));
+        if (!after_step(step, slot)) {
+            begin();
+            plan.begin_round();
+        }
+        ST_FAILPOINT("worker.stepped");
+    }
+    plan.end_round();
+    publish();
+    return RoundStatus::finished;
+}
+
+bool WorkerRounds::all_published() const {
+    const Control &control = arena_.control();
+    i64 round = control.averager.finished_round.load() + 1;
+    for (u32 w = 0; w < arena_.workers(); ++w) {
+        const WorkerWords &words = control.workers[w];
+        if (words.round.load() != round || words.phase.load() != static_cast<u32>(WorkerPhase::published)) return false;
+    }
+    return true;
+}
+
+RoundStatus WorkerRounds::average_round() {
+    Control &control = arena_.control();
+    i64 round = control.averager.finished_round.load() + 1;
+    if (round_ != round) {   // published by this worker's former life
+        round_ = round;
+        first_slot_ = control.averager.next_first_slot[(round + ANY_ROUNDS - 1) % ANY_ROUNDS];
+    }
+    i64 count = arena_.round_entry(round).slot_count.load(), rejected = 0;
+    for (i64 k = 0; k < count; ++k) rejected += arena_.slot_result(first_slot_ + k).rejected != 0;
+    AveragerWords &averager = control.averager;
+    u32 recent_slots = averager.recent_slots + static_cast<u32>(count);
+    u32 recent_rejected = averager.recent_rejected + static_cast<u32>(rejected);
+    bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
+    if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return RoundStatus::diverged;
+
+    i32 from = averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(), pinned = control.coordinator.pinned.load(), to = 0;
+    while (to == from || to == pinned) ++to;
+    std::vector<Contribution> contributions;
+    for (u32 w = 0; w < arena_.workers(); ++w) contributions.push_back({arena_.vector(w), control.workers[w].weight_sum});
+    u8 *mean = arena_.mean(to);
+    const u8 *fixed = round == 0 ? base() : nullptr;
+    ST_FAILPOINT("worker.averaging");
+    average(arena_.state_layout(), arena_.mean(from), contributions, fixed, mean);
+    for (u32 w = 0; w < arena_.workers(); ++w) {
+        u8 *local = arena_.local_of(mean, w);
+        for (const StateBlock &block : arena_.state_layout().blocks) {
+            if (block.rule != Rule::local) continue;
+            std::memcpy(local, arena_.vector(w) + block.offset, block.count * sizeof(f32));
+            local += align64(block.count * sizeof(f32));
+        }
+    }
+    averager.recent_slots = judged ? 0 : recent_slots;
+    averager.recent_rejected = judged ? 0 : recent_rejected;
+    averager.next_first_slot[round % ANY_ROUNDS] = first_slot_ + count;
+    averager.mean_buffer[round % ANY_ROUNDS].store(to);
+    ST_FAILPOINT("worker.before_finished");
+    averager.finished_round.store(round);
+    ST_FAILPOINT("worker.after_finished");
+    control.supervisor.averager.store(0);
+    control.worker_event.ring();
+    return RoundStatus::finished;
+}
+
+RoundStatus WorkerRounds::finish(i64 deadline_ns) {
+    Control &control = arena_.control();
+    i64 round = words().round.load();
+    auto finished = [&] { return control.averager.finished_round.load() >= round; };
+    for (;;) {
+        u32 free = 0;
+        if (!finished() && all_published() && control.supervisor.averager.compare_exchange_strong(free, worker_ + 1)) {
+            if (finished()) control.supervisor.averager.store(0);
+            else return average_round();
+        }
+        auto due = [&] { return finished() || (all_published() && control.supervisor.averager.load() == 0); };
+        bool woken = control.worker_event.wait(std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS), due);
+        if (finished()) return RoundStatus::finished;
+        if (must_leave()) return RoundStatus::leave;
+        if (!woken && monotonic_ns() >= deadline_ns) return RoundStatus::working;
+    }
+}
+
+void WorkerRounds::run_closed_round(Plan &plan) {
+    in_round_ = false;
+    while (train_round(plan, monotonic_ns() + LOOK_AGAIN_NS) != RoundStatus::finished) {}
+    if (all_published()) average_round();
+}
+
+RoundStatus WorkerRounds::run(Plan &plan, i64 deadline_ns) {
+    if (!ready(deadline_ns)) return must_leave() ? RoundStatus::leave : RoundStatus::working;
+    for (;;) {
+        if (must_leave()) return RoundStatus::leave;
+        if (done()) return RoundStatus::finished;
+        if (monotonic_ns() >= deadline_ns) return RoundStatus::working;
+        if (!published() && train_round(plan, deadline_ns) != RoundStatus::finished) continue;
+        RoundStatus status = finish(deadline_ns);
+        if (status == RoundStatus::leave || status == RoundStatus::diverged) return status;
+        if (status == RoundStatus::finished) in_round_ = false;
+    }
+}
+
+}  // namespace st

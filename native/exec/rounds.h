@@ -1,0 +1,75 @@
+// One worker's side of the rounds: start from the mean, train its slots, publish its vector, average if it is the last.
+// CPU workers call run(), which does whole rounds; a device worker drives the same steps one by one.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "exec/step.h"
+#include "memory/arena.h"
+
+namespace st {
+
+enum class RoundStatus : u32 {
+    working = 0,     // the deadline passed; call again
+    finished = 1,    // ingest has ended and every round is averaged
+    leave = 2,       // told to leave, or the coordinator has stopped beating
+    diverged = 3,    // half of the last slots were rejected
+};
+
+class WorkerRounds {
+  public:
+    static constexpr i64 COORDINATOR_SILENCE_NS = 10'000'000'000;   // after this the run is taken for dead
+
+    WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2);
+
+    u8 *state() { return arena_.vector(worker_); }                                  // what a plan trains in place
+    u8 *share() { return state() + arena_.state_layout().learned_bytes; }           // statistics gathered this round
+    u8 *base() { return arena_.round_base(worker_); }                               // statistics of the round's start
+
+    // Waits for READY, then works until the deadline or the end.
+    RoundStatus run(Plan &plan, i64 deadline_ns);
+
+    // Trains the round that is filled and closed, publishes, and averages when every other worker has published: replay, where
+    // workers take turns in one thread.
+    void run_closed_round(Plan &plan);
+
+    // The parts of run(). begin() restores the round's start; next_slot() gives the worker's next slot number, -1 when the
+    // round has no more for it, -2 at the deadline; before_step() fills the step block; after_step() notes the results and is
+    // false when the slot must be left out and the round done again; publish() fixes the vector; finish() averages or waits.
+    bool ready(i64 deadline_ns);
+    void begin();
+    i64 next_slot(i64 deadline_ns);
+    void before_step(StepBlock &step, i64 slot);
+    bool after_step(const StepBlock &step, i64 slot);
+    void publish();
+    RoundStatus finish(i64 deadline_ns);
+    bool skipped(i64 slot) const;
+    bool first_of_lineage() const { return round_ == 0; }
+    bool round_closed() const;
+    // Base := moments of all slots of the round, worker by worker; for a lineage's first round, once it is closed.
+    void statistics_pass(Plan &plan);
+    i64 round() const { return round_; }
+    bool published() const;
+    bool done() const;
+    bool must_leave() const;
+
+  private:
+    const u8 *start() const;
+    WorkerWords &words() { return arena_.control().workers[worker_]; }
+    bool all_published() const;
+    RoundStatus average_round();
+    RoundStatus train_round(Plan &plan, i64 deadline_ns);
+    i64 *optimizer_steps_share();
+
+    Arena &arena_;
+    u32 worker_;
+    f64 beta1_, beta2_;
+    std::vector<i64> rejected_;      // slots of this round left out because they were not finite
+    i64 round_ = -1, first_slot_ = 0, index_ = 0;   // index_: the worker's own slots of the round handed out so far
+    i64 base_steps_ = 0, steps_ = 0;
+    f64 weight_sum_ = 0;
+    u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part
+    bool has_steps_ = false, in_round_ = false, statistics_done_ = false;
+};
+
+}  // namespace st

@@ -1,0 +1,223 @@
+#include "exec/slot_filler.h"
+
+#include <limits>
+
+#include "base/failpoint.h"
+
+namespace st {
+
+namespace {
+
+constexpr i64 RING_PATIENCE_NS = 2'000'000'000;   // pausing drops librdkafka's prefetch, so wait first
+constexpr i64 LOOK_AGAIN_NS = 100'000'000;
+constexpr i64 COORDINATOR_SILENCE_NS = 10'000'000'000;
+
+}  // namespace
+
+SlotFiller::SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns)
+    : arena_(arena), decoder_(std::move(decoder)), dead_letters_(arena), round_interval_ns_(round_interval_ns) {}
+
+void SlotFiller::start() {
+    max_rows_ = arena_.control().coordinator.row_bound.load();
+    for (const StartPosition &start : arena_.positions()) positions_[start.partition] = {start.offset, start.row};
+    round_ = arena_.control().averager.finished_round.load() + 1;
+    arena_.control().ingest.rounds_opened.store(round_);
+    arena_.control().ingest.phase.store(static_cast<u32>(IngestPhase::reading));
+}
+
+void SlotFiller::leave_if_told() const {
+    const Control &control = arena_.control();
+    i64 beat = control.coordinator.heartbeat_ns.load();
+    bool silent = beat != 0 && monotonic_ns() - beat > COORDINATOR_SILENCE_NS;
+    if (silent || control.supervisor.stop.load() == static_cast<u32>(Stop::leave)) throw Leaving();
+}
+
+template <class Condition>
+void SlotFiller::wait_for_coordinator(Condition condition, bool ring) {
+    if (condition()) return;
+    Control &control = arena_.control();
+    i64 began_ns = monotonic_ns();
+    bool told = false;
+    control.ingest.waiting_for_ring.store(1);
+    while (!control.coordinator_event.wait(monotonic_ns() + LOOK_AGAIN_NS, condition)) {
+        leave_if_told();
+        if (ring && !told && on_ring_full && monotonic_ns() - began_ns > RING_PATIENCE_NS) {
+            told = true;
+            on_ring_full(true);
+        }
+    }
+    control.ingest.waiting_for_ring.store(0);
+    if (told) on_ring_full(false);
+}
+
+void SlotFiller::ensure_round() {
+    if (round_open_) return;
+    Control &control = arena_.control();
+    wait_for_coordinator([&] { return control.coordinator.hold.load() == 0; }, true);
+    RoundEntry &entry = arena_.round_entry(round_);
+    wait_for_coordinator([&] { return slot_ - control.coordinator.slots_released.load() < arena_.slot_count(); }, true);
+    round_first_slot_ = slot_;
+    entry.slot_count.store(-1);
+    entry.first_slot = slot_;
+    entry.round.store(round_);
+    round_started_ns_ = monotonic_ns();
+    round_open_ = true;
+    control.ingest.rounds_opened.store(round_ + 1);
+}
+
+void SlotFiller::ensure_slot() {
+    if (slot_open_) return;
+    Control &control = arena_.control();
+    wait_for_coordinator([&] { return slot_ - control.coordinator.slots_released.load() < arena_.slot_count(); }, true);
+    u32 capacity = arena_.slot_layout().row_capacity;
+    if (max_rows_ >= 0 && max_rows_ - rows_ < capacity) capacity = static_cast<u32>(max_rows_ - rows_);
+    sink_ = RowSink{arena_.slot(slot_), 0, capacity, -1};
+    range_count_ = 0;
+    newest_timestamp_ms_ = -1;
+    slot_open_ = true;
+}
+
+Range &SlotFiller::range_of(i32 partition) {
+    ensure_round();
+    ensure_slot();
+    Range *ranges = arena_.slot_ranges(slot_);
+    if (range_count_ > 0 && ranges[range_count_ - 1].partition == partition) return ranges[range_count_ - 1];
+    if (range_count_ == arena_.slot_layout().range_capacity) {
+        publish_slot();
+        return range_of(partition);
+    }
+    Position position = positions_.at(partition);
+    Range &range = ranges[range_count_++];
+    range = Range{};
+    range.partition = partition;
+    range.from_offset = range.to_offset = position.offset;
+    range.from_row = range.to_row = position.row;
+    range.record_rows = -1;
+    return range;
+}
+
+void SlotFiller::publish_slot() {
+    const SlotLayout &layout = arena_.slot_layout();
+    u8 *slot = arena_.slot(slot_);
+    for (const Block &block : layout.blocks) {
+        u64 row_bytes = u64{block.width} * bytes_of(block.dtype);
+        std::memset(slot + block.offset + sink_.rows * row_bytes, 0, (layout.row_capacity - sink_.rows) * row_bytes);
+    }
+    SlotHeader &header = arena_.slot_header(slot_);
+    header = SlotHeader{};
+    header.number = slot_;
+    header.round = round_;
+    header.rows = sink_.rows;
+    header.range_count = range_count_;
+    header.newest_timestamp_ms = newest_timestamp_ms_;
+    header.newest_event_time_ms = sink_.newest_event_time_ms;
+    IngestWords &words = arena_.control().ingest;
+    words.rows.fetch_add(sink_.rows, std::memory_order_relaxed);
+    slot_open_ = false;
+    ++slot_;
+    ST_FAILPOINT("ingest.before_slot");
+    words.slots_filled.store(slot_);
+    ST_FAILPOINT("ingest.after_slot");
+    if (slot_ - round_first_slot_ == i64{arena_.workers()} * arena_.averaging_frequency()) close_round(CloseReason::full);
+    arena_.control().ingest_event.ring();
+}
+
+void SlotFiller::close_round(CloseReason reason) {
+    RoundEntry &entry = arena_.round_entry(round_);
+    entry.close_reason = static_cast<u32>(reason);
+    entry.slot_count.store(slot_ - round_first_slot_);
+    round_open_ = false;
+    ++round_;
+    arena_.control().ingest_event.ring();
+}
+
+void SlotFiller::close(CloseReason reason) {
+    if (slot_open_ && range_count_ > 0) publish_slot();
+    if (round_open_ && slot_ > round_first_slot_) close_round(reason);
+}
+
+i64 SlotFiller::due_ns() const {
+    if (!round_open_ || round_interval_ns_ < 0) return std::numeric_limits<i64>::max();
+    return round_started_ns_ + round_interval_ns_;
+}
+
+void SlotFiller::close_if_due(i64 now_ns) {
+    if (now_ns >= due_ns()) close(CloseReason::interval);
+}
+
+void SlotFiller::end() {
+    Control &control = arena_.control();
+    control.ingest.final_round.store(round_ - 1);
+    control.ingest.phase.store(static_cast<u32>(IngestPhase::ended));
+    control.ingest_event.ring();
+}
+
+void SlotFiller::move_to(i32 partition, i64 offset) {
+    Position &position = positions_.at(partition);
+    if (offset <= position.offset) return;
+    Range &range = range_of(partition);
+    range.to_offset = offset;
+    range.to_row = 0;
+    position = {offset, 0};
+}
+
+void SlotFiller::report_dead(const RecordView &record) {
+    DeadLetterHead head{};
+    head.round = round_;
+    head.slot = slot_;
+    head.offset = record.offset;
+    head.timestamp_ms = record.timestamp_ms;
+    head.partition = record.partition;
+    head.key_bytes = static_cast<u32>(std::min<u64>(record.key_size, 1u << 20));
+    head.record_bytes = record.size;
+    while (!dead_letters_.write(head, tally_.dead_rows, record.key, record.value, monotonic_ns() + LOOK_AGAIN_NS)) leave_if_told();
+}
+
+void SlotFiller::decode(const RecordView &record, Position &position) {
+    bool straddles = position.offset == record.offset && position.row > 0;
+    decoder_->begin(record.value, record.size, straddles ? position.row : 0);
+    for (;;) {
+        Range &range = range_of(record.partition);
+        tally_.clear();
+        u32 before = sink_.rows;
+        bool done = decoder_->next(sink_, tally_);
+        range.trained += sink_.rows - before;
+        range.dead += tally_.dead;
+        range.filtered += tally_.filtered;
+        rows_ += sink_.rows - before;
+        if (!tally_.dead_rows.empty()) report_dead(record);
+        newest_timestamp_ms_ = std::max(newest_timestamp_ms_, record.timestamp_ms);
+        if (done) {
+            range.to_offset = record.offset + 1;
+            range.to_row = 0;
+            ++range.records;
+            if (straddles) range.record_rows = static_cast<i32>(decoder_->row());
+            position = {record.offset + 1, 0};
+            if (sink_.rows == sink_.row_capacity) publish_slot();
+            return;
+        }
+        range.to_offset = record.offset;
+        range.to_row = static_cast<i32>(decoder_->row());
+        position = {record.offset, range.to_row};
+        straddles = true;
+        publish_slot();
+        if (full()) return;
+    }
+}
+
+void SlotFiller::take(const RecordView &record) {
+    Position &position = positions_.at(record.partition);
+    if (record.offset < position.offset) return;
+    IngestWords &words = arena_.control().ingest;
+    words.records.fetch_add(1, std::memory_order_relaxed);
+    words.bytes.fetch_add(static_cast<i64>(record.size), std::memory_order_relaxed);
+    if (record.value != nullptr) return decode(record, position);
+    Range &range = range_of(record.partition);
+    ++range.tombstones;
+    ++range.records;
+    range.to_offset = record.offset + 1;
+    range.to_row = 0;
+    position = {record.offset + 1, 0};
+}
+
+}  // namespace st

@@ -1,0 +1,98 @@
+// The shared memory of one host's run: a memfd that the supervisor makes and its children map. Holds the control words,
+// round entries, slots and their results, the dead letter ring, the mean buffers and the workers' vectors.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "memory/control.h"
+#include "memory/slot.h"
+#include "memory/state.h"
+
+namespace st {
+
+struct ArenaSpec {
+    u32 workers = 1;
+    u32 averaging_frequency = 1;
+    u32 slot_count = 24;
+    u64 dead_letter_bytes = 8u << 20;
+    SlotLayout slot;
+    StateLayout state;
+};
+
+// Start position of a partition, written by the coordinator before READY.
+struct StartPosition {
+    i64 offset;
+    i32 row;
+    i32 partition;
+};
+static_assert(sizeof(StartPosition) == 16);
+
+class Arena {
+  public:
+    // Makes the memfd and prefaults it. The descriptor is inheritable only by those it is passed to.
+    static Arena create(const ArenaSpec &spec);
+    static Arena attach(int descriptor);
+    Arena(Arena &&other) noexcept;
+    Arena &operator=(Arena &&other) = delete;
+    ~Arena();
+
+    int descriptor() const { return descriptor_; }
+    u8 *base() const { return base_; }
+    u64 bytes() const;
+    u32 workers() const { return header().workers; }
+    u32 averaging_frequency() const { return header().averaging_frequency; }
+    u32 slot_count() const { return header().slot_count; }
+    const SlotLayout &slot_layout() const { return slot_layout_; }
+    const StateLayout &state_layout() const { return state_layout_; }
+    u64 local_bytes() const { return header().local_bytes; }
+
+    Control &control() const { return at<Control>(header().control_offset); }
+    RoundEntry &round_entry(i64 round) const {
+        return (&at<RoundEntry>(header().rounds_offset))[static_cast<u64>(round) % header().round_entries];
+    }
+    SlotResult &slot_result(i64 slot) const {
+        return (&at<SlotResult>(header().results_offset))[static_cast<u64>(slot) % header().slot_count];
+    }
+    u8 *slot(i64 slot) const { return base_ + header().slots_offset + static_cast<u64>(slot) % header().slot_count * header().slot_bytes; }
+    SlotHeader &slot_header(i64 number) const { return *reinterpret_cast<SlotHeader *>(slot(number)); }
+    Range *slot_ranges(i64 number) const { return reinterpret_cast<Range *>(slot(number) + slot_layout_.ranges_offset); }
+
+    // A mean buffer: a whole state, then every worker's local blocks one worker after the other.
+    u8 *mean(i32 buffer) const { return base_ + header().means_offset + static_cast<u64>(buffer) * header().mean_bytes; }
+    u64 mean_bytes() const { return header().mean_bytes; }
+    u8 *local_of(u8 *mean, u32 worker) const { return mean + align64(state_layout_.state_bytes) + worker * header().local_bytes; }
+    // A worker's vector: a state (learned part trained in place, statistics part its share of the round), then the statistics
+    // part of the round's start, which stays readable for the worker's next life.
+    u8 *vector(u32 worker) const { return base_ + header().vectors_offset + u64{worker} * header().vector_bytes; }
+    u8 *round_base(u32 worker) const { return vector(worker) + align64(state_layout_.state_bytes); }
+    u64 statistics_bytes() const { return state_layout_.state_bytes - state_layout_.learned_bytes; }
+
+    u8 *dead_letters() const { return base_ + header().dead_letters_offset; }
+    u64 dead_letter_bytes() const { return header().dead_letter_bytes; }
+
+    static constexpr u32 POSITION_CAPACITY = 4096;   // partitions of one records topic
+    void set_positions(const std::vector<StartPosition> &positions);
+    std::vector<StartPosition> positions() const;
+
+  private:
+    struct Header {
+        u64 magic;
+        u32 workers, averaging_frequency, slot_count, round_entries;
+        u32 row_capacity, range_capacity, slot_blocks, state_blocks, position_count, reserved;
+        u64 slot_bytes, state_bytes, learned_bytes, local_bytes, mean_bytes, vector_bytes, dead_letter_bytes;
+        u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, dead_letters_offset, slots_offset,
+            means_offset, vectors_offset, bytes;
+    };
+    Arena(int descriptor, u8 *base);
+    Header &header() const { return *reinterpret_cast<Header *>(base_); }
+    template <class T> T &at(u64 offset) const { return *reinterpret_cast<T *>(base_ + offset); }
+    void write_description(const ArenaSpec &spec);
+    void read_description();
+
+    int descriptor_ = -1;
+    u8 *base_ = nullptr;
+    SlotLayout slot_layout_;
+    StateLayout state_layout_;
+};
+
+}  // namespace st

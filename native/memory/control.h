@@ -1,0 +1,111 @@
+// The words processes share in the arena, grouped by the one process that writes them; layouts frozen by static_assert.
+// All are lock-free atomics; a 64-bit word is stored before the event that announces it is rung.
+#pragma once
+#include <atomic>
+
+#include "base/types.h"
+#include "memory/futex.h"
+
+namespace st {
+
+constexpr int ANY_ROUNDS = 4;          // results of the newest rounds are remembered modulo this
+constexpr int MAX_WORKERS = 64;
+constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
+
+enum class Stop : u32 { run = 0, drain = 1, leave = 2 };
+enum class IngestPhase : u32 { starting = 0, reading = 1, ended = 2 };
+enum class WorkerPhase : u32 { idle = 0, training = 1, published = 2 };
+enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3 };
+
+// Written by the supervisor alone, but for `averager`: claimed by a worker (compare and swap from 0), cleared by the
+// claimant when done or by the supervisor when the claimant is dead.
+struct alignas(64) SupervisorWords {
+    std::atomic<u32> stop;             // Stop
+    std::atomic<u32> averager;         // worker + 1
+    u32 reserved[14];
+};
+
+// Written by the coordinator alone.
+struct alignas(64) CoordinatorWords {
+    std::atomic<i64> heartbeat_ns;     // monotonic; 0 before the first beat
+    std::atomic<i64> slots_released;   // slots below this number may be filled again
+    std::atomic<i64> dead_letters_read;// bytes of the dead letter ring that may be written again
+    std::atomic<u32> ready;            // parameters and positions are in place
+    std::atomic<u32> hold;             // ingest opens no round: too much is unpublished
+    std::atomic<i32> pinned;           // mean buffer being published, -1 none
+    std::atomic<f32> learning_rate;
+    std::atomic<u64> seed;
+    std::atomic<i64> row_bound;        // rows ingest may decode this run, -1 without a bound
+    u32 reserved[2];
+};
+
+// Written by ingest alone.
+struct alignas(64) IngestWords {
+    std::atomic<i64> slots_filled;     // slots below this number are full and fixed
+    std::atomic<i64> rounds_opened;    // rounds below this number have a RoundEntry
+    std::atomic<i64> final_round;      // the last round, once phase is ended; may be the one before the first
+    std::atomic<i64> dead_letters_written;
+    std::atomic<u32> phase;            // IngestPhase
+    std::atomic<u32> waiting_for_ring; // 1 while the ring is full
+    std::atomic<i64> rows, records, bytes;   // decoded this run
+    u64 reserved[7];
+};
+static_assert(sizeof(IngestWords) == 128);
+
+// Written by worker w alone; the supervisor reads it when the worker has died.
+struct alignas(64) WorkerWords {
+    std::atomic<i64> round;
+    std::atomic<i64> slot;             // slot in hand, -1 none
+    std::atomic<i64> rows;             // trained this life, for progress
+    std::atomic<u32> phase;            // WorkerPhase
+    std::atomic<u32> attempt;
+    f64 weight_sum;                    // of the round, fixed before phase becomes published
+    i64 steps;
+    u64 reserved[2];
+};
+static_assert(sizeof(WorkerWords) == 64);
+
+// Written by the claimant of the averager word.
+struct alignas(64) AveragerWords {
+    std::atomic<i64> finished_round;   // results of all rounds up to this one are in place
+    std::atomic<i32> mean_buffer[ANY_ROUNDS];    // [round % ANY_ROUNDS]: buffer holding the round's result
+    i64 next_first_slot[ANY_ROUNDS];   // first slot of the round after it
+    u32 recent_slots, recent_rejected; // since the last judgement whether the model diverges
+};
+static_assert(sizeof(AveragerWords) == 64);
+
+struct Control {
+    SupervisorWords supervisor;
+    CoordinatorWords coordinator;
+    IngestWords ingest;
+    AveragerWords averager;
+    Event coordinator_event;           // ready, slots_released, hold, dead_letters_read
+    Event ingest_event;                // slots_filled, a round's slot count, phase
+    Event worker_event;                // phase published, finished_round, averager
+    WorkerWords workers[MAX_WORKERS];
+};
+static_assert(sizeof(Control) == 64 + 64 + 128 + 64 + 3 * 64 + MAX_WORKERS * 64);
+
+// One per round in flight, at [round % entries]; ingest writes it, the slot count once, when the round closes.
+struct RoundEntry {
+    std::atomic<i64> round;
+    i64 first_slot;
+    std::atomic<i64> slot_count;       // -1 while open
+    u32 close_reason;
+    u32 reserved[9];
+};
+static_assert(sizeof(RoundEntry) == 64);
+
+enum class Rejected : u32 { no = 0, not_finite = 1, crashed = 2 };
+
+// One per slot of the ring, at [slot % slots]; its worker writes it (`crashed`: the supervisor, while that worker is dead).
+struct SlotResult {
+    i64 slot;
+    f64 loss_sum, weight_sum;
+    u32 rejected;                      // Rejected
+    u32 worker;
+    u64 reserved[4];
+};
+static_assert(sizeof(SlotResult) == 64);
+
+}  // namespace st

@@ -1,0 +1,50 @@
+"""Named places where a test may kill or stall a process. Armed by settings only; unarmed a hit is one dictionary look-up.
+
+The native ones (worker.*, ingest.*) are in native/base/failpoint.h and armed by the same text.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+
+from streamtrain import _native
+
+
+@dataclass
+class _Armed:
+    hits_left: int
+    delay_s: float
+    stall_s: float
+
+
+_armed: dict[str, _Armed] = {}
+
+
+def arm(text: str) -> None:
+    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit) or "name=hit~stall_s"; several are joined by commas."""
+    for part in filter(None, text.split(",")):
+        name, _, rest = part.partition("=")
+        hit, _, stall = rest.partition("~")
+        hit, _, delay = hit.partition("@")
+        _armed[name] = _Armed(int(hit or 1), float(delay or 0) / 1000, float(stall or 0))
+        _native.arm_failpoint(name, int(hit or 1))
+
+
+def hit(name: str) -> None:
+    """Passes the failpoint `name`."""
+    armed = _armed.get(name)
+    if armed is None:
+        return
+    armed.hits_left -= 1
+    if armed.hits_left != 0:
+        return
+    if armed.stall_s:
+        time.sleep(armed.stall_s)
+    elif armed.delay_s:
+        threading.Timer(armed.delay_s, os.kill, (os.getpid(), signal.SIGKILL)).start()
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)

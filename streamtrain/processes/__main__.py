@@ -1,0 +1,45 @@
+"""Entry of a spawned process: its name and plain settings come as one JSON document on standard input."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+from importlib import import_module
+
+from streamtrain import failpoints
+from streamtrain.errors import StreamtrainError
+from streamtrain.log import configure_logging, get_logger
+
+_PR_SET_PDEATHSIG = 1
+log = get_logger(__name__)
+
+
+def _die_with_parent(parent: int) -> None:
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it died before the call
+        os._exit(1)
+
+
+def main() -> int:
+    for ignored in (signal.SIGINT, signal.SIGTERM):  # the supervisor drains its children through a word of the arena
+        signal.signal(ignored, signal.SIG_IGN)
+    document = json.load(sys.stdin)
+    _die_with_parent(document["parent"])
+    configure_logging(process=document["label"], **document["logging"])
+    failpoints.arm(document["failpoints"])
+    process = import_module(f"streamtrain.processes.{document['process']}")
+    try:
+        return int(process.run(process.Config(**document["config"])))
+    except StreamtrainError as error:
+        log.error(str(error))
+        return error.exit_code
+    except Exception:
+        log.exception("unexpected error")
+        return 70  # EX_SOFTWARE of sysexits.h: the supervisor starts a new run
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

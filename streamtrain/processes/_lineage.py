@@ -1,0 +1,183 @@
+"""Where a run starts: the newest snapshot, or a fresh lineage; with positions that the records topic still has.
+
+Used by the coordinator, after fencing and before READY.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.snapshots import Kept, Manifest, Parent, Position, Restored, kept_after
+
+
+@dataclass
+class Lineage:
+    """The state of the job between publications; `parent` is the newest published snapshot."""
+
+    id: str
+    seed: int
+    round: int
+    rows_seen: int
+    positions: list[Position]
+    topic_id: str
+    gaps: tuple[Mapping[str, Any], ...] = ()
+    parent: Parent | None = None
+    kept: tuple[Kept, ...] = ()
+    archived_ms: int = 0
+    restored: Restored | None = None
+    version: int = 0  # the newest published
+    untrained: bool = True
+    dead_rows: int = 0
+    metrics: dict[str, Any] = field(default_factory=dict)
+
+    def published(self, manifest: Manifest, digest: bytes, offset: int) -> None:
+        """Takes `manifest`, committed at `offset`, as the newest."""
+        self.version = manifest.version
+        self.parent = Parent(manifest.version, digest, offset)
+        self.kept = kept_after(manifest, digest, offset)
+        self.untrained = manifest.untrained
+        self.restored = None
+        if manifest.archived:
+            self.archived_ms = manifest.created_ms
+
+
+@dataclass(frozen=True)
+class StartFlags:
+    """What the command line says about the start."""
+
+    fresh: bool = False
+    restore: int | None = None
+    accept_gap: bool = False
+
+
+def fresh_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int] | None) -> Lineage:
+    """A new lineage at the job's `start`; versions go on after the newest snapshot's."""
+    topic = job.topic("records").name
+    assert topic is not None
+    topic_id, partitions = records_topic(admin, topic)
+    lineage = Lineage(
+        id=uuid.uuid4().hex,
+        seed=job.train.seed,
+        round=-1,
+        rows_seen=0,
+        positions=[Position(offset) for offset in _start_offsets(job.records.start, admin, topic, partitions)],
+        topic_id=topic_id,
+    )
+    if newest is not None:
+        manifest, digest, offset = newest
+        lineage.published(manifest, digest, offset)
+        lineage.untrained = True
+    return lineage
+
+
+def resumed_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], accept_gap: bool) -> Lineage:
+    """The newest snapshot's lineage, where its positions can still be read; UserMistake names the gap otherwise."""
+    manifest, digest, offset = newest
+    topic = job.topic("records").name
+    assert topic is not None
+    topic_id, partitions = records_topic(admin, topic)
+    positions, gaps = _continued(manifest, admin, topic, topic_id, partitions)
+    if gaps and not accept_gap:
+        told = "; ".join(_told(gap) for gap in gaps)
+        raise UserMistake(
+            f"{topic}: snapshot {manifest.version} cannot be continued without a gap: {told}; "
+            "go on with --accept-gap (the gap is recorded in the manifest), or start over with --fresh"
+        )
+    lineage = Lineage(
+        id=manifest.lineage,
+        seed=manifest.seed,
+        round=manifest.round,
+        rows_seen=manifest.rows_seen,
+        positions=positions,
+        topic_id=topic_id,
+        gaps=(*manifest.gaps, *gaps),
+        metrics=dict(manifest.metrics),
+    )
+    lineage.published(manifest, digest, offset)
+    return lineage
+
+
+def records_topic(admin: Admin, topic: str) -> tuple[str, int]:
+    """(topic id, partitions); UserMistake where it does not exist."""
+    state = admin.describe([topic])[topic]
+    if state is None:
+        raise UserMistake(f"{topic}: no such topic; make it with 'streamtrain topics create' or check [topics] records")
+    return state.topic_id, state.partitions
+
+
+def _start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> list[int]:
+    if start == "earliest":
+        return admin.earliest(topic, partitions)
+    if start == "latest":
+        return admin.last_stable(topic, partitions)
+    timestamp_ms = int(start) if start.isdigit() else int(datetime.fromisoformat(start).timestamp() * 1000)
+    return admin.at_time(topic, partitions, timestamp_ms)
+
+
+def _continued(
+    manifest: Manifest, admin: Admin, topic: str, topic_id: str, partitions: int
+) -> tuple[list[Position], list[dict[str, Any]]]:
+    earliest, ends = admin.earliest(topic, partitions), admin.high_watermarks(topic, partitions)
+    known = list(manifest.positions.partitions)
+    gaps: list[dict[str, Any]] = []
+    if manifest.positions.topic_id != topic_id:
+        gap = {"reason": "the topic was deleted and made again", "from": [list(p) for p in known], "to": earliest}
+        return [Position(offset) for offset in earliest], [{**gap, "topic_id": [manifest.positions.topic_id, topic_id]}]
+    if len(known) > partitions:
+        gaps.append({"reason": "the topic has fewer partitions than the snapshot has seen", "from": len(known), "to": partitions})
+    positions = []
+    for partition in range(partitions):
+        position = known[partition] if partition < len(known) else Position(0)
+        if position.offset < earliest[partition] and partition < len(known):
+            reason = "records were removed before they were trained (retention)"
+        elif position.offset > ends[partition]:
+            reason = "the partition ends before the position"
+        else:
+            positions.append(position if position.offset >= earliest[partition] else Position(earliest[partition]))
+            continue
+        gaps.append({"reason": reason, "partition": partition, "from": list(position), "to": [earliest[partition], 0]})
+        positions.append(Position(earliest[partition]))
+    return positions, gaps
+
+
+def _told(gap: Mapping[str, Any]) -> str:
+    where = f"partition {gap['partition']}: " if "partition" in gap else ""
+    return f"{where}{gap['reason']}: expected to read on at {gap['from']}, found {gap['to']}"
+
+
+def check_fit(job: Job, manifest: Manifest) -> None:
+    """UserMistake with the differences where the newest snapshot's columns or model are not the job's."""
+    differences = []
+    ours, theirs = job.effective(), manifest.job_settings
+    for where in ("columns", "model"):
+        differences += _differences(where, theirs.get(where), ours.get(where))
+    if theirs.get("optimizer", {}).get("name") != job.optimizer.name:
+        differences.append(f"optimizer.name: snapshot {theirs.get('optimizer', {}).get('name')!r}, job {job.optimizer.name!r}")
+    averaged = theirs.get("train", {}).get("average_optimizer_state", True)
+    if averaged != job.train.average_optimizer_state:
+        differences.append(f"train.average_optimizer_state: snapshot {averaged}, job {job.train.average_optimizer_state}")
+    elif not averaged and manifest.workers != job.train.workers:
+        differences.append(f"train.workers (each keeps its own optimizer state): snapshot {manifest.workers}, job {job.train.workers}")
+    if differences:
+        raise UserMistake(
+            f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "
+            "put the job file back, or start a new lineage with --fresh"
+        )
+
+
+def _differences(where: str, theirs: Any, ours: Any) -> list[str]:
+    if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
+        found = []
+        for name in dict.fromkeys([*theirs, *ours]):
+            found += _differences(f"{where}.{name}", theirs.get(name), ours.get(name))
+        if not found and where == "columns" and list(theirs) != list(ours):
+            found.append("columns: another order")
+        return found
+    return [] if theirs == ours else [f"{where}: snapshot {theirs!r}, job {ours!r}"]

@@ -1,0 +1,49 @@
+"""Progressive quality from the score counters of a state: in total, and over the last window of rows.
+
+Used by the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from streamtrain.compute.metrics import summary
+
+Scores = dict[str, npt.NDArray[Any]]
+WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows
+
+
+class Quality:
+    """Scores only grow: a window is the difference of two looks at them."""
+
+    def __init__(self) -> None:
+        self._window_start: Scores = {}
+        self._window: dict[str, Any] | None = None
+
+    def begin(self, state: Mapping[str, npt.NDArray[Any]]) -> None:
+        """The state the run starts from."""
+        self._window_start = _scores(state)
+
+    def look(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
+        """{"total": …, "window": …}, each the fixed names of `compute.metrics` beside the constant prediction's."""
+        scores = _scores(state)
+        window = {name: scores[name] - self._window_start[name] for name in scores}
+        rows = _rows(window)
+        if rows >= WINDOW_ROWS or self._window is None:
+            self._window = {**summary(window), "rows": rows}
+        if rows >= WINDOW_ROWS:
+            self._window_start = scores
+        return {"total": {**summary(scores), "rows": _rows(scores)}, "window": self._window}
+
+
+def _scores(state: Mapping[str, npt.NDArray[Any]]) -> Scores:
+    return {name: array.copy() for name, array in state.items() if name.startswith("score.")}
+
+
+def _rows(scores: Scores) -> int:
+    """Rows of weight 1 scored; the weight sum where rows weigh otherwise."""
+    return int(scores["score.loss"].reshape(-1)[1])

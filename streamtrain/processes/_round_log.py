@@ -1,0 +1,110 @@
+"""Rounds that are averaged but not yet published: their log, their dead letters, and the positions they lead to.
+
+Used by the coordinator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.processes._dead_letters import Piece, pieces
+from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, Structs
+from streamtrain.topics.snapshots import Position
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The log of consecutive rounds, in the layouts of topics/rounds.py."""
+
+    rounds: Structs
+    slots: Structs
+    ranges: Structs
+
+    @classmethod
+    def empty(cls) -> Columns:
+        return cls(np.empty(0, ROUND_DTYPE), np.empty(0, SLOT_DTYPE), np.empty(0, RANGE_DTYPE))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        if not parts:
+            return cls.empty()
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rounds", "slots", "ranges")))
+
+    def cut(self, last_round: int) -> tuple[Columns, Columns]:
+        """(rounds up to and including `last_round`, the rest)."""
+        rounds = int(np.searchsorted(self.rounds["round"], last_round, side="right"))
+        slots = int(self.rounds["slots"][:rounds].sum(dtype=np.int64))
+        ranges = int(self.slots["range_count"][:slots].sum(dtype=np.int64))
+        return (
+            Columns(self.rounds[:rounds], self.slots[:slots], self.ranges[:ranges]),
+            Columns(self.rounds[rounds:], self.slots[slots:], self.ranges[ranges:]),
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return self.rounds.nbytes + self.slots.nbytes + self.ranges.nbytes
+
+
+class UnpublishedRounds:
+    """What RoundLogThread has given so far and no committed publication has taken."""
+
+    def __init__(self, thread: _native.RoundLogThread) -> None:
+        self._thread = thread
+        self._gathered: list[Columns] = []
+        self._nbytes = 0
+        self._last_round = -1
+        self._pieces: list[Piece] = []
+        self._piece_bytes = 0
+        self.newest_timestamp_ms = -1
+
+    def gather(self) -> tuple[Columns, list[Piece]]:
+        """Takes what is new and returns it."""
+        _, newest, rounds, slots, ranges, dead = self._thread.take()
+        self.newest_timestamp_ms = max(self.newest_timestamp_ms, newest)
+        new = Columns(np.frombuffer(rounds, ROUND_DTYPE), np.frombuffer(slots, SLOT_DTYPE), np.frombuffer(ranges, RANGE_DTYPE))
+        if len(new.rounds):
+            self._gathered.append(new)
+            self._nbytes += new.nbytes
+            self._last_round = int(new.rounds["round"][-1])
+        found = list(pieces(dead)) if dead else []
+        self._pieces += found
+        self._piece_bytes += sum(piece.bytes for piece in found)
+        return new, found
+
+    @property
+    def nbytes(self) -> int:
+        return self._nbytes + self._piece_bytes + self._thread.waiting_bytes()
+
+    @property
+    def last_round(self) -> int:
+        """The newest round gathered, -1 if none is waiting."""
+        return self._last_round if self._gathered else -1
+
+    def take(self, last_round: int) -> tuple[Columns, list[Piece]]:
+        """Log and dead letters of the rounds up to `last_round`, which leave this object."""
+        whole = Columns.joined(self._gathered)
+        taken, rest = whole.cut(last_round)
+        self._gathered = [rest] if len(rest.rounds) else []
+        self._nbytes = rest.nbytes
+        letters = [piece for piece in self._pieces if piece.round <= last_round]
+        self._pieces = [piece for piece in self._pieces if piece.round > last_round]
+        self._piece_bytes = sum(piece.bytes for piece in self._pieces)
+        return taken, letters
+
+
+def positions_after(positions: Sequence[Position], ranges: Structs) -> list[Position]:
+    """The positions once `ranges` are done; partitions found meanwhile are appended."""
+    after = list(positions)
+    if not len(ranges):
+        return after
+    partitions, last_first = np.unique(ranges["partition"][::-1], return_index=True)
+    for partition, index in zip(partitions, last_first, strict=True):
+        last = ranges[len(ranges) - 1 - index]
+        while len(after) <= partition:
+            after.append(Position(0))
+        after[partition] = Position(int(last["to_offset"]), int(last["to_row"]))
+    return after

@@ -1,0 +1,292 @@
+"""The coordinator: fences older runs, loads or creates the snapshot, then publishes what the workers average.
+
+The one writer of snapshots, rounds, dead letters and control. Trains nothing and never waits for a transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+import time
+from collections import Counter
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.build import build_digest
+from streamtrain.compute.memory.arena import attach, copy_local_blocks, published_layout, view
+from streamtrain.compute.model import Model
+from streamtrain.compute.snapshot import load, views
+from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.reading import newest_run_entry
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.transaction import Transactions
+from streamtrain.log import get_logger
+from streamtrain.processes._dead_letters import reasons
+from streamtrain.processes._lineage import Lineage, StartFlags, check_fit, fresh_lineage, resumed_lineage
+from streamtrain.processes._publication import Assembled, Publisher, adopt
+from streamtrain.processes._quality import Quality
+from streamtrain.processes._round_log import Columns, UnpublishedRounds
+from streamtrain.topics import control
+from streamtrain.topics.snapshots import Run, Slot
+
+HELP = "publishes snapshots, round log and dead letters in transactions"
+log = get_logger(__name__)
+
+_TICK_S = 0.05  # how late the loop may see a finished transaction or the end
+_PROGRESS_S = 0.5
+_WINDOW_ROWS = 10_000  # of the dead letter ceiling
+_CEILING_FROM_ROWS = 1_000
+
+
+@dataclass(frozen=True)
+class Config:
+    arena: int  # descriptor
+    job: dict[str, Any]
+    kafka: dict[str, dict[str, str]]  # consumer, producer
+    topics: dict[str, str]  # names by key
+    fresh: bool = False
+    restore: int | None = None
+    accept_gap: bool = False
+    max_rows: int | None = None  # to train in this run; until_rows: in the lineage, for a run that goes on with another's
+    until_rows: int | None = None
+
+
+def run(config: Config) -> int:
+    coordinator = Coordinator(config)
+    coordinator.begin()
+    return coordinator.loop()
+
+
+def tell(event: str, **fields: object) -> None:
+    """One line for the supervisor, which shows it."""
+    sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
+    sys.stdout.flush()
+
+
+class Coordinator:
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._job = Job.from_effective(config.job)
+        self._arena = attach(config.arena)
+        self._model = Model(self._job.model_spec())
+        layout = self._model.layout
+        self._layout = published_layout(self._model.blocks, layout.state_bytes, self._job.train.workers)
+        bootstrap = config.kafka["consumer"]["bootstrap.servers"]
+        self._admin = Admin(bootstrap, config.kafka["consumer"])
+        self._snapshots = SnapshotTopic(self._job.name, bootstrap, config.kafka["consumer"])
+        self._transactions = Transactions(
+            config.kafka["producer"], self._job.name, self._job.name, self._newest_entry, self._entry_message
+        )
+        self._thread = ThreadPoolExecutor(1, "publish")
+        self._quality = Quality()
+        self._reasons: Counter[str] = Counter()
+        self._window = [0, 0]  # rows trained and dead since the dead letter window began
+        self._pending: tuple[Future[int], Assembled, int] | None = None
+        self._failure: Exception | None = None
+
+    def _newest_entry(self) -> control.RunEntry | None:
+        return newest_run_entry(self._config.kafka["consumer"], self._config.topics["control"])
+
+    def _entry_message(self, run: Run) -> tuple[str, Any]:
+        now_ms = time.time_ns() // 1_000_000
+        entry = control.RunEntry(run, self._job.name, socket.gethostname(), os.getpid(), now_ms, build_digest())
+        return self._config.topics["control"], control.message(entry)
+
+    # -- start ----------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Fences, decides where to start, puts parameters and positions in place and sets READY."""
+        run = self._transactions.open()
+        self._publisher = Publisher(
+            self._job, run, self._layout, self._slot(), build_digest(), self._config.topics
+        )
+        start = view(self._arena.mean_address(0), self._layout.state_bytes)
+        self._lineage = self._load(StartFlags(self._config.fresh, self._config.restore, self._config.accept_gap), start)
+        self._quality.begin(views(self._layout, start))
+        positions = [(partition, at.offset, at.row) for partition, at in enumerate(self._lineage.positions)]
+        self._arena.set_positions(positions)
+        self._arena.set_row_bound(self._row_bound())
+        self._arena.set_start(round=self._lineage.round, seed=self._lineage.seed, learning_rate=self._job.optimizer.learning_rate)
+        self._log_thread = _native.RoundLogThread(self._arena)
+        self._log_thread.start()
+        self._unpublished = UnpublishedRounds(self._log_thread)
+        self._arena.beat()
+        self._arena.set_ready()
+
+    def _row_bound(self) -> int:
+        if self._config.until_rows is not None:
+            return max(0, self._config.until_rows - self._lineage.rows_seen)
+        return -1 if self._config.max_rows is None else self._config.max_rows
+
+    def _slot(self) -> Slot:
+        layout = self._arena.slot_layout
+        return Slot(layout.row_capacity, layout.range_capacity)
+
+    def _load(self, flags: StartFlags, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
+        newest = self._snapshots.newest()
+        known = None if newest is None else (newest.manifest, newest.digest, newest.offset)
+        if newest is None or known is None or flags.fresh:
+            lineage = fresh_lineage(self._job, self._admin, known)
+            initial = self._model.initial_state(lineage.seed)
+            start[: len(initial)] = initial
+            copy_local_blocks(self._model.blocks, self._model.layout.state_bytes, self._job.train.workers, start)
+            lineage = self._publish_first(lineage, start)
+            tell("started", resumed=False, version=lineage.version, run=self._publisher.run.number)
+            log.info("new lineage", job=self._job.name, version=lineage.version, seed=lineage.seed)
+            return lineage
+        check_fit(self._job, newest.manifest)
+        lineage = resumed_lineage(self._job, self._admin, (newest.manifest, newest.digest, newest.offset), flags.accept_gap)
+        load(self._layout, start, newest.model, newest.trainer)
+        tell("started", resumed=True, version=lineage.version, rows=lineage.rows_seen, run=self._publisher.run.number)
+        log.info(f"resuming {self._job.name} at snapshot {lineage.version}, {lineage.rows_seen} rows")
+        return lineage
+
+    def _publish_first(self, lineage: Lineage, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
+        assembled = self._publisher.assemble(lineage, start, -1, Columns.empty(), [], {})
+        return adopt(lineage, assembled, self._commit(assembled))
+
+    # -- loop -----------------------------------------------------------------------------------------------------
+
+    def loop(self) -> int:
+        """Gathers, publishes and beats until ingest has ended and everything is published."""
+        next_publication = time.monotonic() + self._job.publish.interval_s
+        next_progress = 0.0
+        while True:
+            self._arena.beat()
+            self._gather()
+            now = time.monotonic()
+            self._finish_pending()
+            ended = self._arena.progress()["ingest_ended"] and self._everything_gathered()
+            waiting = self._unpublished.last_round >= 0
+            if self._pending is None and waiting and (now >= next_publication or ended or self._failure):
+                next_publication = now + self._job.publish.interval_s
+                self._begin_publication()
+            if now >= next_progress:
+                next_progress = now + _PROGRESS_S
+                self._progress()
+            if self._pending is None and not waiting and (ended or self._failure):
+                return self._end()
+            self._sleep(next_publication - now)
+
+    def _sleep(self, until_publication_s: float) -> None:
+        if self._pending is not None:
+            wait([self._pending[0]], _TICK_S / 5)
+        elif self._unpublished.last_round < 0:
+            self._arena.wait_round(self._arena.progress()["finished_round"] + 1, _TICK_S)
+        else:
+            time.sleep(max(0.0, min(until_publication_s, _TICK_S)))
+
+    def _everything_gathered(self) -> bool:
+        progress = self._arena.progress()
+        return bool(
+            progress["finished_round"] >= progress["final_round"] and progress["slots_released"] == progress["slots_filled"]
+        )
+
+    def _gather(self) -> None:
+        columns, pieces = self._unpublished.gather()
+        for piece in pieces:
+            for rows in piece.rows:
+                self._reasons[f"{rows.path}: {rows.reason}"] += rows.row_to - rows.row_from
+        if len(columns.slots):
+            self._window[0] += int(columns.slots["trained"].sum(dtype=np.int64))
+            self._window[1] += int(columns.slots["dead"].sum(dtype=np.int64))
+            self._check_ceiling()
+        self._arena.set_hold(self._unpublished.nbytes > self._job.publish.pending_bytes)
+
+    def _check_ceiling(self) -> None:
+        trained, dead = self._window
+        rows = trained + dead
+        if rows < _CEILING_FROM_ROWS:
+            return
+        limit = self._job.records.max_dead_letter_share
+        if dead > limit * rows and self._failure is None:
+            told = "; ".join(f"{count} x {reason}" for reason, count in self._reasons.most_common(5))
+            self._failure = CheckFailed(
+                f"{self._config.topics['records']}: {dead} of the last {rows} rows are dead letters, records.max_dead_letter_share "
+                f"allows {limit:.0%}: {told}; look at them with 'streamtrain read JOB dead-letters --from-beginning'"
+            )
+        if rows >= _WINDOW_ROWS:
+            self._window = [0, 0]
+
+    def _begin_publication(self) -> None:
+        buffer, last_round = self._arena.pin_newest()
+        state = view(self._arena.mean_address(buffer), self._layout.state_bytes)
+        columns, pieces = self._take_up_to(last_round)
+        metrics = self._quality.look(views(self._layout, state))
+        assembled = self._publisher.assemble(self._lineage, state, last_round, columns, pieces, metrics)
+        self._arena.unpin()
+        self._pending = (self._thread.submit(self._commit, assembled), assembled, time.monotonic_ns())
+
+    def _take_up_to(self, last_round: int) -> tuple[Columns, list[Any]]:
+        while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way
+            self._gather()
+        return self._unpublished.take(last_round)
+
+    def _commit(self, assembled: Assembled) -> int:
+        """In the publishing thread: the manifest's offset, once it is committed."""
+        self._check_topic_id()
+        digest = assembled.snapshot.digest
+        found: list[int] = []
+
+        def is_committed() -> bool:
+            newest = self._snapshots.newest_manifest()
+            if newest is not None and newest.digest == digest:
+                found.append(newest.offset)
+                return True
+            return False
+
+        offset = self._transactions.publish(assembled.batch, is_committed)
+        return found[-1] if found else offset
+
+    def _check_topic_id(self) -> None:
+        lineage = getattr(self, "_lineage", None)
+        if lineage is None:
+            return
+        topic = self._config.topics["records"]
+        found = self._transactions.answered(lambda: self._admin.topic_ids([topic])[topic])
+        if found != lineage.topic_id:
+            raise UserMistake(
+                f"{topic}: the topic was deleted and made again while training (id {lineage.topic_id}, now {found}); nothing of "
+                "the new topic was trained; start again with --accept-gap to read it from its beginning"
+            )
+
+    def _finish_pending(self) -> None:
+        if self._pending is None or not self._pending[0].done():
+            return
+        future, assembled, began_ns = self._pending
+        self._pending = None
+        offset = future.result()
+        self._lineage = adopt(self._lineage, assembled, offset)
+        manifest = assembled.snapshot.manifest
+        newest = self._unpublished.newest_timestamp_ms
+        tell(
+            "published",
+            version=manifest.version,
+            digest=assembled.snapshot.digest.hex(),
+            round=manifest.round,
+            rows=manifest.rows_seen,
+            bytes=assembled.bytes,
+            transaction_s=(time.monotonic_ns() - began_ns) / 1e9,
+            event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
+            metrics=dict(manifest.metrics),
+            dead_letters=dict(reasons(assembled.dead).most_common(20)),
+            positions=[list(position) for position in assembled.positions],
+        )
+
+    def _progress(self) -> None:
+        progress = self._arena.progress()
+        tell("progress", unreachable=self._transactions.unreachable, unpublished_bytes=self._unpublished.nbytes, **progress)
+
+    def _end(self) -> int:
+        tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dict(self._reasons))
+        if self._failure is not None:
+            raise self._failure
+        return 0

@@ -1,0 +1,106 @@
+"""Ingest: reads all partitions by manual assignment, decodes records straight into slots, fixes ranges and rounds.
+
+The one reader of the records topic; publishes nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.compute.memory.arena import attach
+from streamtrain.errors import UserMistake
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.log import get_logger
+from streamtrain.vectorize.plan import native_plan
+from streamtrain.vectorize.schema import Schema
+
+HELP = "reads records and turns them into batches"
+log = get_logger(__name__)
+
+_RUN_S = 0.5  # one native call; what only Python does may wait so long
+_METADATA_S = 5.0  # between two looks for new partitions
+
+
+class IngestStatus(IntEnum):
+    """native/exec/ingest.h."""
+
+    WORKING = 0
+    ENDED = 1
+    LEAVE = 2
+
+
+@dataclass(frozen=True)
+class Config:
+    arena: int  # descriptor
+    kafka: dict[str, str]
+    topic: str
+    format: str
+    schema: dict[str, Any]
+    round_interval_s: float | None
+    until_end: bool
+    end_offsets: list[list[int]]  # [partition, offset]: the last stable offsets at the start, for until_end
+
+
+def run(config: Config) -> int:
+    arena = attach(config.arena)
+    plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
+    with KafkaConsumer(ingest_config(config.kafka)) as consumer:
+        while not arena.wait_ready(0.5):
+            if arena.stop_word() == 2:
+                return 75
+        ingest = _native.Ingest(
+            arena,
+            consumer.native,
+            config.format,
+            plan,
+            topic=config.topic,
+            round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
+            end_offsets=[(partition, offset) for partition, offset in config.end_offsets],
+            bounded=config.until_end,
+        )
+        ingest.start()
+        return _loop(config, arena, consumer, ingest)
+
+
+def _loop(config: Config, arena: _native.Arena, consumer: KafkaConsumer, ingest: _native.Ingest) -> int:
+    partitions = len(arena.positions())
+    look_at = time.monotonic() + _METADATA_S
+    while True:
+        try:
+            status = IngestStatus(ingest.run(_RUN_S))
+        except _native.KafkaFailure as failure:
+            raise _explained(config, consumer, failure) from None
+        if status == IngestStatus.ENDED:
+            return 0
+        if status == IngestStatus.LEAVE:
+            return 75
+        for event in consumer.events():
+            log.debug(event.text, facility=event.facility) if event.level > 4 else log.warning(event.text, facility=event.facility)
+        if not config.until_end and time.monotonic() >= look_at:
+            look_at = time.monotonic() + _METADATA_S
+            partitions = _add_partitions(config, consumer, ingest, partitions)
+
+
+def _add_partitions(config: Config, consumer: KafkaConsumer, ingest: _native.Ingest, known: int) -> int:
+    try:
+        count = consumer.native.partition_count(config.topic, 2000)
+    except _native.KafkaFailure:
+        return known  # the broker is away; ingest waits for it anyway
+    for partition in range(known, count):
+        log.info("new partition", topic=config.topic, partition=partition)
+        ingest.add_partition(partition)
+    return max(known, count)
+
+
+def _explained(config: Config, consumer: KafkaConsumer, failure: _native.KafkaFailure) -> Exception:
+    code, text = failure.args
+    if code in (_native.KAFKA_AUTO_OFFSET_RESET, _native.KAFKA_OFFSET_OUT_OF_RANGE):
+        return UserMistake(
+            f"{config.topic}: the records after the newest snapshot's position are gone (retention, or a topic made again): "
+            f"{text}; start again with --accept-gap to go on at the oldest record there is, or with --fresh"
+        )
+    return consumer.explain(failure)

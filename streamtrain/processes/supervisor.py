@@ -1,0 +1,313 @@
+"""The supervisor: makes the arena, spawns ingest, workers and coordinator, heals a worker's death, restarts a broken run.
+
+Runs in the command's own process. Touches no record, parameter or transaction.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.compute.model import Model
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.log import get_logger
+from streamtrain.processes._lineage import records_topic
+
+HELP = "starts and watches the processes of a job"
+log = get_logger(__name__)
+
+Event = dict[str, Any]
+RUN, DRAIN, LEAVE = 0, 1, 2  # native/memory/control.h: Stop
+_RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
+_POLL_S = 0.05
+_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
+_CRASHES_TO_REJECT = 3
+_OTHER_DEATHS = 10
+_RESTART_PAUSE_S = (0.2, 5.0)  # first and longest pause before a new run
+_LEAVE = 75
+_SOFTWARE = 70  # a child's unexpected error: worth another run, but not for ever
+_SHORT_RUN_S = 60.0
+_SHORT_RUNS = 5
+
+
+@dataclass(frozen=True)
+class TrainOptions:
+    """What `streamtrain train` adds to the job."""
+
+    max_rows: int | None = None
+    until_end: bool = False
+    fresh: bool = False
+    restore: int | None = None
+    accept_gap: bool = False
+    isa: str = "auto"
+    backend: str | None = None
+    failpoints: str = ""
+    logging: Mapping[str, str] = field(default_factory=dict)  # level and format
+
+
+class Stop:
+    """Set by signals: the first asks to drain, the second to end at once."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def install(self) -> None:
+        """Takes SIGINT and SIGTERM of the main thread."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+
+    def _on_signal(self, number: int, frame: object) -> None:
+        self.asked += 1
+        self.interrupted = number == signal.SIGINT
+
+    interrupted = False
+
+
+@dataclass
+class _Child:
+    label: str
+    process: subprocess.Popen[str]
+
+
+class _Ended(Exception):
+    """The run is over with an exit code; None asks for a new run."""
+
+    def __init__(self, code: int | None, reason: str, is_error: bool = False) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.is_error = is_error
+
+
+def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], stop: Stop) -> int:
+    """Trains until the bound, a stop or an error; gives the exit code. `on_event` gets what the coordinator tells."""
+    supervisor = Supervisor(job, options, on_event, stop)
+    return supervisor.run()
+
+
+class Supervisor:
+    def __init__(self, job: Job, options: TrainOptions, on_event: Callable[[Event], None], stop: Stop) -> None:
+        self._job = job
+        self._options = options
+        self._on_event = on_event
+        self._stop = stop
+        self._topics = {wish.key: wish.name for wish in self._wishes()}
+        self._events: queue.Queue[Event] = queue.Queue()
+        self._children: list[_Child] = []
+        self._crashes: Counter[int] = Counter()
+        self._other_deaths: Counter[int] = Counter()
+        self._started = False
+        self._until_rows: int | None = None
+        self._spawned: set[str] = set()
+
+    def _wishes(self) -> list[Any]:
+        settings = {key: value.model_dump(exclude_none=True) for key, value in self._job.file.topics.items()}
+        return job_topics(self._job.name, settings)
+
+    # -- life of the whole ----------------------------------------------------------------------------------------
+
+    def run(self) -> int:
+        self._prepare()
+        pause_s, failures = _RESTART_PAUSE_S[0], 0
+        while True:
+            began = time.monotonic()
+            try:
+                self._spawn_all()
+                self._watch()
+            except _Ended as ended:
+                self._end_children()
+                if ended.code is not None:
+                    return ended.code
+                if time.monotonic() - began > _SHORT_RUN_S:
+                    pause_s, failures = _RESTART_PAUSE_S[0], 0
+                failures += ended.is_error
+                if failures >= _SHORT_RUNS:
+                    log.error(f"{ended}; so ended {failures} runs one after the other")
+                    return 1
+                log.warning(f"{ended}; a new run follows", pause_s=pause_s)
+                self._on_event({"event": "restarting", "reason": str(ended)})
+                if self._stop.asked:
+                    return 130 if self._stop.interrupted else 1
+                time.sleep(pause_s)
+                pause_s = min(2 * pause_s, _RESTART_PAUSE_S[1])
+            except BaseException:
+                self._end_children()
+                raise
+
+    def _prepare(self) -> None:
+        bootstrap = self._job.kafka_admin()["bootstrap.servers"]
+        admin = Admin(bootstrap, self._job.kafka_admin())
+        admin.ensure([wish for wish in self._wishes() if wish.owned])
+        topic = self._topics["records"]
+        _, partitions = records_topic(admin, topic)
+        self._end_offsets = [[p, at] for p, at in enumerate(admin.last_stable(topic, partitions))] if self._options.until_end else []
+        self._model = Model(self._job.model_spec())
+        train = self._job.train
+        self._slot_layout = _native.SlotLayout.make(train.batch_rows, _RANGES_PER_SLOT, self._job.schema.block_specs())
+
+    def _spawn_all(self) -> None:
+        train = self._job.train
+        self._arena = _native.Arena.create(
+            workers=train.workers,
+            averaging_frequency=train.averaging_frequency,
+            slot_count=train.prefetch_buffer,
+            slot_layout=self._slot_layout,
+            state_layout=self._model.layout,
+        )
+        self._crashes.clear()
+        self._other_deaths.clear()
+        self._children = [self._spawn("coordinator", "coordinator", self._coordinator_config())]
+        self._children.append(self._spawn("ingest", "ingest", self._ingest_config()))
+        self._children += [self._spawn_worker(worker) for worker in range(train.workers)]
+
+    def _coordinator_config(self) -> dict[str, Any]:
+        first = not self._started
+        return {
+            "arena": self._arena.descriptor,
+            "job": self._job.effective(),
+            "kafka": {"consumer": self._job.kafka_consumer(), "producer": self._job.kafka_producer()},
+            "topics": self._topics,
+            "fresh": self._options.fresh and first,
+            "restore": self._options.restore if first else None,
+            "accept_gap": self._options.accept_gap and first,
+            "max_rows": self._options.max_rows,
+            "until_rows": self._until_rows,
+        }
+
+    def _ingest_config(self) -> dict[str, Any]:
+        return {
+            "arena": self._arena.descriptor,
+            "kafka": self._job.kafka_consumer(),
+            "topic": self._topics["records"],
+            "format": self._job.records.format,
+            "schema": self._job.schema.to_dict(),
+            "round_interval_s": self._job.train.round_interval_s,
+            "until_end": self._options.until_end,
+            "end_offsets": self._end_offsets,
+        }
+
+    def _spawn_worker(self, worker: int) -> _Child:
+        config = {
+            "arena": self._arena.descriptor,
+            "worker": worker,
+            "model": self._job.model_spec(),
+            "backend": self._options.backend or self._job.train.backend,
+            "isa": self._options.isa,
+        }
+        return self._spawn("worker", f"worker-{worker}", config)
+
+    def _spawn(self, process: str, label: str, config: Mapping[str, Any]) -> _Child:
+        document = {
+            "process": process,
+            "label": label,
+            "parent": os.getpid(),
+            "logging": dict(self._options.logging),
+            "failpoints": "" if label in self._spawned else self._options.failpoints,
+            "config": config,
+        }
+        self._spawned.add(label)
+        child = subprocess.Popen(
+            [sys.executable, "-m", "streamtrain.processes"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if process == "coordinator" else subprocess.DEVNULL,
+            pass_fds=(self._arena.descriptor,),
+            process_group=0,  # a Ctrl-C of the terminal is the supervisor's alone
+            text=True,
+        )
+        assert child.stdin is not None
+        json.dump(document, child.stdin)
+        child.stdin.close()
+        if child.stdout is not None:
+            threading.Thread(target=self._read_events, args=(child.stdout,), daemon=True).start()
+        return _Child(label, child)
+
+    def _read_events(self, lines: Any) -> None:
+        for line in lines:
+            try:
+                self._events.put(json.loads(line))
+            except ValueError:  # the coordinator was killed within a line
+                log.debug("unreadable event", line=line[:200])
+
+    def _end_children(self) -> None:
+        """SIGKILL and wait for every child: the transaction of a dead coordinator is aborted by its successor."""
+        if hasattr(self, "_arena"):
+            self._arena.set_stop(LEAVE)
+        for child in self._children:
+            if child.process.poll() is None:
+                child.process.kill()
+        for child in self._children:
+            child.process.wait()
+        self._children = []
+        self._pass_events()
+
+    # -- one run --------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        drained = 0
+        while True:
+            self._pass_events()
+            if self._stop.asked >= 2:
+                raise _Ended(130 if self._stop.interrupted else 1, "stopped at once")
+            if self._stop.asked and not drained:
+                drained = 1
+                log.info("draining: the open round is averaged and published")
+                self._arena.set_stop(DRAIN)
+            for index, child in enumerate(self._children):
+                code = child.process.poll()
+                if code is not None:
+                    self._on_exit(index, child, code)
+            if not self._children:
+                raise _Ended(0 if not self._stop.interrupted else 130, "done")
+            time.sleep(_POLL_S)
+
+    def _pass_events(self) -> None:
+        while True:
+            try:
+                event = self._events.get_nowait()
+            except queue.Empty:
+                return
+            if event["event"] == "started":
+                if not self._started and self._options.max_rows is not None:
+                    self._until_rows = event.get("rows", 0) + self._options.max_rows
+                self._started = True
+            self._on_event(event)
+
+    def _on_exit(self, index: int, child: _Child, code: int) -> None:
+        if code == 0:
+            self._children.remove(child)
+            return
+        if 1 <= code <= 4:
+            raise _Ended(code, f"{child.label} ended with exit code {code}")
+        if child.label.startswith("worker-") and code != _LEAVE:
+            self._children[index] = self._heal(int(child.label.removeprefix("worker-")), code)
+            return
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+        raise _Ended(None, f"{child.label} {how}", is_error=code == _SOFTWARE)
+
+    def _heal(self, worker: int, code: int) -> _Child:
+        round_, slot, _, _ = self._arena.worker_state(worker)
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        log.warning("worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot)
+        self._on_event({"event": "worker_died", "worker": worker, "how": how, "round": round_, "slot": slot})
+        if code < 0 and -code in _CRASHES:
+            self._crashes[slot] += 1
+            if slot >= 0 and self._crashes[slot] == _CRASHES_TO_REJECT:
+                log.error("batch rejected: workers died at it three times", slot=slot, how=how)
+                self._arena.reject_slot(slot, worker)
+        else:
+            self._other_deaths[slot] += 1
+            if self._other_deaths[slot] >= _OTHER_DEATHS:
+                raise _Ended(1, f"workers died {_OTHER_DEATHS} times at one batch ({how})", is_error=True)
+        self._arena.clear_dead_worker(worker)
+        return self._spawn_worker(worker)

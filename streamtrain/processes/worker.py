@@ -1,0 +1,64 @@
+"""One worker: trains its slots of each round in place, publishes its vector, averages when it is the last.
+
+A process per CPU share or device. Knows no Kafka.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.compute.backends import choose
+from streamtrain.compute.memory.arena import attach
+from streamtrain.compute.model import Model
+from streamtrain.errors import CheckFailed
+
+HELP = "trains batches and averages the workers' vectors"
+
+
+class RoundStatus(IntEnum):
+    """native/exec/rounds.h."""
+
+    WORKING = 0
+    FINISHED = 1
+    LEAVE = 2
+    DIVERGED = 3
+
+
+@dataclass(frozen=True)
+class Config:
+    arena: int  # descriptor
+    worker: int
+    model: dict[str, Any]  # the model spec
+    backend: str
+    isa: str
+    cpu_priority: int | None = None
+    gpu_priority: int | None = None
+
+
+def run(config: Config) -> int:
+    _native.select_isa(config.isa)
+    arena = attach(config.arena)
+    model = Model(config.model)
+    rounds = _native.WorkerRounds(arena, config.worker, *model.betas)
+    plan = model.compile(
+        backend=choose(config.backend, config.cpu_priority, config.gpu_priority),
+        slot_layout=arena.slot_layout,
+        state=rounds.state_address,
+        base=rounds.base_address,
+        share=rounds.share_address,
+        device=config.worker,
+    )
+    while True:
+        status = RoundStatus(rounds.run(plan, 1.0))
+        if status == RoundStatus.FINISHED:
+            return 0
+        if status == RoundStatus.LEAVE:
+            return 75  # EX_TEMPFAIL: the run is over, a new one may follow
+        if status == RoundStatus.DIVERGED:
+            raise CheckFailed(
+                "training diverges: half of the last round's batches had a loss, parameters or optimizer state that are "
+                "not finite; lower optimizer.learning_rate, standardize large columns, or go back with --restore"
+            )

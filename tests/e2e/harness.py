@@ -1,0 +1,188 @@
+"""A job on a real Kafka for end-to-end tests: its file, its rows, its commands as a user gives them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import psutil
+from confluent_kafka import Producer
+
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.snapshots import SnapshotTopic
+
+STREAMTRAIN = [str(Path(sys.executable).parent / "streamtrain")]
+JOB_FILE = """
+name = "{name}"
+[kafka]
+bootstrap.servers = "{bootstrap}"
+[topics]
+records = {{ partitions = {partitions} }}
+[records]
+format = "{format}"
+max_dead_letter_share = {max_dead_letter_share}
+[columns]
+"x{{1..4}}" = {{ kind = "number", standardize = true }}
+colour = {{ kind = "category", buckets = 16, embed = 4 }}
+y = {{ role = "label", missing = "skip" }}
+[model]
+layers = [ {{ dense = 16, activation = "relu" }} ]
+[optimizer]
+name = "adam"
+learning_rate = 3e-3
+[train]
+batch_rows = {batch_rows}
+workers = {workers}
+averaging_frequency = {averaging_frequency}
+round_interval = "{round_interval}"
+[publish]
+interval = "{publish_interval}"
+keep = {keep}
+"""
+DEFAULTS = {
+    "partitions": 3, "format": "msgpack", "batch_rows": 64, "workers": 2, "averaging_frequency": 4,
+    "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
+}  # fmt: skip
+
+
+def rows(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
+    """Rows whose label can be learned."""
+    random = np.random.default_rng(seed)
+    numbers = random.normal(2, 3, (count, 4)).round(4)
+    colours = random.choice(["red", "green", "blue"], count)
+    labels = (numbers[:, 0] - numbers[:, 1] + 2 * (colours == "red") + random.normal(0, 1, count) > 0).astype(int)
+    for x, colour, y in zip(numbers.tolist(), colours.tolist(), labels.tolist(), strict=True):
+        yield {"x1": x[0], "x2": x[1], "x3": x[2], "x4": x[3], "colour": colour, "y": y}
+
+
+class LiveJob:
+    """One job and what tests do to it."""
+
+    def __init__(self, kafka: Any, folder: Path, prefix: str = "job", **settings: Any) -> None:
+        self.settings = {**DEFAULTS, **settings}
+        self.name = kafka.fresh_name(prefix)
+        self.bootstrap = kafka.bootstrap
+        self.path = folder / f"{self.name}.toml"
+        self.path.write_text(JOB_FILE.format(name=self.name, bootstrap=self.bootstrap, **self.settings))
+        self.job = Job.load(self.path)
+        topics = {key: value.model_dump(exclude_none=True) for key, value in self.job.file.topics.items()}
+        self.admin = Admin(self.bootstrap)
+        self.admin.ensure(job_topics(self.name, topics))
+        self.records = self.job.topic("records").name or ""
+
+    # -- producing ------------------------------------------------------------------------------------------------
+
+    def produce(self, count: int, seed: int = 0) -> None:
+        """`count` rows, one a record, in turn over the partitions."""
+        encode: Callable[[Any], bytes] = msgpack.packb if self.settings["format"] == "msgpack" else _json
+        self.produce_values(encode(row) for row in rows(count, seed))
+
+    def produce_values(self, values: Any, partition: int | None = None) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        for index, value in enumerate(values):
+            where = index % self.settings["partitions"] if partition is None else partition
+            while True:
+                try:
+                    producer.produce(self.records, value=value, partition=where)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(60) == 0
+
+    # -- commands -------------------------------------------------------------------------------------------------
+
+    def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        name, *rest = arguments
+        return subprocess.run(
+            [*STREAMTRAIN, name, str(self.path), *rest],
+            capture_output=True, text=True, timeout=300, env={**os.environ, **environment},
+        )  # fmt: skip
+
+    def start(self, *arguments: str, **environment: str) -> Running:
+        name, *rest = arguments
+        process = subprocess.Popen(
+            [*STREAMTRAIN, name, str(self.path), *rest, "--json"],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment},
+        )  # fmt: skip
+        return Running(process)
+
+    def train(self, *arguments: str, failpoints: str = "") -> list[dict[str, Any]]:
+        """`streamtrain train JOB …` to its end; gives its events."""
+        done = self.command("train", *arguments, "--json", STREAMTRAIN_FAILPOINTS=failpoints)
+        assert done.returncode == 0, f"{done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-6000:]}"
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def verified(self) -> dict[str, Any]:
+        """`streamtrain verify JOB --json`, which must pass."""
+        done = self.command("verify", "--json")
+        report: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
+        problems = [(c["name"], c["problems"]) for c in report.get("checks", []) if not c["ok"]]
+        assert done.returncode == 0 and report["ok"], f"{problems}\n{done.stderr[-3000:]}"
+        return report
+
+    def replayed(self, start: int | None = None) -> dict[str, Any]:
+        """`streamtrain replay JOB --from …`, which must give the same bits; from the oldest snapshot kept by default."""
+        with self.topic() as topic:
+            held = [located.manifest.version for located in topic.list()]
+        done = self.command("replay", "--from", str(start if start is not None else held[0]), "--json")
+        report: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
+        assert done.returncode == 0 and report["ok"], f"{report}\n{done.stderr[-3000:]}"
+        return report
+
+    # -- looking --------------------------------------------------------------------------------------------------
+
+    def topic(self) -> SnapshotTopic:
+        return SnapshotTopic(self.name, self.bootstrap)
+
+    def newest(self) -> Stored:
+        with self.topic() as topic:
+            found = topic.newest()
+        assert found is not None
+        return found
+
+
+class Running:
+    """A command that is still running."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.events: list[dict[str, Any]] = []
+
+    def wait_event(self, name: str, timeout_s: float = 60, **fields: Any) -> dict[str, Any]:
+        """Reads events until one of that name, and with those fields at least, has come."""
+        deadline = time.monotonic() + timeout_s
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            event: dict[str, Any] = json.loads(line)
+            self.events.append(event)
+            if event["event"] == name and all(event.get(key, 0) >= value for key, value in fields.items()):
+                return event
+            assert time.monotonic() < deadline, f"no {name} in {timeout_s} s; last {event}"
+        raise AssertionError(f"ended with {self.process.wait()} before {name}: {self.errors()[-4000:]}")
+
+    def children(self) -> list[psutil.Process]:
+        """The run's processes in the order they were spawned: coordinator, ingest, workers."""
+        found = psutil.Process(self.process.pid).children(recursive=True)
+        return sorted(found, key=lambda process: process.create_time())
+
+    def finish(self, timeout_s: float = 120) -> int:
+        out, self.rest = self.process.communicate(timeout=timeout_s)
+        self.events += [json.loads(line) for line in out.splitlines()]
+        return self.process.returncode
+
+    def errors(self) -> str:
+        return self.process.stderr.read() if self.process.stderr else ""
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value).encode()

@@ -1,0 +1,83 @@
+"""An arena with its workers in one process: rounds filled by hand, for tests of the native round code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute.memory.arena import copy_local_blocks, published_layout, view
+from streamtrain.compute.model import Model
+from streamtrain.compute.snapshot import views
+
+SPEC: dict[str, Any] = {
+    "input": {"numbers": 4, "standardize": [True, True, False, False]},
+    "layers": [{"dense": 8, "activation": "relu"}],
+    "loss": "binary_cross_entropy",
+    "optimizer": {"name": "adam"},
+}
+ROWS = 16
+
+
+class ArenaRun:
+    def __init__(self, workers: int = 2, frequency: int = 2, spec: dict[str, Any] = SPEC, round_: int = -1) -> None:
+        self.model = Model(spec)
+        self.workers = workers
+        self.frequency = frequency
+        blocks = [("numbers", "f32", 4), ("label", "f32", 1), ("weight", "f32", 1)]
+        self.slots = _native.SlotLayout.make(ROWS, 8, blocks)
+        self.arena = _native.Arena.create(
+            workers=workers, averaging_frequency=frequency, slot_count=2 * workers * frequency, slot_layout=self.slots,
+            state_layout=self.model.layout,
+        )  # fmt: skip
+        self.layout = published_layout(self.model.blocks, self.model.layout.state_bytes, workers)
+        start = view(self.arena.mean_address(0), self.layout.state_bytes)
+        initial = self.model.initial_state(7)
+        start[: len(initial)] = initial
+        copy_local_blocks(self.model.blocks, self.model.layout.state_bytes, workers, start)
+        self.arena.set_start(round=round_, seed=7, learning_rate=0.01)
+        self.arena.set_ready()
+        self.next_round, self.next_slot = round_ + 1, 0
+        self.crew = [self.worker(index) for index in range(workers)]
+
+    def worker(self, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
+        rounds = _native.WorkerRounds(self.arena, index, *self.model.betas)
+        plan = self.model.compile(
+            "cpu", self.slots, rounds.state_address, rounds.base_address, rounds.share_address
+        )
+        return rounds, plan
+
+    def fill(self, batches: list[tuple[np.ndarray, np.ndarray]], rejected: tuple[int, ...] = ()) -> None:
+        """One round of (numbers, labels) batches."""
+        offsets = {block.name: block.offset for block in self.slots.blocks}
+        for index, (numbers, labels) in enumerate(batches):
+            slot = view(self.arena.slot_address(self.next_slot + index), self.slots.slot_bytes)
+            slot[offsets["numbers"] :] = 0
+            rows = len(labels)
+            slot[offsets["numbers"] :][: rows * 16].view(np.float32)[:] = numbers.astype(np.float32).reshape(-1)
+            slot[offsets["label"] :][: rows * 4].view(np.float32)[:] = labels
+            slot[offsets["weight"] :][: rows * 4].view(np.float32)[:] = 1
+            if index in rejected:
+                self.arena.reject_slot(self.next_slot + index, index % self.workers)
+        self.arena.fill_round(round=self.next_round, first_slot=self.next_slot, rows=[len(labels) for _, labels in batches])
+        self.next_round += 1
+        self.next_slot += len(batches)
+
+    def train(self) -> None:
+        for rounds, plan in self.crew:
+            rounds.run_closed_round(plan)
+        assert self.arena.progress()["finished_round"] == self.next_round - 1
+
+    def state(self) -> np.ndarray:
+        buffer, _ = self.arena.pin_newest()
+        return view(self.arena.mean_address(buffer), self.layout.state_bytes).copy()
+
+    def views(self) -> dict[str, np.ndarray]:
+        return views(self.layout, self.state())
+
+
+def batch(seed: int, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    numbers = random.normal(3, 2, (rows, 4))
+    return numbers, (numbers[:, 0] + random.normal(0, 1, rows) > 3).astype(np.float32)

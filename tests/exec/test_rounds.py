@@ -1,0 +1,136 @@
+"""Rounds in native code: averaging, statistics, rejection and restarts, without a process or Kafka."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute.memory.arena import view
+from tests.exec.arena_run import ROWS, SPEC, ArenaRun, batch
+
+
+def test_mean_is_weighted_by_rows_in_worker_order() -> None:
+    both = ArenaRun(workers=2, frequency=1)
+    both.fill([batch(1), batch(2, rows=5)])
+    both.train()
+    alone = []
+    for seed, rows in ((1, ROWS), (2, 5)):  # the other worker's slot of the first round is seen by the statistics pass only
+        run = ArenaRun(workers=2, frequency=1)
+        run.fill([batch(1), batch(2, rows=5)], rejected=(1,) if seed == 1 else (0,))
+        run.train()
+        alone.append((rows, run.views()))
+    found = both.views()
+    for name, array in found.items():
+        if name.startswith(("dense0", "output", "adam")):
+            expected = sum((rows / (ROWS + 5)) * views[name].astype(np.float64) for rows, views in alone)
+            assert np.array_equal(array, expected.astype(np.float32)), name
+
+
+def test_statistics_are_those_of_all_rows_and_counted_once() -> None:
+    run = ArenaRun(workers=2, frequency=2)
+    batches = [batch(seed) for seed in range(9)]
+    for first, last in ((0, 4), (4, 8), (8, 9)):
+        run.fill(batches[first:last])
+        run.train()
+    moments = run.views()["standardize.moments"]
+    rows = np.concatenate([numbers for numbers, _ in batches]).astype(np.float32).astype(np.float64)
+    for row, column in enumerate((0, 1)):
+        assert moments[row, 0] == len(rows)
+        assert moments[row, 1] == pytest.approx(rows[:, column].mean(), rel=1e-12)
+        assert moments[row, 2] == pytest.approx(((rows[:, column] - rows[:, column].mean()) ** 2).sum(), rel=1e-10)
+    views = run.views()
+    assert views["score.hits"].reshape(-1)[1] == len(rows)
+    assert views["score.histogram"].sum() == len(rows)
+    assert views["optimizer.steps"][0] == 5  # worker 0: 2 + 2 + 1
+
+
+def test_a_round_is_a_function_of_its_start_and_slots() -> None:
+    runs = [ArenaRun(), ArenaRun()]
+    for run in runs:
+        for first in (0, 4):
+            run.fill([batch(seed) for seed in range(first, first + 4)])
+            run.train()
+    assert np.array_equal(runs[0].state(), runs[1].state())
+
+
+def test_a_worker_that_starts_again_in_mid_round_changes_nothing() -> None:
+    undisturbed, disturbed = ArenaRun(), ArenaRun()
+    for run in (undisturbed, disturbed):
+        run.fill([batch(seed) for seed in range(4)])
+        run.train()
+        run.fill([batch(seed) for seed in range(4, 8)])
+    undisturbed.train()
+    first, plan = disturbed.crew[0]
+    first.run_closed_round(plan)  # published; the successor must not train again
+    disturbed.crew[0] = disturbed.worker(0)
+    second, plan = disturbed.worker(1)
+    second.begin()
+    plan.train(disturbed.arena.slot_address(5))  # dies after a step
+    disturbed.crew[1] = disturbed.worker(1)
+    rounds, plan = disturbed.crew[1]
+    rounds.run_closed_round(plan)
+    assert disturbed.arena.progress()["finished_round"] == 1
+    assert np.array_equal(undisturbed.state(), disturbed.state())
+
+
+def test_a_batch_that_is_not_finite_is_left_out_and_the_round_done_again() -> None:
+    bad = batch(3)
+    bad[0][2, 2] = 3e38  # not standardised: the products overflow
+    bad[0][3, 2] = -3e38
+    poisoned, without = ArenaRun(frequency=8), ArenaRun(frequency=8)
+    for run in (poisoned, without):
+        run.fill([batch(seed) for seed in range(16)])
+        run.train()
+    rest = [batch(seed) for seed in range(16, 30)]
+    poisoned.fill([*rest[:4], bad, *rest[4:]])
+    without.fill([*rest[:4], bad, *rest[4:]], rejected=(4,))
+    for run in (poisoned, without):
+        run.train()
+    assert np.isfinite(poisoned.views()["dense0.weight"]).all()
+    assert np.array_equal(poisoned.state(), without.state())
+
+
+def test_a_round_without_rows_leaves_parameters_as_they_are() -> None:
+    run = ArenaRun()
+    run.fill([batch(seed) for seed in range(4)])
+    run.train()
+    before = run.state()
+    run.fill([batch(9, rows=0)])
+    run.train()
+    assert np.array_equal(before, run.state())
+
+
+def test_local_optimizer_state_stays_with_its_worker() -> None:
+    run = ArenaRun(spec={**SPEC, "average_optimizer_state": False})
+    for first in (0, 4):
+        run.fill([batch(seed) for seed in range(first, first + 4)])
+        run.train()
+    views = run.views()
+    assert "adam.m.output.bias" not in views
+    assert not np.array_equal(views["adam.m.output.weight@0"], views["adam.m.output.weight@1"])
+
+
+def test_the_pinned_mean_is_left_alone() -> None:
+    run = ArenaRun()
+    run.fill([batch(seed) for seed in range(4)])
+    run.train()
+    pinned = run.state()
+    buffer, round_ = run.arena.pin_newest()
+    assert round_ == 0
+    for first in range(4, 24, 4):
+        run.fill([batch(seed) for seed in range(first, first + 4)])
+        run.train()
+    assert np.array_equal(pinned, view(run.arena.mean_address(buffer), run.layout.state_bytes))
+
+
+def test_every_published_value_is_finite_or_training_says_that_it_diverges() -> None:
+    run = ArenaRun(frequency=1)
+    run.fill([batch(1), batch(2)])
+    run.train()
+    bad = np.full((ROWS, 4), 3e38), np.ones(ROWS, np.float32)
+    run.fill([bad, bad])
+    for rounds, plan in run.crew:
+        rounds.run_closed_round(plan)
+    assert run.arena.progress()["finished_round"] == 0
+    assert _native.WorkerRounds(run.arena, 1, 0.9, 0.999).run(run.crew[1][1], 0.2) == 3

@@ -80,6 +80,7 @@ class Session:
     ) -> None:
         level = "debug" if verbose else ("info", "warning", "error")[min(quiet, 2)]
         configure_logging(level, log_format)
+        self.logging = {"level": level, "format": log_format}  # for the processes a command spawns
         self.out = Output(as_json, quiet=quiet > 0)
         self.as_json = as_json
         self.bootstrap = bootstrap

@@ -7,6 +7,7 @@ on the same producer.
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 import uuid
@@ -25,6 +26,7 @@ from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import Run
 
 log = get_logger(__name__)
+_librdkafka = logging.getLogger("streamtrain.kafka")
 T = TypeVar("T")
 
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -147,7 +149,7 @@ class Transactions:
             consumer.close()
         give_up = time.monotonic() + _FIRST_ANSWER_S
         while True:
-            self._producer = Producer(self._settings)
+            self._producer = Producer(self._settings, logger=_librdkafka)
             try:
                 self._producer.init_transactions(2.0 if first else 10.0)
                 self.unreachable = False

@@ -1,0 +1,96 @@
+"""How `streamtrain train` shows its progress: a live panel on a terminal, plain lines elsewhere, JSON lines with --json."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from streamtrain.cli.output import Output, age_text
+
+Event = dict[str, Any]
+_PLAIN_EVERY_S = 5.0
+
+
+class TrainView:
+    """Takes the supervisor's events; used as a context manager around the training."""
+
+    def __init__(self, out: Output, job: str) -> None:
+        self._out = out
+        self._job = job
+        self._console = Console(stderr=True)
+        self._live = Live(console=self._console, refresh_per_second=4, transient=True)
+        self._is_live = self._console.is_terminal and not out.as_json and not out.quiet
+        self._published: Event = {}
+        self._rows = 0
+        self._rate = 0.0
+        self._at = 0.0
+        self._said_at = 0.0
+
+    def __enter__(self) -> TrainView:
+        if self._is_live:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_live:
+            self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        if self._out.as_json:
+            self._out.line(event)
+            return
+        kind = event["event"]
+        if kind == "started":
+            rows = f", {event['rows']:,} rows" if event.get("resumed") else ""
+            self._say(f"{'resuming' if event['resumed'] else 'starting'} {self._job} at snapshot {event['version']}{rows}")
+        elif kind == "published":
+            self._published = event
+        elif kind == "progress":
+            self._progress(event)
+        elif kind == "ended":
+            self._end(event)
+
+    def _say(self, text: str) -> None:
+        if not self._out.quiet:
+            self._console.print(text, highlight=False, markup=False)
+
+    def _progress(self, event: Event) -> None:
+        now = time.monotonic()
+        if self._at and event["rows"] >= self._rows:
+            rate = (event["rows"] - self._rows) / max(now - self._at, 1e-6)
+            self._rate = rate if not self._rate else 0.7 * self._rate + 0.3 * rate
+        self._rows, self._at = event["rows"], now
+        if self._is_live:
+            self._live.update(self._panel(event))
+        elif now - self._said_at >= _PLAIN_EVERY_S and self._published:
+            self._said_at = now
+            self._say(self._line())
+
+    def _line(self) -> str:
+        total = self._published.get("metrics", {}).get("total", {})
+        quality = ", ".join(f"{name} {value:.4f}" for name, value in total.items() if isinstance(value, float))
+        return f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, snapshot {self._published['version']}, {quality}"
+
+    def _panel(self, event: Event) -> Table:
+        table = Table.grid(padding=(0, 2))
+        waiting = " (Kafka cannot be reached, waiting)" if event.get("unreachable") else ""
+        table.add_row("rows", f"{self._published.get('rows', 0):,}", f"{self._rate:,.0f}/s{waiting}")
+        age_s = self._published.get("event_age_s")
+        age = "" if age_s is None else f"newest row {age_text(age_s)} old"
+        table.add_row("snapshot", str(self._published.get("version", "")), age)
+        for span, scores in self._published.get("metrics", {}).items():
+            text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items() if isinstance(value, float))
+            table.add_row(span, text, "")
+        dead = sum(self._published.get("dead_letters", {}).values())
+        if dead:
+            table.add_row("dead letters", f"{dead:,}", "in the newest publication")
+        return table
+
+    def _end(self, event: Event) -> None:
+        dead = sum(event["dead_letters"].values())
+        told = f", {dead:,} rows dead lettered" if dead else ""
+        self._say(f"{self._job}: snapshot {event['version']}, {event['rows']:,} rows{told}")

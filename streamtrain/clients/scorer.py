@@ -42,7 +42,12 @@ class _Bench:
             self._decode.clear_behind(self._slot, used)
         self._plan.step.rows = used
         self._plan.predict(self._address)
-        return self._plan.output()[:used], dead
+        output = self._plan.output()[:used]
+        if not np.isfinite(output).all():
+            row = int(np.flatnonzero(~np.isfinite(output).all(axis=1))[0])
+            path = "$" if self.rows == 1 else f"$[{row}]"
+            return None, [(row, row + 1, path, "the prediction is not finite", False)]
+        return output, dead
 
 
 class Scorer:

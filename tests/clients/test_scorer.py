@@ -116,6 +116,17 @@ def test_a_row_that_cannot_be_used_is_named(given: Any, text: str) -> None:
         scorer_of(SmallModel.make()).predict(given)
 
 
+def test_a_prediction_that_is_not_finite_is_an_error() -> None:
+    model = SmallModel.make({f"x{at}": {} for at in range(30)} | {"y": {"role": "label"}}, "mean_squared_error", ())
+    weight = Model(model.spec).views(model.state(3))["output.weight"][:, 0]
+    row = {f"x{at}": 3e38 * float(np.sign(value)) for at, value in enumerate(weight)}
+    calm = dict.fromkeys(row, 1.0)
+    with pytest.raises(RecordError, match=r"^row at \$: the prediction is not finite"):
+        scorer_of(model).predict(row)
+    with pytest.raises(RecordError, match=r"^row 2 at \$: the prediction is not finite"):
+        scorer_of(model).predict([calm, calm, row])
+
+
 @pytest.mark.parametrize("given", [7, "text", None, [1], [ROW, 1], {"distance": [1], "hour": [1, 2]}])
 def test_what_is_no_rows_is_a_mistake(given: Any) -> None:
     with pytest.raises(UserMistake, match="rows"):

@@ -10,4 +10,5 @@ NB_MODULE(_native, m) {
     st::bind_ingest(m);
     st::bind_kafka(m);
     st::bind_vectorize(m);
+    st::bind_predict(m);
 }

@@ -206,3 +206,41 @@ class Decoder:
 class RowFiller:
     def __init__(self, plan: DecodePlan) -> None: ...
     def fill(self, rows: Any, slot: Any, used: int, row_capacity: int, first: int = 0) -> _Filled: ...
+
+# predict: scoring of requests, the predictor's loop
+
+class RequestScorer:
+    """Answers requests with one snapshot: bytes, slot, plan, JSON. One thread at a time."""
+
+    def __init__(
+        self, plan: Plan, decode_plan: DecodePlan, format: str, classes: list[str], version: int, digest: str
+    ) -> None: ...
+    @property
+    def version(self) -> int: ...
+    def score(self, requests: list[bytes]) -> list[tuple[str, bool]]:
+        """(JSON or reason, failed) per request."""
+
+class Predictor:
+    """One thread runs it; serve(), counters() and drain_events() may be called by others."""
+
+    def __init__(
+        self,
+        consumer: _Settings,
+        producer: _Settings,
+        requests: str,
+        predictions: str,
+        exactly_once: bool,
+        until_end: bool,
+        batch_requests: int = ...,
+    ) -> None: ...
+    def serve(self, scorer: RequestScorer) -> None:
+        """Predicts with this snapshot from the next batch on."""
+
+    def run(self, milliseconds: int) -> bool:
+        """Works for about that long; True when until_end has been reached."""
+
+    def close(self, timeout_ms: int) -> bool:
+        """Delivers what is on its way, commits and leaves the group; False: not all arrived in time."""
+
+    def drain_events(self) -> list[_Event]: ...
+    def counters(self) -> dict[str, int]: ...

@@ -54,12 +54,15 @@ void Consumer::on_rebalance(rd_kafka_t *handle, int code, rd_kafka_topic_partiti
     bool cooperative = protocol && std::strcmp(protocol, "COOPERATIVE") == 0;
     bool gives = code == rd::assign_partitions;
     KafkaOutcome outcome;
+    if (!gives) {
+        ++self->revocations_;
+        if (self->on_revoke) self->on_revoke();
+    }
     if (cooperative)
         outcome =
             take_outcome(gives ? kafka.incremental_assign(handle, list) : kafka.incremental_unassign(handle, list));
     else
         outcome.code = kafka.assign(handle, gives ? list : nullptr);
-    if (!gives) ++self->revocations_;
     std::string text = gives                           ? "partitions assigned:"
                        : kafka.assignment_lost(handle) ? "partitions lost:"
                                                        : "partitions revoked:";
@@ -121,6 +124,7 @@ std::size_t Consumer::consume(MessageView *out, std::size_t capacity, int timeou
     std::size_t count = 1 + (rest > 0 ? static_cast<std::size_t>(rest) : 0);
     if (revocations_ != before) {   // some of these belong to somebody else now
         drop(count);
+        dropped_ += count;
         return 0;
     }
     held_ = count;

@@ -1,6 +1,7 @@
 // A librdkafka consumer taken a batch of messages at a time. One thread calls it; only events() may be drained by
 // another.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -64,9 +65,13 @@ class Consumer : public Client {
     std::size_t consume(MessageView *out, std::size_t capacity, int timeout_ms);
     // Frees the messages of the last consume(): each keeps its whole fetch buffer alive, so do it early.
     void release();
-    // Counts rebalances that took partitions away. When one comes up inside consume() the messages taken with it are
-    // dropped and 0 is returned; a group member then goes back to committed offsets (rewind_to_committed).
+    // Messages thrown away because a rebalance that came up while they were taken gave partitions to somebody else; a
+    // group member then goes back to committed offsets (rewind_to_committed).
+    u64 dropped() const { return dropped_; }
+    // Rebalances that took partitions away, and what to do just before one does (its thread is consume()'s or
+    // close()'s).
     u64 revocations() const { return revocations_; }
+    std::function<void()> on_revoke;
 
     void pause(const std::vector<i32> &partitions);
     void resume(const std::vector<i32> &partitions);
@@ -97,7 +102,7 @@ class Consumer : public Client {
     rd_kafka_queue_t *queue_ = nullptr;
     std::vector<rd_kafka_message_t *> messages_;
     std::size_t held_ = 0;
-    u64 revocations_ = 0;
+    u64 revocations_ = 0, dropped_ = 0;
 };
 
 // (name, value) of each header; a null value has size 0 and data() null.

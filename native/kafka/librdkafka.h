@@ -95,6 +95,7 @@ enum Error : int {
     purge_queue = -152,
     fatal = -150,
     fenced = -144,
+    message_too_large = 10,   // the broker's code, also given by produce
 };
 
 enum Offset : i64 { beginning = -2, end = -1, stored = -1000, invalid = -1001 };

@@ -1,0 +1,87 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "bindings/bindings.h"
+#include "exec/predictor.h"
+
+namespace st {
+namespace {
+
+using Released = nb::call_guard<nb::gil_scoped_release>;
+
+// Keeps a Python object as long as native code that does not know Python needs its memory.
+std::shared_ptr<void> keep(nb::object object) {
+    return {object.release().ptr(), [](void *pointer) {
+                nb::gil_scoped_acquire held;
+                nb::handle(static_cast<PyObject *>(pointer)).dec_ref();
+            }};
+}
+
+// (answer, failed) per request, without Kafka.
+nb::list score(RequestScorer &scorer, const std::vector<nb::bytes> &requests) {
+    std::vector<RequestBytes> bytes;
+    for (const nb::bytes &request : requests)
+        bytes.push_back({reinterpret_cast<const u8 *>(request.c_str()), request.size()});
+    std::vector<Answer> answers;
+    scorer.score(bytes.data(), bytes.size(), answers);
+    nb::list out;
+    for (const Answer &answer : answers)
+        out.append(nb::make_tuple(nb::str(answer.text.data(), answer.text.size()), answer.failed));
+    return out;
+}
+
+}   // namespace
+
+void bind_predict(nb::module_ &m) {
+    nb::class_<RequestScorer>(m, "RequestScorer")
+        .def(
+            "__init__",
+            [](RequestScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode, const std::string &format,
+               const std::vector<std::string> &classes, i64 version, const std::string &digest) {
+                Plan &native = nb::cast<Plan &>(plan);
+                new (self) RequestScorer(native, keep(plan), std::move(decode), format,
+                                         AnswerWriter(native.width(), classes), version, digest);
+            },
+            nb::arg("plan"), nb::arg("decode_plan"), nb::arg("format"), nb::arg("classes"), nb::arg("version"),
+            nb::arg("digest"))
+        .def_prop_ro("version", &RequestScorer::version)
+        .def("score", score, nb::arg("requests"));
+
+    nb::class_<Predictor>(m, "Predictor")
+        .def(
+            "__init__",
+            [](Predictor *self, const KafkaSettings &consumer, const KafkaSettings &producer,
+               const std::string &requests, const std::string &predictions, bool exactly_once, bool until_end,
+               u32 batch_requests) {
+                new (self)
+                    Predictor({consumer, producer, requests, predictions, exactly_once, until_end, batch_requests});
+            },
+            nb::arg("consumer"), nb::arg("producer"), nb::arg("requests"), nb::arg("predictions"),
+            nb::arg("exactly_once"), nb::arg("until_end"),
+            nb::arg("batch_requests") = PredictorSettings().batch_requests)
+        .def("serve", &Predictor::serve, Released(), nb::arg("scorer"))
+        .def("run", &Predictor::run, Released(), nb::arg("milliseconds"))
+        .def("close", &Predictor::close, Released(), nb::arg("timeout_ms"))
+        .def("drain_events",
+             [](Predictor &self) {
+                 nb::list out;
+                 for (const KafkaEvent &e : self.drain_events())
+                     out.append(nb::make_tuple(e.level, e.code, e.fatal, e.facility, e.text));
+                 return out;
+             })
+        .def("counters", [](const Predictor &self) {
+            PredictorCounters c = self.counters();
+            nb::dict out;
+            out["requests"] = c.requests;
+            out["rows"] = c.rows;
+            out["errors"] = c.errors;
+            out["batches"] = c.batches;
+            out["rewinds"] = c.rewinds;
+            out["newest_request_ms"] = c.newest_request_ms;
+            return out;
+        });
+}
+
+}   // namespace st

@@ -1,0 +1,63 @@
+// How answers and the offsets of their requests get into Kafka: exactly once or at least once. One thread.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "exec/request_scorer.h"
+#include "kafka/producer.h"
+
+namespace st {
+
+struct AnsweredBatch {
+    const std::vector<const MessageView *> &requests;
+    const std::vector<Answer> &answers;    // one per request
+    const Consumer::Offsets &next;         // of each partition in the batch: the offset after it
+    const std::string &version, &digest;   // of the snapshot that answered
+};
+
+class AnswerDelivery {
+  public:
+    // `consumer` outlives this object; `events` gets what a producer says before it is replaced. Throws
+    // std::runtime_error with librdkafka's text for a bad setting.
+    AnswerDelivery(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
+        : settings_(std::move(producer)),
+          topic_(std::move(topic)),
+          consumer_(consumer),
+          events_(events),
+          producer_(std::make_unique<Producer>(settings_)) {}
+    virtual ~AnswerDelivery() = default;
+
+    // Makes a producer if the last one was given up. False, after a short wait: it cannot take a batch yet, call again.
+    virtual bool ready() = 0;
+    // False: the batch is undone, its requests must be read again from the committed offsets.
+    virtual bool deliver(const AnsweredBatch &batch) = 0;
+    // Takes note of what has arrived. False: as for deliver, for all that was on its way.
+    virtual bool settle() { return true; }
+    // Waits for what is on its way. False: not all arrived within the time.
+    virtual bool finish(int) { return true; }
+    virtual bool idle() const { return true; }
+    // Moves what the producer said to `events`.
+    void gather_events();
+
+  protected:
+    // Queues one answer; gives 0 or librdkafka's error. Waits when the producer's queue is full.
+    int send(const AnsweredBatch &batch, std::size_t index, void *tag);
+    void replace_producer();
+    void note(int code, const std::string &text);
+
+    KafkaSettings settings_;
+    std::string topic_;
+    Consumer &consumer_;
+    EventQueue &events_;
+    std::unique_ptr<Producer> producer_;
+};
+
+// One transaction per batch, with the offsets of its requests; on any failure the batch is undone.
+std::unique_ptr<AnswerDelivery> deliver_exactly_once(KafkaSettings producer, std::string topic, Consumer &consumer,
+                                                     EventQueue &events);
+// Offsets are stored for the background commit once all answers of a batch, and of those before it, are acknowledged.
+std::unique_ptr<AnswerDelivery> deliver_at_least_once(KafkaSettings producer, std::string topic, Consumer &consumer,
+                                                      EventQueue &events);
+
+}   // namespace st

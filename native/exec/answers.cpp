@@ -1,0 +1,57 @@
+#include "exec/answers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+namespace st {
+
+std::string json_quoted(const std::string &text) {
+    static constexpr char hex[] = "0123456789abcdef";
+    std::string out = "\"";
+    for (char c : text) {
+        if (c == '"' || c == '\\')
+            out += '\\', out += c;
+        else if (static_cast<u8>(c) < 0x20)
+            out += "\\u00", out += hex[c >> 4], out += hex[c & 15];
+        else
+            out += c;
+    }
+    return out += '"';
+}
+
+void append_number(std::string &out, f32 value) {
+    char text[32];
+    char *end = std::to_chars(text, text + sizeof text, value).ptr;
+    std::string_view digits(text, static_cast<std::size_t>(end - text));
+    out += digits;
+    if (digits.find_first_of(".e") == std::string_view::npos) out += ".0";
+}
+
+AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {
+    for (u32 i = 0; width > 1 && i < width; ++i)
+        names_.push_back(json_quoted(i < classes.size() ? classes[i] : std::to_string(i)));
+}
+
+bool AnswerWriter::append(std::string &out, const f32 *row) const {
+    if (!std::all_of(row, row + width_, [](f32 x) { return std::isfinite(x); })) return false;
+    out += "{\"prediction\":";
+    if (width_ == 1) {
+        append_number(out, row[0]);
+    } else {
+        out += names_[static_cast<std::size_t>(std::max_element(row, row + width_) - row)];
+        out += ",\"probabilities\":{";
+        for (u32 i = 0; i < width_; ++i) {
+            if (i) out += ',';
+            out += names_[i];
+            out += ':';
+            append_number(out, row[i]);
+        }
+        out += '}';
+    }
+    out += '}';
+    return true;
+}
+
+}   // namespace st

@@ -1,0 +1,92 @@
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include "exec/answer_delivery.h"
+
+namespace st {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int queued_answers = 50'000;   // half of librdkafka's queue; more are not taken in before some have arrived
+
+class AtLeastOnce final : public AnswerDelivery {
+  public:
+    AtLeastOnce(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
+        : AnswerDelivery(std::move(producer), std::move(topic), consumer, events) {
+        watch_deliveries();
+    }
+
+    bool ready() override {
+        if (!producer_) {
+            producer_ = std::make_unique<Producer>(settings_);
+            watch_deliveries();
+        }
+        if (producer_->waiting() < queued_answers) return true;
+        producer_->poll(10);
+        return false;
+    }
+
+    bool deliver(const AnsweredBatch &batch) override {
+        in_flight_.push_back({0, false, batch.next});   // a deque: the others, and this one from now on, stay in place
+        InFlight &own = in_flight_.back();
+        for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+            ++own.outstanding;
+            if (int code = send(batch, i, &own)) {
+                note(code, std::string("produce: ") + Library::get().err2str(code));
+                return forget();
+            }
+        }
+        return settle();
+    }
+
+    bool settle() override {
+        if (!producer_) return true;
+        producer_->poll(0);
+        for (; !in_flight_.empty() && in_flight_.front().outstanding == 0; in_flight_.pop_front()) {
+            if (in_flight_.front().failed) return forget();
+            consumer_.store_offsets(in_flight_.front().next);
+        }
+        return true;
+    }
+
+    bool finish(int timeout_ms) override {
+        const Clock::time_point end = Clock::now() + std::chrono::milliseconds(timeout_ms);
+        while (producer_ && producer_->waiting() && Clock::now() < end) producer_->flush(100);
+        return settle() && idle();
+    }
+
+    bool idle() const override { return in_flight_.empty(); }
+
+  private:
+    struct InFlight {
+        u64 outstanding;
+        bool failed;
+        Consumer::Offsets next;
+    };
+
+    void watch_deliveries() {
+        producer_->on_delivery = [](const rd_kafka_message_t &message) {
+            auto *batch = static_cast<InFlight *>(message.opaque);
+            --batch->outstanding;
+            batch->failed |= message.err != 0;
+        };
+    }
+
+    bool forget() {
+        replace_producer();   // before the batches its deliveries point to
+        in_flight_.clear();
+        return false;
+    }
+
+    std::deque<InFlight> in_flight_;
+};
+
+}   // namespace
+
+std::unique_ptr<AnswerDelivery> deliver_at_least_once(KafkaSettings producer, std::string topic, Consumer &consumer,
+                                                      EventQueue &events) {
+    return std::make_unique<AtLeastOnce>(std::move(producer), std::move(topic), consumer, events);
+}
+
+}   // namespace st

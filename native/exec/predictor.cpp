@@ -1,0 +1,183 @@
+#include "exec/predictor.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace st {
+namespace {
+constexpr int poll_ms = 20;        // wait for the first request of a batch
+constexpr int query_ms = 5'000;    // committed offsets, ends
+constexpr int revoke_ms = 5'000;   // answers on their way when a rebalance takes partitions
+constexpr auto check_ends_every = std::chrono::milliseconds(300);
+constexpr auto pause = std::chrono::milliseconds(100);
+}   // namespace
+
+Predictor::Predictor(PredictorSettings settings)
+    : settings_(std::move(settings)),
+      consumer_(std::make_unique<Consumer>(settings_.consumer)),
+      views_(settings_.batch_requests) {
+    auto make = settings_.exactly_once ? deliver_exactly_once : deliver_at_least_once;
+    delivery_ = make(settings_.producer, settings_.predictions, *consumer_, events_);
+    consumer_->on_revoke = [this] {
+        if (!delivery_->finish(revoke_ms)) note(0, "partitions taken away before all answers had arrived");
+    };
+}
+
+Predictor::~Predictor() {
+    delivery_.reset();
+    consumer_->on_revoke = nullptr;
+}
+
+void Predictor::note(int code, const std::string &text) { events_.push({4, code, false, "PREDICT", text}); }
+
+void Predictor::serve(std::shared_ptr<RequestScorer> scorer) {
+    {
+        std::lock_guard lock(mutex_);
+        newest_.swap(scorer);
+    }
+    served_.notify_all();
+    // What was there before, if never taken, is freed here, outside the lock.
+}
+
+bool Predictor::take_newest(int milliseconds) {
+    std::unique_lock lock(mutex_);
+    if (!scorer_)
+        served_.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return newest_ != nullptr; });
+    std::shared_ptr<RequestScorer> before;
+    if (newest_) {
+        before = std::exchange(scorer_, std::move(newest_));
+        newest_ = nullptr;
+    }
+    lock.unlock();   // before the old one is freed
+    return scorer_ != nullptr;
+}
+
+PredictorCounters Predictor::counters() const {
+    std::lock_guard lock(mutex_);
+    return counters_;
+}
+
+bool Predictor::run(int milliseconds) {
+    const Clock::time_point end = Clock::now() + std::chrono::milliseconds(milliseconds);
+    bool finished = false;
+    if (take_newest(milliseconds)) {
+        do {
+            try {
+                if (!started_) start();
+                must_rewind_ |= !delivery_->settle();
+                if (!delivery_->ready() || (must_rewind_ && !rewind())) continue;
+                take_newest(0);
+                take_batch();
+                finished = settings_.until_end && reached_ends();
+            } catch (const KafkaFailure &failure) {   // Kafka does not answer: wait for it
+                note(failure.code, failure.what());
+                std::this_thread::sleep_for(pause);
+            }
+        } while (!finished && Clock::now() < end);
+    }
+    gather_events();
+    return finished;
+}
+
+// Joins the group; with until_end the ends are those of this moment.
+void Predictor::start() {
+    if (settings_.until_end) {
+        std::map<i32, i64> ends;
+        i32 partitions = consumer_->partition_count(settings_.requests, query_ms);
+        for (i32 p = 0; p < partitions; ++p) {
+            auto [low, high] = consumer_->watermarks(settings_.requests, p, query_ms);
+            if (high > low) ends[p] = high;
+        }
+        ends_ = std::move(ends);
+    }
+    consumer_->subscribe(settings_.requests);
+    started_ = true;
+}
+
+bool Predictor::rewind() {
+    consumer_->rewind_to_committed(rd::beginning, query_ms);
+    must_rewind_ = false;
+    done_.clear();
+    std::lock_guard lock(mutex_);
+    ++counters_.rewinds;
+    return true;
+}
+
+void Predictor::take_batch() {
+    std::size_t count = consumer_->consume(views_.data(), views_.size(), poll_ms);
+    if (consumer_->dropped() != dropped_) {
+        dropped_ = consumer_->dropped();
+        must_rewind_ = true;
+        return;
+    }
+    sort_out(count);
+    bool answered = next_.empty() || answer();
+    consumer_->release();
+    must_rewind_ |= !answered;
+}
+
+// Requests, ends of partitions and errors of the batch.
+void Predictor::sort_out(std::size_t count) {
+    requests_.clear();
+    bytes_.clear();
+    next_.clear();
+    for (std::size_t i = 0; i < count; ++i) {
+        const MessageView &view = views_[i];
+        if (view.error == rd::ok) {
+            requests_.push_back(&view);
+            bytes_.push_back({view.value, view.size});
+            next_[view.partition] = view.offset + 1;
+        } else if (view.error == rd::partition_eof) {
+            // Behind the last request there may be control records; a bounded run's offsets go past them.
+            if (settings_.until_end && view.offset > done_[view.partition]) next_[view.partition] = view.offset;
+        } else {
+            note(view.error, std::string(view.error_text));
+        }
+    }
+}
+
+bool Predictor::answer() {
+    scorer_->score(bytes_.data(), bytes_.size(), answers_);
+    const Consumer::Offsets next(next_.begin(), next_.end());
+    if (!delivery_->deliver({requests_, answers_, next, scorer_->version_text(), scorer_->digest()})) return false;
+    for (auto [partition, offset] : next) done_[partition] = offset;
+    std::lock_guard lock(mutex_);
+    ++counters_.batches;
+    counters_.requests += answers_.size();
+    for (std::size_t i = 0; i < answers_.size(); ++i) {
+        counters_.rows += answers_[i].rows;
+        counters_.errors += answers_[i].failed;
+        counters_.newest_request_ms = std::max(counters_.newest_request_ms, requests_[i]->timestamp_ms);
+    }
+    return true;
+}
+
+// Each partition was answered to its end, here or, by the group's offsets, by another member.
+bool Predictor::reached_ends() {
+    if (must_rewind_ || !delivery_->idle()) return false;
+    std::vector<i32> open;
+    for (auto [partition, end] : ends_) {
+        auto found = done_.find(partition);
+        if (found == done_.end() || found->second < end) open.push_back(partition);
+    }
+    if (open.empty()) return true;
+    if (Clock::now() - ends_checked_ < check_ends_every) return false;
+    ends_checked_ = Clock::now();
+    for (auto [partition, offset] : consumer_->committed(open, query_ms))
+        if (offset < ends_[partition]) return false;
+    return true;
+}
+
+void Predictor::gather_events() {
+    delivery_->gather_events();
+    for (KafkaEvent &event : consumer_->events().drain()) events_.push(std::move(event));
+}
+
+bool Predictor::close(int timeout_ms) {
+    bool arrived = delivery_->finish(timeout_ms);
+    consumer_->close();   // commits the offsets stored for at least once
+    gather_events();
+    return arrived;
+}
+
+}   // namespace st

@@ -1,0 +1,83 @@
+// The predictor's loop: a batch of requests is consumed, scored and answered, then the next. One thread runs it;
+// serve(), counters() and drain_events() may be called by others.
+#pragma once
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "exec/answer_delivery.h"
+#include "exec/request_scorer.h"
+
+namespace st {
+
+struct PredictorSettings {
+    KafkaSettings consumer, producer;
+    std::string requests, predictions;   // topics
+    bool exactly_once = true;
+    bool until_end = false;   // finish where the requests topic ended at the first run()
+    u32 batch_requests = 4096;
+};
+
+struct PredictorCounters {
+    u64 requests = 0, rows = 0, errors = 0;   // answered; errors are requests answered with a reason
+    u64 batches = 0;
+    u64 rewinds = 0;              // returns to the committed offsets after something failed
+    i64 newest_request_ms = -1;   // timestamp of the newest request answered
+};
+
+class Predictor {
+  public:
+    explicit Predictor(PredictorSettings settings);
+    ~Predictor();
+
+    // Predicts with this snapshot from the next batch on. Before the first one requests wait in their topic.
+    void serve(std::shared_ptr<RequestScorer> scorer);
+    // Works for about `milliseconds`, longer while Kafka is not answering. True: until_end has been reached.
+    bool run(int milliseconds);
+    // Waits for answers on their way, commits their offsets and leaves the group. False: not all arrived in time.
+    bool close(int timeout_ms);
+
+    PredictorCounters counters() const;
+    std::vector<KafkaEvent> drain_events() { return events_.drain(); }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+
+    bool take_newest(int milliseconds);
+    void start();
+    bool rewind();
+    void take_batch();
+    void sort_out(std::size_t count);
+    bool answer();
+    bool reached_ends();
+    void gather_events();
+    void note(int code, const std::string &text);
+
+    PredictorSettings settings_;
+    EventQueue events_;
+    std::unique_ptr<Consumer> consumer_;
+    std::unique_ptr<AnswerDelivery> delivery_;
+    std::shared_ptr<RequestScorer> scorer_;
+
+    mutable std::mutex mutex_;   // newest_, counters_
+    std::condition_variable served_;
+    std::shared_ptr<RequestScorer> newest_;
+    PredictorCounters counters_;
+
+    bool started_ = false, must_rewind_ = false;
+    u64 dropped_ = 0;
+    std::vector<MessageView> views_;
+    std::vector<const MessageView *> requests_;   // of views_
+    std::vector<RequestBytes> bytes_;
+    std::vector<Answer> answers_;
+    std::map<i32, i64> next_;   // after the batch at hand
+    std::map<i32, i64> done_;   // answered up to here, by partition
+    std::map<i32, i64> ends_;   // until_end
+    Clock::time_point ends_checked_{};
+};
+
+}   // namespace st

@@ -1,0 +1,216 @@
+"""Predictor: answers the requests topic with the newest snapshot, exactly once or at least once.
+
+The loop is native; here a follower thread makes each new snapshot ready and hands it over between two batches. Several
+predictors share the work as one consumer group.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from streamtrain import _native
+from streamtrain.compute import snapshot
+from streamtrain.compute.model import Model, aligned
+from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.kafka import library
+from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.consumer import Event, Settings
+from streamtrain.kafka.follower import follow
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.log import get_logger
+from streamtrain.vectorize.plan import native_plan
+from streamtrain.vectorize.schema import Schema
+
+HELP = "answers requests with the newest snapshot"
+log = get_logger(__name__)
+
+_SLOT_ROWS = 256  # predicted at once; requests for more take several
+_TURN_MS = 100  # of the native loop between two looks at `stop`
+_FINISH_MS = 30_000  # for answers on their way at the end
+_JOIN_S = 10.0
+
+CONSUMER_DEFAULTS = {
+    "fetch.wait.max.ms": "5",  # how long a request may wait for company at the broker
+    "fetch.queue.backoff.ms": "5",
+    "fetch.error.backoff.ms": "50",
+    "session.timeout.ms": "10000",  # a killed predictor's partitions are free after this
+    "heartbeat.interval.ms": "2000",
+    "queued.max.messages.kbytes": "16384",
+    "topic.metadata.refresh.interval.ms": "10000",
+}
+PRODUCER_DEFAULTS = {
+    "linger.ms": "0",
+    "partitioner": "murmur2_random",  # where the Java clients put the same key
+    "retry.backoff.ms": "1",  # p50 of a small transaction 4 ms instead of 105
+    "retry.backoff.max.ms": "20",
+    "queue.buffering.max.messages": "200000",
+}
+TRANSACTION_TIMEOUT_MS = 5000
+
+
+class Stop(Protocol):
+    def is_set(self) -> bool: ...
+
+
+@dataclass(frozen=True)
+class Config:
+    """Plain settings, so that a process can be spawned with them."""
+
+    job: str
+    format: str  # of requests, as of records
+    requests: str  # topics
+    predictions: str
+    kafka_consumer: dict[str, str] = field(repr=False)  # may hold secrets
+    kafka_producer: dict[str, str] = field(repr=False)
+    delivery: str = "exactly_once"
+    snapshot: int | None = None  # None: follow the newest
+    until_end: bool = False
+    backend: str = "cpu"
+
+
+def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None) -> dict[str, int]:
+    """Answers until `stop` is set, or with `until_end` to the end the topic had at the start; gives what was answered.
+
+    `report` gets the counters after each turn, with "version" 0 until there is a snapshot to predict with.
+    """
+    library.load()
+    try:
+        native = _native.Predictor(
+            consumer_settings(config),
+            producer_settings(config),
+            config.requests,
+            config.predictions,
+            exactly_once=config.delivery == "exactly_once",
+            until_end=config.until_end,
+        )
+    except RuntimeError as error:
+        raise UserMistake(f"[kafka] {error}") from None
+    feed = _Feed(config, native)
+    feed.start()
+    try:
+        _turns(native, feed, stop, report)
+    finally:
+        feed.stop()
+        arrived = native.close(_FINISH_MS)
+        _log_events(native)
+    if not arrived:
+        log.warning("not all answers were acknowledged", waited_ms=_FINISH_MS)
+    return feed.counters()
+
+
+def _turns(native: _native.Predictor, feed: _Feed, stop: Stop, report: Callable[[dict[str, int]], None]) -> None:
+    finished = False
+    while not finished and not stop.is_set():
+        finished = native.run(_TURN_MS)
+        _log_events(native)
+        feed.check()
+        report(feed.counters())
+
+
+def consumer_settings(config: Config) -> Settings:
+    """The job's settings over our defaults, and what the group's exactness rests on over both."""
+    at_least_once = config.delivery != "exactly_once"
+    owned = {
+        "group.id": f"{config.job}.predict",
+        "isolation.level": "read_committed",
+        "auto.offset.reset": "earliest",  # of a group that has no offset yet: every request is answered
+        "enable.auto.offset.store": "false",
+        "enable.auto.commit": str(at_least_once).lower(),
+        "auto.commit.interval.ms": "500",
+        "enable.partition.eof": str(config.until_end).lower(),
+        "partition.assignment.strategy": "range,roundrobin",
+    }
+    return list({**CONSUMER_DEFAULTS, **config.kafka_consumer, **owned}.items())
+
+
+def producer_settings(config: Config) -> Settings:
+    """As consumer_settings. A transactional.id of its own for each predictor: it is fenced by nobody."""
+    owned = {"enable.idempotence": "true"}
+    if config.delivery == "exactly_once":
+        owned["transactional.id"] = f"{config.job}.predict.{uuid.uuid4()}"
+        owned["transaction.timeout.ms"] = str(TRANSACTION_TIMEOUT_MS)
+    else:
+        owned["message.timeout.ms"] = "30000"  # then its requests are read again
+    return list({**PRODUCER_DEFAULTS, **config.kafka_producer, **owned}.items())
+
+
+class _Feed:
+    """Makes each new snapshot ready, in a thread of its own, and hands it to the native loop."""
+
+    def __init__(self, config: Config, native: _native.Predictor) -> None:
+        self._config = config
+        self._native = native
+        self._version = 0
+        self._failure: Exception | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join(_JOIN_S)
+
+    def check(self) -> None:
+        """Raises what ended the thread."""
+        if self._failure is not None:
+            raise self._failure
+
+    def counters(self) -> dict[str, int]:
+        return {**self._native.counters(), "version": self._version}
+
+    def _run(self) -> None:
+        kafka = self._config.kafka_consumer
+        try:
+            with SnapshotTopic(self._config.job, kafka["bootstrap.servers"], kafka) as topic:
+                for stored in self._snapshots(topic):
+                    self._serve(stored)
+        except Exception as failure:
+            self._failure = failure
+
+    def _snapshots(self, topic: SnapshotTopic) -> Iterator[Stored]:
+        if self._config.snapshot is not None:
+            yield topic.version(self._config.snapshot, trainer=False)
+            return
+        for stored in follow(topic, stop=self._stopped.is_set, newest_only=True):
+            if stored.manifest.untrained:
+                log.info("waiting for the first trained snapshot", version=stored.manifest.version)
+            else:
+                yield stored
+
+    def _serve(self, stored: Stored) -> None:
+        version = stored.manifest.version
+        try:
+            self._native.serve(make_scorer(stored, self._config.format, self._config.backend))
+        except StreamtrainError as error:
+            if self._version == 0:
+                raise
+            log.warning(f"{error}; keeping snapshot {self._version}")
+            return
+        log.info("predicting", version=version, digest=stored.digest.hex()[:12])
+        self._version = version
+
+
+def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.RequestScorer:
+    """What answers requests in `format` with one snapshot. Raises StreamtrainError where it does not fit."""
+    manifest = stored.manifest
+    schema = Schema.from_dict(manifest.schema).for_requests()
+    model = Model(manifest.model_spec)
+    state = aligned(model.state_bytes)
+    snapshot.load(model, state, stored.model)
+    layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
+    plan = model.compile(backend, layout, state, base=state[model.learned_bytes :], train=False)
+    return _native.RequestScorer(
+        plan, native_plan(schema, layout), format, schema.class_names, manifest.version, stored.digest.hex()
+    )
+
+
+def _log_events(native: _native.Predictor) -> None:
+    for event in (Event(*fields) for fields in native.drain_events()):
+        write = log.warning if event.level <= 4 else log.debug
+        write(event.text, facility=event.facility)

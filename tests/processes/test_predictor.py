@@ -1,0 +1,306 @@
+"""The predictor process on a real broker: what it answers, with which snapshot, and exactly or at least once."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import confluent_kafka
+import numpy as np
+import pytest
+from served_model import NUMBERS, ServedModel
+
+from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
+from streamtrain.processes import predictor
+from streamtrain.topics.predictions import Answer, decode
+
+DELIVERIES = ["exactly_once", "at_least_once"]
+PARTITIONS = 3
+spawn = multiprocessing.get_context("spawn")
+
+
+def wait_for(what: Callable[[], Any], seconds: float = 40) -> Any:
+    """The first true result of `what`, which itself waits a little."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if result := what():
+            return result
+        time.sleep(0.01)
+    raise AssertionError(f"{what} stayed false for {seconds} s")
+
+
+class Bench:
+    """One job's requests and predictions topics, with a producer of requests and a reader of answers."""
+
+    def __init__(self, bootstrap: str, job: str) -> None:
+        self.job, self.bootstrap = job, bootstrap
+        self.requests, self.predictions = f"{job}.requests", f"{job}.predictions"
+        Admin(bootstrap).ensure(TopicWish(key, f"{job}.{key}", PARTITIONS) for key in ("requests", "predictions"))
+        self.producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+
+    def config(self, delivery: str = "exactly_once", **changes: Any) -> predictor.Config:
+        common = {"bootstrap.servers": self.bootstrap}
+        fast = {**common, "session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}
+        settings: dict[str, Any] = {
+            "job": self.job, "format": "json", "requests": self.requests, "predictions": self.predictions,
+            "kafka_consumer": fast, "kafka_producer": common, "delivery": delivery,
+        }  # fmt: skip
+        return predictor.Config(**{**settings, **changes})
+
+    def ask(self, value: Any, key: str | None = None, headers: Any = (), partition: int = 0) -> None:
+        raw = value if isinstance(value, bytes | None) else json.dumps(value).encode()
+        self.producer.produce(self.requests, raw, key, partition=partition, headers=list(headers))
+        self.producer.poll(0)
+
+    def flush(self) -> None:
+        assert self.producer.flush(20) == 0
+
+    def messages(self) -> list[Message]:
+        """Every committed answer there is now."""
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.partition.eof": True}
+        found: list[Message] = []
+        with KafkaConsumer({**settings, "isolation.level": "read_committed"}) as consumer:
+            consumer.assign(self.predictions, [(p, 0) for p in range(PARTITIONS)])
+            wait_for(
+                lambda: (
+                    found.extend(consumer.consume(10_000, 0.1))
+                    or sum(m.error == PARTITION_EOF for m in found) >= PARTITIONS
+                )
+            )
+        return [message for message in found if not message.error]
+
+    def answers(self) -> dict[str, Answer]:
+        """By key."""
+        found = [decode(m.key, m.value, [(n, v or b"") for n, v in m.headers]) for m in self.messages()]
+        return {(answer.key or b"").decode(): answer for answer in found}
+
+    def counts(self) -> Counter[bytes | None]:
+        return Counter(message.key for message in self.messages())
+
+
+@pytest.fixture
+def bench(kafka: Any) -> Bench:
+    return Bench(kafka.bootstrap, kafka.fresh_name("predict"))
+
+
+@contextmanager
+def running(config: predictor.Config) -> Iterator[dict[str, int]]:
+    """A predictor in a thread; gives its counters, kept up to date. Its error is raised at the end."""
+    stop = threading.Event()
+    counters: dict[str, int] = {"version": 0, "requests": 0}
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            counters.update(predictor.run(config, stop, counters.update))
+        except BaseException as failure:
+            failures.append(failure)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield counters
+    finally:
+        stop.set()
+        thread.join(60)
+    assert not thread.is_alive()
+    if failures:
+        raise failures[0]
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Bench, delivery: str) -> None:
+    served = ServedModel(bench.bootstrap, bench.job)
+    made = served.put()
+    bench.ask({"a": 1.5, "b": -2}, "one", [("trace", b"7"), ("trace", b""), ("streamtrain-version", b"99")])
+    bench.ask([{"a": 1, "b": 2}, [3, 4]], "many", partition=1)
+    bench.ask([{"a": 1, "b": 2}], "one of many")
+    bench.ask({"a": [1, 2, 3], "b": [4, 5, 6]}, "columns", partition=2)
+    bench.ask([], "none")
+    bench.flush()
+    totals = predictor.run(bench.config(delivery, until_end=True), threading.Event())
+    answers = bench.answers()
+    one = answers["one"]
+    assert one.prediction == {"prediction": pytest.approx(served.probability(1, [1.5, -2]), rel=1e-6)}
+    assert (one.version, one.digest, one.error) == (1, made.digest.hex(), None)
+    assert one.headers == (("trace", b"7"), ("trace", b""))
+    expected = {
+        "many": [[1, 2], [3, 4]], "one of many": [[1, 2]], "columns": [[1, 4], [2, 5], [3, 6]], "none": [],
+    }  # fmt: skip
+    for key, rows in expected.items():
+        got = [row["prediction"] for row in answers[key].prediction]
+        assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-6)
+    assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
+
+
+def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
+    ServedModel(bench.bootstrap, bench.job).put()
+    bad = {
+        "text": {"a": "n/a", "b": 1}, "missing": {"a": 1}, "broken": b"{", "empty": b"", "tombstone": None,
+        "second row": [{"a": 1, "b": 2}, {"a": None, "b": 2}], "infinite": b'{"a": 1e999, "b": 1}',
+    }  # fmt: skip
+    for key, value in bad.items():
+        bench.ask(value, key)
+    bench.ask({"a": 1, "b": 1}, "good")
+    bench.flush()
+    totals = predictor.run(bench.config(until_end=True), threading.Event())
+    messages = {(m.key or b"").decode(): m for m in bench.messages()}
+    answers = bench.answers()
+    assert answers.keys() == {*bad, "good"} and answers["good"].error is None
+    for key in bad:
+        assert answers[key].error and messages[key].value is None and answers[key].version == 1
+    assert answers["text"].error == '$.a: expected number, got "n/a"'
+    assert (answers["second row"].error or "").startswith("$[1].a: ")
+    assert (totals["requests"], totals["errors"]) == (8, 7)
+
+
+def test_a_request_of_more_rows_than_a_slot_holds(bench: Bench) -> None:
+    served = ServedModel(bench.bootstrap, bench.job)
+    served.put()
+    rows = np.random.default_rng(0).standard_normal((1000, 2)).round(3).tolist()
+    bench.ask(rows[:3], "few")
+    bench.ask(rows, "many")
+    bench.ask([[0, 0]] * 35_000, "too many for one answer")
+    bench.flush()
+    predictor.run(bench.config(until_end=True), threading.Event())
+    answers = bench.answers()
+    got = [row["prediction"] for row in answers["many"].prediction]
+    assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-5)
+    assert [row["prediction"] for row in answers["few"].prediction] == got[:3]
+    assert "send fewer rows" in (answers["too many for one answer"].error or "")
+
+
+def test_key_and_headers_that_leave_no_room_are_given_up(bench: Bench) -> None:
+    ServedModel(bench.bootstrap, bench.job).put()
+    bench.ask([[0, 0]] * 20_000, "k" * 100, [("large", b"x" * 700_000)])
+    bench.flush()
+    predictor.run(bench.config(until_end=True), threading.Event())
+    (answer,) = bench.answers().values()
+    assert answer.key == b"k" * 100 and answer.headers == () and "larger than a message" in (answer.error or "")
+
+
+def test_class_names_and_probabilities(bench: Bench) -> None:
+    columns = {**NUMBERS, "y": {"role": "label", "classes": ["walk", 'say "hi"', "süß"]}}
+    served = ServedModel(bench.bootstrap, bench.job, columns, loss="softmax_cross_entropy")
+    served.put()
+    bench.ask({"a": 0.5, "b": 1}, "k")
+    bench.flush()
+    predictor.run(bench.config(until_end=True), threading.Event())
+    exponents = np.exp(served.logits(1, [[0.5, 1]])[0])
+    expected = dict(zip(["walk", 'say "hi"', "süß"], exponents / exponents.sum(), strict=True))
+    got = bench.answers()["k"].prediction
+    assert got["probabilities"] == pytest.approx(expected, rel=1e-5)
+    assert got["prediction"] == max(expected, key=lambda name: expected[name])
+
+
+def test_requests_wait_for_the_first_trained_snapshot_and_new_ones_are_taken(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    served = ServedModel(bench.bootstrap, bench.job)
+    served.put(untrained=True)
+    bench.ask({"a": 1, "b": 1}, "waits")
+    bench.flush()
+    with caplog.at_level("INFO"), running(bench.config()) as counters:
+        wait_for(lambda: "waiting for the first trained snapshot" in caplog.text)
+        assert counters["requests"] == 0 and bench.answers() == {}
+        for version in (2, 3):
+            served.put()
+            wait_for(lambda version=version: counters["version"] == version)
+            bench.ask({"a": 1, "b": 1}, f"with {version}")
+            bench.flush()
+            wait_for(lambda version=version: counters["requests"] == version)
+    answers = bench.answers()
+    assert {key: answer.version for key, answer in answers.items()} == {"waits": 2, "with 2": 2, "with 3": 3}
+    assert answers["with 3"].prediction["prediction"] == pytest.approx(served.probability(3, [1, 1]), rel=1e-6)
+
+
+def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench) -> None:
+    served = ServedModel(bench.bootstrap, bench.job)
+    for _ in range(3):
+        served.put()
+    bench.ask({"a": 1, "b": 1}, "k")
+    bench.flush()
+    predictor.run(bench.config(until_end=True, snapshot=2), threading.Event())
+    assert bench.answers()["k"].version == 2
+    with pytest.raises(SnapshotError, match="expected a version it holds"):
+        predictor.run(bench.config(until_end=True, snapshot=9), threading.Event())
+
+
+def test_a_bad_kafka_setting_is_the_users_mistake(bench: Bench) -> None:
+    config = bench.config(kafka_producer={"bootstrap.servers": bench.bootstrap, "nonsense": "1"})
+    with pytest.raises(UserMistake, match="nonsense"):
+        predictor.run(config, threading.Event())
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_a_second_bounded_run_has_nothing_left_to_answer(bench: Bench, delivery: str) -> None:
+    ServedModel(bench.bootstrap, bench.job).put()
+    producer = confluent_kafka.Producer({"bootstrap.servers": bench.bootstrap, "transactional.id": bench.job})
+    producer.init_transactions(20)
+    for i in range(40):  # two requests and a control record behind them each time, in every partition
+        producer.begin_transaction()
+        producer.produce(bench.requests, b"[1, 2]", str(i), partition=i % PARTITIONS)
+        producer.commit_transaction(20)
+    for count in (40, 0):
+        totals = predictor.run(bench.config(delivery, until_end=True), threading.Event())
+        assert totals["requests"] == count
+    assert bench.counts().total() == 40
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, delivery: str) -> None:
+    ServedModel(bench.bootstrap, bench.job).put()
+    config, total = bench.config(delivery), 30_000
+    stops = [spawn.Event() for _ in range(4)]
+    members = [spawn.Process(target=predictor.run, args=(config, stop)) for stop in stops]
+    for member in members[:3]:
+        member.start()
+    for i in range(total):
+        bench.ask([i, 1], str(i), partition=i % PARTITIONS)
+        if i == total // 4:
+            wait_for(lambda: bench.counts().total() > 1000)
+            members[0].kill()
+        if i == total // 2:
+            members[3].start()
+        if i == 3 * total // 4:
+            stops[1].set()
+            members[1].join(60)
+            assert members[1].exitcode == 0
+        if i % 500 == 0:
+            time.sleep(0.05)
+    bench.flush()
+    predictor.run(bench.config(delivery, until_end=True), threading.Event())
+    for stop, member in zip(stops[2:], members[2:], strict=True):
+        stop.set()
+        member.join(60)
+        assert member.exitcode == 0
+    counts = bench.counts()
+    assert len(counts) == total
+    if delivery == "exactly_once":
+        assert counts.total() == total
+
+
+def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    ServedModel(bench.bootstrap, bench.job).put()
+    monkeypatch.setattr(predictor.uuid, "uuid4", lambda: "known")
+    fencing = {"bootstrap.servers": bench.bootstrap, "transactional.id": f"{bench.job}.predict.known"}
+    with running(bench.config()) as counters:
+        for i in range(6):
+            for k in range(50):
+                bench.ask([i, k], f"{i}.{k}", partition=k % PARTITIONS)
+            bench.flush()
+            wait_for(lambda i=i: counters["requests"] == 50 * (i + 1))
+            confluent_kafka.Producer(fencing).init_transactions(20)
+        bench.ask([0, 0], "last")
+        bench.flush()
+        wait_for(lambda: counters["requests"] == 301)
+        assert counters["rewinds"] > 0
+    assert bench.counts().total() == len(bench.counts()) == 301

@@ -60,7 +60,7 @@ class Output:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
     """A plain table."""
-    made = Table(box=None, header_style="bold", pad_edge=False)
+    made = Table(box=None, header_style="bold", pad_edge=False, show_header=any(columns))
     for column in columns:
         made.add_column(column, overflow="fold")
     for row in rows:
@@ -74,3 +74,11 @@ def age_text(age_s: float) -> str:
         if age_s >= size_s:
             return f"{age_s / size_s:.1f} {unit}"
     return f"{age_s:.1f} s" if age_s < 10 else f"{age_s:.0f} s"
+
+
+def count_text(count: int) -> str:
+    """A count as one says it: 3.4 M."""
+    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**4)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}" if unit != "k" else f"{count / 1_000:.0f} k"
+    return f"{count:,}"

@@ -1,4 +1,4 @@
-"""How `streamtrain train` shows its progress: a live panel on a terminal, plain lines elsewhere, JSON lines with --json."""
+"""How `streamtrain train` shows its progress: a live panel on a terminal, plain lines elsewhere, or JSON lines."""
 
 from __future__ import annotations
 
@@ -9,10 +9,21 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from streamtrain.cli.output import Output, age_text
+from streamtrain.cli.output import Output, age_text, count_text
 
 Event = dict[str, Any]
 _PLAIN_EVERY_S = 5.0
+SHOWN = ("log_loss", "auc", "accuracy", "mae", "rmse")
+
+
+def _quality(scores: Event | None) -> str:
+    """`log_loss 0.2840 (constant 0.5400), auc 0.8950`."""
+    found = scores or {}
+    texts = []
+    for name in (name for name in SHOWN if name in found):
+        constant = found.get(f"constant_{name}")
+        texts.append(f"{name} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
+    return ", ".join(texts)
 
 
 class TrainView:
@@ -45,12 +56,18 @@ class TrainView:
             return
         kind = event["event"]
         if kind == "started":
-            rows = f", {event['rows']:,} rows" if event.get("resumed") else ""
-            self._say(f"{'resuming' if event['resumed'] else 'starting'} {self._job} at snapshot {event['version']}{rows}")
+            rows = f", {count_text(event['rows'])} rows" if event["resumed"] else ", untrained"
+            self._say(
+                f"{'resuming' if event['resumed'] else 'starting'} {self._job} at snapshot {event['version']}{rows}"
+            )
         elif kind == "published":
             self._published = event
         elif kind == "progress":
             self._progress(event)
+        elif kind == "worker_died":
+            self._say(f"worker {event['worker']} died ({event['how']}); its batches of the round are trained again")
+        elif kind == "restarting":
+            self._say(f"{event['reason']}; a new run follows")
         elif kind == "ended":
             self._end(event)
 
@@ -71,9 +88,10 @@ class TrainView:
             self._say(self._line())
 
     def _line(self) -> str:
-        total = self._published.get("metrics", {}).get("total", {})
-        quality = ", ".join(f"{name} {value:.4f}" for name, value in total.items() if isinstance(value, float))
-        return f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, snapshot {self._published['version']}, {quality}"
+        quality = _quality(self._published.get("metrics", {}).get("total"))
+        return (
+            f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, snapshot {self._published['version']}, {quality}"
+        )
 
     def _panel(self, event: Event) -> Table:
         table = Table.grid(padding=(0, 2))
@@ -83,8 +101,7 @@ class TrainView:
         age = "" if age_s is None else f"newest row {age_text(age_s)} old"
         table.add_row("snapshot", str(self._published.get("version", "")), age)
         for span, scores in self._published.get("metrics", {}).items():
-            text = "  ".join(f"{name} {value:.4f}" for name, value in scores.items() if isinstance(value, float))
-            table.add_row(span, text, "")
+            table.add_row(span, _quality(scores), "")
         dead = sum(self._published.get("dead_letters", {}).values())
         if dead:
             table.add_row("dead letters", f"{dead:,}", "in the newest publication")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
@@ -10,10 +12,13 @@ import typer
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.train_view import TrainView
 from streamtrain.errors import UserMistake
+from streamtrain.log import get_logger
 from streamtrain.processes import supervisor
-from streamtrain.processes.supervisor import Stop, TrainOptions
+from streamtrain.processes.supervisor import Event, Stop, TrainOptions
+from streamtrain.telemetry import Telemetry
 
 ORDER = 70
+log = get_logger(__name__)
 app = typer.Typer(add_completion=False)
 
 
@@ -61,6 +66,16 @@ def train(
     )
     stop = Stop()
     stop.install()
-    with TrainView(session.out, found.name) as view:
-        code = supervisor.train(found, options, view, stop)
+    with ExitStack() as opened:
+        listeners: list[Callable[[Event], None]] = [opened.enter_context(TrainView(session.out, found.name))]
+        if metrics_port is not None:
+            telemetry = Telemetry(metrics_port, found.train.prefetch_buffer, session.record_ends(found))
+            listeners.append(opened.enter_context(telemetry))
+            log.info("metrics and readiness are served", port=telemetry.port)
+
+        def on_event(event: Event) -> None:
+            for listener in listeners:
+                listener(event)
+
+        code = supervisor.train(found, options, on_event, stop)
     raise typer.Exit(code)

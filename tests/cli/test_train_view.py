@@ -1,0 +1,54 @@
+"""What `train` says of the supervisor's events."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from streamtrain.cli.output import Output, count_text
+from streamtrain.cli.train_view import TrainView
+
+EVENTS: list[dict[str, Any]] = [
+    {"event": "started", "resumed": True, "version": 812, "rows": 3_400_000, "run": 2},
+    {
+        "event": "published",
+        "version": 813,
+        "rows": 3_400_010,
+        "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "auc": 0.875}, "window": None},
+    },
+    {"event": "progress", "rows": 10, "unreachable": False},
+    {"event": "worker_died", "worker": 1, "how": "SIGKILL", "round": 4, "slot": 9},
+    {"event": "restarting", "reason": "ingest was killed by SIGKILL"},
+    {"event": "ended", "version": 813, "rows": 3_400_010, "dead_letters": {"a": 2, "b": 1}},
+]
+
+
+def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainView(Output(False), "flights") as view:
+        for event in EVENTS:
+            view(event)
+    written = capsys.readouterr()
+    assert written.out == ""
+    assert written.err.splitlines() == [
+        "resuming flights at snapshot 812, 3.4 M rows",
+        "3,400,010 rows, 0/s, snapshot 813, log_loss 0.2500 (constant 0.5000), auc 0.8750",
+        "worker 1 died (SIGKILL); its batches of the round are trained again",
+        "ingest was killed by SIGKILL; a new run follows",
+        "flights: snapshot 813, 3,400,010 rows, 3 rows dead lettered",
+    ]
+
+
+def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    with TrainView(Output(True), "flights") as view:
+        for event in EVENTS:
+            view(event)
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == EVENTS
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0"), (9_999, "9,999"), (12_345, "12 k"), (3_400_000, "3.4 M"), (2_500_000_000, "2.5 G")]
+)
+def test_counts(count: int, text: str) -> None:
+    assert count_text(count) == text

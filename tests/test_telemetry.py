@@ -1,0 +1,136 @@
+"""Metrics and readiness over HTTP, fed with a trainer's events."""
+
+from __future__ import annotations
+
+import socket
+import time
+import urllib.error
+import urllib.request
+from typing import Any
+
+import pytest
+
+from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.telemetry import Meters, Telemetry, plain_reason
+
+STARTED = {"event": "started", "resumed": True, "version": 3, "rows": 10, "run": 2}
+PUBLISHED = {
+    "event": "published",
+    "version": 4,
+    "digest": "00",
+    "round": 9,
+    "rows": 5_000,
+    "bytes": 100,
+    "transaction_s": 0.03,
+    "event_age_s": 0.3,
+    "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000}, "window": None},
+    "dead_letters": {'expected number, got "n/a"': 2, 'expected number, got "x"': 1},
+    "positions": [[100, 0], [50, 3]],
+}
+
+
+def progress(rows: int, **more: Any) -> dict[str, Any]:
+    event = {"event": "progress", "unreachable": False, "unpublished_bytes": 7, "finished_round": rows // 100}
+    event |= {"rows": rows, "records": rows // 2, "bytes": rows * 8, "slots_filled": 12, "slots_released": 4}
+    return {**event, **more}
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def values(telemetry: Telemetry) -> dict[str, float]:
+    code, text = get(telemetry.port, "/metrics")
+    assert code == 200
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def test_metrics_follow_the_events() -> None:
+    with Telemetry(0, ring_slots=24) as telemetry:
+        for event in (STARTED, progress(1_000), PUBLISHED, progress(3_000)):
+            telemetry(event)
+        found = values(telemetry)
+    expected = {
+        "streamtrain_rows_total": 3_000,
+        "streamtrain_records_total": 1_500,
+        "streamtrain_ring_slots_used": 8,
+        "streamtrain_ring_slots": 24,
+        "streamtrain_snapshot_version": 4,
+        "streamtrain_snapshot_rows": 5_000,
+        "streamtrain_transaction_seconds_count": 1,
+        "streamtrain_event_to_snapshot_seconds_sum": 0.3,
+        "streamtrain_unpublished_bytes": 7,
+        'streamtrain_dead_letters_total{reason="expected number"}': 3,
+        'streamtrain_quality{name="log_loss",span="total"}': 0.25,
+        'streamtrain_quality{name="constant_log_loss",span="total"}': 0.5,
+        "streamtrain_runs_total": 1,
+        "streamtrain_ready": 1,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert 0 <= found["streamtrain_snapshot_age_seconds"] < 5
+
+
+def test_readiness() -> None:
+    with Telemetry(0, ring_slots=24) as telemetry:
+        states = []
+        for event in (
+            None,
+            STARTED,
+            progress(1, unreachable=True),
+            progress(2),
+            {"event": "restarting", "reason": "x"},
+        ):
+            if event is not None:
+                telemetry(event)
+            states.append(get(telemetry.port, "/ready")[0])
+        assert states == [503, 200, 503, 200, 503]
+        assert get(telemetry.port, "/else")[0] == 404
+
+
+def test_a_new_run_counts_on() -> None:
+    with Telemetry(0, ring_slots=24) as telemetry:
+        for rows in (100, 300, 50, 60):
+            telemetry(progress(rows))
+        assert values(telemetry)["streamtrain_rows_total"] == 360
+
+
+def test_reasons_do_not_grow_with_the_data() -> None:
+    assert plain_reason('expected number, got "n/a"') == "expected number"
+    meters = Meters(24)
+    for number in range(200):
+        meters({**PUBLISHED, "dead_letters": {f"reason {number}": 1}})
+    families = {family.name: family.samples for family in meters.registry.collect()}
+    samples = [sample for sample in families["streamtrain_dead_letters"] if sample.name.endswith("_total")]
+    assert len(samples) == 51 and sum(sample.value for sample in samples) == 200
+
+
+def test_lag_is_asked_of_kafka_and_outlives_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamtrain.telemetry.LAG_EVERY_S", 0.01)
+    answers: list[list[int] | None] = [None, [130, 60, 5]]
+
+    def ends() -> list[int]:
+        found = answers.pop(0) if len(answers) > 1 else answers[0]
+        if found is None:
+            raise KafkaUnreachable("away")
+        return found
+
+    with Telemetry(0, ring_slots=24, ends=ends) as telemetry:
+        telemetry(PUBLISHED)
+        until_s = time.monotonic() + 10
+        while values(telemetry)["streamtrain_lag_offsets"] != 45 and time.monotonic() < until_s:
+            pass
+        assert values(telemetry)["streamtrain_lag_offsets"] == 45
+
+
+def test_a_taken_port_is_said() -> None:
+    with socket.socket() as taken:
+        taken.bind(("", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(UserMistake, match=f"--metrics-port {port}: Address already in use"):
+            Telemetry(port, ring_slots=24)

@@ -77,7 +77,7 @@ class Job:
     @classmethod
     def from_effective(cls, effective: Mapping[str, Any], kafka: KafkaSettings | None = None) -> Job:
         """The job of a manifest, which holds no [kafka]."""
-        gathered = Gathered("manifest", tree=dict(effective))
+        gathered = Gathered("manifest", tree={**effective, "columns": _by_name(effective.get("columns", []))})
         return cls._checked(gathered, kafka or KafkaSettings())
 
     @classmethod
@@ -167,24 +167,41 @@ class Job:
         return for_side(for_side(self.kafka.common, "P"), "C")
 
     def effective(self) -> dict[str, Any]:
-        """Every setting but [kafka], with defaults filled in, as JSON can hold it; `from_effective` reads it."""
-        return self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+        """Every setting but [kafka], with defaults filled in, as JSON can hold it; `from_effective` reads it.
+
+        Columns are a list, each with its name: their order matters, and a manifest sorts the keys of its tables.
+        """
+        settings = self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+        settings["columns"] = [{"name": name, **column} for name, column in settings["columns"].items()]
+        return settings
 
     def differences(self, effective: Mapping[str, Any]) -> list[str]:
         """What of columns and model differs from another job's `effective()`, in lines; a snapshot fits if none."""
         ours, lines = self.effective(), []
-        for section in ("columns", "model"):
-            mine, other = ours[section], effective.get(section, {})
-            for name in dict.fromkeys([*other, *mine]):
-                if mine.get(name) != other.get(name):
-                    was, now = (show_value(side[name]) if name in side else "none" for side in (other, mine))
-                    lines.append(f"{show_path((section, name))}: the snapshot has {was}, the job file {now}")
+        mine, other = _by_name(ours["columns"]), _by_name(effective.get("columns", []))
+        pairs = [(("columns", name), other.get(name), mine.get(name)) for name in dict.fromkeys([*other, *mine])]
+        if mine.keys() == other.keys() and list(mine) != list(other):
+            lines.append("columns: in another order than the snapshot's: " + ", ".join(other))
+        model = effective.get("model", {})
+        pairs += [
+            (("model", name), model.get(name), ours["model"].get(name))
+            for name in dict.fromkeys([*model, *ours["model"]])
+        ]
+        for path, was, now in pairs:
+            if was != now:
+                texts = ("none" if value is None else show_value(value) for value in (was, now))
+                lines.append("{}: the snapshot has {}, the job file {}".format(show_path(path), *texts))
         return lines
 
     def digest(self) -> str:
         """SHA-256 of `effective()`, in hex."""
         text = json.dumps(self.effective(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _by_name(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Columns of `effective()` as a job file has them."""
+    return {str(column["name"]): {key: column[key] for key in column if key != "name"} for column in columns}
 
 
 def _by_line(mistake: Mistake) -> tuple[int, str]:

@@ -154,10 +154,8 @@ def _told(gap: Mapping[str, Any]) -> str:
 
 def check_fit(job: Job, manifest: Manifest) -> None:
     """UserMistake with the differences where the newest snapshot's columns or model are not the job's."""
-    differences = []
-    ours, theirs = job.effective(), manifest.job_settings
-    for where in ("columns", "model"):
-        differences += _differences(where, theirs.get(where), ours.get(where))
+    theirs = manifest.job_settings
+    differences = job.differences(theirs)
     if theirs.get("optimizer", {}).get("name") != job.optimizer.name:
         differences.append(f"optimizer.name: snapshot {theirs.get('optimizer', {}).get('name')!r}, job {job.optimizer.name!r}")
     averaged = theirs.get("train", {}).get("average_optimizer_state", True)
@@ -170,14 +168,3 @@ def check_fit(job: Job, manifest: Manifest) -> None:
             f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "
             "put the job file back, or start a new lineage with --fresh"
         )
-
-
-def _differences(where: str, theirs: Any, ours: Any) -> list[str]:
-    if isinstance(theirs, Mapping) and isinstance(ours, Mapping):
-        found = []
-        for name in dict.fromkeys([*theirs, *ours]):
-            found += _differences(f"{where}.{name}", theirs.get(name), ours.get(name))
-        if not found and where == "columns" and list(theirs) != list(ours):
-            found.append("columns: another order")
-        return found
-    return [] if theirs == ours else [f"{where}: snapshot {theirs!r}, job {ours!r}"]

@@ -168,6 +168,16 @@ def test_the_engine_takes_the_model_spec(job_text: str) -> None:
     assert 0.9 < job.state_bytes / model.state_bytes < 1  # the estimate leaves out statistics and scores
 
 
+def test_a_manifest_that_sorts_keys_keeps_the_order_of_columns(job_text: str) -> None:
+    job = Job.parse(job_text)
+    assert list(job.file.columns) == ["dep_delay", "carrier", "late"]
+    sorted_keys = json.loads(json.dumps(job.effective(), sort_keys=True))
+    assert job.differences(sorted_keys) == []
+    assert list(Job.from_effective(sorted_keys).file.columns) == ["dep_delay", "carrier", "late"]
+    turned = {**job.effective(), "columns": job.effective()["columns"][::-1]}
+    assert job.differences(turned) == ["columns: in another order than the snapshot's: late, carrier, dep_delay"]
+
+
 def test_differences_name_what_changed(job_text: str) -> None:
     job = Job.parse(job_text)
     other = Job.parse(job_text, sets=["train.workers=3", "columns.carrier.buckets=128", "columns.extra.missing=1"])

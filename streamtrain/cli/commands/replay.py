@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from streamtrain import replay as replaying
 from streamtrain.cli.report import show_report
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.errors import UserMistake
+from streamtrain.replay import replay as recompute
 
 ORDER = 130
 app = typer.Typer(add_completion=False)
@@ -31,4 +31,4 @@ def replay(
     """Compute published snapshots again from snapshot N over the round log and compare; writes nothing."""
     if to_version is not None and to_version <= from_version:
         raise UserMistake(f"--to: expected a version after --from {from_version}, got {to_version}")
-    show_report(session.out, replaying.replay(session.connected_job(job), from_version, to_version))
+    show_report(session.out, recompute(session.connected_job(job), from_version, to_version))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from streamtrain import verify as verification
 from streamtrain.cli.report import show_report
 from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.verify import verify as check_topics
 
 ORDER = 120
 app = typer.Typer(add_completion=False)
@@ -16,4 +16,4 @@ app = typer.Typer(add_completion=False)
 @command
 def verify(session: Session, job: JobFile) -> None:
     """Check a job's guarantees on its topics, while it runs or after; exit code 1 where one does not hold."""
-    show_report(session.out, verification.verify(session.connected_job(job)))
+    show_report(session.out, check_topics(session.connected_job(job)))

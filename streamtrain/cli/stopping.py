@@ -1,0 +1,39 @@
+"""Ctrl-C and SIGTERM while a command works: the first asks it to finish what it has begun, the second ends it."""
+
+from __future__ import annotations
+
+import signal
+from types import FrameType, TracebackType
+from typing import Self
+
+import typer
+
+INTERRUPTED = 130
+TERMINATED = 143
+
+
+class StopSignals:
+    """Takes SIGINT and SIGTERM of the main thread while it is open."""
+
+    def __init__(self) -> None:
+        self._asked = 0
+        self.interrupted = False  # by Ctrl-C
+
+    def is_set(self) -> bool:
+        return self._asked > 0
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._on) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _on(self, number: int, frame: FrameType | None) -> None:
+        self._asked += 1
+        self.interrupted |= number == signal.SIGINT
+        if self._asked > 1:
+            raise typer.Exit(INTERRUPTED if self.interrupted else TERMINATED)

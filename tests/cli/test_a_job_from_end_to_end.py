@@ -1,0 +1,101 @@
+"""One job by commands alone: produce, train, look, predict, verify, replay, on a real Kafka."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
+
+
+@pytest.fixture
+def trained(run: Run, job: Path, tmp_path: Path) -> Path:
+    """The job after 2,000 rows, of which 3 are dead letters and 200 have no label."""
+    path = tmp_path / "rows.csv"
+    lines = ["delay,carrier,late,flight"]
+    for i in range(2_000):
+        delay = "n/a" if i in (7, 70, 700) else str(i % 60)
+        lines.append(f"{delay},{'AB'[i % 2]}{i % 5},{'' if i % 10 == 1 else int(i % 60 > 30)},{i % 4}")
+    path.write_text("\n".join(lines) + "\n")
+    assert run("produce", job, "--input", path, "--pack", 8, "-q").code == 0
+    ended = subprocess.run([*PROGRAM, "train", str(job), "--until-end", "--json"], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    events = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert events[0]["event"] == "started" and not events[0]["resumed"] and events[-1]["event"] == "ended"
+    assert events[-1]["rows"] == 1_797
+    return job
+
+
+def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -> None:
+    status = run("status", trained, "--json").document
+    assert status["lag"] == 0 and status["snapshot"]["rows_seen"] == 1_797 and not status["snapshot"]["untrained"]
+    assert {"log_loss", "auc", "accuracy", "constant_log_loss"} <= status["metrics"]["total"].keys()
+    assert f"{status['snapshot']['version']}, " in run("status", trained).out
+
+    snapshots = run("snapshots", "list", trained, "--json").document["snapshots"]
+    assert snapshots[0]["untrained"] and snapshots[-1]["version"] == status["snapshot"]["version"]
+    assert str(snapshots[-1]["version"]) in run("snapshots", "list", trained).out
+    shown = run("snapshots", "show", trained, "--snapshot", snapshots[0]["version"], "--json").document
+    assert shown["digest"] == snapshots[0]["digest"] and shown["positions"] == [[0, 0], [0, 0]]
+    assert run("snapshots", "show", trained, "--snapshot", 99).code == 2
+    file = tmp_path / "model.safetensors"
+    assert run("snapshots", "get", trained, "-o", file).code == 0
+    header = json.loads(file.read_bytes()[8 : 8 + int.from_bytes(file.read_bytes()[:8], "little")])
+    assert any(name.endswith(".weight") for name in header)
+
+    letters = run("read", trained, "dead-letters", "--until-end", "--json").lines
+    assert [row["reason"] for letter in letters for row in letter["rows"]] == ['expected number, got "n/a"'] * 3
+    rounds = run("read", trained, "rounds", "--until-end", "--json").lines
+    assert sum(log["rows_trained"] for log in rounds) == 1_797
+    assert "rows trained" in run("read", trained, "rounds", "--until-end", "--limit", 1).out
+
+    found = run("check", trained, "--json").document
+    assert found["ok"] and any("training goes on from it" in finding["text"] for finding in found["findings"])
+    changed = run("check", trained, "--set", "columns.carrier.buckets=32", "--json")
+    assert changed.code == 1 and "columns.carrier" in changed.out and "--fresh" in changed.out
+
+
+def test_verify_and_replay(run: Run, trained: Path) -> None:
+    verified = run("verify", trained, "--json")
+    assert verified.code == 0 and verified.document["ok"] and verified.document["rows"]["trained"] == 1_797
+    first = run("snapshots", "list", trained, "--json").document["snapshots"][0]["version"]
+    replayed = run("replay", trained, "--from", first, "--json")
+    assert replayed.code == 0 and replayed.document["ok"]
+    assert run("replay", trained, "--from", 5, "--to", 5).code == 2
+
+
+def test_predict(run: Run, trained: Path, tmp_path: Path) -> None:
+    requests = tmp_path / "requests.jsonl"
+    rows = [{"delay": i, "carrier": "A0", "flight": f"f{i}", "late": 1} for i in range(50)]
+    requests.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run("produce", trained, "--input", requests, "--to", "requests", "-q").code == 0
+    ended = run("predict", trained, "--until-end", "--json")
+    assert ended.code == 0 and ended.document["rows"] == 50
+    answers = run("read", trained, "predictions", "--until-end", "--json").lines
+    assert {answer["key"] for answer in answers} == {f"f{i}" for i in range(50)}
+    assert all(0 < answer["prediction"]["prediction"] < 1 and answer["version"] >= 1 for answer in answers)
+
+
+def test_ctrl_c_drains_and_metrics_are_served(run: Run, trained: Path) -> None:
+    command = [*PROGRAM, "train", str(trained), "--metrics-port", "0", "--json", "--log-format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trainer:
+        assert trainer.stdout is not None and trainer.stderr is not None
+        port = next(log["port"] for log in map(json.loads, trainer.stderr) if "port" in log)
+        first = trainer.stdout.readline()
+        assert first, trainer.stderr.read()
+        assert json.loads(first)["resumed"]
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+            assert answer.status == 200
+        trainer.send_signal(signal.SIGINT)
+        out, _ = trainer.communicate(timeout=60)
+    assert trainer.returncode == 130
+    assert json.loads(out.splitlines()[-1])["event"] == "ended"

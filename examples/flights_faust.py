@@ -1,12 +1,13 @@
 """A Faust application around the job `flights`: departures are enriched and scored, arrivals become training records.
 
-    pip install 'streamtrain[faust]'
-    faust -A flights_faust worker --without-web        # in this folder, beside `streamtrain train flights.toml`
+    pip install 'streamtrain[faust]' && faust -A flights_faust worker --without-web
 
-Reads the topics flights.routes {"origin", "dest", "distance"}, flights.departures {"flight", and the job's columns but
-distance and late} and flights.arrivals {"flight", "arr_delay"}; keys are the route or the flight. Writes
-flights.scored, and back to flights.records the rows whose label has arrived.
+runs it, in this folder, beside `streamtrain train flights.toml`.
 """
+
+# Reads the topics flights.routes {"origin", "dest", "distance"}, flights.departures {"flight", and the job's columns
+# but distance and late} and flights.arrivals {"flight", "arr_delay"}; keys are the route or the flight. Writes
+# flights.scored, and back to flights.records the rows whose label has arrived.
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What this build is: its version and the digest of the kernels it was made of. Replay is bit for bit on the same build."""
+"""What this build is: its version and the digest of the kernels it was made of.
+
+Replay is bit for bit on the same build.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Named places where a test may kill or stall a process. Armed by settings only; unarmed a hit is one dictionary look-up.
+"""Named places where a test may kill or stall a process.
 
+Armed by settings only; unarmed a hit is one dictionary look-up.
 The native ones (worker.*, ingest.*) are in native/base/failpoint.h and armed by the same text.
 """
 
@@ -25,7 +26,7 @@ _armed: dict[str, _Armed] = {}
 
 
 def arm(text: str) -> None:
-    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit) or "name=hit~stall_s"; several are joined by commas."""
+    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit) or "name=hit~stall_s"; commas join several."""
     for part in filter(None, text.split(",")):
         name, _, rest = part.partition("=")
         hit, _, stall = rest.partition("~")

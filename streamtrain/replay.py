@@ -1,6 +1,6 @@
 """Replay: from a snapshot, train the round log's ranges again and compare with the snapshots that were published.
 
-Reads topics only, writes nothing. On the same build the parameters come out bit for bit (DESIGN section 3, guarantee 8).
+Reads topics only, writes nothing. On the same build the parameters come out bit for bit (guarantee 8).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.reading import read_round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.rounds import RoundLog
@@ -54,7 +54,10 @@ class Report:
         return bool(self.snapshots) and all(not found.difference for found in self.snapshots)
 
     def as_dict(self) -> dict[str, Any]:
-        rows = [{"version": s.version, "rounds": s.rounds, "rows": s.rows, "difference": s.difference} for s in self.snapshots]
+        rows = [
+            {"version": s.version, "rounds": s.rounds, "rows": s.rows, "difference": s.difference}
+            for s in self.snapshots
+        ]
         return {"job": self.job, "from": self.start, "ok": self.ok, "snapshots": rows, "notes": self.notes}
 
     def lines(self) -> list[str]:
@@ -80,7 +83,9 @@ def replay(
     start = topic.version(from_version)
     report = Report(job.name, from_version)
     if start.manifest.build != build_digest():
-        report.notes.append(f"snapshot {from_version} was trained by build {start.manifest.build}, this is {build_digest()}")
+        report.notes.append(
+            f"snapshot {from_version} was trained by build {start.manifest.build}, this is {build_digest()}"
+        )
     rounds_topic, records_topic = job.topic("rounds").name, job.topic("records").name
     assert rounds_topic is not None and records_topic is not None
     logs = [log for log in read_round_logs(kafka, rounds_topic) if log.lineage == start.manifest.lineage]
@@ -92,7 +97,9 @@ def replay(
         log = by_version.get(version)
         if log is None:
             if version == from_version + 1:
-                raise UserMistake(f"{rounds_topic}: no round log leads from snapshot {from_version} to {version}; try a newer --from")
+                raise UserMistake(
+                    f"{rounds_topic}: no round log leads from snapshot {from_version} to {version}; try a newer --from"
+                )
             report.notes.append(f"stopped before {version}: no round log in this lineage")
             break
         stored = topic.version(version) if version in held else None
@@ -104,7 +111,9 @@ def replay(
             if on_snapshot is not None:
                 on_snapshot(replayed)
     if not report.snapshots:
-        raise CheckFailed(f"{job.name}: nothing to compare after snapshot {from_version}: {'; '.join(report.notes) or 'no newer one'}")
+        raise CheckFailed(
+            f"{job.name}: nothing to compare after snapshot {from_version}: {'; '.join(report.notes) or 'no newer one'}"
+        )
     return report
 
 
@@ -186,7 +195,9 @@ class _Replay:
                 filled = self._fill_range(buffer, filled, part)
             at += int(slot["range_count"])
             if filled != int(slot["rows"]):
-                raise CheckFailed(f"round {round_} slot {int(slot['slot'])}: expected {int(slot['rows'])} rows, decoded {filled}")
+                raise CheckFailed(
+                    f"round {round_} slot {int(slot['slot'])}: expected {int(slot['rows'])} rows, decoded {filled}"
+                )
             self._plan.clear_behind(buffer, filled)
             rows.append(filled)
             if slot["rejected"]:
@@ -205,6 +216,7 @@ class _Replay:
 
     def _difference(self, state: np.ndarray[Any, np.dtype[np.uint8]], expected: Stored) -> str:
         found = []
+        assert expected.trainer is not None  # version() fetches the whole snapshot
         for what, ours, theirs in (
             ("parameters", model_payload(self._layout, state), expected.model),
             ("trainer state", trainer_payload(self._layout, state), expected.trainer),
@@ -275,4 +287,7 @@ class _PartitionReader:
             for message in messages:
                 if not message.error:
                     yield message.offset, message.value
-        raise CheckFailed(f"{self._topic}: partition {partition}: expected more records for the round log, none came in {_READ_TIMEOUT_S:.0f} s")
+        raise CheckFailed(
+            f"{self._topic}: partition {partition}: expected more records for the round log, "
+            f"none came in {_READ_TIMEOUT_S:.0f} s"
+        )

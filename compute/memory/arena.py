@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,24 @@ def attach(descriptor: int) -> _native.Arena:
 
 def view(address: int, size: int) -> npt.NDArray[np.uint8]:
     """`size` bytes at `address`, writable, without a copy; valid as long as the arena is."""
-    return np.frombuffer((ctypes.c_uint8 * size).from_address(address), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
+
+
+class StateBlock(Protocol):
+    """A block of a worker's state, as compute.model lays it out."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def group(self) -> str: ...
+    @property
+    def rule(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -36,11 +54,11 @@ class PublishedBlock:
 class PublishedLayout:
     """A mean buffer's blocks. Blocks kept per worker stand once per worker, named `<block>@<worker>`."""
 
-    blocks: tuple[PublishedBlock, ...]
+    blocks: tuple[StateBlock, ...]
     state_bytes: int
 
 
-def published_layout(blocks: Sequence[PublishedBlock], state_bytes: int, workers: int) -> PublishedLayout:
+def published_layout(blocks: Sequence[StateBlock], state_bytes: int, workers: int) -> PublishedLayout:
     """The layout of a mean buffer (native/memory/arena.h): a whole state, then every worker's local blocks."""
     shared = [block for block in blocks if block.rule != "local"]
     local = [block for block in blocks if block.rule == "local"]
@@ -53,7 +71,9 @@ def published_layout(blocks: Sequence[PublishedBlock], state_bytes: int, workers
     return PublishedLayout(tuple(shared), end)
 
 
-def copy_local_blocks(blocks: Sequence[PublishedBlock], state_bytes: int, workers: int, mean: npt.NDArray[np.uint8]) -> None:
+def copy_local_blocks(
+    blocks: Sequence[StateBlock], state_bytes: int, workers: int, mean: npt.NDArray[np.uint8]
+) -> None:
     """Gives every worker the local blocks as they stand in the state: the start of a lineage."""
     end = _align(state_bytes)
     for _ in range(workers):

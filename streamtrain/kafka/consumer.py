@@ -15,6 +15,7 @@ from streamtrain.kafka import library
 
 BEGINNING, END, INVALID = -2, -1, -1001
 PARTITION_EOF, ALL_BROKERS_DOWN, TRANSPORT, TIMED_OUT, FENCED = -191, -187, -195, -185, -144
+AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE = -140, 1
 
 Settings = list[tuple[str, str]]
 

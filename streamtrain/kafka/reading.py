@@ -40,7 +40,9 @@ def read(consumer: KafkaConsumer, topic: str, partition: int, begin: int, end: i
                 yield message
                 if message.offset == end - 1:
                     return
-    raise KafkaUnreachable(f"{topic}: expected its messages up to offset {end}, no answer from Kafka in {_TIMEOUT_S:.0f} s")
+    raise KafkaUnreachable(
+        f"{topic}: expected its messages up to offset {end}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
+    )
 
 
 def newest_run_entry(kafka: Mapping[str, str], topic: str) -> RunEntry | None:
@@ -48,7 +50,9 @@ def newest_run_entry(kafka: Mapping[str, str], topic: str) -> RunEntry | None:
     with KafkaConsumer(ingest_config(kafka)) as consumer:
         low, end = bounds(consumer, topic, 0)
         for begin in dict.fromkeys((max(low, end - _TAIL), low)):
-            found = [m for m in read(consumer, topic, 0, begin, end) if m.key == control.RUN_KEY and m.value is not None]
+            found = [
+                m for m in read(consumer, topic, 0, begin, end) if m.key == control.RUN_KEY and m.value is not None
+            ]
             if found:
                 value = found[-1].value
                 assert value is not None

@@ -1,8 +1,7 @@
 """The trainer's transactions: who holds the job, and each publication in exactly one committed transaction.
 
-The state machine of DESIGN section 4. Used by the coordinator only; the newest run entry and the newest manifest are the
-only truth after an unknown outcome. librdkafka has no KIP-890: a timed-out commit is never followed by another transaction
-on the same producer.
+The coordinator's state machine: after an unknown outcome the newest run entry and the newest manifest are the only
+truth. librdkafka has no KIP-890: a timed-out commit is never followed by another transaction on the same producer.
 """
 
 from __future__ import annotations
@@ -137,7 +136,9 @@ class Transactions:
             raise Replaced(self._replaced_by(newest))
 
     def _replaced_by(self, entry: RunEntry) -> str:
-        return f"run {entry.run.number} on {entry.host} (process {entry.process}) has taken this job over; this run ends"
+        return (
+            f"run {entry.run.number} on {entry.host} (process {entry.process}) has taken this job over; this run ends"
+        )
 
     def _new_producer(self, first: bool = False) -> None:
         if self._metadata is None:
@@ -160,8 +161,8 @@ class Transactions:
                     raise StreamtrainError(f"kafka: init_transactions: {error.str()}") from cause
                 if first and time.monotonic() > give_up:
                     raise KafkaUnreachable(
-                        f"kafka: no broker of {self._settings.get('bootstrap.servers')} answered for 10 s: {error.str()}; "
-                        "check bootstrap.servers and that the broker is up"
+                        f"kafka: no broker of {self._settings.get('bootstrap.servers')} answered for 10 s: "
+                        f"{error.str()}; check bootstrap.servers and that the broker is up"
                     ) from cause
                 self.unreachable = error.code() != KafkaError._FENCED
 
@@ -196,9 +197,12 @@ class Transactions:
             for index, (topic, message) in enumerate(batch.messages):
                 self._produce(producer, topic, message, delivered if index == last else None)
                 if message.value is not None:
-                    hit("coordinator.after_manifest" if message.key and message.key.endswith(b"/m") else "coordinator.after_chunks")
+                    manifest = message.key is not None and message.key.endswith(b"/m")
+                    hit("coordinator.after_manifest" if manifest else "coordinator.after_chunks")
             if batch.offsets:
-                offsets = [TopicPartition(topic, partition, offset) for (topic, partition), offset in batch.offsets.items()]
+                offsets = [
+                    TopicPartition(topic, partition, offset) for (topic, partition), offset in batch.offsets.items()
+                ]
                 self._retried(lambda: producer.send_offsets_to_transaction(offsets, self._metadata, 5.0))
             hit("coordinator.stall_in_transaction")
             hit("coordinator.in_commit")
@@ -213,7 +217,9 @@ class Transactions:
         while True:
             try:
                 value = bytes(message.value) if isinstance(message.value, memoryview) else message.value
-                producer.produce(topic, value=value, key=message.key, headers=list(message.headers), on_delivery=delivered)
+                producer.produce(
+                    topic, value=value, key=message.key, headers=list(message.headers), on_delivery=delivered
+                )
                 return
             except BufferError:
                 producer.poll(0.05)

@@ -47,13 +47,15 @@ def pieces(ring: bytes) -> Iterator[Piece]:
     """The entries in the bytes that RoundLogThread.take() gave."""
     at = 0
     while at < len(ring):
-        size, round_, slot, offset, _, partition, ranges, key_bytes, value_bytes, record_bytes = _HEAD.unpack_from(ring, at)
+        head = _HEAD.unpack_from(ring, at)
+        size, round_, slot, offset, _, partition, ranges, key_bytes, value_bytes, record_bytes = head
         cursor = at + _HEAD.size
         rows = []
         for _ in range(ranges):
             row_from, row_to, _, path_bytes, reason_bytes = _ROWS.unpack_from(ring, cursor)
             cursor += _ROWS.size
-            path, reason = ring[cursor : cursor + path_bytes], ring[cursor + path_bytes : cursor + path_bytes + reason_bytes]
+            path = ring[cursor : cursor + path_bytes]
+            reason = ring[cursor + path_bytes : cursor + path_bytes + reason_bytes]
             cursor += path_bytes + reason_bytes
             rows.append(DeadRange(row_from, row_to, path.decode("utf-8", "replace"), reason.decode("utf-8", "replace")))
         key = ring[cursor : cursor + key_bytes] if key_bytes else None

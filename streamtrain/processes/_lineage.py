@@ -131,7 +131,13 @@ def _continued(
         gap = {"reason": "the topic was deleted and made again", "from": [list(p) for p in known], "to": earliest}
         return [Position(offset) for offset in earliest], [{**gap, "topic_id": [manifest.positions.topic_id, topic_id]}]
     if len(known) > partitions:
-        gaps.append({"reason": "the topic has fewer partitions than the snapshot has seen", "from": len(known), "to": partitions})
+        gaps.append(
+            {
+                "reason": "the topic has fewer partitions than the snapshot has seen",
+                "from": len(known),
+                "to": partitions,
+            }
+        )
     positions = []
     for partition in range(partitions):
         position = known[partition] if partition < len(known) else Position(0)
@@ -157,12 +163,18 @@ def check_fit(job: Job, manifest: Manifest) -> None:
     theirs = manifest.job_settings
     differences = job.differences(theirs)
     if theirs.get("optimizer", {}).get("name") != job.optimizer.name:
-        differences.append(f"optimizer.name: snapshot {theirs.get('optimizer', {}).get('name')!r}, job {job.optimizer.name!r}")
+        differences.append(
+            f"optimizer.name: snapshot {theirs.get('optimizer', {}).get('name')!r}, job {job.optimizer.name!r}"
+        )
     averaged = theirs.get("train", {}).get("average_optimizer_state", True)
     if averaged != job.train.average_optimizer_state:
-        differences.append(f"train.average_optimizer_state: snapshot {averaged}, job {job.train.average_optimizer_state}")
+        differences.append(
+            f"train.average_optimizer_state: snapshot {averaged}, job {job.train.average_optimizer_state}"
+        )
     elif not averaged and manifest.workers != job.train.workers:
-        differences.append(f"train.workers (each keeps its own optimizer state): snapshot {manifest.workers}, job {job.train.workers}")
+        differences.append(
+            f"train.workers (each keeps its own optimizer state): snapshot {manifest.workers}, job {job.train.workers}"
+        )
     if differences:
         raise UserMistake(
             f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "

@@ -69,7 +69,14 @@ class Publisher:
             None if archive is None else archive.keep,
         )
         log = rounds.RoundLog(
-            self.job.name, lineage.id, self.run, manifest.version, snapshot.digest, columns.rounds, columns.slots, columns.ranges
+            self.job.name,
+            lineage.id,
+            self.run,
+            manifest.version,
+            snapshot.digest,
+            columns.rounds,
+            columns.slots,
+            columns.ranges,
         )
         records = self.topics["records"]
         dead = letters(pieces, records, self.run.number)
@@ -118,7 +125,11 @@ def adopt(lineage: Lineage, assembled: Assembled, offset: int) -> Lineage:
     """The lineage once the transaction is committed with the manifest at `offset`."""
     manifest = assembled.snapshot.manifest
     after = replace(
-        lineage, round=manifest.round, rows_seen=manifest.rows_seen, positions=assembled.positions, metrics=dict(manifest.metrics)
+        lineage,
+        round=manifest.round,
+        rows_seen=manifest.rows_seen,
+        positions=assembled.positions,
+        metrics=dict(manifest.metrics),
     )
     after.published(manifest, assembled.snapshot.digest, offset)
     return after

@@ -65,7 +65,9 @@ class UnpublishedRounds:
         """Takes what is new and returns it."""
         _, newest, rounds, slots, ranges, dead = self._thread.take()
         self.newest_timestamp_ms = max(self.newest_timestamp_ms, newest)
-        new = Columns(np.frombuffer(rounds, ROUND_DTYPE), np.frombuffer(slots, SLOT_DTYPE), np.frombuffer(ranges, RANGE_DTYPE))
+        new = Columns(
+            np.frombuffer(rounds, ROUND_DTYPE), np.frombuffer(slots, SLOT_DTYPE), np.frombuffer(ranges, RANGE_DTYPE)
+        )
         if len(new.rounds):
             self._gathered.append(new)
             self._nbytes += new.nbytes

@@ -55,8 +55,8 @@ class Config:
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
-    max_rows: int | None = None  # to train in this run; until_rows: in the lineage, for a run that goes on with another's
-    until_rows: int | None = None
+    max_rows: int | None = None  # to train in this run
+    until_rows: int | None = None  # to train in the lineage, for a run that goes on with another's
 
 
 def run(config: Config) -> int:
@@ -114,7 +114,9 @@ class Coordinator:
         positions = [(partition, at.offset, at.row) for partition, at in enumerate(self._lineage.positions)]
         self._arena.set_positions(positions)
         self._arena.set_row_bound(self._row_bound())
-        self._arena.set_start(round=self._lineage.round, seed=self._lineage.seed, learning_rate=self._job.optimizer.learning_rate)
+        self._arena.set_start(
+            round=self._lineage.round, seed=self._lineage.seed, learning_rate=self._job.optimizer.learning_rate
+        )
         self._log_thread = _native.RoundLogThread(self._arena)
         self._log_thread.start()
         self._unpublished = UnpublishedRounds(self._log_thread)
@@ -143,7 +145,9 @@ class Coordinator:
             log.info("new lineage", job=self._job.name, version=lineage.version, seed=lineage.seed)
             return lineage
         check_fit(self._job, newest.manifest)
-        lineage = resumed_lineage(self._job, self._admin, (newest.manifest, newest.digest, newest.offset), flags.accept_gap)
+        lineage = resumed_lineage(
+            self._job, self._admin, (newest.manifest, newest.digest, newest.offset), flags.accept_gap
+        )
         load(self._layout, start, newest.model, newest.trainer)
         tell("started", resumed=True, version=lineage.version, rows=lineage.rows_seen, run=self._publisher.run.number)
         log.info(f"resuming {self._job.name} at snapshot {lineage.version}, {lineage.rows_seen} rows")
@@ -187,7 +191,8 @@ class Coordinator:
     def _everything_gathered(self) -> bool:
         progress = self._arena.progress()
         return bool(
-            progress["finished_round"] >= progress["final_round"] and progress["slots_released"] == progress["slots_filled"]
+            progress["finished_round"] >= progress["final_round"]
+            and progress["slots_released"] == progress["slots_filled"]
         )
 
     def _gather(self) -> None:
@@ -210,8 +215,9 @@ class Coordinator:
         if dead > limit * rows and self._failure is None:
             told = "; ".join(f"{count} x {reason}" for reason, count in self._reasons.most_common(5))
             self._failure = CheckFailed(
-                f"{self._config.topics['records']}: {dead} of the last {rows} rows are dead letters, records.max_dead_letter_share "
-                f"allows {limit:.0%}: {told}; look at them with 'streamtrain read JOB dead-letters --from-beginning'"
+                f"{self._config.topics['records']}: {dead} of the last {rows} rows are dead letters, "
+                f"records.max_dead_letter_share allows {limit:.0%}: {told}; "
+                "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
             )
         if rows >= _WINDOW_ROWS:
             self._window = [0, 0]
@@ -254,8 +260,8 @@ class Coordinator:
         found = self._transactions.answered(lambda: self._admin.topic_ids([topic])[topic])
         if found != lineage.topic_id:
             raise UserMistake(
-                f"{topic}: the topic was deleted and made again while training (id {lineage.topic_id}, now {found}); nothing of "
-                "the new topic was trained; start again with --accept-gap to read it from its beginning"
+                f"{topic}: the topic was deleted and made again while training (id {lineage.topic_id}, now {found}); "
+                "nothing of the new topic was trained; start again with --accept-gap to read it from its beginning"
             )
 
     def _finish_pending(self) -> None:
@@ -283,7 +289,12 @@ class Coordinator:
 
     def _progress(self) -> None:
         progress = self._arena.progress()
-        tell("progress", unreachable=self._transactions.unreachable, unpublished_bytes=self._unpublished.nbytes, **progress)
+        tell(
+            "progress",
+            unreachable=self._transactions.unreachable,
+            unpublished_bytes=self._unpublished.nbytes,
+            **progress,
+        )
 
     def _end(self) -> int:
         tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dict(self._reasons))

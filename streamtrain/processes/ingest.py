@@ -13,7 +13,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute.memory.arena import attach
 from streamtrain.errors import UserMistake
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE, KafkaConsumer, ingest_config
 from streamtrain.log import get_logger
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.schema import Schema
@@ -79,7 +79,8 @@ def _loop(config: Config, arena: _native.Arena, consumer: KafkaConsumer, ingest:
         if status == IngestStatus.LEAVE:
             return 75
         for event in consumer.events():
-            log.debug(event.text, facility=event.facility) if event.level > 4 else log.warning(event.text, facility=event.facility)
+            say = log.debug if event.level > 4 else log.warning
+            say(event.text, facility=event.facility)
         if not config.until_end and time.monotonic() >= look_at:
             look_at = time.monotonic() + _METADATA_S
             partitions = _add_partitions(config, consumer, ingest, partitions)
@@ -98,9 +99,9 @@ def _add_partitions(config: Config, consumer: KafkaConsumer, ingest: _native.Ing
 
 def _explained(config: Config, consumer: KafkaConsumer, failure: _native.KafkaFailure) -> Exception:
     code, text = failure.args
-    if code in (_native.KAFKA_AUTO_OFFSET_RESET, _native.KAFKA_OFFSET_OUT_OF_RANGE):
+    if code in (AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE):
         return UserMistake(
-            f"{config.topic}: the records after the newest snapshot's position are gone (retention, or a topic made again): "
-            f"{text}; start again with --accept-gap to go on at the oldest record there is, or with --fresh"
+            f"{config.topic}: the records after the newest snapshot's position are gone (retention, or a topic made "
+            f"again): {text}; start again with --accept-gap to go on at the oldest record there is, or with --fresh"
         )
     return consumer.explain(failure)

@@ -1,4 +1,4 @@
-"""The supervisor: makes the arena, spawns ingest, workers and coordinator, heals a worker's death, restarts a broken run.
+"""The supervisor: makes the arena, spawns all children, heals a worker's death, restarts a broken run.
 
 Runs in the command's own process. Touches no record, parameter or transaction.
 """
@@ -151,7 +151,9 @@ class Supervisor:
         admin.ensure([wish for wish in self._wishes() if wish.owned])
         topic = self._topics["records"]
         _, partitions = records_topic(admin, topic)
-        self._end_offsets = [[p, at] for p, at in enumerate(admin.last_stable(topic, partitions))] if self._options.until_end else []
+        self._end_offsets = (
+            [[p, at] for p, at in enumerate(admin.last_stable(topic, partitions))] if self._options.until_end else []
+        )
         self._model = Model(self._job.model_spec())
         train = self._job.train
         self._slot_layout = _native.SlotLayout.make(train.batch_rows, _RANGES_PER_SLOT, self._job.schema.block_specs())
@@ -298,7 +300,9 @@ class Supervisor:
     def _heal(self, worker: int, code: int) -> _Child:
         round_, slot, _, _ = self._arena.worker_state(worker)
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        log.warning("worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot)
+        log.warning(
+            "worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot
+        )
         self._on_event({"event": "worker_died", "worker": worker, "how": how, "round": round_, "slot": slot})
         if code < 0 and -code in _CRASHES:
             self._crashes[slot] += 1

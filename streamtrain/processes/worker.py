@@ -59,6 +59,6 @@ def run(config: Config) -> int:
             return 75  # EX_TEMPFAIL: the run is over, a new one may follow
         if status == RoundStatus.DIVERGED:
             raise CheckFailed(
-                "training diverges: half of the last round's batches had a loss, parameters or optimizer state that are "
-                "not finite; lower optimizer.learning_rate, standardize large columns, or go back with --restore"
+                "training diverges: half of the last round's batches had a loss, parameters or optimizer state that "
+                "are not finite; lower optimizer.learning_rate, standardize large columns, or go back with --restore"
             )

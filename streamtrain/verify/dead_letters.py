@@ -45,7 +45,9 @@ def check_dead_letters(job: Job, logs: list[RoundLog]) -> Check:
         if removed and got < expected:
             check.not_checkable.append(f"snapshot {log.version}: dead letters removed by retention")
             continue
-        check.expect(got == expected, f"snapshot {log.version}: the round log has {expected} dead rows, the dead letters {got}")
+        check.expect(
+            got == expected, f"snapshot {log.version}: the round log has {expected} dead rows, the dead letters {got}"
+        )
     check.span = f"{total} rows of dead letters, {len(logs)} publications"
     return check
 

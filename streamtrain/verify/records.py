@@ -1,5 +1,7 @@
-"""Reads the records topic again where ranges leave holes or straddle a record: holes may hide no committed record, and a
-record's rows are all accounted for (guarantees 1 and 2)."""
+"""Reads the records topic again where ranges leave holes or straddle a record (guarantees 1 and 2).
+
+Holes may hide no committed record, and a record's rows are all accounted for.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def _look(
 ) -> int:
     low, _ = bounds(consumer, topic, partition)
     if stretch.begin < low:
-        check.not_checkable.append(f"partition {partition} offsets {stretch.begin} to {stretch.end}: removed by retention")
+        check.not_checkable.append(
+            f"partition {partition} offsets {stretch.begin} to {stretch.end}: removed by retention"
+        )
         return 0
     records = rows = 0
     try:
@@ -90,7 +94,9 @@ def _look(
     expected = stretch.records if stretch.rows_known else records
     check.expect(records == expected, f"{where}: {records} committed records, the round log accounts for {expected}")
     if stretch.rows_known:
-        check.expect(rows == stretch.rows, f"{where}: the records hold {rows} rows, the round log accounts for {stretch.rows}")
+        check.expect(
+            rows == stretch.rows, f"{where}: the records hold {rows} rows, the round log accounts for {stretch.rows}"
+        )
     return rows
 
 

@@ -67,6 +67,8 @@ class Report:
                 lines.append(f"       and {len(check.problems) - 10} more")
             lines += [f"       not checkable: {reason}" for reason in check.not_checkable[:5]]
         span = "" if self.versions is None else f", versions {self.versions[0]} to {self.versions[1]}"
-        counts = f"{self.rows_trained} rows trained, {self.rows_dead} dead lettered, {self.rows_filtered} filtered{span}"
+        counts = (
+            f"{self.rows_trained} rows trained, {self.rows_dead} dead lettered, {self.rows_filtered} filtered{span}"
+        )
         lines.append(f"{self.job}: {'every check passed' if self.ok else 'A CHECK FAILED'}; {counts}")
         return lines

@@ -1,9 +1,9 @@
-"""Guarantee 1 and the log's half of guarantee 2: over the published rounds of a lineage the ranges tile every partition."""
+"""Guarantee 1 and the log's half of 2: over the published rounds of a lineage the ranges tile every partition."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ def check_rounds(logs: list[RoundLog]) -> Check:
     check = Check("rounds", "every round of a lineage is published once, in order")
     count = 0
     for _, group in lineages(logs):
-        for before, after in zip(group, group[1:], strict=False):
+        for before, after in pairwise(group):
             last, first = int(before.rounds["round"][-1]), int(after.rounds["round"][0])
             check.expect(first == last + 1, f"snapshot {after.version}: expected round {last + 1} next, got {first}")
         count += sum(len(log.rounds) for log in group)
@@ -54,7 +54,7 @@ def _start(manifests: list[Located], lineage: str, version: int) -> dict[int, Pl
     """Where a lineage's checkable span begins: its first log's parent, if the topic still holds it."""
     for located in manifests:
         if located.manifest.lineage == lineage and located.manifest.version == version - 1:
-            return dict(enumerate(tuple(place) for place in located.manifest.positions.partitions))
+            return {index: (at.offset, at.row) for index, at in enumerate(located.manifest.positions.partitions)}
     return {}
 
 
@@ -64,7 +64,9 @@ def _walk(check: Check, log: RoundLog, partition: int, ranges: Any, ends: dict[i
     first = (int(froms[0, 0]), int(froms[0, 1]))
     expected = ends.get(partition)
     if expected is not None and expected != first and not _is_gap(gaps, partition, expected, first):
-        check.problems.append(f"snapshot {log.version} partition {partition}: expected a range from {expected}, got {first}")
+        check.problems.append(
+            f"snapshot {log.version} partition {partition}: expected a range from {expected}, got {first}"
+        )
     broken = np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1))
     for index in broken[:5]:
         check.problems.append(
@@ -81,7 +83,7 @@ def _is_gap(gaps: Any, partition: int, end: Place, begin: Place) -> bool:
         if gap.get("partition") == partition and tuple(gap["from"]) == end and tuple(gap["to"]) == begin:
             return True
         if "topic_id" in gap and partition < len(gap["from"]) and tuple(gap["from"][partition]) == end:
-            return gap["to"][partition] == begin[0]
+            return bool(gap["to"][partition] == begin[0])
     return False
 
 
@@ -100,7 +102,9 @@ def check_positions(logs: list[RoundLog], manifests: list[Located]) -> Check:
             last = log.ranges[log.ranges["partition"] == partition][-1]
             end = (int(last["to_offset"]), int(last["to_row"]))
             told = tuple(positions[int(partition)]) if int(partition) < len(positions) else None
-            check.expect(told == end, f"snapshot {log.version} partition {partition}: manifest says {told}, log ends at {end}")
+            check.expect(
+                told == end, f"snapshot {log.version} partition {partition}: manifest says {told}, log ends at {end}"
+            )
     check.span = f"{seen} snapshots with their round log"
     return check
 
@@ -113,7 +117,8 @@ def check_conservation(logs: list[RoundLog], manifests: list[Located]) -> Check:
         for name, column in (("rows", "trained"), ("filtered", "filtered"), ("tombstones", "tombstones")):
             sums = _sums(log.ranges[column], starts)
             check.expect(
-                np.array_equal(sums, log.slots[name].astype(np.int64)), f"snapshot {log.version}: {name} of slots and ranges differ"
+                np.array_equal(sums, log.slots[name].astype(np.int64)),
+                f"snapshot {log.version}: {name} of slots and ranges differ",
             )
         rejected = log.slots["rejected"] != 0
         moved = np.where(rejected, log.slots["rows"], 0).astype(np.int64)
@@ -133,12 +138,13 @@ def _sums(column: Any, starts: Any) -> Any:
 
 
 def _check_rows_seen(check: Check, logs: list[RoundLog], manifests: list[Manifest]) -> None:
-    for before, after in zip(manifests, manifests[1:], strict=False):
+    for before, after in pairwise(manifests):
         span = [log for log in logs if before.version < log.version <= after.version]
         if before.lineage != after.lineage or len(span) != after.version - before.version:
             continue
         trained = sum(log.rows_trained for log in span)
         check.expect(
             after.rows_seen - before.rows_seen == trained,
-            f"snapshots {before.version} to {after.version}: rows_seen grew by {after.rows_seen - before.rows_seen}, logs trained {trained}",
+            f"snapshots {before.version} to {after.version}: rows_seen grew by "
+            f"{after.rows_seen - before.rows_seen}, logs trained {trained}",
         )

@@ -26,7 +26,8 @@ def verify(job: Job) -> Report:
     rounds_topic = job.topic("rounds").name
     assert rounds_topic is not None
     with SnapshotTopic(job.name, kafka["bootstrap.servers"], kafka) as topic:
-        logs = read_round_logs(kafka, rounds_topic)  # before the snapshots: each log then has its snapshot or a newer one
+        # before the snapshots: each log then has its snapshot or a newer one
+        logs = read_round_logs(kafka, rounds_topic)
         try:
             manifests = topic.list()
         except SnapshotError as error:

@@ -10,6 +10,8 @@ LAYERS = {
     "_native": 0,
     "errors": 0,
     "log": 1,
+    "failpoints": 1,
+    "build": 1,
     "compute": 10,
     "topics": 10,
     "vectorize": 20,

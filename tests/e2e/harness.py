@@ -131,7 +131,7 @@ class LiveJob:
         return report
 
     def replayed(self, start: int | None = None) -> dict[str, Any]:
-        """`streamtrain replay JOB --from …`, which must give the same bits; from the oldest snapshot kept by default."""
+        """`streamtrain replay JOB --from …`, which must give the same bits; by default from the oldest one kept."""
         with self.topic() as topic:
             held = [located.manifest.version for located in topic.list()]
         done = self.command("replay", "--from", str(start if start is not None else held[0]), "--json")

@@ -60,7 +60,9 @@ class ArenaRun:
             slot[offsets["weight"] :][: rows * 4].view(np.float32)[:] = 1
             if index in rejected:
                 self.arena.reject_slot(self.next_slot + index, index % self.workers)
-        self.arena.fill_round(round=self.next_round, first_slot=self.next_slot, rows=[len(labels) for _, labels in batches])
+        self.arena.fill_round(
+            round=self.next_round, first_slot=self.next_slot, rows=[len(labels) for _, labels in batches]
+        )
         self.next_round += 1
         self.next_slot += len(batches)
 

@@ -15,7 +15,8 @@ def test_mean_is_weighted_by_rows_in_worker_order() -> None:
     both.fill([batch(1), batch(2, rows=5)])
     both.train()
     alone = []
-    for seed, rows in ((1, ROWS), (2, 5)):  # the other worker's slot of the first round is seen by the statistics pass only
+    # the other worker's slot of the first round is seen by the statistics pass only
+    for seed, rows in ((1, ROWS), (2, 5)):
         run = ArenaRun(workers=2, frequency=1)
         run.fill([batch(1), batch(2, rows=5)], rejected=(1,) if seed == 1 else (0,))
         run.train()

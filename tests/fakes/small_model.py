@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from streamtrain.compute.model import Model
 
 from streamtrain.compute import snapshot
+from streamtrain.compute.model import Model
 from streamtrain.topics.snapshots import Publication
 from streamtrain.vectorize.schema import Schema
 

@@ -275,7 +275,7 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
             members[1].join(60)
             assert members[1].exitcode == 0
         if i % 500 == 0:
-            time.sleep(0.05)
+            bench.flush()
     bench.flush()
     predictor.run(bench.config(delivery, until_end=True), threading.Event())
     for stop, member in zip(stops[2:], members[2:], strict=True):

@@ -8,7 +8,8 @@ namespace st {
 
 struct Buffer {
     explicit Buffer(nanobind::handle object) {
-        if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0) throw nanobind::python_error();
+        if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS) != 0)
+            throw nanobind::python_error();
         data = static_cast<u8 *>(view.buf);
         size = static_cast<u64>(view.len);
     }

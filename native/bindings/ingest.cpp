@@ -14,8 +14,9 @@ namespace {
 
 i64 deadline_ns(f64 timeout_s) { return monotonic_ns() + static_cast<i64>(timeout_s * 1e9); }
 
-void make_ingest(Ingest *self, Arena &arena, Consumer &consumer, const std::string &format, std::shared_ptr<DecodePlan> plan,
-                 const std::string &topic, i64 round_interval_ns, const std::vector<std::pair<i32, i64>> &end_offsets, bool bounded) {
+void make_ingest(Ingest *self, Arena &arena, Consumer &consumer, const std::string &format,
+                 std::shared_ptr<DecodePlan> plan, const std::string &topic, i64 round_interval_ns,
+                 const std::vector<std::pair<i32, i64>> &end_offsets, bool bounded) {
     IngestSettings settings;
     settings.topic = topic;
     settings.round_interval_ns = round_interval_ns;
@@ -34,15 +35,18 @@ void arm_failpoint(const std::string &name, int hit) {
 void bind_ingest(nb::module_ &m) {
     m.def("arm_failpoint", &arm_failpoint, nb::arg("name"), nb::arg("hit"));
     nb::class_<Ingest>(m, "Ingest")
-        .def("__init__", &make_ingest, nb::arg("arena"), nb::arg("consumer"), nb::arg("format"), nb::arg("plan"), nb::kw_only(),
-             nb::arg("topic"), nb::arg("round_interval_ns"), nb::arg("end_offsets"), nb::arg("bounded"), nb::keep_alive<1, 2>(),
-             nb::keep_alive<1, 3>())
+        .def("__init__", &make_ingest, nb::arg("arena"), nb::arg("consumer"), nb::arg("format"), nb::arg("plan"),
+             nb::kw_only(), nb::arg("topic"), nb::arg("round_interval_ns"), nb::arg("end_offsets"), nb::arg("bounded"),
+             nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def("start", &Ingest::start)
         .def("add_partition", &Ingest::add_partition, nb::arg("partition"))
-        .def("run", [](Ingest &ingest, f64 timeout_s) {
-            nb::gil_scoped_release release;
-            return static_cast<u32>(ingest.run(deadline_ns(timeout_s)));
-        }, nb::arg("timeout_s"))
+        .def(
+            "run",
+            [](Ingest &ingest, f64 timeout_s) {
+                nb::gil_scoped_release release;
+                return static_cast<u32>(ingest.run(deadline_ns(timeout_s)));
+            },
+            nb::arg("timeout_s"))
         .def_prop_ro("errors", &Ingest::errors);
 }
 

@@ -1,5 +1,6 @@
-// Python rows (a dict, a list in column order, or a list of them) → slot rows, without a wire between; the same checks and
-// hashing as the decoders. Python's own objects are looked at in place: no copy, nothing evaluated but __index__ and __float__.
+// Python rows (a dict, a list in column order, or a list of them) → slot rows, without a wire between; the same checks
+// and hashing as the decoders. Python's own objects are looked at in place: no copy, nothing evaluated but __index__
+// and __float__.
 #pragma once
 #include <nanobind/nanobind.h>
 
@@ -16,7 +17,8 @@ class PythonRows {
         for (u32 c = 0; c < plan_->columns.size(); ++c) {
             const PlanColumn &column = plan_->columns[c];
             if (column.target == Target::ignored) continue;
-            PyObject *name = PyUnicode_FromStringAndSize(column.name.data(), static_cast<Py_ssize_t>(column.name.size()));
+            PyObject *name =
+                PyUnicode_FromStringAndSize(column.name.data(), static_cast<Py_ssize_t>(column.name.size()));
             if (!name) throw nb::python_error();
             PyUnicode_InternInPlace(&name);
             keys_.push_back({c, nb::steal(name)});
@@ -28,7 +30,8 @@ class PythonRows {
     // Rows from `first` on. False: the slot is full before the last one.
     bool fill(PyObject *rows, i64 first, RowSink &sink, RowTally &tally) {
         if (PyDict_Check(rows)) return one(rows, 0, false, sink, tally);
-        if (!PyList_Check(rows) && !PyTuple_Check(rows)) throw nb::type_error("rows must be a dict, a list of values or a list of rows");
+        if (!PyList_Check(rows) && !PyTuple_Check(rows))
+            throw nb::type_error("rows must be a dict, a list of values or a list of rows");
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(rows);
         if (count == 0) return true;
         if (!is_row(PySequence_Fast_GET_ITEM(rows, 0))) return one(rows, 0, false, sink, tally);
@@ -80,7 +83,8 @@ class PythonRows {
         const std::vector<u32> &brief = plan_->short_columns;
         const bool is_brief = !brief.empty() && count == brief.size();
         if (count != full && !is_brief)
-            return writer_.fail(NO_COLUMN, "expected " + std::to_string(full) + " values, got " + std::to_string(count));
+            return writer_.fail(NO_COLUMN,
+                                "expected " + std::to_string(full) + " values, got " + std::to_string(count));
         for (u64 i = 0; i < count && i < static_cast<u64>(PySequence_Fast_GET_SIZE(row)); ++i) {
             const u32 column = is_brief ? brief[i] : static_cast<u32>(i);
             if (plan_->columns[column].target != Target::ignored) read_cell(column, PySequence_Fast_GET_ITEM(row, i));
@@ -105,7 +109,9 @@ class PythonRows {
     void read_integer(u32 column, PyObject *value) {
         int overflow = 0;
         const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (!overflow) return writer_.integer(column, small < 0 ? 0 - static_cast<u64>(small) : static_cast<u64>(small), small < 0);
+        if (!overflow)
+            return writer_.integer(column, small < 0 ? 0 - static_cast<u64>(small) : static_cast<u64>(small),
+                                   small < 0);
         const f64 rounded = PyLong_AsDouble(value);
         if (rounded == -1.0 && PyErr_Occurred()) {
             PyErr_Clear();

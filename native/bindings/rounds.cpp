@@ -20,7 +20,8 @@ nb::bytes bytes_of_vector(const std::vector<T> &items) {
     return nb::bytes(reinterpret_cast<const char *>(items.data()), items.size() * sizeof(T));
 }
 
-Arena create_arena(u32 workers, u32 averaging_frequency, u32 slot_count, const SlotLayout &slot, const StateLayout &state, u64 dead_letter_bytes) {
+Arena create_arena(u32 workers, u32 averaging_frequency, u32 slot_count, const SlotLayout &slot,
+                   const StateLayout &state, u64 dead_letter_bytes) {
     ArenaSpec spec;
     spec.workers = workers;
     spec.averaging_frequency = averaging_frequency;
@@ -58,7 +59,8 @@ void set_start(Arena &arena, i64 round, u64 seed, f32 learning_rate) {
     control.coordinator.learning_rate.store(learning_rate);
 }
 
-// Pins the newest mean and returns (its buffer, its round); the averagers leave a pinned buffer alone until the next pin.
+// Pins the newest mean and returns (its buffer, its round); the averagers leave a pinned buffer alone until the next
+// pin.
 std::tuple<i32, i64> pin_newest(Arena &arena) {
     Control &control = arena.control();
     for (;;) {
@@ -109,24 +111,26 @@ void bind_arena(nb::module_ &m) {
                  nb::gil_scoped_release release;
                  Control &control = a.control();
                  i64 deadline_ns = monotonic_ns() + static_cast<i64>(timeout_s * 1e9);
-                 return control.coordinator_event.wait(deadline_ns, [&] { return control.coordinator.ready.load() != 0; });
+                 return control.coordinator_event.wait(deadline_ns,
+                                                       [&] { return control.coordinator.ready.load() != 0; });
              })
-        .def("fill_round",   // replay: slots first_slot.. hold rows[i] rows, and no more come
-             [](Arena &a, i64 round, i64 first_slot, const std::vector<u32> &rows) {
-                 for (u64 i = 0; i < rows.size(); ++i) {
-                     SlotHeader &header = a.slot_header(first_slot + static_cast<i64>(i));
-                     header = SlotHeader{};
-                     header.number = first_slot + static_cast<i64>(i);
-                     header.round = round;
-                     header.rows = rows[i];
-                 }
-                 RoundEntry &entry = a.round_entry(round);
-                 entry.first_slot = first_slot;
-                 entry.slot_count.store(static_cast<i64>(rows.size()));
-                 entry.round.store(round);
-                 a.control().ingest.slots_filled.store(first_slot + static_cast<i64>(rows.size()));
-             },
-             nb::arg("round"), nb::arg("first_slot"), nb::arg("rows"))
+        .def(
+            "fill_round",   // replay: slots first_slot.. hold rows[i] rows, and no more come
+            [](Arena &a, i64 round, i64 first_slot, const std::vector<u32> &rows) {
+                for (u64 i = 0; i < rows.size(); ++i) {
+                    SlotHeader &header = a.slot_header(first_slot + static_cast<i64>(i));
+                    header = SlotHeader{};
+                    header.number = first_slot + static_cast<i64>(i);
+                    header.round = round;
+                    header.rows = rows[i];
+                }
+                RoundEntry &entry = a.round_entry(round);
+                entry.first_slot = first_slot;
+                entry.slot_count.store(static_cast<i64>(rows.size()));
+                entry.round.store(round);
+                a.control().ingest.slots_filled.store(first_slot + static_cast<i64>(rows.size()));
+            },
+            nb::arg("round"), nb::arg("first_slot"), nb::arg("rows"))
         .def("beat", [](Arena &a) { a.control().coordinator.heartbeat_ns.store(monotonic_ns()); })
         .def("set_hold",
              [](Arena &a, bool hold) {
@@ -140,7 +144,8 @@ void bind_arena(nb::module_ &m) {
                  nb::gil_scoped_release release;
                  Control &control = a.control();
                  i64 deadline_ns = monotonic_ns() + static_cast<i64>(timeout_s * 1e9);
-                 return control.worker_event.wait(deadline_ns, [&] { return control.averager.finished_round.load() >= round; });
+                 return control.worker_event.wait(deadline_ns,
+                                                  [&] { return control.averager.finished_round.load() >= round; });
              })
         .def("stop_word", [](const Arena &a) { return a.control().supervisor.stop.load(); })
         .def("set_stop",
@@ -178,16 +183,21 @@ void bind_arena(nb::module_ &m) {
 void bind_rounds(nb::module_ &m) {
     bind_arena(m);
     nb::class_<WorkerRounds>(m, "WorkerRounds")
-        .def(nb::init<Arena &, u32, f64, f64>(), nb::arg("arena"), nb::arg("worker"), nb::arg("beta1"), nb::arg("beta2"), nb::keep_alive<1, 2>())
+        .def(nb::init<Arena &, u32, f64, f64>(), nb::arg("arena"), nb::arg("worker"), nb::arg("beta1"),
+             nb::arg("beta2"), nb::keep_alive<1, 2>())
         .def_prop_ro("state_address", [](WorkerRounds &r) { return address_of(r.state()); })
         .def_prop_ro("share_address", [](WorkerRounds &r) { return address_of(r.share()); })
         .def_prop_ro("base_address", [](WorkerRounds &r) { return address_of(r.base()); })
         .def("begin", &WorkerRounds::begin)
-        .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"), nb::call_guard<nb::gil_scoped_release>())
-        .def("run", [](WorkerRounds &r, Plan &plan, f64 timeout_s) {
-            nb::gil_scoped_release release;
-            return static_cast<u32>(r.run(plan, monotonic_ns() + static_cast<i64>(timeout_s * 1e9)));
-        }, nb::arg("plan"), nb::arg("timeout_s"));
+        .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "run",
+            [](WorkerRounds &r, Plan &plan, f64 timeout_s) {
+                nb::gil_scoped_release release;
+                return static_cast<u32>(r.run(plan, monotonic_ns() + static_cast<i64>(timeout_s * 1e9)));
+            },
+            nb::arg("plan"), nb::arg("timeout_s"));
     nb::class_<RoundLogThread>(m, "RoundLogThread")
         .def(nb::init<Arena &>(), nb::keep_alive<1, 2>())
         .def("start", &RoundLogThread::start)
@@ -195,17 +205,21 @@ void bind_rounds(nb::module_ &m) {
         .def("take", [](RoundLogThread &thread) {
             i64 last_round = -1;
             GatheredLog log = thread.take(last_round);
-            return nb::make_tuple(last_round, log.newest_timestamp_ms, bytes_of_vector(log.rounds), bytes_of_vector(log.slots), bytes_of_vector(log.ranges),
+            return nb::make_tuple(last_round, log.newest_timestamp_ms, bytes_of_vector(log.rounds),
+                                  bytes_of_vector(log.slots), bytes_of_vector(log.ranges),
                                   bytes_of_vector(log.dead_letters));
         });
-    m.def("average",
-          [](const StateLayout &layout, Address start, const std::vector<std::tuple<Address, f64>> &workers, Address mean) {
-              std::vector<Contribution> contributions;
-              for (auto [vector, weight_sum] : workers) contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
-              nb::gil_scoped_release release;
-              average(layout, reinterpret_cast<const u8 *>(start), contributions, nullptr, reinterpret_cast<u8 *>(mean));
-          },
-          nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"));
+    m.def(
+        "average",
+        [](const StateLayout &layout, Address start, const std::vector<std::tuple<Address, f64>> &workers,
+           Address mean) {
+            std::vector<Contribution> contributions;
+            for (auto [vector, weight_sum] : workers)
+                contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
+            nb::gil_scoped_release release;
+            average(layout, reinterpret_cast<const u8 *>(start), contributions, nullptr, reinterpret_cast<u8 *>(mean));
+        },
+        nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"));
 }
 
 }  // namespace st

@@ -62,7 +62,8 @@ nb::list dead_rows_of(const RowTally &tally) {
 }
 
 nb::tuple result_of(bool done, const RowSink &sink, const RowTally &tally) {
-    return nb::make_tuple(done, sink.rows, tally.trained, tally.dead, tally.filtered, sink.newest_event_time_ms, dead_rows_of(tally));
+    return nb::make_tuple(done, sink.rows, tally.trained, tally.dead, tally.filtered, sink.newest_event_time_ms,
+                          dead_rows_of(tally));
 }
 
 RowSink sink_of(const DecodePlan &plan, const Buffer &slot, u32 rows, u32 row_capacity) {
@@ -98,7 +99,8 @@ class PythonDecoder {
     i64 row() const { return decoder_->row(); }
     bool many() const { return decoder_->many(); }
 
-    // Whole records one after another, as ingest has them; stops where the slot is full. Gives the number of records done too.
+    // Whole records one after another, as ingest has them; stops where the slot is full. Gives the number of records
+    // done too.
     nb::tuple decode_many(nb::list records, nb::handle slot, u32 rows, u32 row_capacity) {
         const Buffer buffer(slot);
         RowSink sink = sink_of(*plan_, buffer, rows, row_capacity);
@@ -131,7 +133,9 @@ nb::tuple fill(PythonRows &rows, nb::handle given, nb::handle slot, u32 used, u3
 }  // namespace
 
 void bind_vectorize(nb::module_ &m) {
-    m.def("murmur3", [](nb::bytes text, u32 seed) { return murmur3(text.data(), text.size(), seed); }, nb::arg("text"), nb::arg("seed"));
+    m.def(
+        "murmur3", [](nb::bytes text, u32 seed) { return murmur3(text.data(), text.size(), seed); }, nb::arg("text"),
+        nb::arg("seed"));
     m.def("decoder_formats", &decoder_formats);
     nb::class_<DecodePlan>(m, "DecodePlan")
         .def(nb::new_(&plan_of), nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"))
@@ -142,17 +146,25 @@ void bind_vectorize(nb::module_ &m) {
             plan.clear_behind(buffer.data, rows);
         }, nb::arg("slot"), nb::arg("rows"));
     nb::class_<PythonDecoder>(m, "Decoder")
-        .def("__init__", [](PythonDecoder *self, const std::string &format, std::shared_ptr<DecodePlan> plan) {
-            new (self) PythonDecoder(format, std::move(plan));
-        }, nb::arg("format"), nb::arg("plan"))
+        .def(
+            "__init__",
+            [](PythonDecoder *self, const std::string &format, std::shared_ptr<DecodePlan> plan) {
+                new (self) PythonDecoder(format, std::move(plan));
+            },
+            nb::arg("format"), nb::arg("plan"))
         .def("begin", &PythonDecoder::begin, nb::arg("record"), nb::arg("from_row") = 0)
         .def("next", &PythonDecoder::next, nb::arg("slot"), nb::arg("rows"), nb::arg("row_capacity"))
-        .def("decode_many", &PythonDecoder::decode_many, nb::arg("records"), nb::arg("slot"), nb::arg("rows"), nb::arg("row_capacity"))
+        .def("decode_many", &PythonDecoder::decode_many, nb::arg("records"), nb::arg("slot"), nb::arg("rows"),
+             nb::arg("row_capacity"))
         .def_prop_ro("row", &PythonDecoder::row)
         .def_prop_ro("many", &PythonDecoder::many);
     nb::class_<PythonRows>(m, "RowFiller")
-        .def("__init__", [](PythonRows *self, std::shared_ptr<DecodePlan> plan) { new (self) PythonRows(std::move(plan)); }, nb::arg("plan"))
-        .def("fill", &fill, nb::arg("rows"), nb::arg("slot"), nb::arg("used"), nb::arg("row_capacity"), nb::arg("first") = 0);
+        .def(
+            "__init__",
+            [](PythonRows *self, std::shared_ptr<DecodePlan> plan) { new (self) PythonRows(std::move(plan)); },
+            nb::arg("plan"))
+        .def("fill", &fill, nb::arg("rows"), nb::arg("slot"), nb::arg("used"), nb::arg("row_capacity"),
+             nb::arg("first") = 0);
 }
 
 }  // namespace st

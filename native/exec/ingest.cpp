@@ -53,7 +53,8 @@ void Ingest::end_partition(i32 partition, i64 offset) {
 void Ingest::take(const MessageView &message) {
     if (message.error == rd::partition_eof) return end_partition(message.partition, message.offset);
     if (message.error != 0) {
-        if (!passing(message.error)) throw KafkaFailure(message.error, message.error_text ? message.error_text : "consumer error");
+        if (!passing(message.error))
+            throw KafkaFailure(message.error, message.error_text ? message.error_text : "consumer error");
         ++errors_;
         return;
     }
@@ -61,10 +62,16 @@ void Ingest::take(const MessageView &message) {
         if (open_.count(message.partition) == 0) return;
         if (message.offset >= end_of_[message.partition]) return end_partition(message.partition, message.offset);
     }
-    RecordView record{message.null_value ? nullptr : message.value, message.size, message.key, message.key_size, message.partition,
-                      message.offset, message.timestamp_ms};
+    RecordView record{message.null_value ? nullptr : message.value,
+                      message.size,
+                      message.key,
+                      message.key_size,
+                      message.partition,
+                      message.offset,
+                      message.timestamp_ms};
     filler_.take(record);
-    if (settings_.bounded && message.offset + 1 >= end_of_[message.partition]) end_partition(message.partition, message.offset + 1);
+    if (settings_.bounded && message.offset + 1 >= end_of_[message.partition])
+        end_partition(message.partition, message.offset + 1);
 }
 
 IngestStatus Ingest::finish(CloseReason reason) {
@@ -85,7 +92,8 @@ IngestStatus Ingest::run(i64 deadline_ns) {
             filler_.close_if_due(now_ns);
             if (now_ns >= deadline_ns) return IngestStatus::working;
             if (next_ == count_) {
-                i64 wait_ns = std::max<i64>(0, std::min({CONSUME_WAIT_NS, filler_.due_ns() - now_ns, deadline_ns - now_ns}));
+                i64 wait_ns =
+                    std::max<i64>(0, std::min({CONSUME_WAIT_NS, filler_.due_ns() - now_ns, deadline_ns - now_ns}));
                 next_ = 0;
                 count_ = consumer_.consume(messages_.data(), messages_.size(), static_cast<int>(wait_ns / 1'000'000));
                 ST_FAILPOINT("ingest.consumed");

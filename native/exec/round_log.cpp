@@ -73,7 +73,8 @@ void RoundLogThread::gather_dead_letters() {
     Control &control = arena_.control();
     i64 read = control.coordinator.dead_letters_read.load(), written = control.ingest.dead_letters_written.load();
     if (read == written) return;
-    u64 capacity = arena_.dead_letter_bytes(), size = static_cast<u64>(written - read), at = static_cast<u64>(read) % capacity;
+    u64 capacity = arena_.dead_letter_bytes(), size = static_cast<u64>(written - read),
+        at = static_cast<u64>(read) % capacity;
     u64 first = std::min(size, capacity - at);
     std::lock_guard<std::mutex> lock(mutex_);
     const u8 *ring = arena_.dead_letters();

@@ -1,5 +1,5 @@
-// The coordinator's native thread: as soon as a round is averaged it copies the round's log out of the arena and frees the
-// slots, so that a slow transaction never holds the ring. Python takes what has gathered.
+// The coordinator's native thread: as soon as a round is averaged it copies the round's log out of the arena and frees
+// the slots, so that a slow transaction never holds the ring. Python takes what has gathered.
 #pragma once
 #include <mutex>
 #include <thread>
@@ -35,7 +35,8 @@ struct GatheredLog {
     std::vector<u8> dead_letters;   // entries as dead_letter_ring.h has them
     i64 newest_timestamp_ms = -1;   // of the records in it
     u64 bytes() const {
-        return rounds.size() * sizeof(RoundRecord) + slots.size() * sizeof(SlotRecord) + ranges.size() * sizeof(Range) + dead_letters.size();
+        return rounds.size() * sizeof(RoundRecord) + slots.size() * sizeof(SlotRecord) + ranges.size() * sizeof(Range) +
+               dead_letters.size();
     }
 };
 

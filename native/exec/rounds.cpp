@@ -190,7 +190,8 @@ void WorkerRounds::statistics_pass(Plan &plan) {
             if (block.rule != Rule::moments) continue;
             u64 at = block.offset - layout.learned_bytes;
             for (u64 i = 0; i + 2 < block.count; i += 3)
-                merge_moments(reinterpret_cast<f64 *>(base() + at) + i, reinterpret_cast<const f64 *>(share() + at) + i);
+                merge_moments(reinterpret_cast<f64 *>(base() + at) + i,
+                              reinterpret_cast<const f64 *>(share() + at) + i);
         }
     }
     std::memset(share(), 0, arena_.statistics_bytes());
@@ -253,10 +254,12 @@ RoundStatus WorkerRounds::average_round() {
     bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
     if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return RoundStatus::diverged;
 
-    i32 from = averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(), pinned = control.coordinator.pinned.load(), to = 0;
+    i32 from = averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(),
+        pinned = control.coordinator.pinned.load(), to = 0;
     while (to == from || to == pinned) ++to;
     std::vector<Contribution> contributions;
-    for (u32 w = 0; w < arena_.workers(); ++w) contributions.push_back({arena_.vector(w), control.workers[w].weight_sum});
+    for (u32 w = 0; w < arena_.workers(); ++w)
+        contributions.push_back({arena_.vector(w), control.workers[w].weight_sum});
     u8 *mean = arena_.mean(to);
     const u8 *fixed = round == 0 ? base() : nullptr;
     ST_FAILPOINT("worker.averaging");

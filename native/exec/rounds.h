@@ -29,13 +29,14 @@ class WorkerRounds {
     // Waits for READY, then works until the deadline or the end.
     RoundStatus run(Plan &plan, i64 deadline_ns);
 
-    // Trains the round that is filled and closed, publishes, and averages when every other worker has published: replay, where
-    // workers take turns in one thread.
+    // Trains the round that is filled and closed, publishes, and averages when every other worker has published:
+    // replay, where workers take turns in one thread.
     void run_closed_round(Plan &plan);
 
-    // The parts of run(). begin() restores the round's start; next_slot() gives the worker's next slot number, -1 when the
-    // round has no more for it, -2 at the deadline; before_step() fills the step block; after_step() notes the results and is
-    // false when the slot must be left out and the round done again; publish() fixes the vector; finish() averages or waits.
+    // The parts of run(). begin() restores the round's start; next_slot() gives the worker's next slot number, -1 when
+    // the round has no more for it, -2 at the deadline; before_step() fills the step block; after_step() notes the
+    // results and is false when the slot must be left out and the round done again; publish() fixes the vector;
+    // finish() averages or waits.
     bool ready(i64 deadline_ns);
     void begin();
     i64 next_slot(i64 deadline_ns);

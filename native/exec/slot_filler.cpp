@@ -118,7 +118,8 @@ void SlotFiller::publish_slot() {
     ST_FAILPOINT("ingest.before_slot");
     words.slots_filled.store(slot_);
     ST_FAILPOINT("ingest.after_slot");
-    if (slot_ - round_first_slot_ == i64{arena_.workers()} * arena_.averaging_frequency()) close_round(CloseReason::full);
+    if (slot_ - round_first_slot_ == i64{arena_.workers()} * arena_.averaging_frequency())
+        close_round(CloseReason::full);
     arena_.control().ingest_event.ring();
 }
 
@@ -170,7 +171,8 @@ void SlotFiller::report_dead(const RecordView &record) {
     head.partition = record.partition;
     head.key_bytes = static_cast<u32>(std::min<u64>(record.key_size, 1u << 20));
     head.record_bytes = record.size;
-    while (!dead_letters_.write(head, tally_.dead_rows, record.key, record.value, monotonic_ns() + LOOK_AGAIN_NS)) leave_if_told();
+    while (!dead_letters_.write(head, tally_.dead_rows, record.key, record.value, monotonic_ns() + LOOK_AGAIN_NS))
+        leave_if_told();
 }
 
 void SlotFiller::decode(const RecordView &record, Position &position) {

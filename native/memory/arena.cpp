@@ -74,7 +74,8 @@ Arena Arena::create(const ArenaSpec &spec) {
     u64 at = align64(sizeof(Header));
     auto place = [&at](u64 bytes) { u64 offset = at; at += (bytes + 4095) & ~u64{4095}; return offset; };
     at = (at + 4095) & ~u64{4095};
-    header.description_offset = place(header.slot_blocks * sizeof(Block) + header.state_blocks * sizeof(StateBlockRecord));
+    header.description_offset =
+        place(header.slot_blocks * sizeof(Block) + header.state_blocks * sizeof(StateBlockRecord));
     header.positions_offset = place(POSITION_CAPACITY * sizeof(StartPosition));
     header.control_offset = place(sizeof(Control));
     header.rounds_offset = place(header.round_entries * sizeof(RoundEntry));
@@ -110,7 +111,8 @@ Arena Arena::create(const ArenaSpec &spec) {
 Arena Arena::attach(int descriptor) {
     struct stat status;
     if (fstat(descriptor, &status) != 0) fail("fstat");
-    void *base = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+    void *base = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+                      descriptor, 0);
     if (base == MAP_FAILED) fail("mmap");
     Arena arena(descriptor, static_cast<u8 *>(base));
     if (arena.header().magic != MAGIC) throw std::runtime_error("arena: the descriptor holds no arena of this build");

@@ -53,16 +53,24 @@ class Arena {
     SlotResult &slot_result(i64 slot) const {
         return (&at<SlotResult>(header().results_offset))[static_cast<u64>(slot) % header().slot_count];
     }
-    u8 *slot(i64 slot) const { return base_ + header().slots_offset + static_cast<u64>(slot) % header().slot_count * header().slot_bytes; }
+    u8 *slot(i64 slot) const {
+        return base_ + header().slots_offset + static_cast<u64>(slot) % header().slot_count * header().slot_bytes;
+    }
     SlotHeader &slot_header(i64 number) const { return *reinterpret_cast<SlotHeader *>(slot(number)); }
-    Range *slot_ranges(i64 number) const { return reinterpret_cast<Range *>(slot(number) + slot_layout_.ranges_offset); }
+    Range *slot_ranges(i64 number) const {
+        return reinterpret_cast<Range *>(slot(number) + slot_layout_.ranges_offset);
+    }
 
     // A mean buffer: a whole state, then every worker's local blocks one worker after the other.
-    u8 *mean(i32 buffer) const { return base_ + header().means_offset + static_cast<u64>(buffer) * header().mean_bytes; }
+    u8 *mean(i32 buffer) const {
+        return base_ + header().means_offset + static_cast<u64>(buffer) * header().mean_bytes;
+    }
     u64 mean_bytes() const { return header().mean_bytes; }
-    u8 *local_of(u8 *mean, u32 worker) const { return mean + align64(state_layout_.state_bytes) + worker * header().local_bytes; }
-    // A worker's vector: a state (learned part trained in place, statistics part its share of the round), then the statistics
-    // part of the round's start, which stays readable for the worker's next life.
+    u8 *local_of(u8 *mean, u32 worker) const {
+        return mean + align64(state_layout_.state_bytes) + worker * header().local_bytes;
+    }
+    // A worker's vector: a state (learned part trained in place, statistics part its share of the round), then the
+    // statistics part of the round's start, which stays readable for the worker's next life.
     u8 *vector(u32 worker) const { return base_ + header().vectors_offset + u64{worker} * header().vector_bytes; }
     u8 *round_base(u32 worker) const { return vector(worker) + align64(state_layout_.state_bytes); }
     u64 statistics_bytes() const { return state_layout_.state_bytes - state_layout_.learned_bytes; }
@@ -80,8 +88,8 @@ class Arena {
         u32 workers, averaging_frequency, slot_count, round_entries;
         u32 row_capacity, range_capacity, slot_blocks, state_blocks, position_count, reserved;
         u64 slot_bytes, state_bytes, learned_bytes, local_bytes, mean_bytes, vector_bytes, dead_letter_bytes;
-        u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, dead_letters_offset, slots_offset,
-            means_offset, vectors_offset, bytes;
+        u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, dead_letters_offset,
+            slots_offset, means_offset, vectors_offset, bytes;
     };
     Arena(int descriptor, u8 *base);
     Header &header() const { return *reinterpret_cast<Header *>(base_); }

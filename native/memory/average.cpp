@@ -27,7 +27,8 @@ ST_CLONES void round_once(f32 *__restrict y, const f64 *__restrict sum, u64 n) {
     for (u64 i = 0; i < n; ++i) y[i] = static_cast<f32>(sum[i]);
 }
 
-void average_learned(u64 offset, u64 count, const u8 *start, const std::vector<Contribution> &workers, f64 weight_sum, u8 *mean) {
+void average_learned(u64 offset, u64 count, const u8 *start, const std::vector<Contribution> &workers, f64 weight_sum,
+                     u8 *mean) {
     std::vector<Contribution> active;
     for (const Contribution &worker : workers)
         if (worker.weight_sum > 0) active.push_back(worker);
@@ -40,7 +41,8 @@ void average_learned(u64 offset, u64 count, const u8 *start, const std::vector<C
         u64 n = std::min(BLOCK, count - at), from = offset + at * sizeof(f32);
         begin(sum, reinterpret_cast<const f32 *>(active[0].vector + from), active[0].weight_sum / weight_sum, n);
         for (u64 w = 1; w < active.size(); ++w)
-            accumulate(sum, reinterpret_cast<const f32 *>(active[w].vector + from), active[w].weight_sum / weight_sum, n);
+            accumulate(sum, reinterpret_cast<const f32 *>(active[w].vector + from), active[w].weight_sum / weight_sum,
+                       n);
         round_once(reinterpret_cast<f32 *>(mean + from), sum, n);
     }
 }
@@ -74,7 +76,8 @@ void merge_moments(f64 *a, const f64 *b) {
     a[0] = count;
 }
 
-void average(const StateLayout &layout, const u8 *start, const std::vector<Contribution> &workers, const u8 *fixed_moments, u8 *mean) {
+void average(const StateLayout &layout, const u8 *start, const std::vector<Contribution> &workers,
+             const u8 *fixed_moments, u8 *mean) {
     f64 weight_sum = 0;
     for (const Contribution &worker : workers) weight_sum += worker.weight_sum;
     for (const StateBlock &block : layout.blocks) {
@@ -83,13 +86,16 @@ void average(const StateLayout &layout, const u8 *start, const std::vector<Contr
             case Rule::local: break;
             case Rule::moments:
                 if (fixed_moments)
-                    std::memcpy(mean + block.offset, fixed_moments + (block.offset - layout.learned_bytes), block.count * sizeof(f64));
+                    std::memcpy(mean + block.offset, fixed_moments + (block.offset - layout.learned_bytes),
+                                block.count * sizeof(f64));
                 else
                     fold_moments(block, start, workers, mean);
                 break;
             case Rule::sum: fold<f64>(block, start, workers, mean, [](f64 a, f64 b) { return a + b; }); break;
             case Rule::count: fold<i64>(block, start, workers, mean, [](i64 a, i64 b) { return a + b; }); break;
-            case Rule::highest: fold<i64>(block, start, workers, mean, [](i64 a, i64 b) { return std::max(a, b); }); break;
+            case Rule::highest:
+                fold<i64>(block, start, workers, mean, [](i64 a, i64 b) { return std::max(a, b); });
+                break;
         }
     }
 }

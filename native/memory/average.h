@@ -1,5 +1,5 @@
-// The mean of the workers' vectors, block by block by its rule (DESIGN section 4); the order is the workers', so the bits are
-// the same whoever computes it.
+// The mean of the workers' vectors, block by block by its rule (DESIGN section 4); the order is the workers', so the
+// bits are the same whoever computes it.
 #pragma once
 #include <vector>
 
@@ -13,9 +13,10 @@ struct Contribution {
 };
 
 // mean := learned blocks: sum of (w_i / sum w) x_i in float64, rounded once (the start's where sum w is 0);
-// statistics part: base merged with every share. local blocks are left alone. `fixed_moments`, where given, is a statistics
-// part whose moments are taken as they are (a lineage's first round, whose own pass made them the base).
-void average(const StateLayout &layout, const u8 *start, const std::vector<Contribution> &workers, const u8 *fixed_moments, u8 *mean);
+// statistics part: base merged with every share. local blocks are left alone. `fixed_moments`, where given, is a
+// statistics part whose moments are taken as they are (a lineage's first round, whose own pass made them the base).
+void average(const StateLayout &layout, const u8 *start, const std::vector<Contribution> &workers,
+             const u8 *fixed_moments, u8 *mean);
 
 // (count, mean, sum of squared deviations) of one column: a := a merged with b. Chan, Golub and LeVeque 1983.
 void merge_moments(f64 *a, const f64 *b);

@@ -98,7 +98,8 @@ static_assert(sizeof(RoundEntry) == 64);
 
 enum class Rejected : u32 { no = 0, not_finite = 1, crashed = 2 };
 
-// One per slot of the ring, at [slot % slots]; its worker writes it (`crashed`: the supervisor, while that worker is dead).
+// One per slot of the ring, at [slot % slots]; its worker writes it (`crashed`: the supervisor, while that worker is
+// dead).
 struct SlotResult {
     i64 slot;
     f64 loss_sum, weight_sum;

@@ -1,6 +1,6 @@
 // Dead letters on their way from ingest (the one writer) to the coordinator (the one reader): a byte ring in the arena.
-// An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason bytes,
-// path, reason}, then the key and the record's bytes (none when they go by reference).
+// An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason
+// bytes, path, reason}, then the key and the record's bytes (none when they go by reference).
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -29,10 +29,12 @@ class DeadLetterWriter {
     explicit DeadLetterWriter(Arena &arena) : arena_(arena) {}
 
     // False at the deadline: the coordinator has not made room.
-    bool write(DeadLetterHead head, const std::vector<DeadRows> &rows, const u8 *key, const u8 *value, i64 deadline_ns) {
+    bool write(DeadLetterHead head, const std::vector<DeadRows> &rows, const u8 *key, const u8 *value,
+               i64 deadline_ns) {
         buffer_.assign(sizeof head, 0);
         for (const DeadRows &row : rows) {
-            if (buffer_.size() > arena_.dead_letter_bytes() / 4) break;   // thousands of bad rows: the first tell the story
+            if (buffer_.size() > arena_.dead_letter_bytes() / 4)
+                break;   // thousands of bad rows: the first tell the story
             put(row.row_from); put(row.row_to);
             put<u32>(row.remainder); put(static_cast<u32>(row.path.size())); put(static_cast<u32>(row.reason.size()));
             append(row.path.data(), row.path.size());
@@ -61,7 +63,9 @@ class DeadLetterWriter {
         Control &control = arena_.control();
         u64 capacity = arena_.dead_letter_bytes();
         i64 written = control.ingest.dead_letters_written.load(), size = static_cast<i64>(buffer_.size());
-        auto room = [&] { return written + size - control.coordinator.dead_letters_read.load() <= static_cast<i64>(capacity); };
+        auto room = [&] {
+            return written + size - control.coordinator.dead_letters_read.load() <= static_cast<i64>(capacity);
+        };
         if (!control.coordinator_event.wait(deadline_ns, room)) return false;
         u64 at = static_cast<u64>(written) % capacity, first = std::min<u64>(buffer_.size(), capacity - at);
         std::memcpy(arena_.dead_letters() + at, buffer_.data(), first);

@@ -25,8 +25,8 @@ inline void spin_pause() {
 #endif
 }
 
-// Rung whenever one of the words it stands for has changed. A waiter that dies leaves `waiters` too high, which only costs
-// the ringer a system call.
+// Rung whenever one of the words it stands for has changed. A waiter that dies leaves `waiters` too high, which only
+// costs the ringer a system call.
 struct alignas(64) Event {
     std::atomic<u32> sequence;
     std::atomic<u32> waiters;

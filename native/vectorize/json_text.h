@@ -1,5 +1,6 @@
-// JSON text (RFC 8259, plus the literals NaN, Infinity and -Infinity) below the level of rows: white space, strings, skipping.
-// The text lies in a scratch copy padded with zeros, so that words may be loaded past its end and every loop stops there.
+// JSON text (RFC 8259, plus the literals NaN, Infinity and -Infinity) below the level of rows: white space, strings,
+// skipping. The text lies in a scratch copy padded with zeros, so that words may be loaded past its end and every loop
+// stops there.
 #pragma once
 #include <cstring>
 #include <string>
@@ -88,7 +89,9 @@ class JsonText {
   private:
     enum Flag : u32 { ESCAPE = 1, CONTROL = 2, HIGH = 4 };
 
-    static std::string character(char c) { return c >= ' ' && c < 0x7f ? std::string("'") + c + "'" : "byte " + std::to_string(u8(c)); }
+    static std::string character(char c) {
+        return c >= ' ' && c < 0x7f ? std::string("'") + c + "'" : "byte " + std::to_string(u8(c));
+    }
 
     static u64 zero_bytes(u64 word) { return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u; }
 
@@ -96,7 +99,8 @@ class JsonText {
         for (;;) {
             const u64 word = load64(p);
             const u64 stop = zero_bytes(word ^ 0x2222222222222222u) | zero_bytes(word ^ 0x5c5c5c5c5c5c5c5cu) |
-                             ((word - 0x2020202020202020u) & ~word & 0x8080808080808080u) | (word & 0x8080808080808080u);
+                             ((word - 0x2020202020202020u) & ~word & 0x8080808080808080u) |
+                             (word & 0x8080808080808080u);
             if (!stop) {
                 p += 8;
                 continue;
@@ -119,14 +123,17 @@ class JsonText {
         i32 value = 0;
         for (u32 i = 0; i < 4; ++i) {
             const char c = p[i];
-            const i32 digit = c >= '0' && c <= '9' ? c - '0' : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+            const i32 digit = c >= '0' && c <= '9'                     ? c - '0'
+                              : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
+                                                                       : -1;
             if (digit < 0) return -1;
             value = value * 16 + digit;
         }
         return value;
     }
 
-    // Turns `text` into its meaning in unescaped_; what is wrong with it, or nullptr. Reads at most 5 bytes past the text.
+    // Turns `text` into its meaning in unescaped_; what is wrong with it, or nullptr. Reads at most 5 bytes past the
+    // text.
     const char *unescape(std::string_view &text) {
         unescaped_.clear();
         const char *p = text.data(), *const end = p + text.size();

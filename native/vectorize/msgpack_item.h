@@ -51,8 +51,8 @@ class MsgpackText {
         return nullptr;
     }
 
-    // Reads one item's head, and its bytes if it has any (not the elements of an array or a map); returns what follows, or
-    // nullptr with problem(). A count that the bytes left cannot hold is refused here.
+    // Reads one item's head, and its bytes if it has any (not the elements of an array or a map); returns what follows,
+    // or nullptr with problem(). A count that the bytes left cannot hold is refused here.
     const char *read(const char *p, MsgpackItem &item) {
         if (p >= end_) return broken(p, "expected a value, got the record's end");
         const char *const start = p;
@@ -140,7 +140,8 @@ class MsgpackText {
         item.data = p;
         return p + size;
     }
-    const char *claim(const char *start, const char *p, MsgpackItem &item, MsgpackItem::Kind kind, u64 count, u64 least) {
+    const char *claim(const char *start, const char *p, MsgpackItem &item, MsgpackItem::Kind kind, u64 count,
+                      u64 least) {
         if (p > end_) return cut(start);
         item.kind = kind;
         item.count = count;

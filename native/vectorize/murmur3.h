@@ -1,4 +1,5 @@
-// MurmurHash3_x86_32 (Austin Appleby, public domain), the stated hash of category text: the same on every machine and build.
+// MurmurHash3_x86_32 (Austin Appleby, public domain), the stated hash of category text: the same on every machine and
+// build.
 #pragma once
 #include <cstring>
 

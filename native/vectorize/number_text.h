@@ -1,4 +1,5 @@
-// A JSON number's text → double, exactly rounded. Up to 19 digits by whole words; what is not exact that way by from_chars.
+// A JSON number's text → double, exactly rounded. Up to 19 digits by whole words; what is not exact that way by
+// from_chars.
 #pragma once
 #include <charconv>
 #include <limits>
@@ -101,7 +102,8 @@ inline const char *parse_number(const char *p, NumberText &number) {
         number.value = number.negative ? -value : value;
         return p;
     }
-    if (number.is_integer && digit_count == 20) number.fits64 = std::from_chars(first, p, number.magnitude).ec == std::errc{};
+    if (number.is_integer && digit_count == 20)
+        number.fits64 = std::from_chars(first, p, number.magnitude).ec == std::errc{};
     f64 value = 0;
     if (std::from_chars(first, p, value).ec == std::errc::result_out_of_range)
         value = is_large(first, written) ? std::numeric_limits<f64>::infinity() : 0;

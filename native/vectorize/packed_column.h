@@ -1,7 +1,8 @@
 // The packed wire, version 1, one column of it. Little-endian throughout; a record is
 //   0 "STPK" | 4 u16 version | 6 u16 columns | 8 u32 rows | 12 u32 bytes of the directory | 16 directory | columns
 // and a directory entry, padded to 4 bytes,
-//   0 u32 data offset | 4 u32 data bytes | 8 u32 nulls offset (0: none) | 12 u8 type | 13 u8 0 | 14 u16 name bytes | 16 name
+//   0 u32 data offset | 4 u32 data bytes | 8 u32 nulls offset (0: none) |
+//   12 u8 type | 13 u8 0 | 14 u16 name bytes | 16 name
 // Offsets count from the record's start and are multiples of 64. Nulls: one bit a row, lowest first, 1 = missing.
 // text: u32 ends[rows], then UTF-8. words: u32 codes[rows], u32 words, u32 ends[words], then UTF-8.
 #pragma once
@@ -136,7 +137,8 @@ struct PackedColumn {
     }
 
     void word_cell(RowWriter &writer, st::u32 code) const {
-        if (code >= entries) return writer.wrong(column, "word " + std::to_string(code) + " of " + std::to_string(entries));
+        if (code >= entries)
+            return writer.wrong(column, "word " + std::to_string(code) + " of " + std::to_string(entries));
         if (words[code] == BAD) return writer.wrong(column, "text that is not UTF-8");
         if (words[code] == EMPTY) return writer.missing(column);
         writer.word(column, text_at(code), static_cast<st::u32>(words[code]));

@@ -1,4 +1,5 @@
-// A record's bytes with zeros behind them, so that words may be loaded past the end. Grows to the largest record, then stays.
+// A record's bytes with zeros behind them, so that words may be loaded past the end. Grows to the largest record, then
+// stays.
 #pragma once
 #include <cstring>
 #include <vector>

@@ -12,7 +12,8 @@ const char *PlanColumn::expected() const {
         case Target::number:
         case Target::label_number: return "number";
         case Target::category: return "text, integer or boolean";
-        case Target::label_binary: return class_count ? "one of the class names, 0, 1, true or false" : "0, 1, true or false";
+        case Target::label_binary:
+            return class_count ? "one of the class names, 0, 1, true or false" : "0, 1, true or false";
         case Target::label_class: return classes.empty() ? "class index" : "one of the class names or their index";
         case Target::weight: return "number not below 0";
         case Target::event_time: return "number (a time)";
@@ -30,7 +31,8 @@ void PlanColumn::set_missing(std::string_view text) {
 void PlanColumn::set_missing(f64 value) {
     missing = Missing::value;
     missing_time_ms = static_cast<i64>(value);
-    missing_bits = target == Target::label_class ? static_cast<u32>(value) : std::bit_cast<u32>(static_cast<f32>(value));
+    missing_bits =
+        target == Target::label_class ? static_cast<u32>(value) : std::bit_cast<u32>(static_cast<f32>(value));
 }
 
 namespace {
@@ -60,7 +62,8 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         const Block *block = plan->layout.find(names[b]);
         plan->has[b] = block != nullptr;
         if (!block) continue;
-        if (bytes_of(block->dtype) != 4) throw std::invalid_argument(std::string(names[b]) + ": elements must have 4 bytes");
+        if (bytes_of(block->dtype) != 4)
+            throw std::invalid_argument(std::string(names[b]) + ": elements must have 4 bytes");
         plan->offset[b] = block->offset;
         plan->stride[b] = u64{block->width} * 4;
     }

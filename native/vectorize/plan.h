@@ -1,5 +1,5 @@
-// The job's columns compiled for decoding: where each cell goes in a slot, what it may hold, what stands in when it is missing.
-// Made once per process from streamtrain/vectorize/schema.py; read-only afterwards, shared by all decoders.
+// The job's columns compiled for decoding: where each cell goes in a slot, what it may hold, what stands in when it is
+// missing. Made once per process from streamtrain/vectorize/schema.py; read-only afterwards, shared by all decoders.
 #pragma once
 #include <memory>
 #include <string>
@@ -27,7 +27,8 @@ struct PlanColumn {
     bool names_are_integers = false;   // a class name is an integer's text: integers are then names, never an index
     std::vector<std::string> classes;
     i32 unit_numerator = 1, unit_divisor = 1;   // event_time: milliseconds of one unit
-    // What stands in for a missing cell: a category's text, else a number (a class index, milliseconds of an event_time).
+    // What stands in for a missing cell: a category's text, else a number (a class index, milliseconds of an
+    // event_time).
     void set_missing(std::string_view text);
     void set_missing(f64 value);
 
@@ -39,7 +40,7 @@ struct PlanColumn {
 
 struct DecodePlan {
     std::vector<PlanColumn> columns;      // in written order: the order of array rows
-    std::vector<u32> short_columns;       // requests: the order of array rows that leave out label and weight; else empty
+    std::vector<u32> short_columns;   // requests: the order of array rows that leave out label and weight; else empty
     SlotLayout layout;
     KeyTable keys;
     bool has[BLOCK_KINDS] = {};
@@ -48,7 +49,8 @@ struct DecodePlan {
     bool weight_is_one = true;            // no column gives the weight
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
-    static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns, SlotLayout layout);
+    static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
+                                                  SlotLayout layout);
 
     // Zeroes what lies behind `rows` up to the capacity: a decoder may leave parts of a row it gave up there.
     void clear_behind(u8 *slot, u32 rows) const;

@@ -64,7 +64,8 @@ class RecordDecoder : public Decoder {
         if (end == RowEnd::trained) [[likely]] {
             ++sink.rows;
             ++tally.trained;
-            if (writer_.event_time_ms() > sink.newest_event_time_ms) sink.newest_event_time_ms = writer_.event_time_ms();
+            if (writer_.event_time_ms() > sink.newest_event_time_ms)
+                sink.newest_event_time_ms = writer_.event_time_ms();
         } else if (end == RowEnd::filtered) {
             ++tally.filtered;
         } else {

@@ -1,4 +1,5 @@
-// Cells → one row of the slot: the checks, conversions and missing policies every record format and the direct path share.
+// Cells → one row of the slot: the checks, conversions and missing policies every record format and the direct path
+// share.
 #pragma once
 #include <charconv>
 #include <cmath>
@@ -30,13 +31,14 @@ inline std::string shown_number(f64 value) {
 
 enum class RowEnd { trained, dead, filtered };
 
-// Order of a row's fate: a cell that does not fit makes it dead; else a missing cell with "skip" filters it; else a missing
-// cell with "dead_letter" makes it dead. A column given twice: the last one counts.
+// Order of a row's fate: a cell that does not fit makes it dead; else a missing cell with "skip" filters it; else a
+// missing cell with "dead_letter" makes it dead. A column given twice: the last one counts.
 class RowWriter {
   public:
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
         : plan_(std::move(plan)), columns_(plan_->columns.data()), seen_(plan_->columns.size(), 0) {
-        for (const PlanColumn &column : plan_->columns) wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
+        for (const PlanColumn &column : plan_->columns)
+            wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
         for (u32 b = 0; b < BLOCK_KINDS; ++b) scratch_[b].resize(plan_->stride[b] + 4);
     }
 
@@ -199,7 +201,8 @@ class RowWriter {
 
     void other_number(u32 c, f64 value) {
         const PlanColumn &column = columns_[c];
-        const bool whole = std::trunc(value) == value && std::abs(value) < 9007199254740992.0;   // 2^53: text stays exact
+        const bool whole =
+            std::trunc(value) == value && std::abs(value) < 9007199254740992.0;   // 2^53: text stays exact
         switch (column.target) {
             case Target::ignored: return;
             case Target::category:
@@ -231,7 +234,8 @@ class RowWriter {
             const PlanColumn &column = columns_[c];
             if (seen_[c] == stamp_ || column.target == Target::ignored) continue;
             if (column.missing == Missing::skip) skip = true;
-            else if (column.missing == Missing::dead_letter) letter = letter == NO_COLUMN ? static_cast<i32>(c) : letter;
+            else if (column.missing == Missing::dead_letter)
+                letter = letter == NO_COLUMN ? static_cast<i32>(c) : letter;
             else if (column.target == Target::event_time) event_time_ms_ = column.missing_time_ms;
             else put(c, column.missing_bits);
         }

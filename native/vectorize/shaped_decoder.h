@@ -1,4 +1,5 @@
-// What self-describing formats share: one row, many rows, or columns; where a cell stands; cursors over an object of arrays.
+// What self-describing formats share: one row, many rows, or columns; where a cell stands; cursors over an object of
+// arrays.
 #pragma once
 #include "vectorize/record_decoder.h"
 
@@ -30,7 +31,8 @@ class ShapedDecoder : public RecordDecoder {
         end_row(sink, tally, [this](i32 column, i64 row) { return path(column, row); });
     }
 
-    // Makes columns_ of found_ (by column; the last one given counts). False: their lengths differ, the record is refused.
+    // Makes columns_ of found_ (by column; the last one given counts). False: their lengths differ, the record is
+    // refused.
     bool columns_agree() {
         columns_.clear();
         for (const ColumnCursor &cursor : found_)

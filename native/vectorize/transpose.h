@@ -26,8 +26,8 @@ inline bool transpose_plain(const char *const *columns, u32 column_count, u32 ro
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) inline bool transpose_avx2(const char *const *columns, u32 column_count, u32 rows, f32 *to,
-                                                           u64 stride) {
+__attribute__((target("avx2"))) inline bool transpose_avx2(const char *const *columns, u32 column_count, u32 rows,
+                                                           f32 *to, u64 stride) {
     const __m256i exponent = _mm256_set1_epi32(0x7f800000);
     __m256i bad = _mm256_setzero_si256();
     const u32 whole_rows = rows & ~7u;
@@ -43,7 +43,8 @@ __attribute__((target("avx2"))) inline bool transpose_avx2(const char *const *co
             __m256 v[8], t[8], u[8];
             for (u32 j = 0; j < 8; ++j) {
                 v[j] = _mm256_loadu_ps(reinterpret_cast<const f32 *>(from[j] + 4 * r));
-                bad = _mm256_or_si256(bad, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(v[j]), exponent), exponent));
+                bad = _mm256_or_si256(
+                    bad, _mm256_cmpeq_epi32(_mm256_and_si256(_mm256_castps_si256(v[j]), exponent), exponent));
             }
             for (u32 j = 0; j < 8; j += 2) {
                 t[j] = _mm256_unpacklo_ps(v[j], v[j + 1]);

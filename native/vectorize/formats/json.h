@@ -1,5 +1,6 @@
 // JSON records: one pass over a padded scratch copy, keys compared as whole tokens learnt from the record before.
-// An object is a row; an array of objects or arrays is many; a flat array is a row in column order; an object of arrays is columns.
+// An object is a row; an array of objects or arrays is many; a flat array is a row in column order; an object of arrays
+// is columns.
 #pragma once
 #include "vectorize/json_text.h"
 #include "vectorize/key_table.h"
@@ -202,7 +203,8 @@ class JsonDecoder final : public ShapedDecoder {
         }
     }
 
-    // An object of arrays: one pass to check it and find each column's first cell, so that rows can then be read across.
+    // An object of arrays: one pass to check it and find each column's first cell, so that rows can then be read
+    // across.
     void open_columns() {
         const char *bad = nullptr;
         found_.assign(plan_->columns.size(), {});

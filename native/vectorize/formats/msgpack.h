@@ -1,4 +1,5 @@
-// msgpack records: a map is a row; an array of maps or arrays is many; a flat array is a row in column order; a map of arrays is columns.
+// msgpack records: a map is a row; an array of maps or arrays is many; a flat array is a row in column order; a map of
+// arrays is columns.
 #pragma once
 #include "vectorize/key_table.h"
 #include "vectorize/msgpack_item.h"
@@ -9,7 +10,8 @@ namespace st::formats {
 
 class MsgpackDecoder final : public ShapedDecoder {
   public:
-    explicit MsgpackDecoder(std::shared_ptr<const DecodePlan> plan) : ShapedDecoder(plan), order_(plan->columns.size()) {}
+    explicit MsgpackDecoder(std::shared_ptr<const DecodePlan> plan)
+        : ShapedDecoder(plan), order_(plan->columns.size()) {}
 
   protected:
     void open(const char *bytes, u64 size) override {

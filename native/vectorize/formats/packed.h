@@ -1,5 +1,6 @@
-// Packed records: columns as they lie in memory (packed_column.h has the wire). Rows go into the slot a block at a time, column
-// by column; a block in which a cell is missing or does not fit is read again row by row, with the reasons.
+// Packed records: columns as they lie in memory (packed_column.h has the wire). Rows go into the slot a block at a
+// time, column by column; a block in which a cell is missing or does not fit is read again row by row, with the
+// reasons.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -12,7 +13,8 @@ namespace st::formats {
 
 class PackedDecoder final : public RecordDecoder {
   public:
-    explicit PackedDecoder(std::shared_ptr<const DecodePlan> plan) : RecordDecoder(plan), columns_(plan->columns.size()) {
+    explicit PackedDecoder(std::shared_ptr<const DecodePlan> plan)
+        : RecordDecoder(plan), columns_(plan->columns.size()) {
         for (u32 c = 0; c < columns_.size(); ++c) columns_[c].column = c;
     }
 
@@ -23,13 +25,15 @@ class PackedDecoder final : public RecordDecoder {
         for (PackedColumn &column : columns_) column.data = column.nulls = nullptr;
         if (size < PACKED_HEADER_BYTES || std::memcmp(bytes, "STPK", 4) != 0)
             return refuse("$", "expected a packed record (\"STPK\" and a header of 16 bytes), got \"" +
-                                   shown({bytes, std::min<u64>(size, 4)}) + "\" and " + std::to_string(size) + " bytes in all");
+                                   shown({bytes, std::min<u64>(size, 4)}) + "\" and " + std::to_string(size) +
+                                   " bytes in all");
         const u32 version = load_little<u16>(bytes + 4);
         if (version != PACKED_VERSION)
             return refuse("$", "expected packed wire version 1, got " + std::to_string(version));
         rows_ = load_little<u32>(bytes + 8);
         if (rows_ > size)
-            return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " + std::to_string(size) + " bytes");
+            return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " +
+                                   std::to_string(size) + " bytes");
         if (!read_directory(bytes, size)) return;
         sort_columns();
         if (rows_ == 0) end_record();
@@ -72,7 +76,8 @@ class PackedDecoder final : public RecordDecoder {
     }
 
     bool bind(PackedColumn &column, const char *entry, const char *bytes, u64 size) {
-        const u64 offset = load_little<u32>(entry), length = load_little<u32>(entry + 4), nulls = load_little<u32>(entry + 8);
+        const u64 offset = load_little<u32>(entry), length = load_little<u32>(entry + 4),
+                  nulls = load_little<u32>(entry + 8);
         const u8 type = static_cast<u8>(entry[12]);
         const char *problem = nullptr;
         if (type == 0 || type > static_cast<u8>(PackedType::words)) problem = "a type this build does not know";
@@ -84,11 +89,13 @@ class PackedDecoder final : public RecordDecoder {
             problem = column.bind(bytes + offset, length, rows_);
         }
         if (!problem) return true;
-        refuse("$." + column_name(column.column), std::string("expected a column of ") + std::to_string(rows_) + " rows, got " + problem);
+        refuse("$." + column_name(column.column),
+               std::string("expected a column of ") + std::to_string(rows_) + " rows, got " + problem);
         return false;
     }
 
-    // Which columns go by whole blocks: float32 numbers that lie side by side in the slot are transposed, the rest one by one.
+    // Which columns go by whole blocks: float32 numbers that lie side by side in the slot are transposed, the rest one
+    // by one.
     void sort_columns() {
         fast_ = true;
         absent_time_ms_ = -1;

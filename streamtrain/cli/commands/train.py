@@ -12,6 +12,7 @@ import typer
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.train_view import TrainView
 from streamtrain.errors import UserMistake
+from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.processes import supervisor
 from streamtrain.processes.supervisor import Event, Stop, TrainOptions
@@ -64,12 +65,17 @@ def train(
         failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
         logging=session.logging,
     )
+    raise typer.Exit(_shown(session, found, options, metrics_port))
+
+
+def _shown(session: Session, job: Job, options: TrainOptions, metrics_port: int | None) -> int:
+    """Trains with the progress on the terminal and, where asked for, metrics on a port; gives the exit code."""
     stop = Stop()
     stop.install()
     with ExitStack() as opened:
-        listeners: list[Callable[[Event], None]] = [opened.enter_context(TrainView(session.out, found.name))]
+        listeners: list[Callable[[Event], None]] = [opened.enter_context(TrainView(session.out, job.name))]
         if metrics_port is not None:
-            telemetry = Telemetry(metrics_port, found.train.prefetch_buffer, session.record_ends(found))
+            telemetry = Telemetry(metrics_port, job.train.prefetch_buffer, session.record_ends(job))
             listeners.append(opened.enter_context(telemetry))
             log.info("metrics and readiness are served", port=telemetry.port)
 
@@ -77,5 +83,5 @@ def train(
             for listener in listeners:
                 listener(event)
 
-        code = supervisor.train(found, options, on_event, stop)
-    raise typer.Exit(code)
+        code = supervisor.train(job, options, on_event, stop)
+    return code

@@ -8,7 +8,7 @@ namespace st {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int queued_answers = 50'000;   // half of librdkafka's queue; more are not taken in before some have arrived
+constexpr int queued_answers = 8'000;   // half of librdkafka's queue; more are not taken in before some have arrived
 
 class AtLeastOnce final : public AnswerDelivery {
   public:

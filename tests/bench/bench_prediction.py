@@ -30,6 +30,7 @@ from served_model import ServedModel
 from streamtrain.broker import start_broker
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.processes import predictor
+from streamtrain.vectorize.formats.msgpack import encode
 
 NUMBERS = 28
 COLUMNS = {f"x{i}": {"kind": "number"} for i in range(NUMBERS)} | {"y": {"role": "label"}}
@@ -82,23 +83,27 @@ def python_echo(job: str, bootstrap: str, exactly_once: bool, stop: Any) -> None
     consumer.close()
 
 
-def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], stop: Any) -> None:
-    """The throughput's rival: consume, msgpack, a forward pass in NumPy, produce."""
+def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], digest: bytes, stop: Any) -> None:
+    """The throughput's rival: consume, msgpack, a forward pass in NumPy, produce; the same answers and headers."""
     consumer = Consumer(group_of(job, bootstrap))
     producer = Producer({"bootstrap.servers": bootstrap, **FAST, "queue.buffering.max.messages": 1_000_000})
     consumer.subscribe([f"{job}.requests"])
     layers = [(parameters[f"{name}.weight"], parameters[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
+    names = [name for name in COLUMNS if name != "y"]
+    ours = [("streamtrain-version", b"1"), ("streamtrain-digest", digest)]
     while not stop.is_set():
         batch = [message for message in consumer.consume(1000, 0.1) if not message.error()]
         if not batch:
             producer.poll(0)
             continue
-        x = np.array([msgpack.unpackb(message.value()) for message in batch], np.float32)
+        rows = [msgpack.unpackb(message.value()) for message in batch]
+        x = np.array([[row[name] for name in names] for row in rows], np.float32)
         for weight, bias in layers[:-1]:
             x = np.maximum(x @ weight + bias, 0)
         y = 1 / (1 + np.exp(-(x @ layers[-1][0] + layers[-1][1])))
         for message, value in zip(batch, y[:, 0].tolist(), strict=True):
-            producer.produce(f"{job}.predictions", b'{"prediction":%.9g}' % value, message.key())
+            answer = json.dumps({"prediction": value})
+            producer.produce(f"{job}.predictions", answer, message.key(), headers=(message.headers() or []) + ours)
         producer.poll(0)
     producer.flush(20)
     consumer.close()
@@ -110,10 +115,10 @@ class Job:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap, self.name = bootstrap, f"bench-{uuid.uuid4().hex[:8]}"
         self.served = ServedModel(bootstrap, self.name, COLUMNS, LAYERS)
-        self.served.put()
+        self.digest = self.served.put().digest.hex().encode()
         Admin(bootstrap).ensure(TopicWish(key, f"{self.name}.{key}", PARTITIONS) for key in ("requests", "predictions"))
         random = np.random.default_rng(0).standard_normal((256, NUMBERS), np.float32)
-        self.requests = [msgpack.packb(row.tolist(), use_single_float=True) for row in random]
+        self.requests = [encode(self.served.schema, dict(zip(COLUMNS, row[:, None], strict=False))) for row in random]
 
     def ours(self, delivery: str, stop: Any) -> Any:
         common = {"bootstrap.servers": self.bootstrap}
@@ -214,7 +219,7 @@ def throughput(bootstrap: str, seconds: float) -> None:
     rates = []
     for side, guess in (("ours", 250_000), ("rival", 50_000)):
         job, stop = Job(bootstrap), spawn.Event()
-        rival = (job.name, bootstrap, job.served.parameters(1), stop)
+        rival = (job.name, bootstrap, job.served.parameters(1), job.digest, stop)
         process = (
             job.ours("at_least_once", stop) if side == "ours" else spawn.Process(target=python_predict, args=rival)
         )

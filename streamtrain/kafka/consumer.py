@@ -34,6 +34,7 @@ INGEST_DEFAULTS = {
     "fetch.queue.backoff.ms": "5",  # the default of 1000 stalls a reader that is faster than the network
     "fetch.wait.max.ms": "20",
     "topic.metadata.refresh.interval.ms": "10000",
+    "reconnect.backoff.max.ms": "1000",
 }
 
 

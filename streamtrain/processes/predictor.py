@@ -7,6 +7,7 @@ predictors share the work as one consumer group.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from streamtrain import _native
 from streamtrain.compute import snapshot
 from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.consumer import Event, Settings
@@ -32,6 +34,7 @@ _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_MS = 30_000  # for answers on their way at the end
 _JOIN_S = 10.0
+_SAY_AGAIN_S = 10.0
 
 CONSUMER_DEFAULTS = {
     "fetch.wait.max.ms": "5",  # how long a request may wait for company at the broker
@@ -41,13 +44,14 @@ CONSUMER_DEFAULTS = {
     "heartbeat.interval.ms": "2000",
     "queued.max.messages.kbytes": "16384",
     "topic.metadata.refresh.interval.ms": "10000",
+    "reconnect.backoff.max.ms": "1000",
 }
 PRODUCER_DEFAULTS = {
     "linger.ms": "0",
     "partitioner": "murmur2_random",  # where the Java clients put the same key
     "retry.backoff.ms": "1",  # p50 of a small transaction 4 ms instead of 105
     "retry.backoff.max.ms": "20",
-    "queue.buffering.max.messages": "200000",
+    "reconnect.backoff.max.ms": "1000",  # a broker that is back is heard of within a second
 }
 TRANSACTION_TIMEOUT_MS = 5000
 
@@ -71,6 +75,20 @@ class Config:
     until_end: bool = False
     backend: str = "cpu"
 
+    @classmethod
+    def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False) -> Config:
+        return cls(
+            job=job.name,
+            format=job.records.format,
+            requests=str(job.topic("requests").name),
+            predictions=str(job.topic("predictions").name),
+            kafka_consumer=job.kafka_consumer(),
+            kafka_producer=job.kafka_producer(),
+            delivery=job.predict.delivery,
+            snapshot=snapshot,
+            until_end=until_end,
+        )
+
 
 def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None) -> dict[str, int]:
     """Answers until `stop` is set, or with `until_end` to the end the topic had at the start; gives what was answered.
@@ -89,26 +107,22 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
         )
     except RuntimeError as error:
         raise UserMistake(f"[kafka] {error}") from None
-    feed = _Feed(config, native)
+    feed, events = _Feed(config, native), _Events()
     feed.start()
     try:
-        _turns(native, feed, stop, report)
+        finished = False
+        while not finished and not stop.is_set():
+            finished = native.run(_TURN_MS)
+            events.log(native)
+            feed.check()
+            report(feed.counters())
     finally:
         feed.stop()
         arrived = native.close(_FINISH_MS)
-        _log_events(native)
+        events.log(native)
     if not arrived:
         log.warning("not all answers were acknowledged", waited_ms=_FINISH_MS)
     return feed.counters()
-
-
-def _turns(native: _native.Predictor, feed: _Feed, stop: Stop, report: Callable[[dict[str, int]], None]) -> None:
-    finished = False
-    while not finished and not stop.is_set():
-        finished = native.run(_TURN_MS)
-        _log_events(native)
-        feed.check()
-        report(feed.counters())
 
 
 def consumer_settings(config: Config) -> Settings:
@@ -210,7 +224,17 @@ def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.Re
     )
 
 
-def _log_events(native: _native.Predictor) -> None:
-    for event in (Event(*fields) for fields in native.drain_events()):
-        write = log.warning if event.level <= 4 else log.debug
-        write(event.text, facility=event.facility)
+class _Events:
+    """Logs what librdkafka says; the same text at most once in a while, for a broker that is away says it often."""
+
+    def __init__(self) -> None:
+        self._said: dict[str, float] = {}
+
+    def log(self, native: _native.Predictor) -> None:
+        now = time.monotonic()
+        self._said = {text: at for text, at in self._said.items() if now - at < _SAY_AGAIN_S}
+        for event in (Event(*fields) for fields in native.drain_events()):
+            if event.text not in self._said:
+                self._said[event.text] = now
+                write = log.warning if event.level <= 4 else log.debug
+                write(event.text, facility=event.facility)

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from served_model import NUMBERS, ServedModel
 
-from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
 from streamtrain.processes import predictor
@@ -304,3 +305,51 @@ def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: 
         wait_for(lambda: counters["requests"] == 301)
         assert counters["rewinds"] > 0
     assert bench.counts().total() == len(bench.counts()) == 301
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) -> None:
+    broker = private_kafka()
+    bench = Bench(broker.bootstrap, "outage")
+    ServedModel(bench.bootstrap, bench.job).put()
+    with running(bench.config(delivery)) as counters:
+        for i in range(2000):
+            bench.ask([i, 1], str(i), partition=i % PARTITIONS)
+        wait_for(lambda: counters["requests"] > 0)
+        broker.kill()
+        for i in range(2000, 4000):
+            bench.ask([i, 1], str(i), partition=i % PARTITIONS)
+        broker.restart()
+        bench.flush()
+        counts = wait_for(lambda: len(found := bench.counts()) == 4000 and found, 90)
+    if delivery == "exactly_once":
+        assert counts.total() == bench.counts().total() == 4000
+
+
+def test_no_broker_is_said_at_once(bench: Bench) -> None:
+    nowhere = {"bootstrap.servers": "127.0.0.1:1"}
+    with pytest.raises(KafkaUnreachable):
+        predictor.run(bench.config(kafka_consumer=nowhere, kafka_producer=nowhere), threading.Event())
+
+
+def test_settings_come_from_the_job() -> None:
+    job = Job.parse(
+        """
+        name = "flights"
+        kafka.bootstrap.servers = "here:1"
+        kafka.producer.linger.ms = 3
+        topics.requests = "asked"
+        records.format = "msgpack"
+        predict.delivery = "at_least_once"
+        [columns]
+        a = { kind = "number" }
+        y = { role = "label" }
+        """
+    )
+    config = predictor.Config.of(job, snapshot=4)
+    assert (config.requests, config.predictions, config.format) == ("asked", "flights.predictions", "msgpack")
+    assert (config.delivery, config.snapshot, config.until_end) == ("at_least_once", 4, False)
+    producer = dict(predictor.producer_settings(config))
+    assert producer["linger.ms"] == "3" and producer["enable.idempotence"] == "true"
+    assert "transactional.id" not in producer
+    assert dict(predictor.consumer_settings(config))["group.id"] == "flights.predict"

@@ -16,10 +16,8 @@ def _number(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
     text = cell.strip()
-    try:
+    if text.isdecimal() and text.isascii():
         return int(text)
-    except ValueError:
-        pass
     try:
         number = float(text)
     except ValueError:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 import typer
 
 INTERRUPTED = 130
 TERMINATED = 143
+T = TypeVar("T")
+
+
+class _Stopped(BaseException):
+    """Ends a wait."""
 
 
 class StopSignals:
@@ -17,10 +23,21 @@ class StopSignals:
 
     def __init__(self) -> None:
         self._asked = 0
+        self._waiting = False
         self.interrupted = False  # by Ctrl-C
 
     def is_set(self) -> bool:
         return self._asked > 0
+
+    def wait_for(self, function: Callable[[], T]) -> T | None:
+        """What the function gives; None where a signal has come or comes meanwhile, which breaks the function off."""
+        try:
+            self._waiting = True
+            return None if self._asked else function()
+        except _Stopped:
+            return None
+        finally:
+            self._waiting = False
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._on) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -37,3 +54,6 @@ class StopSignals:
         self.interrupted |= number == signal.SIGINT
         if self._asked > 1:
             raise typer.Exit(INTERRUPTED if self.interrupted else TERMINATED)
+        if self._waiting:
+            self._waiting = False
+            raise _Stopped

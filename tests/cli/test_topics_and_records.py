@@ -136,7 +136,8 @@ def test_rate_paces(run: Run, job: Path, tmp_path: Path) -> None:
     assert document["rows"] == 60 and 0.5 < document["seconds"] < 5
 
 
-def test_ctrl_c_delivers_what_was_written(run: Run, job: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_delivers_what_was_written(run: Run, job: Path, tmp_path: Path, number: int, code: int) -> None:
     path = tmp_path / "many.csv"
     path.write_text("delay\n" + "1\n" * 100_000)
     program = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
@@ -144,10 +145,10 @@ def test_ctrl_c_delivers_what_was_written(run: Run, job: Path, tmp_path: Path) -
     reader = subprocess.Popen([*program, "read", str(job), "records", "--from-beginning", "--limit", "50"], stdout=-1)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as producer:
         assert reader.wait(60) == 0  # some rows are there: it is in full swing
-        producer.send_signal(signal.SIGINT)
+        producer.send_signal(number)
         out, _ = producer.communicate(timeout=30)
     document = json.loads(out)
-    assert producer.returncode == 130 and document["stopped"] and 50 <= document["rows"] < 100_000
+    assert producer.returncode == code and document["stopped"] and 50 <= document["rows"] < 100_000
     assert sum(len(line["rows"]) for line in records(run, job)) == document["rows"]
 
 
@@ -163,3 +164,20 @@ def test_bootstrap_and_set_stand_over_the_file(run: Run, new_job: NewJob, kafka:
     for flag in ("-b", "--bootstrap", "--bootstrap-server"):
         ended = run("topics", "create", path, flag, kafka.bootstrap, "--set", f"name={name}", "--json")
         assert ended.document["topics"][0]["name"].startswith(name)
+
+
+def test_ctrl_c_ends_the_wait_for_standard_input(run: Run, job: Path) -> None:
+    program = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
+    command = [*program, "produce", str(job), "--input", "-", "--json"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as producer:
+        assert producer.stdin is not None
+        reader = subprocess.Popen(
+            [*program, "read", str(job), "records", "--from-beginning", "--limit", "1"], stdout=-1
+        )
+        producer.stdin.write('{"delay": 1}\n')  # is sent without waiting for more
+        producer.stdin.flush()
+        assert reader.wait(60) == 0
+        producer.send_signal(signal.SIGINT)
+        assert producer.wait(30) == 130
+        document = json.loads(producer.stdout.read() if producer.stdout is not None else "")
+    assert document["stopped"] and document["rows"] == 1

@@ -6,18 +6,19 @@ import time
 from collections.abc import Iterator
 from enum import StrEnum
 from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from streamtrain.cli.cells import prepared
+from streamtrain.cli.cells import Row, prepared
 from streamtrain.cli.inputs import read_rows
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.clients.writer import RecordWriter
 
 ORDER = 60
-BLOCK_ROWS = 4_096  # given to the writer at once
+BLOCK_ROWS = 4_096  # given to the writer at once, of a file; standard input may be live and is not waited for
 PACE_S = 0.05  # the least pause of --rate
 app = typer.Typer(add_completion=False)
 
@@ -53,21 +54,20 @@ def produce(
         typer.Option("--form", help="What the input is, where its name does not say it.", show_default=False),
     ] = None,
 ) -> None:
-    """Produce records or requests from a file or standard input. Ctrl-C ends it when what was written is delivered."""
+    """Produce records or requests from a file or standard input. Ctrl-C or SIGTERM ends it when what was
+    written is delivered."""
     found = session.connected_job(job)
     rows = islice(prepared(found, read_rows(input, form), label=to is To.RECORDS), limit)
+    blocks = _paced(rows, rate or 0, pack, pack if input == "-" else BLOCK_ROWS)
     started_s = time.monotonic()
-    stopped = False
     with (
+        StopSignals() as stop,
         RecordWriter(found, to.value, pack=pack) as writer,
         Progress(session.out, f"rows to {writer.topic}", limit) as bar,
     ):
-        try:
-            for block in _paced(rows, rate or 0, pack):
-                writer.write(block)
-                bar.show(writer.rows_written)
-        except KeyboardInterrupt:
-            stopped = True
+        while block := stop.wait_for(lambda: next(blocks, None)):
+            writer.write(block)
+            bar.show(writer.rows_written)
         writer.flush()
         bar.show(writer.rows_written)
     seconds = time.monotonic() - started_s
@@ -76,17 +76,16 @@ def produce(
         "rows": writer.rows_written,
         "records": writer.records_written,
         "seconds": round(seconds, 3),
-        "stopped": stopped,
+        "stopped": stop.is_set(),
     }
     text = f"{writer.rows_written:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s"
     session.out.document(document, text)
-    if stopped:
-        raise typer.Exit(130)
+    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
 
 
-def _paced(rows: Iterator[dict[str, Any]], rate: float, pack: int) -> Iterator[list[dict[str, Any]]]:
-    """Blocks of rows, no faster than `rate` rows a second (0: no limit)."""
-    size = BLOCK_ROWS if rate == 0 else max(1, min(BLOCK_ROWS, int(rate * PACE_S)))
+def _paced(rows: Iterator[Row], rate: float, pack: int, block_rows: int) -> Iterator[list[Row]]:
+    """Blocks of about `block_rows` rows, whole packs, no faster than `rate` rows a second (0: no limit)."""
+    size = block_rows if rate == 0 else max(1, min(block_rows, int(rate * PACE_S)))
     size = max(pack, size - size % pack)
     started_s, sent = time.monotonic(), 0
     while block := list(islice(rows, size)):

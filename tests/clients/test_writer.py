@@ -125,3 +125,16 @@ def test_a_delivery_that_failed_is_raised(kafka: Any) -> None:
 def test_mistakes(job: Job, to: Any, pack: int | None, message: str) -> None:
     with pytest.raises(UserMistake, match=message):
         RecordWriter(job, to, pack=pack)
+
+
+def test_reading_until_the_end_stops_where_the_end_was(job: Job) -> None:
+    with RecordWriter(job, pack=1) as writer:
+        writer.write([{"x": i, "carrier": "AA", "late": 0} for i in range(10)])
+        writer.flush()
+        messages = read_messages(job, "records", until_end=True)
+        xs = [json.loads(next(messages).value or b"")["x"]]
+        writer.write([{"x": i, "carrier": "AA", "late": 0} for i in range(10, 2_000)])
+        writer.flush()
+        xs += [json.loads(message.value or b"")["x"] for message in messages]
+    assert sorted(xs) == list(range(10))
+    assert len(values(job)) == 2_000

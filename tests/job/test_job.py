@@ -28,7 +28,7 @@ def test_flags_stand_over_the_environment_over_the_file(job_text: str) -> None:
         "STREAMTRAIN_TRAIN__SEED": "7",
         "STREAMTRAIN_TRAIN__ROUND_INTERVAL": "off",
         "STREAMTRAIN_PUBLISH__ARCHIVE__KEEP": "2",
-        "STREAMTRAIN_KAFKA__SASL_PASSWORD": "0123",
+        "STREAMTRAIN_KAFKA__SASL_PASSWORD": "1e3",
         "STREAMTRAIN_KAFKA__CONSUMER__FETCH_MIN_BYTES": "9",
         "STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS": "other:1",
         "STREAMTRAIN_NAME": "renamed",
@@ -40,8 +40,8 @@ def test_flags_stand_over_the_environment_over_the_file(job_text: str) -> None:
     assert (job.train.workers, job.train.seed, job.train.round_interval_s) == (3, 8, None)
     assert job.publish.archive is not None and (job.publish.archive.keep, job.publish.archive.every_s) == (2, 600.0)
     assert job.name == "renamed" and job.topic("records").partitions == 9
-    assert job.kafka_producer() == {"bootstrap.servers": "b:2", "sasl.password": "0123"}
-    assert job.kafka_consumer() == {"bootstrap.servers": "b:2", "sasl.password": "0123", "fetch.min.bytes": "9"}
+    assert job.kafka_producer() == {"bootstrap.servers": "b:2", "sasl.password": "1e3"}
+    assert job.kafka_consumer() == {"bootstrap.servers": "b:2", "sasl.password": "1e3", "fetch.min.bytes": "9"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,106 @@
+"""The trainer from topic to topic: rows counted exactly, snapshots whole, resumed where it ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+
+from streamtrain.compute.snapshot import decode
+from tests.e2e.harness import LiveJob, rows
+
+
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_every_row_is_trained_once(kafka, tmp_path: Path, workers: int) -> None:
+    job = LiveJob(kafka, tmp_path, workers=workers)
+    job.produce(5000)
+    events = job.train("--until-end")
+    assert events[-1]["event"] == "ended" and events[-1]["rows"] == 5000
+    report = job.verified()
+    assert report["rows"] == {"trained": 5000, "dead_lettered": 0, "filtered": 0}
+    job.replayed()
+    total = job.newest().manifest.metrics["total"]
+    assert total["log_loss"] < total["constant_log_loss"] and total["auc"] > 0.85
+
+
+def test_it_goes_on_where_it_ended(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(3000)
+    first = job.train("--max-rows", "1234")
+    assert first[-1]["rows"] == 1234
+    job.produce(1000, seed=1)
+    second = job.train("--until-end", "--set", "train.batch_rows=32", "--workers", "1")
+    started = next(event for event in second if event["event"] == "started")
+    assert started["resumed"] and started["rows"] == 1234
+    assert second[-1]["rows"] == 4000
+    assert job.verified()["rows"]["trained"] == 4000
+    job.replayed()
+
+
+def test_a_record_of_many_rows_straddles_batches_and_runs(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1)
+    many = list(rows(2000))
+    job.produce_values([msgpack.packb(many[:700]), msgpack.packb(many[700:1999]), msgpack.packb(many[1999:])])
+    for bound in ("333", "500", "700"):
+        job.train("--max-rows", bound)
+    assert job.train("--until-end")[-1]["rows"] == 2000
+    report = job.verified()
+    assert report["rows"]["trained"] == 2000
+    job.replayed()
+    records = next(check for check in report["checks"] if check["name"] == "records")
+    assert not records["not_checkable"] and "2000 rows read again" in records["span"]
+
+
+def test_fresh_starts_a_lineage_and_versions_go_on(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(1000)
+    job.train("--until-end")
+    before = job.newest().manifest
+    events = job.train("--until-end", "--fresh")
+    after = job.newest().manifest
+    assert events[-1]["rows"] == 1000
+    assert after.lineage != before.lineage and after.version > before.version + 1
+    assert job.verified()["rows"]["trained"] == 1000
+
+
+def test_dead_letters_and_filtered_rows_are_accounted_for(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.5)
+    good = [msgpack.packb(row) for row in rows(900)]
+    bad = [b"\xff\xfe not msgpack", msgpack.packb({"x1": "n/a"}), b"", b"\xdd\xff\xff\xff\xff", b"\x00\x00\x00\x00\x07abc"]
+    unlabelled = [msgpack.packb({**row, "y": None}) for row in rows(50, seed=2)]
+    job.produce_values([*good[:400], *bad, *unlabelled, None, *good[400:]])
+    job.train("--until-end")
+    report = job.verified()
+    assert report["rows"] == {"trained": 900, "dead_lettered": 5, "filtered": 50}
+    done = job.command("read", "dead-letters", "--from-beginning", "--until-end", "--json")
+    assert len(done.stdout.splitlines()) == 5, done.stdout
+    assert "Schema Registry" in done.stdout
+
+
+def test_a_poisonous_batch_is_left_out_and_dead_lettered_by_reference(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, max_dead_letter_share=0.5)
+    text = job.path.read_text().replace('"x{1..4}" = { kind = "number", standardize = true }', '"x{1..4}" = { kind = "number" }')
+    job.path.write_text(text)
+    good = [msgpack.packb(row) for row in rows(3000)]
+    poison = [msgpack.packb({**row, "x1": 3e38, "x2": -3e38}) for row in rows(5, seed=3)]
+    job.produce_values([*good[:1500], *poison, *good[1500:]])
+    job.train("--until-end")
+    report = job.verified()
+    assert report["rows"]["trained"] + report["rows"]["dead_lettered"] == 3005
+    assert report["rows"]["dead_lettered"] in (64, 128)
+    job.replayed()
+    for name, array in decode(job.newest().model).items():
+        assert np.isfinite(array).all(), name
+
+
+def test_too_many_dead_letters_stop_the_job_with_their_reasons(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.2)
+    good = [msgpack.packb(row) for row in rows(800)]
+    bad = [msgpack.packb({**row, "x2": "n/a"}) for row in rows(800, seed=1)]
+    job.produce_values([value for pair in zip(good, bad, strict=True) for value in pair])
+    done = job.command("train", "--until-end")
+    assert done.returncode == 1
+    assert "800 x $.x2: expected number" in done.stderr or "x $.x2: expected number" in done.stderr, done.stderr
+    job.verified()

@@ -26,13 +26,21 @@ _armed: dict[str, _Armed] = {}
 
 
 def arm(text: str) -> None:
-    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit) or "name=hit~stall_s"; commas join several."""
+    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit), "name=hit~stall_s" or "name=hit!SEGV" (a signal
+    instead of KILL); several are joined by commas. A leading "*" arms it in every life of a process, not the first alone.
+    """
     for part in filter(None, text.split(",")):
-        name, _, rest = part.partition("=")
+        name, _, rest = part.removeprefix("*").partition("=")
         hit, _, stall = rest.partition("~")
+        hit, _, name_of_signal = hit.partition("!")
         hit, _, delay = hit.partition("@")
         _armed[name] = _Armed(int(hit or 1), float(delay or 0) / 1000, float(stall or 0))
-        _native.arm_failpoint(name, int(hit or 1))
+        _native.arm_failpoint(name, int(hit or 1), signal.Signals[f"SIG{name_of_signal or 'KILL'}"])
+
+
+def for_life(text: str, first: bool) -> str:
+    """What of `text` a process is given: all of it in its first life, later only what is marked with "*"."""
+    return ",".join(part for part in text.split(",") if first or part.startswith("*"))
 
 
 def hit(name: str) -> None:

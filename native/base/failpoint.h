@@ -7,19 +7,35 @@
 #include <map>
 #include <string>
 
+#include "base/types.h"
+
 namespace st {
 
 struct Failpoints {
     std::atomic<bool> armed{false};
-    std::map<std::string, int> left;   // hits until the kill; one thread of a process hits a given name
+    struct Armed {
+        i64 left;     // hits until the signal; the value it waits for with hit_at
+        int signal;
+    };
+    std::map<std::string, Armed> points;   // one thread of a process hits a given name
 
     static Failpoints &get() {
         static Failpoints failpoints;
         return failpoints;
     }
     void hit(const char *name) {
-        auto found = left.find(name);
-        if (found != left.end() && --found->second == 0) kill(getpid(), SIGKILL);
+        auto found = points.find(name);
+        if (found != points.end() && --found->second.left == 0) die(found->second.signal);
+    }
+    void hit_at(const char *name, i64 value) {
+        auto found = points.find(name);
+        if (found != points.end() && found->second.left == value) die(found->second.signal);
+    }
+
+  private:
+    static void die(int signal) {
+        ::signal(signal, SIG_DFL);
+        kill(getpid(), signal);
     }
 };
 
@@ -28,4 +44,9 @@ struct Failpoints {
 #define ST_FAILPOINT(name)                                                                       \
     do {                                                                                         \
         if (st::Failpoints::get().armed.load(std::memory_order_relaxed)) st::Failpoints::get().hit(name); \
+    } while (0)
+
+#define ST_FAILPOINT_AT(name, value)                                                                            \
+    do {                                                                                                        \
+        if (st::Failpoints::get().armed.load(std::memory_order_relaxed)) st::Failpoints::get().hit_at(name, value); \
     } while (0)

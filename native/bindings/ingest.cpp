@@ -25,15 +25,15 @@ void make_ingest(Ingest *self, Arena &arena, Consumer &consumer, const std::stri
     new (self) Ingest(arena, consumer, make_decoder(format, std::move(plan)), std::move(settings));
 }
 
-void arm_failpoint(const std::string &name, int hit) {
-    Failpoints::get().left[name] = hit;
+void arm_failpoint(const std::string &name, i64 hit, int signal) {
+    Failpoints::get().points[name] = {hit, signal};
     Failpoints::get().armed.store(true);
 }
 
 }  // namespace
 
 void bind_ingest(nb::module_ &m) {
-    m.def("arm_failpoint", &arm_failpoint, nb::arg("name"), nb::arg("hit"));
+    m.def("arm_failpoint", &arm_failpoint, nb::arg("name"), nb::arg("hit"), nb::arg("signal"));
     nb::class_<Ingest>(m, "Ingest")
         .def("__init__", &make_ingest, nb::arg("arena"), nb::arg("consumer"), nb::arg("format"), nb::arg("plan"),
              nb::kw_only(), nb::arg("topic"), nb::arg("round_interval_ns"), nb::arg("end_offsets"), nb::arg("bounded"),

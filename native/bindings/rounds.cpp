@@ -44,6 +44,8 @@ nb::dict progress_of(const Arena &arena) {
     progress["records"] = control.ingest.records.load();
     progress["bytes"] = control.ingest.bytes.load();
     progress["waiting_for_ring"] = control.ingest.waiting_for_ring.load() != 0;
+    progress["score_loss_sum"] = control.averager.score_loss_sum;
+    progress["score_weight_sum"] = control.averager.score_weight_sum;
     progress["heartbeat_ns"] = control.coordinator.heartbeat_ns.load();
     return progress;
 }
@@ -189,15 +191,16 @@ void bind_rounds(nb::module_ &m) {
         .def_prop_ro("share_address", [](WorkerRounds &r) { return address_of(r.share()); })
         .def_prop_ro("base_address", [](WorkerRounds &r) { return address_of(r.base()); })
         .def("begin", &WorkerRounds::begin)
-        .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"),
-             nb::call_guard<nb::gil_scoped_release>())
-        .def(
-            "run",
-            [](WorkerRounds &r, Plan &plan, f64 timeout_s) {
-                nb::gil_scoped_release release;
-                return static_cast<u32>(r.run(plan, monotonic_ns() + static_cast<i64>(timeout_s * 1e9)));
-            },
-            nb::arg("plan"), nb::arg("timeout_s"));
+        .def("score_means",
+             [](WorkerRounds &r, Plan &plan, Address state, Address base, Address share) {
+                 r.score_means(plan, reinterpret_cast<u8 *>(state), reinterpret_cast<u8 *>(base), reinterpret_cast<u8 *>(share));
+             },
+             nb::arg("plan"), nb::arg("state"), nb::arg("base"), nb::arg("share"), nb::keep_alive<1, 2>())
+        .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"), nb::call_guard<nb::gil_scoped_release>())
+        .def("run", [](WorkerRounds &r, Plan &plan, f64 timeout_s) {
+            nb::gil_scoped_release release;
+            return static_cast<u32>(r.run(plan, monotonic_ns() + static_cast<i64>(timeout_s * 1e9)));
+        }, nb::arg("plan"), nb::arg("timeout_s"));
     nb::class_<RoundLogThread>(m, "RoundLogThread")
         .def(nb::init<Arena &>(), nb::keep_alive<1, 2>())
         .def("start", &RoundLogThread::start)

@@ -215,6 +215,7 @@ RoundStatus WorkerRounds::train_round(Plan &plan, i64 deadline_ns) {
         if (slot == -2) return RoundStatus::working;
         if (slot == -1) break;
         if (skipped(slot)) continue;
+        ST_FAILPOINT_AT("worker.at_slot", slot);
         StepBlock &step = plan.step();
         before_step(step, slot);
         if (step.rows > 0) plan.train(arena_.slot(slot));
@@ -239,6 +240,50 @@ bool WorkerRounds::all_published() const {
     return true;
 }
 
+bool WorkerRounds::diverges(i64 slots) {
+    AveragerWords &averager = arena_.control().averager;
+    u32 rejected = 0;
+    for (i64 k = 0; k < slots; ++k) rejected += arena_.slot_result(first_slot_ + k).rejected != 0;
+    u32 recent_slots = averager.recent_slots + static_cast<u32>(slots), recent_rejected = averager.recent_rejected + rejected;
+    bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
+    if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return true;
+    averager.recent_slots = judged ? 0 : recent_slots;
+    averager.recent_rejected = judged ? 0 : recent_rejected;
+    return false;
+}
+
+void WorkerRounds::average_into(i64 round, u8 *mean) {
+    const StateLayout &layout = arena_.state_layout();
+    std::vector<Contribution> contributions;
+    for (u32 w = 0; w < arena_.workers(); ++w)
+        contributions.push_back({arena_.vector(w), arena_.control().workers[w].weight_sum});
+    average(layout, start(), contributions, round == 0 ? base() : nullptr, mean);
+    for (u32 w = 0; w < arena_.workers(); ++w) {
+        u8 *local = arena_.local_of(mean, w);
+        for (const StateBlock &block : layout.blocks) {
+            if (block.rule != Rule::local) continue;
+            std::memcpy(local, arena_.vector(w) + block.offset, block.count * sizeof(f32));
+            local += align64(block.count * sizeof(f32));
+        }
+    }
+}
+
+void WorkerRounds::score_means(Plan &plan, u8 *state, u8 *base, u8 *share) { scorer_ = {&plan, state, base, share}; }
+
+void WorkerRounds::score(const u8 *mean, i64 slots) {
+    u64 learned_bytes = arena_.state_layout().learned_bytes;
+    std::memcpy(scorer_.state, mean, learned_bytes);
+    std::memcpy(scorer_.base, mean + learned_bytes, arena_.statistics_bytes());
+    std::memset(scorer_.share, 0, arena_.statistics_bytes());
+    i64 slot = first_slot_ + slots - 1;
+    StepBlock &step = scorer_.plan->step();
+    before_step(step, slot);
+    scorer_.plan->begin_round();
+    if (step.rows > 0) scorer_.plan->train(arena_.slot(slot));
+    arena_.control().averager.score_loss_sum = step.loss_sum;
+    arena_.control().averager.score_weight_sum = step.weight_sum;
+}
+
 RoundStatus WorkerRounds::average_round() {
     Control &control = arena_.control();
     i64 round = control.averager.finished_round.load() + 1;
@@ -246,38 +291,17 @@ RoundStatus WorkerRounds::average_round() {
         round_ = round;
         first_slot_ = control.averager.next_first_slot[(round + ANY_ROUNDS - 1) % ANY_ROUNDS];
     }
-    i64 count = arena_.round_entry(round).slot_count.load(), rejected = 0;
-    for (i64 k = 0; k < count; ++k) rejected += arena_.slot_result(first_slot_ + k).rejected != 0;
-    AveragerWords &averager = control.averager;
-    u32 recent_slots = averager.recent_slots + static_cast<u32>(count);
-    u32 recent_rejected = averager.recent_rejected + static_cast<u32>(rejected);
-    bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
-    if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return RoundStatus::diverged;
-
-    i32 from = averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(),
-        pinned = control.coordinator.pinned.load(), to = 0;
+    i64 slots = arena_.round_entry(round).slot_count.load();
+    if (diverges(slots)) return RoundStatus::diverged;
+    i32 from = control.averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(), pinned = control.coordinator.pinned.load(), to = 0;
     while (to == from || to == pinned) ++to;
-    std::vector<Contribution> contributions;
-    for (u32 w = 0; w < arena_.workers(); ++w)
-        contributions.push_back({arena_.vector(w), control.workers[w].weight_sum});
-    u8 *mean = arena_.mean(to);
-    const u8 *fixed = round == 0 ? base() : nullptr;
     ST_FAILPOINT("worker.averaging");
-    average(arena_.state_layout(), arena_.mean(from), contributions, fixed, mean);
-    for (u32 w = 0; w < arena_.workers(); ++w) {
-        u8 *local = arena_.local_of(mean, w);
-        for (const StateBlock &block : arena_.state_layout().blocks) {
-            if (block.rule != Rule::local) continue;
-            std::memcpy(local, arena_.vector(w) + block.offset, block.count * sizeof(f32));
-            local += align64(block.count * sizeof(f32));
-        }
-    }
-    averager.recent_slots = judged ? 0 : recent_slots;
-    averager.recent_rejected = judged ? 0 : recent_rejected;
-    averager.next_first_slot[round % ANY_ROUNDS] = first_slot_ + count;
-    averager.mean_buffer[round % ANY_ROUNDS].store(to);
+    average_into(round, arena_.mean(to));
+    if (scorer_.plan) score(arena_.mean(to), slots);
+    control.averager.next_first_slot[round % ANY_ROUNDS] = first_slot_ + slots;
+    control.averager.mean_buffer[round % ANY_ROUNDS].store(to);
     ST_FAILPOINT("worker.before_finished");
-    averager.finished_round.store(round);
+    control.averager.finished_round.store(round);
     ST_FAILPOINT("worker.after_finished");
     control.supervisor.averager.store(0);
     control.worker_event.ring();

@@ -26,6 +26,9 @@ class WorkerRounds {
     u8 *share() { return state() + arena_.state_layout().learned_bytes; }           // statistics gathered this round
     u8 *base() { return arena_.round_base(worker_); }                               // statistics of the round's start
 
+    // Scores every mean on its round's last slot with a plan of its own, bound to `state`, `base` and `share`.
+    void score_means(Plan &plan, u8 *state, u8 *base, u8 *share);
+
     // Waits for READY, then works until the deadline or the end.
     RoundStatus run(Plan &plan, i64 deadline_ns);
 
@@ -55,10 +58,18 @@ class WorkerRounds {
     bool must_leave() const;
 
   private:
+    struct Scorer {
+        Plan *plan = nullptr;
+        u8 *state, *base, *share;
+    };
+
     const u8 *start() const;
     WorkerWords &words() { return arena_.control().workers[worker_]; }
     bool all_published() const;
     RoundStatus average_round();
+    bool diverges(i64 slots);
+    void average_into(i64 round, u8 *mean);
+    void score(const u8 *mean, i64 slots);
     RoundStatus train_round(Plan &plan, i64 deadline_ns);
     i64 *optimizer_steps_share();
 
@@ -70,6 +81,7 @@ class WorkerRounds {
     i64 base_steps_ = 0, steps_ = 0;
     f64 weight_sum_ = 0;
     u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part
+    Scorer scorer_;
     bool has_steps_ = false, in_round_ = false, statistics_done_ = false;
 };
 

@@ -71,8 +71,10 @@ struct alignas(64) AveragerWords {
     std::atomic<i32> mean_buffer[ANY_ROUNDS];    // [round % ANY_ROUNDS]: buffer holding the round's result
     i64 next_first_slot[ANY_ROUNDS];   // first slot of the round after it
     u32 recent_slots, recent_rejected; // since the last judgement whether the model diverges
+    f64 score_loss_sum, score_weight_sum;   // of the newest mean on its round's last slot, where that is asked for
+    u64 reserved[6];
 };
-static_assert(sizeof(AveragerWords) == 64);
+static_assert(sizeof(AveragerWords) == 128);
 
 struct Control {
     SupervisorWords supervisor;
@@ -84,7 +86,7 @@ struct Control {
     Event worker_event;                // phase published, finished_round, averager
     WorkerWords workers[MAX_WORKERS];
 };
-static_assert(sizeof(Control) == 64 + 64 + 128 + 64 + 3 * 64 + MAX_WORKERS * 64);
+static_assert(sizeof(Control) == 64 + 64 + 128 + 128 + 3 * 64 + MAX_WORKERS * 64);
 
 // One per round in flight, at [round % entries]; ingest writes it, the slot count once, when the round closes.
 struct RoundEntry {

@@ -14,6 +14,7 @@ from typing import Any
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.chunks import Located
 from streamtrain.topics.snapshots import Kept, Manifest, Parent, Position, Restored, kept_after
 
 
@@ -101,6 +102,19 @@ def resumed_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int],
         metrics=dict(manifest.metrics),
     )
     lineage.published(manifest, digest, offset)
+    return lineage
+
+
+def restored_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], wanted: Located, accept_gap: bool) -> Lineage:
+    """A new lineage: the parameters of `wanted` at the newest snapshot's positions, published as the next version."""
+    lineage = resumed_lineage(job, admin, newest, accept_gap)
+    manifest = wanted.manifest
+    lineage.id = uuid.uuid4().hex
+    lineage.seed, lineage.round, lineage.rows_seen = manifest.seed, manifest.round, manifest.rows_seen
+    lineage.untrained = manifest.untrained
+    lineage.metrics = dict(manifest.metrics)
+    lineage.parent = Parent(manifest.version, wanted.digest, wanted.offset)
+    lineage.restored = Restored(newest[0].version, newest[1])
     return lineage
 
 

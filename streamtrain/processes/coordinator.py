@@ -25,17 +25,18 @@ from streamtrain.compute.snapshot import load, views
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.reading import newest_run_entry
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.log import get_logger
 from streamtrain.processes._dead_letters import reasons
-from streamtrain.processes._lineage import Lineage, StartFlags, check_fit, fresh_lineage, resumed_lineage
+from streamtrain.processes._lineage import Lineage, StartFlags, check_fit, fresh_lineage, restored_lineage, resumed_lineage
 from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.topics import control
-from streamtrain.topics.snapshots import Run, Slot
+from streamtrain.topics.snapshots import Manifest, Run, Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)
@@ -144,6 +145,8 @@ class Coordinator:
             tell("started", resumed=False, version=lineage.version, run=self._publisher.run.number)
             log.info("new lineage", job=self._job.name, version=lineage.version, seed=lineage.seed)
             return lineage
+        if flags.restore is not None:
+            return self._restore(flags, known, start)
         check_fit(self._job, newest.manifest)
         lineage = resumed_lineage(
             self._job, self._admin, (newest.manifest, newest.digest, newest.offset), flags.accept_gap
@@ -153,8 +156,22 @@ class Coordinator:
         log.info(f"resuming {self._job.name} at snapshot {lineage.version}, {lineage.rows_seen} rows")
         return lineage
 
+    def _restore(
+        self, flags: StartFlags, newest: tuple[Manifest, bytes, int], start: np.ndarray[Any, np.dtype[np.uint8]]
+    ) -> Lineage:
+        assert flags.restore is not None
+        wanted = self._snapshots.version(flags.restore)
+        check_fit(self._job, wanted.manifest)
+        located = Located(wanted.manifest, wanted.digest, wanted.offset)
+        lineage = restored_lineage(self._job, self._admin, newest, located, flags.accept_gap)
+        load(self._layout, start, wanted.model, wanted.trainer)
+        lineage = self._publish_first(lineage, start)
+        tell("started", resumed=True, version=lineage.version, rows=lineage.rows_seen, run=self._publisher.run.number)
+        log.info(f"restored {self._job.name} from snapshot {flags.restore}, published as {lineage.version}")
+        return lineage
+
     def _publish_first(self, lineage: Lineage, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
-        assembled = self._publisher.assemble(lineage, start, -1, Columns.empty(), [], {})
+        assembled = self._publisher.assemble(lineage, start, lineage.round, Columns.empty(), [], lineage.metrics)
         return adopt(lineage, assembled, self._commit(assembled))
 
     # -- loop -----------------------------------------------------------------------------------------------------
@@ -227,9 +244,17 @@ class Coordinator:
         state = view(self._arena.mean_address(buffer), self._layout.state_bytes)
         columns, pieces = self._take_up_to(last_round)
         metrics = self._quality.look(views(self._layout, state))
+        if self._job.train.report_score_after_averaging:
+            metrics["after_averaging"] = self._score_after_averaging()
         assembled = self._publisher.assemble(self._lineage, state, last_round, columns, pieces, metrics)
         self._arena.unpin()
         self._pending = (self._thread.submit(self._commit, assembled), assembled, time.monotonic_ns())
+
+    def _score_after_averaging(self) -> dict[str, float]:
+        """The newest mean's loss on its round's last batch, per weight."""
+        progress = self._arena.progress()
+        weight = progress["score_weight_sum"]
+        return {"loss": progress["score_loss_sum"] / weight, "weight": weight} if weight else {}
 
     def _take_up_to(self, last_round: int) -> tuple[Columns, list[Any]]:
         while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way

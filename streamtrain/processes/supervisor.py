@@ -20,6 +20,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.model import Model
+from streamtrain.failpoints import for_life
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.log import get_logger
@@ -107,7 +108,7 @@ class Supervisor:
         self._children: list[_Child] = []
         self._crashes: Counter[int] = Counter()
         self._other_deaths: Counter[int] = Counter()
-        self._started = False
+        self._started = self._running = False  # a run ever, this run
         self._until_rows: int | None = None
         self._spawned: set[str] = set()
 
@@ -167,6 +168,7 @@ class Supervisor:
             slot_layout=self._slot_layout,
             state_layout=self._model.layout,
         )
+        self._running = False
         self._crashes.clear()
         self._other_deaths.clear()
         self._children = [self._spawn("coordinator", "coordinator", self._coordinator_config())]
@@ -206,6 +208,7 @@ class Supervisor:
             "model": self._job.model_spec(),
             "backend": self._options.backend or self._job.train.backend,
             "isa": self._options.isa,
+            "score_means": self._job.train.report_score_after_averaging,
         }
         return self._spawn("worker", f"worker-{worker}", config)
 
@@ -215,7 +218,7 @@ class Supervisor:
             "label": label,
             "parent": os.getpid(),
             "logging": dict(self._options.logging),
-            "failpoints": "" if label in self._spawned else self._options.failpoints,
+            "failpoints": for_life(self._options.failpoints, label not in self._spawned),
             "config": config,
         }
         self._spawned.add(label)
@@ -259,6 +262,8 @@ class Supervisor:
         drained = 0
         while True:
             self._pass_events()
+            if self._stop.asked and not self._running:
+                raise _Ended(130 if self._stop.interrupted else 0, "stopped before it began")
             if self._stop.asked >= 2:
                 raise _Ended(130 if self._stop.interrupted else 1, "stopped at once")
             if self._stop.asked and not drained:
@@ -282,7 +287,7 @@ class Supervisor:
             if event["event"] == "started":
                 if not self._started and self._options.max_rows is not None:
                     self._until_rows = event.get("rows", 0) + self._options.max_rows
-                self._started = True
+                self._started = self._running = True
             self._on_event(event)
 
     def _on_exit(self, index: int, child: _Child, code: int) -> None:

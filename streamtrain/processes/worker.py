@@ -12,7 +12,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute.backends import choose
 from streamtrain.compute.memory.arena import attach
-from streamtrain.compute.model import Model
+from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import CheckFailed
 
 HELP = "trains batches and averages the workers' vectors"
@@ -34,6 +34,7 @@ class Config:
     model: dict[str, Any]  # the model spec
     backend: str
     isa: str
+    score_means: bool = False
     cpu_priority: int | None = None
     gpu_priority: int | None = None
 
@@ -43,14 +44,14 @@ def run(config: Config) -> int:
     arena = attach(config.arena)
     model = Model(config.model)
     rounds = _native.WorkerRounds(arena, config.worker, *model.betas)
-    plan = model.compile(
-        backend=choose(config.backend, config.cpu_priority, config.gpu_priority),
-        slot_layout=arena.slot_layout,
-        state=rounds.state_address,
-        base=rounds.base_address,
-        share=rounds.share_address,
-        device=config.worker,
-    )
+    backend = choose(config.backend, config.cpu_priority, config.gpu_priority)
+    layout = arena.slot_layout
+    addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
+    plan = model.compile(backend, layout, *addresses, device=config.worker)
+    if config.score_means:
+        own = [aligned(size) for size in (model.state_bytes, model.statistics_bytes, model.statistics_bytes)]
+        scorer = model.compile(backend, layout, *own, device=config.worker)
+        rounds.score_means(scorer, *(buffer.ctypes.data for buffer in own))
     while True:
         status = RoundStatus(rounds.run(plan, 1.0))
         if status == RoundStatus.FINISHED:

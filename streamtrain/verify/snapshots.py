@@ -53,9 +53,8 @@ def check_lineage(manifests: list[Located], logs: list[RoundLog]) -> Check:
         if parent is None:
             check.expect(manifest.version == 1, f"snapshot {manifest.version} names no parent")
             continue
-        check.expect(
-            parent.version == manifest.version - 1, f"snapshot {manifest.version} names {parent.version} as its parent"
-        )
+        follows = parent.version == manifest.version - 1 or manifest.restored is not None
+        check.expect(follows, f"snapshot {manifest.version} names {parent.version} as its parent")
         known = held.get(parent.version)
         same = known is None or (known.digest, known.offset) == (parent.digest, parent.offset)
         check.expect(same, f"snapshot {manifest.version}: its parent {parent.version} has another digest or offset")

@@ -85,3 +85,23 @@ def test_random_kills_while_rows_stream(kafka, tmp_path: Path, seed: int) -> Non
     assert running.finish() == 0
     assert job.verified()["rows"] == {"trained": total, "dead_lettered": 0, "filtered": 0}
     job.replayed()
+
+
+def test_a_batch_that_kills_workers_three_times_is_rejected(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off")
+    job.produce(5000)
+    events = job.train("--until-end", failpoints="*worker.at_slot=13!SEGV")
+    deaths = [event for event in events if event["event"] == "worker_died"]
+    assert [death["slot"] for death in deaths] == [13, 13, 13] and deaths[0]["how"] == "SIGSEGV"
+    assert job.verified()["rows"] == {"trained": 5000 - 64, "dead_lettered": 64, "filtered": 0}
+    letters = job.command("read", "dead-letters", "--from-beginning", "--until-end", "--json").stdout
+    assert "workers died at it three times" in letters
+    job.replayed()
+
+
+def test_other_deaths_at_one_batch_end_the_job(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off")
+    job.produce(2000)
+    done = job.command("train", "--until-end", STREAMTRAIN_FAILPOINTS="*worker.at_slot=13!KILL")
+    assert done.returncode == 1 and "10 times at one batch" in done.stderr
+    job.verified()

@@ -104,3 +104,37 @@ def test_too_many_dead_letters_stop_the_job_with_their_reasons(kafka, tmp_path: 
     assert done.returncode == 1
     assert "800 x $.x2: expected number" in done.stderr or "x $.x2: expected number" in done.stderr, done.stderr
     job.verified()
+
+
+def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(2000)
+    job.train("--max-rows", "1000")
+    older = job.newest()
+    job.train("--until-end")
+    newest = job.newest()
+    job.train("--restore", str(older.manifest.version), "--until-end")
+    restored = job.newest()
+    assert restored.manifest.version == newest.manifest.version + 1
+    assert restored.model == older.model and restored.manifest.positions == newest.manifest.positions
+    assert restored.manifest.parent is not None and restored.manifest.parent.digest == older.digest
+    assert restored.manifest.restored is not None and restored.manifest.restored.digest == newest.digest
+    job.produce(500, seed=9)
+    assert job.train("--until-end")[-1]["rows"] == older.manifest.rows_seen + 500
+    job.verified()
+    job.replayed(restored.manifest.version)
+
+
+def test_local_optimizer_state_and_scores_after_averaging(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(3000)
+    settings = ("--set", "train.average_optimizer_state=false", "--set", "train.report_score_after_averaging=true")
+    job.train("--max-rows", "1500", *settings)
+    job.train("--until-end", *settings)
+    newest = job.newest()
+    assert newest.trainer is not None and any(name.endswith("@1") for name in decode(newest.trainer))
+    assert newest.manifest.metrics["after_averaging"]["loss"] > 0
+    refused = job.command("train", "--until-end", *settings, "--workers", "1")
+    assert refused.returncode == 2 and "own optimizer state" in refused.stderr
+    job.verified()
+    job.replayed()

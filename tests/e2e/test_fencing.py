@@ -1,0 +1,156 @@
+"""One run holds a job: zombies are mute, time-outs and lost brokers are survived, gaps are named (DESIGN section 4)."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from streamtrain.broker import Broker
+from tests.e2e.harness import LiveJob, Running
+
+
+def drain(running: Running) -> int:
+    running.process.send_signal(signal.SIGTERM)
+    return running.finish()
+
+
+def test_the_second_of_two_trainers_takes_the_job(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(2000)
+    first = job.start("train")
+    first.wait_event("published", rows=2000)
+    second = job.start("train")
+    second.wait_event("started")
+    job.produce(1000, seed=1)
+    second.wait_event("published", rows=3000)
+    assert first.finish() == 4, first.errors()
+    assert drain(second) == 0
+    assert job.verified()["rows"]["trained"] == 3000
+
+
+def test_an_old_run_woken_after_its_replacement_is_mute(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    old = job.start("train", STREAMTRAIN_FAILPOINTS="coordinator.stall_in_transaction=5~8")
+    for part in range(3):
+        job.produce(500, seed=part)
+        old.wait_event("published" if part < 2 else "progress", rows=500 * (part + 1))
+    tree = [psutil.Process(old.process.pid), *old.children()]
+    for process in tree:
+        process.suspend()
+    new = job.start("train")
+    new.wait_event("started")
+    job.produce(500, seed=9)
+    new.wait_event("published", rows=2000)
+    held = job.newest().manifest
+    for process in tree:
+        process.resume()
+    assert old.finish() == 4
+    job.produce(500, seed=10)
+    new.wait_event("published", rows=2500)
+    assert drain(new) == 0
+    newest = job.newest().manifest
+    assert newest.run == held.run and newest.version > held.version
+    assert job.verified()["rows"]["trained"] == 2500
+
+
+def test_a_transaction_timed_out_by_the_broker_is_published_again(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(3000)
+    running = job.start("train", STREAMTRAIN_FAILPOINTS="coordinator.stall_in_transaction=3~25")
+    running.wait_event("published", rows=3000, timeout_s=120)
+    job.produce(500, seed=1)
+    running.wait_event("published", rows=3500)
+    assert drain(running) == 0
+    assert all(event["event"] != "restarting" for event in running.events)
+    assert job.verified()["rows"]["trained"] == 3500
+    job.replayed()
+
+
+def test_a_broker_killed_and_started_again_costs_nothing(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
+    broker = private_kafka(data=tmp_path / "kafka")
+
+    class Kafka:
+        bootstrap = broker.bootstrap
+
+        @staticmethod
+        def fresh_name(prefix: str) -> str:
+            return prefix
+
+    job = LiveJob(Kafka, tmp_path)
+    job.produce(2000)
+    running = job.start("train")
+    running.wait_event("published", rows=2000)
+    job.produce(1000, seed=1)
+    broker.kill()
+    time.sleep(2)  # the run is without a broker meanwhile, whatever it was doing
+    broker.restart()
+    job.produce(1000, seed=2)
+    running.wait_event("published", rows=4000, timeout_s=120)
+    assert drain(running) == 0
+    assert job.verified()["rows"]["trained"] == 4000
+
+
+def test_a_records_topic_made_again_stops_with_the_gap_named(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(1000)
+    job.train("--until-end")
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.delete_topics([job.records])[job.records].result(10)
+    deadline = time.monotonic() + 10
+    while job.records in job.admin.names() and time.monotonic() < deadline:
+        pass
+    LiveJob.__init__(job, _Same(kafka, job.name), tmp_path)
+    job.produce(1500, seed=1)
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 2 and "deleted and made again" in refused.stderr and "--accept-gap" in refused.stderr
+    assert job.train("--until-end", "--accept-gap")[-1]["rows"] == 2500
+    assert job.newest().manifest.gaps
+    assert job.verified()["rows"]["trained"] == 2500
+
+
+class _Same:
+    """Gives the same name again."""
+
+    def __init__(self, kafka: object, name: str) -> None:
+        self.bootstrap = kafka.bootstrap  # type: ignore[attr-defined]
+        self._name = name
+
+    def fresh_name(self, prefix: str) -> str:
+        return self._name
+
+
+def test_a_records_topic_made_again_while_training_stops_the_run(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1)
+    job.produce(1000)
+    running = job.start("train")
+    running.wait_event("published", rows=1000)
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.delete_topics([job.records])[job.records].result(10)
+    deadline = time.monotonic() + 10
+    while job.records in job.admin.names() and time.monotonic() < deadline:
+        pass
+    LiveJob.__init__(job, _Same(kafka, job.name), tmp_path, partitions=1)
+    job.produce(3000, seed=1)
+    assert running.finish() == 2, running.errors()
+    assert job.newest().manifest.rows_seen == 1000
+
+
+def test_partitions_added_while_training_are_read_from_their_beginning(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=2)
+    job.produce(1000)
+    running = job.start("train")
+    running.wait_event("published", rows=1000)
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.create_partitions([NewPartitions(job.records, 4)])[job.records].result(10)
+    job.settings["partitions"] = 4
+    job.produce(2000, seed=1)
+    running.wait_event("published", rows=3000, timeout_s=90)
+    assert drain(running) == 0
+    report = job.verified()
+    assert report["rows"]["trained"] == 3000 and len(job.newest().manifest.positions.partitions) == 4
+    job.replayed()

@@ -129,6 +129,8 @@ class Supervisor:
             except _Ended as ended:
                 self._end_children()
                 if ended.code is not None:
+                    if ended.code not in (0, 130):
+                        log.error(str(ended))
                     return ended.code
                 if time.monotonic() - began > _SHORT_RUN_S:
                     pause_s, failures = _RESTART_PAUSE_S[0], 0

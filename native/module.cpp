@@ -1,7 +1,10 @@
 // The Python extension streamtrain._native: one bind_<area> function per file of bindings/.
 #include "bindings/bindings.h"
 
+namespace nb = nanobind;
+
 NB_MODULE(_native, m) {
+    nb::set_leak_warnings(false);   // a process that ends while threads hold objects is no leak worth a message
     m.doc() = "streamtrain's native code; see _native.pyi";
     st::bind_memory(m);
     st::bind_engine(m);

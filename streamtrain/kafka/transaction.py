@@ -11,7 +11,9 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from threading import Thread
 from typing import TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -30,6 +32,9 @@ T = TypeVar("T")
 
 TRANSACTION_TIMEOUT_MS = 10_000
 _COMMIT_TIMEOUT_S = 9.0  # below the broker's, so that an unknown outcome is met here first
+# The broker has aborted a transaction by then; librdkafka may not have noticed: send_offsets_to_transaction never returns
+# when its group coordinator goes away at the wrong moment (seen with 2.16).
+_ABANDON_AFTER_S = 13.0
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
 _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers must not keep fencing each other in step
 _OWNED = {
@@ -181,8 +186,27 @@ class Transactions:
             return answer
 
     def _transaction(self, batch: Batch) -> int:
+        """One transaction, in a thread that is left behind when librdkafka does not come back from it.
+
+        A thread left behind cannot do harm: the next producer's init_transactions fences the one it holds.
+        """
         producer = self._producer
         assert producer is not None
+        future: Future[int] = Future()
+
+        def attempt() -> None:
+            try:
+                future.set_result(self._attempt(producer, batch))
+            except BaseException as error:
+                future.set_exception(error)
+
+        Thread(target=attempt, name="transaction", daemon=True).start()
+        try:
+            return future.result(_ABANDON_AFTER_S)
+        except TimeoutError:
+            raise _Unknown(f"no answer from librdkafka for {_ABANDON_AFTER_S:.0f} s") from None
+
+    def _attempt(self, producer: Producer, batch: Batch) -> int:
         try:
             hit("coordinator.before_produce")
             producer.begin_transaction()

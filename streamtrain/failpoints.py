@@ -26,8 +26,9 @@ _armed: dict[str, _Armed] = {}
 
 
 def arm(text: str) -> None:
-    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit), "name=hit~stall_s" or "name=hit!SEGV" (a signal
-    instead of KILL); several are joined by commas. A leading "*" arms it in every life of a process, not the first alone.
+    """Arms "name=hit", "name=hit@delay_ms" (kill so long after the hit), "name=hit~stall_s" or "name=hit!SEGV".
+
+    The last sends a signal other than KILL; commas join several. A leading "*" arms it in every life of a process.
     """
     for part in filter(None, text.split(",")):
         name, _, rest = part.removeprefix("*").partition("=")

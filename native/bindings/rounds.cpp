@@ -193,10 +193,12 @@ void bind_rounds(nb::module_ &m) {
         .def("begin", &WorkerRounds::begin)
         .def("score_means",
              [](WorkerRounds &r, Plan &plan, Address state, Address base, Address share) {
-                 r.score_means(plan, reinterpret_cast<u8 *>(state), reinterpret_cast<u8 *>(base), reinterpret_cast<u8 *>(share));
+                 r.score_means(plan, reinterpret_cast<u8 *>(state), reinterpret_cast<u8 *>(base),
+                               reinterpret_cast<u8 *>(share));
              },
              nb::arg("plan"), nb::arg("state"), nb::arg("base"), nb::arg("share"), nb::keep_alive<1, 2>())
-        .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"), nb::call_guard<nb::gil_scoped_release>())
+        .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"),
+             nb::call_guard<nb::gil_scoped_release>())
         .def("run", [](WorkerRounds &r, Plan &plan, f64 timeout_s) {
             nb::gil_scoped_release release;
             return static_cast<u32>(r.run(plan, monotonic_ns() + static_cast<i64>(timeout_s * 1e9)));

@@ -244,7 +244,8 @@ bool WorkerRounds::diverges(i64 slots) {
     AveragerWords &averager = arena_.control().averager;
     u32 rejected = 0;
     for (i64 k = 0; k < slots; ++k) rejected += arena_.slot_result(first_slot_ + k).rejected != 0;
-    u32 recent_slots = averager.recent_slots + static_cast<u32>(slots), recent_rejected = averager.recent_rejected + rejected;
+    u32 recent_slots = averager.recent_slots + static_cast<u32>(slots);
+    u32 recent_rejected = averager.recent_rejected + rejected;
     bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
     if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return true;
     averager.recent_slots = judged ? 0 : recent_slots;
@@ -293,7 +294,8 @@ RoundStatus WorkerRounds::average_round() {
     }
     i64 slots = arena_.round_entry(round).slot_count.load();
     if (diverges(slots)) return RoundStatus::diverged;
-    i32 from = control.averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(), pinned = control.coordinator.pinned.load(), to = 0;
+    i32 from = control.averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(), to = 0;
+    i32 pinned = control.coordinator.pinned.load();
     while (to == from || to == pinned) ++to;
     ST_FAILPOINT("worker.averaging");
     average_into(round, arena_.mean(to));

@@ -32,8 +32,8 @@ T = TypeVar("T")
 
 TRANSACTION_TIMEOUT_MS = 10_000
 _COMMIT_TIMEOUT_S = 9.0  # below the broker's, so that an unknown outcome is met here first
-# The broker has aborted a transaction by then; librdkafka may not have noticed: send_offsets_to_transaction never returns
-# when its group coordinator goes away at the wrong moment (seen with 2.16).
+# The broker has aborted a transaction by then. librdkafka may not have noticed: send_offsets_to_transaction never
+# returns when its group coordinator goes away at the wrong moment (seen with 2.16).
 _ABANDON_AFTER_S = 13.0
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
 _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers must not keep fencing each other in step

@@ -105,7 +105,9 @@ def resumed_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int],
     return lineage
 
 
-def restored_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], wanted: Located, accept_gap: bool) -> Lineage:
+def restored_lineage(
+    job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], wanted: Located, accept_gap: bool
+) -> Lineage:
     """A new lineage: the parameters of `wanted` at the newest snapshot's positions, published as the next version."""
     lineage = resumed_lineage(job, admin, newest, accept_gap)
     manifest = wanted.manifest

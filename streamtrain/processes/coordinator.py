@@ -31,7 +31,14 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.log import get_logger
 from streamtrain.processes._dead_letters import reasons
-from streamtrain.processes._lineage import Lineage, StartFlags, check_fit, fresh_lineage, restored_lineage, resumed_lineage
+from streamtrain.processes._lineage import (
+    Lineage,
+    StartFlags,
+    check_fit,
+    fresh_lineage,
+    restored_lineage,
+    resumed_lineage,
+)
 from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds

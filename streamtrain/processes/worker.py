@@ -49,9 +49,10 @@ def run(config: Config) -> int:
     addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
     plan = model.compile(backend, layout, *addresses, device=config.worker)
     if config.score_means:
-        own = [aligned(size) for size in (model.state_bytes, model.statistics_bytes, model.statistics_bytes)]
-        scorer = model.compile(backend, layout, *own, device=config.worker)
-        rounds.score_means(scorer, *(buffer.ctypes.data for buffer in own))
+        state = aligned(model.state_bytes)
+        base, share = aligned(model.statistics_bytes), aligned(model.statistics_bytes)
+        scorer = model.compile(backend, layout, state, base, share, device=config.worker)
+        rounds.score_means(scorer, state.ctypes.data, base.ctypes.data, share.ctypes.data)
     while True:
         status = RoundStatus(rounds.run(plan, 1.0))
         if status == RoundStatus.FINISHED:

@@ -11,8 +11,8 @@ import pytest
 from tests.e2e.harness import LiveJob, Running
 
 ROWS = 6000
-WORKER = ["worker.stepped=5", "worker.before_publish=2", "worker.published=2", "worker.averaging=2", "worker.before_finished=3",
-          "worker.after_finished=2", "worker.stepped=1", "worker.published=1"]  # fmt: skip
+WORKER = ["worker.stepped=5", "worker.before_publish=2", "worker.published=2", "worker.averaging=2",
+          "worker.before_finished=3", "worker.after_finished=2", "worker.stepped=1", "worker.published=1"]  # fmt: skip
 INGEST = ["ingest.consumed=2", "ingest.before_slot=7", "ingest.after_slot=9"]
 COORDINATOR = ["coordinator.before_produce=2", "coordinator.after_chunks=4", "coordinator.after_manifest=2",
                "coordinator.after_commit=3", "coordinator.before_produce=1", "coordinator.after_commit=1"]  # fmt: skip

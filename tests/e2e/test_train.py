@@ -68,7 +68,8 @@ def test_fresh_starts_a_lineage_and_versions_go_on(kafka, tmp_path: Path) -> Non
 def test_dead_letters_and_filtered_rows_are_accounted_for(kafka, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.5)
     good = [msgpack.packb(row) for row in rows(900)]
-    bad = [b"\xff\xfe not msgpack", msgpack.packb({"x1": "n/a"}), b"", b"\xdd\xff\xff\xff\xff", b"\x00\x00\x00\x00\x07abc"]
+    wrong_type, frame = msgpack.packb({"x1": "n/a"}), b"\x00\x00\x00\x00\x07abc"
+    bad = [b"\xff\xfe not msgpack", wrong_type, b"", b"\xdd\xff\xff\xff\xff", frame]
     unlabelled = [msgpack.packb({**row, "y": None}) for row in rows(50, seed=2)]
     job.produce_values([*good[:400], *bad, *unlabelled, None, *good[400:]])
     job.train("--until-end")
@@ -81,8 +82,7 @@ def test_dead_letters_and_filtered_rows_are_accounted_for(kafka, tmp_path: Path)
 
 def test_a_poisonous_batch_is_left_out_and_dead_lettered_by_reference(kafka, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, max_dead_letter_share=0.5)
-    text = job.path.read_text().replace('"x{1..4}" = { kind = "number", standardize = true }', '"x{1..4}" = { kind = "number" }')
-    job.path.write_text(text)
+    job.path.write_text(job.path.read_text().replace(", standardize = true", ""))
     good = [msgpack.packb(row) for row in rows(3000)]
     poison = [msgpack.packb({**row, "x1": 3e38, "x2": -3e38}) for row in rows(5, seed=3)]
     job.produce_values([*good[:1500], *poison, *good[1500:]])

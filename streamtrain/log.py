@@ -27,6 +27,9 @@ SECRET_TEXT = re.compile(
     rf"""([\w.\-]*(?:{SECRET_WORDS}|[._]key|key[._]pem)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;}}]+)""", re.IGNORECASE
 )
 SECRET_LINE = re.compile(r"""(sasl\S*jaas[\w.]*["']?\s*[=:]\s*).*""", re.IGNORECASE)
+REPEAT_S = 10.0  # a warning that says the same again within this is counted, not shown: librdkafka repeats itself while it
+# reconnects, hundreds of times a second
+_DIGITS = re.compile(r"\d+")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -77,6 +80,7 @@ def configure_logging(
         raise UserMistake(f"--log-format: expected one of {', '.join(FORMATS)}, got {format!r}")
     handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
     handler.setFormatter(JsonFormatter(process) if format == "json" else PlainFormatter(process))
+    handler.addFilter(Repeats())
     root = logging.getLogger()
     for old in [old for old in root.handlers if isinstance(old.formatter, PlainFormatter | JsonFormatter)]:
         root.removeHandler(old)
@@ -84,6 +88,29 @@ def configure_logging(
     root.setLevel(logging.WARNING)
     logging.getLogger("streamtrain").setLevel(level.upper())
     logging.captureWarnings(True)
+
+
+class Repeats(logging.Filter):
+    """Lets a warning of one wording (numbers aside) through once in REPEAT_S; the next says how many were held back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.WARNING or record.exc_info:
+            return True
+        key = (record.name, _DIGITS.sub("0", record.getMessage())[:200])
+        shown_at, held_back = self._seen.get(key, (float("-inf"), 0))
+        if record.created - shown_at < REPEAT_S:
+            self._seen[key] = (shown_at, held_back + 1)
+            return False
+        if len(self._seen) > 1000:
+            self._seen.clear()
+        self._seen[key] = (record.created, 0)
+        if held_back:
+            record.__dict__.setdefault("fields", {})["repeated"] = held_back
+        return True
 
 
 class PlainFormatter(logging.Formatter):

@@ -125,3 +125,15 @@ def test_what_is_no_secret_is_shown():
 def test_importing_configures_nothing():
     script = "import logging, streamtrain.log; assert not logging.getLogger().handlers"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_warning_that_repeats_itself_is_counted_not_shown():
+    stream = io.StringIO()
+    configure_logging(stream=stream)
+    log = get_logger("streamtrain.repeats")
+    for attempt in range(1000):
+        log.warning(f"Connect failed (after {attempt}ms in state CONNECT)")
+        log.info("as often as it likes")
+    lines = stream.getvalue().splitlines()
+    assert len([line for line in lines if "Connect failed" in line]) == 1
+    assert len([line for line in lines if "as often" in line]) == 1000

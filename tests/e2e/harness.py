@@ -110,11 +110,13 @@ class LiveJob:
 
     def start(self, *arguments: str, **environment: str) -> Running:
         name, *rest = arguments
-        process = subprocess.Popen(
-            [*STREAMTRAIN, name, str(self.path), *rest, "--json"],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment},
-        )  # fmt: skip
-        return Running(process)
+        errors = self.path.with_suffix(f".{time.monotonic_ns()}.log")  # a pipe nobody reads would stop the run
+        with errors.open("w") as file:
+            process = subprocess.Popen(
+                [*STREAMTRAIN, name, str(self.path), *rest, "--json"],
+                stdout=subprocess.PIPE, stderr=file, text=True, env={**os.environ, **environment},
+            )  # fmt: skip
+        return Running(process, errors)
 
     def train(self, *arguments: str, failpoints: str = "") -> list[dict[str, Any]]:
         """`streamtrain train JOB …` to its end; gives its events."""
@@ -154,8 +156,9 @@ class LiveJob:
 class Running:
     """A command that is still running."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
         self.process = process
+        self.log = log
         self.events: list[dict[str, Any]] = []
 
     def wait_event(self, name: str, timeout_s: float = 60, **fields: Any) -> dict[str, Any]:
@@ -167,7 +170,7 @@ class Running:
             self.events.append(event)
             if event["event"] == name and all(event.get(key, 0) >= value for key, value in fields.items()):
                 return event
-            assert time.monotonic() < deadline, f"no {name} in {timeout_s} s; last {event}"
+            assert time.monotonic() < deadline, f"no {name} in {timeout_s} s; last {event}\n{self.errors()[-3000:]}"
         raise AssertionError(f"ended with {self.process.wait()} before {name}: {self.errors()[-4000:]}")
 
     def children(self) -> list[psutil.Process]:
@@ -176,12 +179,12 @@ class Running:
         return sorted(found, key=lambda process: process.create_time())
 
     def finish(self, timeout_s: float = 120) -> int:
-        out, self.rest = self.process.communicate(timeout=timeout_s)
+        out, _ = self.process.communicate(timeout=timeout_s)
         self.events += [json.loads(line) for line in out.splitlines()]
         return self.process.returncode
 
     def errors(self) -> str:
-        return self.process.stderr.read() if self.process.stderr else ""
+        return self.log.read_text()
 
 
 def _json(value: Any) -> bytes:

@@ -27,8 +27,8 @@ SECRET_TEXT = re.compile(
     rf"""([\w.\-]*(?:{SECRET_WORDS}|[._]key|key[._]pem)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;}}]+)""", re.IGNORECASE
 )
 SECRET_LINE = re.compile(r"""(sasl\S*jaas[\w.]*["']?\s*[=:]\s*).*""", re.IGNORECASE)
-REPEAT_S = 10.0  # a warning that says the same again within this is counted, not shown: librdkafka repeats itself while it
-# reconnects, hundreds of times a second
+REPEAT_S = 10.0  # a warning that says the same again within this is counted, not shown: librdkafka repeats itself
+# hundreds of times a second while it reconnects
 _DIGITS = re.compile(r"\d+")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

@@ -41,8 +41,9 @@ def kafka() -> Iterator[SharedKafka]:
 
 
 @pytest.fixture
-def private_kafka() -> Iterator[Callable[..., Broker]]:
+def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Broker]]:
     """Call it with start_broker's keywords for a Kafka to kill and restart; tests with `nodes=3` are marked cluster."""
+    monkeypatch.delenv("LD_PRELOAD", raising=False)  # tests/native: a JVM does not run under the sanitizers
     started: list[Broker] = []
 
     def start(**settings: object) -> Broker:

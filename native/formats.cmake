@@ -34,3 +34,7 @@ std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr
 }
 }  // namespace st
 ]] @ONLY)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+  # the least the kernels are built for too; number_glance.h rests on its byte shuffle
+  set_source_files_properties("${ST_FORMAT_TABLE}" PROPERTIES COMPILE_OPTIONS "-march=x86-64-v2")
+endif()

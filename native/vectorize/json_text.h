@@ -81,6 +81,16 @@ class JsonText {
         return broken(p, "a value");
     }
 
+    // The high bit of the first zero byte, and perhaps of bytes above it.
+    static u64 zero_bytes(u64 word) { return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u; }
+
+    // Whether the lowest `bits` bits, zeros above them, hold a character that does not stand for itself in text.
+    static bool is_special(u64 word, u64 bits) {
+        const u64 filled = word | (bits ? 0x2020202020202020u << bits : 0x2020202020202020u);
+        return (zero_bytes(filled ^ 0x5c5c5c5c5c5c5c5cu) | ((filled - 0x2020202020202020u) & ~filled & 0x8080808080808080u) |
+                (filled & 0x8080808080808080u)) != 0;
+    }
+
     static const char *literal(const char *p, const char *word) {
         const u64 n = std::strlen(word);
         return std::memcmp(p, word, n) == 0 ? p + n : nullptr;
@@ -92,8 +102,6 @@ class JsonText {
     static std::string character(char c) {
         return c >= ' ' && c < 0x7f ? std::string("'") + c + "'" : "byte " + std::to_string(u8(c));
     }
-
-    static u64 zero_bytes(u64 word) { return (word - 0x0101010101010101u) & ~word & 0x8080808080808080u; }
 
     const char *string_end(const char *p, u32 &flags) {
         for (;;) {

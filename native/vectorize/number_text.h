@@ -1,6 +1,7 @@
 // A JSON number's text → double, exactly rounded. Up to 19 digits by whole words; what is not exact that way by
 // from_chars.
 #pragma once
+#include <bit>
 #include <charconv>
 #include <limits>
 
@@ -20,7 +21,26 @@ namespace number_text {
 
 constexpr f64 POWERS[23] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                             1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-constexpr u64 WHOLE_POWERS[9] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+constexpr u64 WHOLE_POWERS[20] = {1,
+                                  10,
+                                  100,
+                                  1000,
+                                  10000,
+                                  100000,
+                                  1000000,
+                                  10000000,
+                                  100000000,
+                                  1000000000,
+                                  10000000000,
+                                  100000000000,
+                                  1000000000000,
+                                  10000000000000,
+                                  100000000000000,
+                                  1000000000000000,
+                                  10000000000000000,
+                                  100000000000000000,
+                                  1000000000000000000,
+                                  10000000000000000000u};
 
 inline bool is_digit(char c) { return static_cast<u8>(c - '0') <= 9; }
 
@@ -48,6 +68,28 @@ inline const char *digits(const char *p, u64 &magnitude) {
         p += n;
         if (n < 8) return p;
     }
+}
+
+// magnitude / 10^power, exactly rounded, for magnitude > 0 and power <= 19: a quotient of 63 or 64 bits and whether anything
+// is left tell how to round to 53. Integers alone, so any compiler and machine gives the same.
+inline f64 quotient(u64 magnitude, u32 power) {
+    const u64 divisor = WHOLE_POWERS[power];
+    const int up = __builtin_clzll(magnitude), down = __builtin_clzll(divisor);
+    const unsigned __int128 dividend = static_cast<unsigned __int128>(magnitude << up) << 63;
+    const u64 by = divisor << down;   // both have their highest bit: the quotient lies between 2^62 and 2^64
+    u64 whole, left;
+#if defined(__x86_64__)   // the compiler would call a function that asks first whether the quotient fits: it does
+    __asm__("divq %4" : "=a"(whole), "=d"(left) : "0"(static_cast<u64>(dividend)), "1"(static_cast<u64>(dividend >> 64)), "r"(by) : "cc");
+#else
+    whole = static_cast<u64>(dividend / by);
+    left = static_cast<u64>(dividend) - whole * by;
+#endif
+    const int bits = 64 - __builtin_clzll(whole), drop = bits - 53;
+    const u64 kept = whole >> drop, half = u64{1} << (drop - 1), rest = (whole & (2 * half - 1)) | (left != 0);
+    const u64 rounded = kept + (rest + (kept & 1) > half);   // to even on a tie; without a branch, being random
+    // 2^(drop - 63 - up + down) times `rounded`, which has 53 bits, or is 2^53
+    const u64 scale = static_cast<u64>(1023 + drop - 63 - up + down) << 52;
+    return static_cast<f64>(static_cast<i64>(rounded)) * std::bit_cast<f64>(scale);
 }
 
 // Of a number outside double's range: is it too large (not too small)? Its first digit but 0 and the exponent tell.
@@ -102,8 +144,12 @@ inline const char *parse_number(const char *p, NumberText &number) {
         number.value = number.negative ? -value : value;
         return p;
     }
-    if (number.is_integer && digit_count == 20)
-        number.fits64 = std::from_chars(first, p, number.magnitude).ec == std::errc{};
+    if (number.fits64 && exponent < 0 && exponent >= -19 && magnitude) {
+        const f64 value = quotient(magnitude, static_cast<u32>(-exponent));
+        number.value = number.negative ? -value : value;
+        return p;
+    }
+    if (number.is_integer && digit_count == 20) number.fits64 = std::from_chars(first, p, number.magnitude).ec == std::errc{};
     f64 value = 0;
     if (std::from_chars(first, p, value).ec == std::errc::result_out_of_range)
         value = is_large(first, written) ? std::numeric_limits<f64>::infinity() : 0;

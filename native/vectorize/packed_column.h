@@ -30,6 +30,7 @@ T load_little(const char *p) {
 struct PackedColumn {
     u32 column = 0;          // of the plan
     PackedType type{};
+    u32 data_offset = 0, data_bytes = 0, nulls_offset = 0;   // as the directory has them
     const char *data = nullptr;   // nullptr: the record does not hold the column
     const char *nulls = nullptr;
     const char *ends = nullptr;   // text, words
@@ -43,10 +44,13 @@ struct PackedColumn {
         return BYTES[static_cast<u32>(type)];
     }
 
-    // Fills in what lies at `bytes` for `rows` rows; what is wrong with it, or nullptr.
-    const char *bind(const char *bytes, u64 size, u32 rows) {
+    // Finds the column's bytes in a record of `rows` rows; what is wrong with them, or nullptr. The offsets lie within it.
+    const char *bind(const char *record, u32 rows) {
+        const char *const bytes = record + data_offset;
+        const st::u64 size = data_bytes;
         if (bytes_of(type) * rows > size) return "fewer bytes than rows need";
         data = bytes;
+        nulls = nulls_offset ? record + nulls_offset : nullptr;
         letters = nullptr;
         if (type == PackedType::text) {
             return set_texts(bytes, size, rows);

@@ -1,6 +1,7 @@
 // Cells → one row of the slot: the checks, conversions and missing policies every record format and the direct path
 // share.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -37,8 +38,9 @@ class RowWriter {
   public:
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
         : plan_(std::move(plan)), columns_(plan_->columns.data()), seen_(plan_->columns.size(), 0) {
+        for (const PlanColumn &column : plan_->columns) wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
         for (const PlanColumn &column : plan_->columns)
-            wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
+            number_at_.push_back(column.target == Target::number ? column.row_offset : NO_NUMBER);
         for (u32 b = 0; b < BLOCK_KINDS; ++b) scratch_[b].resize(plan_->stride[b] + 4);
     }
 
@@ -70,6 +72,28 @@ class RowWriter {
         }
         other_number(c, value);
     }
+
+    // Where in its row a plain number column lies: for put_number(), which takes any value below 1e15 without a look.
+    // NO_NUMBER for all other columns and NO_COLUMN.
+    static constexpr u32 NO_NUMBER = ~u32{0};
+    u32 number_place(i32 c) const { return c < 0 ? NO_NUMBER : number_at_[c]; }
+
+    void put_number(u32 c, u32 place, f64 value) {
+        const f32 rounded = static_cast<f32>(value);
+        std::memcpy(row_[NUMBERS] + place, &rounded, 4);
+        seen_[c] = stamp_;
+    }
+
+    // The same for any value; false, and nothing written, where it does not fit float32.
+    bool put_checked(u32 c, u32 place, f32 value) {
+        if (!(std::abs(value) <= std::numeric_limits<f32>::max())) [[unlikely]]
+            return false;
+        std::memcpy(row_[NUMBERS] + place, &value, 4);
+        seen_[c] = stamp_;
+        return true;
+    }
+
+    bool has_any() const { return std::find(seen_.begin(), seen_.end(), stamp_) != seen_.end(); }
 
     // A whole number, exact up to 64 bits.
     void integer(u32 c, u64 magnitude, bool negative) {
@@ -247,6 +271,7 @@ class RowWriter {
 
     std::shared_ptr<const DecodePlan> plan_;
     const PlanColumn *columns_;
+    std::vector<u32> number_at_;   // of a number column, its bytes into the row
     std::vector<u32> seen_;   // stamp of the row that gave the column last
     std::vector<u32> wanted_;   // all bits of a column that is not ignored
     u32 stamp_ = 0;

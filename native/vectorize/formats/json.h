@@ -4,6 +4,7 @@
 #pragma once
 #include "vectorize/json_text.h"
 #include "vectorize/key_table.h"
+#include "vectorize/number_glance.h"
 #include "vectorize/shaped_decoder.h"
 
 namespace st::formats {
@@ -42,6 +43,8 @@ class JsonDecoder final : public ShapedDecoder {
     }
 
   private:
+    static constexpr i32 ROW_END = -2;   // beside the columns and NO_COLUMN
+
     void refuse_broken(const char *) { refuse(path(NO_COLUMN, row_), json_.problem()); }
 
     // Behind the bracket that ends the rows.
@@ -61,25 +64,45 @@ class JsonDecoder final : public ShapedDecoder {
     }
 
     const char *read_object(const char *p) {
-        order_.restart();
+        KeyToken *token = order_.start();
+        const char *const start = p;
         bool first_wanted = shape_ == Shape::one;
-        const char *separator = p;   // '{' or the ',' before a key
-        p = JsonText::space(p + 1);
-        if (*p == '}') return p + 1;
         for (;;) {
             i32 column;
-            if (const KeyToken *token = order_.expect(separator)) [[likely]] {
-                p = separator + token->size;
+            u32 place;
+            if (token->matches(p)) [[likely]] {
+                p += token->size;
                 column = token->column;
-                if (*p <= ' ') [[unlikely]] p = JsonText::space(p);   // learnt without the space that follows here
+                place = (token++)->place;
             } else {
-                p = read_key(separator, column);
-                if (!p) return nullptr;
+                p = read_key(p, p == start, token, column);
+                if (column == ROW_END) {
+                    order_.finish(token);
+                    return p;
+                }
+                place = writer_.number_place(column);
             }
+            if (place != RowWriter::NO_NUMBER) [[likely]] {
+                f64 value;
+                if (const char *behind = parse_at_a_glance(p, value)) [[likely]] {
+                    writer_.put_number(static_cast<u32>(column), place, value);
+                    p = behind;
+                    continue;
+                }
+                NumberText number;
+                if (*p == '-' || number_text::is_digit(*p)) {
+                    if (const char *behind = parse_number(p, number)) {
+                        writer_.number(static_cast<u32>(column), number.value);
+                        p = behind;
+                        continue;
+                    }
+                }
+            }
+            p = JsonText::space(p);
             if (column == NO_COLUMN) {
                 p = skip_value(p);
             } else {
-                if (first_wanted && *p == '[') {
+                if (*p == '[' && first_wanted && !writer_.has_any()) {
                     shape_ = Shape::columns;
                     return p;
                 }
@@ -87,28 +110,42 @@ class JsonDecoder final : public ShapedDecoder {
                 p = read_cell(p, static_cast<u32>(column));
             }
             if (!p) return nullptr;
-            if (*p != ',' && *p != '}') p = JsonText::space(p);
-            if (*p == '}') return p + 1;
-            if (*p != ',') return json_.broken(p, "',' or '}'");
-            separator = p;
         }
     }
 
-    // From the separator to the value; learns the token.
-    const char *read_key(const char *const separator, i32 &column) {
-        const char *p = JsonText::space(separator + 1);
+    // From behind a value (or the '{') to the next one, with its column; or the object's end, as column ROW_END.
+    const char *read_key(const char *const from, bool first, KeyToken *&token, i32 &column) {
+        if (const KeyToken *known = KeyOrder::skip_one(token, from)) {
+            column = known->column;
+            return from + known->size;
+        }
+        column = ROW_END;
+        const char *p = first ? from : JsonText::space(from);
+        if (!first && *p == '}') return p + 1;
+        if (!first && *p != ',') return json_.broken(p, "',' or '}'");
+        p = JsonText::space(p + 1);
+        if (first && *p == '}') return p + 1;
         if (*p != '"') return json_.broken(p, "a key");
-        std::string_view key;
-        const char *bad;
-        p = json_.string(p + 1, key, bad);
-        if (!p) return nullptr;
-        if (bad) writer_.fail(NO_COLUMN, std::string("expected JSON text, got ") + bad);
-        column = bad ? NO_COLUMN : plan_->keys.find(key);
-        if (!wanted(column)) column = NO_COLUMN;
+        const u64 word = load64(p + 1), quote = JsonText::zero_bytes(word ^ 0x2222222222222222u);
+        const u64 bits = quote ? static_cast<u64>(__builtin_ctzll(quote)) & ~u64{7} : 0;
+        const u64 key = word & ((u64{1} << bits) - 1);
+        const char *bad = nullptr;
+        i32 found;
+        if (quote && !JsonText::is_special(key, bits)) {
+            found = plan_->keys.find_short(key, bits >> 3);
+            p += 2 + (bits >> 3);
+        } else {
+            std::string_view text;
+            p = json_.string(p + 1, text, bad);
+            if (!p) return nullptr;
+            found = bad ? NO_COLUMN : plan_->keys.find(text);
+        }
         p = JsonText::space(p);
         if (*p != ':') return json_.broken(p, "':'");
         p = JsonText::space(p + 1);
-        if (!bad) order_.learn(separator, p - separator, column);
+        column = wanted(found) ? found : NO_COLUMN;
+        if (bad) writer_.fail(NO_COLUMN, std::string("expected JSON text, got ") + bad);
+        else order_.learn(token, from, p - from, column, writer_.number_place(column));
         return p;
     }
 

@@ -67,21 +67,25 @@ class MsgpackDecoder final : public ShapedDecoder {
     }
 
     const char *read_map(const char *p, u64 pairs) {
-        order_.restart();
+        KeyToken *token = order_.start();
         bool first_wanted = shape_ == Shape::one;
         for (; pairs; --pairs) {
             i32 column;
-            if (const KeyToken *token = order_.expect(p)) [[likely]] {
+            u32 place;
+            if (token->matches(p)) [[likely]] {
                 p += token->size;
                 column = token->column;
+                place = (token++)->place;
             } else {
-                p = read_key(p, column);
+                p = read_key(p, token, column);
                 if (!p) return nullptr;
+                place = writer_.number_place(column);
             }
+            if (read_float(p, column, place)) [[likely]] continue;
             if (column == NO_COLUMN) {
                 p = msgpack_.skip(p);
             } else {
-                if (first_wanted && is_array(*p)) {
+                if (is_array(*p) && first_wanted && !writer_.has_any()) {
                     shape_ = Shape::columns;
                     return p;
                 }
@@ -90,7 +94,21 @@ class MsgpackDecoder final : public ShapedDecoder {
             }
             if (!p) return nullptr;
         }
+        order_.finish(token);
         return p;
+    }
+
+    // The usual cell: a finite float of a number column. Else false, and nothing is passed.
+    [[gnu::always_inline]] bool read_float(const char *&p, i32 column, u32 place) {
+        const u8 tag = static_cast<u8>(*p);
+        if (place == RowWriter::NO_NUMBER || (tag & 0xfe) != 0xca) return false;
+        const u32 size = tag == 0xca ? 5 : 9;
+        if (p + size > msgpack_.end()) return false;
+        const f32 value = tag == 0xca ? std::bit_cast<f32>(load_big<u32>(p + 1))
+                                      : static_cast<f32>(std::bit_cast<f64>(load_big<u64>(p + 1)));
+        if (!writer_.put_checked(static_cast<u32>(column), place, value)) return false;
+        p += size;
+        return true;
     }
 
     static bool is_array(char c) {
@@ -98,14 +116,18 @@ class MsgpackDecoder final : public ShapedDecoder {
         return (tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd;
     }
 
-    const char *read_key(const char *const start, i32 &column) {
+    const char *read_key(const char *const start, KeyToken *&token, i32 &column) {
         Item key;
+        if (const KeyToken *known = KeyOrder::skip_one(token, start)) {
+            column = known->column;
+            return start + known->size;
+        }
         const char *p = msgpack_.read(start, key);
         if (!p) return nullptr;
         if (key.kind == Item::array || key.kind == Item::map) p = msgpack_.skip(start);
         column = key.kind == Item::text ? plan_->keys.find(key.view()) : NO_COLUMN;
         if (!wanted(column)) column = NO_COLUMN;
-        if (p && key.kind == Item::text) order_.learn(start, p - start, column);
+        if (p && key.kind == Item::text) order_.learn(token, start, p - start, column, writer_.number_place(column));
         return p;
     }
 
@@ -115,6 +137,7 @@ class MsgpackDecoder final : public ShapedDecoder {
         const u64 expected = is_brief ? brief.size() : plan_->columns.size();
         for (u64 i = 0; i < cells && p; ++i) {
             const i32 column = i >= expected ? NO_COLUMN : static_cast<i32>(is_brief ? brief[i] : i);
+            if (read_float(p, column, writer_.number_place(column))) [[likely]] continue;
             p = wanted(column) ? read_cell(p, static_cast<u32>(column)) : msgpack_.skip(p);
         }
         if (p && cells != expected) wrong_count(cells);
@@ -122,10 +145,6 @@ class MsgpackDecoder final : public ShapedDecoder {
     }
 
     const char *read_cell(const char *p, u32 column) {
-        if (static_cast<u8>(*p) == 0xca && msgpack_.end() - p >= 5) [[likely]] {
-            writer_.number(column, std::bit_cast<f32>(load_big<u32>(p + 1)));
-            return p + 5;
-        }
         Item item;
         const char *const start = p;
         p = msgpack_.read(p, item);

@@ -22,7 +22,6 @@ class PackedDecoder final : public RecordDecoder {
 
   protected:
     void open(const char *bytes, u64 size) override {
-        for (PackedColumn &column : columns_) column.data = column.nulls = nullptr;
         if (size < PACKED_HEADER_BYTES || std::memcmp(bytes, "STPK", 4) != 0)
             return refuse("$", "expected a packed record (\"STPK\" and a header of 16 bytes), got \"" +
                                    shown({bytes, std::min<u64>(size, 4)}) + "\" and " + std::to_string(size) +
@@ -32,10 +31,8 @@ class PackedDecoder final : public RecordDecoder {
             return refuse("$", "expected packed wire version 1, got " + std::to_string(version));
         rows_ = load_little<u32>(bytes + 8);
         if (rows_ > size)
-            return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " +
-                                   std::to_string(size) + " bytes");
-        if (!read_directory(bytes, size)) return;
-        sort_columns();
+            return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " + std::to_string(size) + " bytes");
+        if (!find_columns(bytes, size)) return;
         if (rows_ == 0) end_record();
     }
 
@@ -57,7 +54,23 @@ class PackedDecoder final : public RecordDecoder {
     }
 
   private:
-    static constexpr u32 BLOCK_ROWS = 64;
+    static constexpr u32 BLOCK_ROWS = 256;
+
+    // Most records have the directory of the one before, so that only addresses change.
+    bool find_columns(const char *bytes, u64 size) {
+        if (size == known_size_ && std::memcmp(bytes, known_.data(), known_.size()) == 0) {
+            for (PackedColumn &column : columns_)
+                if (column.data && !rebind(column, bytes)) return false;
+            return true;
+        }
+        known_size_ = 0;
+        for (PackedColumn &column : columns_) column.data = column.nulls = nullptr;
+        if (!read_directory(bytes, size)) return false;
+        sort_columns();
+        known_.assign(bytes, bytes + PACKED_HEADER_BYTES + load_little<u32>(bytes + 12));
+        known_size_ = size;
+        return true;
+    }
 
     bool read_directory(const char *bytes, u64 size) {
         const u64 end = PACKED_HEADER_BYTES + load_little<u32>(bytes + 12);
@@ -83,14 +96,23 @@ class PackedDecoder final : public RecordDecoder {
         if (type == 0 || type > static_cast<u8>(PackedType::words)) problem = "a type this build does not know";
         else if (offset + length > size) problem = "bytes behind the record's end (cut short?)";
         else if (nulls && nulls + (u64{rows_} + 7) / 8 > size) problem = "nulls behind the record's end (cut short?)";
-        if (!problem) {
-            column.type = static_cast<PackedType>(type);
-            column.nulls = nulls ? bytes + nulls : nullptr;
-            problem = column.bind(bytes + offset, length, rows_);
-        }
-        if (!problem) return true;
-        refuse("$." + column_name(column.column),
-               std::string("expected a column of ") + std::to_string(rows_) + " rows, got " + problem);
+        if (problem) return refuse_column(column, problem);
+        column.type = static_cast<PackedType>(type);
+        column.data_offset = static_cast<u32>(offset);
+        column.data_bytes = static_cast<u32>(length);
+        column.nulls_offset = static_cast<u32>(nulls);
+        return rebind(column, bytes);
+    }
+
+    bool rebind(PackedColumn &column, const char *bytes) {
+        if (const char *problem = column.bind(bytes, rows_)) return refuse_column(column, problem);
+        column.check_words(plan_->columns[column.column]);
+        return true;
+    }
+
+    bool refuse_column(const PackedColumn &column, const char *problem) {
+        known_size_ = 0;
+        refuse("$." + column_name(column.column), "expected a column of " + std::to_string(rows_) + " rows, got " + problem);
         return false;
     }
 
@@ -112,7 +134,6 @@ class PackedDecoder final : public RecordDecoder {
                 else blocks_.push_back(&column);
                 continue;
             }
-            column.check_words(plan);
             const bool is_f32 = column.type == PackedType::f32;
             if (plan.target == Target::number && is_f32) {
                 add_to_run(column, plan);
@@ -173,9 +194,9 @@ class PackedDecoder final : public RecordDecoder {
             case PackedType::words: return read_words(column, to, stride, row, count);
             case PackedType::f32:
                 if (plan.target == Target::label_binary)
-                    return convert<f32, true>(column, to, stride, row, count, [](f32 v) { return v == 0 || v == 1; });
+                    return convert<f32, true>(column, to, stride, row, count, [](f32 v) { return (v == 0) | (v == 1); });
                 if (plan.target == Target::weight)
-                    return convert<f32>(column, to, stride, row, count, [](f32 v) { return v >= 0 && is_finite(v); });
+                    return convert<f32>(column, to, stride, row, count, [](f32 v) { return (v >= 0) & is_finite(v); });
                 return convert<f32>(column, to, stride, row, count, is_finite);
             case PackedType::f64: return convert<f64>(column, to, stride, row, count, is_finite);
             case PackedType::i8: return convert<i8>(column, to, stride, row, count, is_finite);
@@ -195,15 +216,21 @@ class PackedDecoder final : public RecordDecoder {
     // Integers become double first, as the other formats have it.
     template <class T, bool POSITIVE_ZERO = false, class Fits>
     static bool convert(const PackedColumn &column, u8 *to, u64 stride, u32 row, u32 count, Fits fits) {
-        bool good = true;
         const char *from = column.data + sizeof(T) * u64{row};
+        return stride == 4 ? convert_to<T, POSITIVE_ZERO>(from, to, 4, count, fits)   // alone in its block: by whole vectors
+                           : convert_to<T, POSITIVE_ZERO>(from, to, stride, count, fits);
+    }
+
+    template <class T, bool POSITIVE_ZERO, class Fits>
+    [[gnu::always_inline]] static bool convert_to(const char *from, u8 *to, u64 stride, u32 count, Fits fits) {
+        u32 bad = 0;
         for (u32 i = 0; i < count; ++i) {
             f32 value = static_cast<f32>(static_cast<f64>(load_little<T>(from + sizeof(T) * i)));
-            good &= fits(value);
+            bad |= !fits(value);
             if constexpr (POSITIVE_ZERO) value += 0.0f;   // a class has no negative zero
             std::memcpy(to + i * stride, &value, 4);
         }
-        return good;
+        return !bad;
     }
 
     static bool read_words(const PackedColumn &column, u8 *to, u64 stride, u32 row, u32 count) {
@@ -245,6 +272,8 @@ class PackedDecoder final : public RecordDecoder {
     std::vector<const char *> pointers_;
     std::vector<Run> runs_;
     u32 rows_ = 0;
+    std::vector<char> known_;     // header and directory the columns were found by
+    u64 known_size_ = 0;          // and the record's size; 0: none
     bool fast_ = false;
     i64 absent_time_ms_ = -1;   // of an event_time the record does not hold
 };

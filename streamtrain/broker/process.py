@@ -36,7 +36,7 @@ class Process:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=None if detached else _die_with_parent(),
+                preexec_fn=None if detached else die_with_parent(),
             )
         return cls(child.pid, _start_ticks(child.pid) or 0, child)
 
@@ -70,7 +70,8 @@ class Process:
                 os.kill(self.pid, number)
 
 
-def _die_with_parent() -> Callable[[], None]:
+def die_with_parent() -> Callable[[], None]:
+    """For Popen's `preexec_fn`: the child is killed when the thread that spawns it ends, however that happens."""
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     parent = os.getpid()
 

@@ -19,6 +19,7 @@ from streamtrain.errors import UserMistake
 LATE_MINUTES = 15
 ROWS_PER_DAMAGE = 20_000
 BLOCK_ROWS = 8192
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DATA_FILE = "data/flights.csv.zip"
 
 # what the file is asked for; `minute` and `time_hour` become the event time, `flight` the record's key
@@ -64,6 +65,19 @@ class Flights:
         template = self._template()
         for key, values in self._rows((), start, stop):
             yield key, template % values
+
+    def told(self, row: int) -> str:
+        """One flight in half a line: `UA 1545 EWR to IAH on Jan 1, left 6 min late`."""
+        value = {name: column[row] for name, column in self.columns.items()}
+        flight = f"{value['carrier']} {value['flight']} {value['origin']} to {value['dest']} on {self.date(row)}"
+        minutes = value["dep_delay"]
+        if np.isnan(minutes):
+            return f"{flight}, cancelled"
+        return f"{flight}, left {abs(minutes):.0f} min {'late' if minutes >= 0 else 'early'}"
+
+    def date(self, row: int) -> str:
+        """`Jan 1`."""
+        return f"{MONTHS[self.columns['month'][row] - 1]} {self.columns['day'][row]}"
 
     def _template(self, *label: str) -> bytes:
         fields = [f'"{name}": "%b"' if name in TEXTS else f'"{name}": %b' for name in (*FEATURES, "sched", *label)]

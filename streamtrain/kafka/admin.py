@@ -27,7 +27,7 @@ _UNREACHABLE = {
     KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }  # fmt: skip
-_SETTLING = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE}
+SETTLING = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE}
 _SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
 _MISSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -238,7 +238,7 @@ class Admin:
                 code = error.args[0].code()
                 if code in _MISSING and name not in self.names():
                     raise UserMistake(f"topic {name}: expected it in Kafka at {self.bootstrap}, found none") from None
-                if code not in _SETTLING | _MISSING or time.monotonic() > until:
+                if code not in SETTLING | _MISSING or time.monotonic() > until:
                     raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
                 time.sleep(_SETTLING_S)
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
-from streamtrain.kafka.admin import TIMEOUT_S, explain
+from streamtrain.kafka.admin import SETTLING, TIMEOUT_S, explain
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.consumer import flat_settings
 from streamtrain.topics import snapshots
@@ -41,6 +41,7 @@ _DEFAULTS = {
     "topic.metadata.refresh.interval.ms": "10000",
 }
 NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
+_SETTLING_S = 0.05  # between two tries while a broker that has just started takes up its partitions
 _FIRST_STEP = 4  # offsets looked at from the end: a commit marker, the manifest and little more
 _STEP_GROWTH = 4
 _WIDER_LOOKS = 2  # for chunks, when an aborted transaction of another producer lies between them
@@ -125,12 +126,17 @@ class SnapshotTopic:
 
     def bounds(self) -> tuple[int, int]:
         """The first offset and the last stable one; (0, 0) where there is no topic."""
-        try:
-            bounds = self._consumer.get_watermark_offsets(TopicPartition(self.name, 0), timeout=TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() in NO_TOPIC:
-                return 0, 0
-            raise explain(error.args[0], f"topic {self.name}", self.bootstrap) from None
+        until = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                bounds = self._consumer.get_watermark_offsets(TopicPartition(self.name, 0), timeout=TIMEOUT_S)
+                break
+            except KafkaException as error:
+                if error.args[0].code() in NO_TOPIC:
+                    return 0, 0
+                if error.args[0].code() not in SETTLING or time.monotonic() > until:
+                    raise explain(error.args[0], f"topic {self.name}", self.bootstrap) from None
+                time.sleep(_SETTLING_S)
         if bounds is None:
             raise KafkaUnreachable(f"topic {self.name}: no answer from Kafka at {self.bootstrap} in {TIMEOUT_S} s")
         low, high = bounds

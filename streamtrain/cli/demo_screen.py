@@ -1,0 +1,176 @@
+"""What `streamtrain demo` has on the screen: the live one, a plain line, and the summary at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from streamtrain.cli.output import age_text
+from streamtrain.demo.standing import Standing
+from streamtrain.demo.summary import Summary
+
+QUESTION = "Will a flight out of New York arrive more than 15 minutes late?"
+BARS = "▁▂▃▄▅▆▇█"
+BAR_WINDOWS = 48  # newest ones shown
+SCORES = (("log loss", "log_loss"), ("AUC", "auc"), ("accuracy", "accuracy"))
+
+
+def screen(standing: Standing) -> RenderableType:
+    """The live screen."""
+    head = Table.grid(expand=True)
+    head.add_column()
+    head.add_column(justify="right")
+    head.add_row(Text(QUESTION, "bold"), Text(f"{standing.date}, 2013 · {standing.seconds:.0f} s", "dim"))
+    parts: list[RenderableType] = [head, _stream(standing), "", _processes(standing), "", _quality(standing)]
+    if standing.windows:
+        parts += ["", _history(standing.windows)]
+    if standing.newest_answer is not None:
+        parts += ["", _answer(standing)]
+    return Padding(Group(*parts), (1, 1, 0, 1))
+
+
+def _stream(standing: Standing) -> Table:
+    table = Table.grid(padding=(0, 2), expand=True)
+    table.add_column(ratio=1)
+    table.add_column(justify="right")
+    table.add_row(
+        ProgressBar(total=standing.rows, completed=standing.sent),
+        f"{standing.sent:,} of {standing.rows:,} flights sent",
+    )
+    return table
+
+
+def _processes(standing: Standing) -> Table:
+    table = Table.grid(padding=(0, 3))
+    table.add_column(style="bold")
+    waiting = "Kafka cannot be reached, waiting" if standing.unreachable else f"lag {standing.lag:,} rows"
+    table.add_row("training", f"{standing.trained:,} rows learned", f"{standing.rows_per_s:,.0f} rows/s", waiting)
+    if standing.version and standing.trained:
+        newest = "" if standing.event_age_s is None else f"with rows {age_text(standing.event_age_s)} old"
+        table.add_row("newest snapshot", f"version {standing.version}", f"{age_text(standing.age_s)} old", newest)
+    else:
+        table.add_row("newest snapshot", "none yet", "", "")
+    answered = f"{standing.answered:,} of {standing.asked:,} requests"
+    table.add_row("predictions", answered, f"{standing.answers_per_s:,.0f}/s", _delay(standing))
+    dead = sum(standing.dead.values())
+    table.add_row("left out", f"{standing.filtered:,} never arrived", f"{dead:,} dead letters", "")
+    return table
+
+
+def _delay(standing: Standing) -> str:
+    p50_s, p99_s = standing.delay_p50_s, standing.delay_p99_s
+    return "" if p50_s is None or p99_s is None else f"in {_ms(p50_s)}, p99 {_ms(p99_s)}"
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1_000:,.0f} ms" if seconds < 10 else f"{seconds:.0f} s"
+
+
+def _quality(standing: Standing) -> Table:
+    """Scores of the newest window and in total, the constant prediction's beside each."""
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
+    table.add_column("predicted before it is learned", style="bold", header_style="dim")
+    for title, _ in SCORES:
+        table.add_column(title, justify="right", style="bold green", header_style="bold")
+        table.add_column("constant", justify="right", style="dim")
+    window = standing.windows[-1] if standing.windows else {}
+    for name, scores in ((_window_name(window), window), ("in total", standing.scores)):
+        cells = [cell for _, key in SCORES for cell in (_score(scores, key), _score(scores, f"constant_{key}"))]
+        table.add_row(name, *cells)
+    return table
+
+
+def _window_name(window: dict[str, float]) -> str:
+    return f"last {window['rows']:,.0f} flights" if window else "last 10,000 flights"
+
+
+def _score(scores: dict[str, float], key: str) -> str:
+    return f"{scores[key]:.4f}" if key in scores else "-"
+
+
+def _history(windows: Sequence[dict[str, float]]) -> Text:
+    """Each window's log loss as a share of the constant prediction's: some weeks are harder than others."""
+    shares = [window["log_loss"] / window["constant_log_loss"] for window in windows][-BAR_WINDOWS:]
+    text = Text("share of the constant's log loss  ", "bold")
+    text.append(bars(shares), "green")
+    return text.append(f"  {shares[0]:.0%} … {shares[-1]:.0%}", "dim")
+
+
+def bars(values: Sequence[float]) -> str:
+    """One bar a value; the highest is full, one of half its height half."""
+    low, high = 0.0, max(values)
+    step = (high - low) / (len(BARS) - 1) or 1.0
+    return "".join(BARS[round((value - low) / step)] for value in values)
+
+
+def _answer(standing: Standing) -> Text:
+    told = standing.newest_answer
+    assert told is not None
+    text = Text("newest prediction  ", "bold")
+    text.append(f"{told.flight}: ")
+    text.append(f"late with {told.probability:.0%}", "yellow" if told.probability >= 0.5 else "green")
+    truth = "never arrived" if told.late is None else "was late" if told.late else "was on time"
+    return text.append(f"; it {truth}", "dim")
+
+
+def plain(standing: Standing) -> str:
+    """The same in a line, for pipes and logs."""
+    window = standing.windows[-1] if standing.windows else standing.scores
+    both = {key: f"{_score(window, key)} ({_score(standing.scores, key)} in total)" for key in ("log_loss", "auc")}
+    return (
+        f"{standing.seconds:5.1f} s  {standing.trained:,} rows, {standing.rows_per_s:,.0f}/s, lag {standing.lag:,}; "
+        f"snapshot {standing.version}, {age_text(standing.age_s)} old; "
+        f"log loss {both['log_loss']}, constant {_score(standing.scores, 'constant_log_loss')}; AUC {both['auc']}; "
+        f"{standing.answers_per_s:,.0f} predictions/s"
+    )
+
+
+def ending(summary: Summary) -> list[RenderableType]:
+    """The summary for people, in parts; a part that is a table is cut where the terminal is narrow."""
+    return ["", _counts(summary), "", *_checks(summary), "", *_next(summary)]
+
+
+def _counts(summary: Summary) -> Table:
+    standing, report = summary.standing, summary.report
+    table = Table.grid(padding=(0, 3))
+    table.add_column(style="bold")
+    streamed = f"{standing.sent:,} streamed in {standing.streamed_s:.0f} s"
+    table.add_row("flights", f"{streamed}, {report.rows_trained:,} learned")
+    table.add_row("left out", f"{report.rows_filtered:,} never arrived, {report.rows_dead:,} damaged: dead letters")
+    for title, key in SCORES:
+        if key in standing.scores:
+            constant = _score(standing.scores, f"constant_{key}")
+            table.add_row(title, f"{_score(standing.scores, key)}, the constant prediction's {constant}")
+    table.add_row("snapshots", f"{standing.version:,} published")
+    errors = f", {standing.errors:,} with an error" if standing.errors else ""
+    answered = f"{standing.answered:,} of {standing.asked:,} requests answered{errors}"
+    table.add_row("predictions", f"{answered}, {_delay(standing)}")
+    return table
+
+
+def _checks(summary: Summary) -> list[RenderableType]:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold")
+    table.add_column()
+    table.add_column(no_wrap=True)
+    for check in summary.report.checks:
+        state = Text("ok", "green") if check.ok else Text("FAILED", "bold red")
+        table.add_row("verify", state, f"{check.name}: {check.promise}")
+    problems = [f"{check.name}: {problem}" for check in summary.report.checks for problem in check.problems[:5]]
+    if summary.rows_accounted != summary.standing.sent:
+        problems.append(f"{summary.standing.sent:,} rows sent, {summary.rows_accounted:,} accounted for")
+    if summary.missing_answers:
+        problems.append(f"{summary.missing_answers:,} requests without an answer")
+    return [table, *(Text(f"FAILED {problem}", "red") for problem in problems)]
+
+
+def _next(summary: Summary) -> list[RenderableType]:
+    lines: list[RenderableType] = [Text("next", "bold")]
+    for following in summary.next_commands:
+        lines += [Text(f"  {following.text}", "dim"), Text(f"  {following.command}", no_wrap=True)]
+    return lines

@@ -1,0 +1,137 @@
+"""The demo: Kafka, flights streaming in, a trainer and a predictor beside them, then the check of it all.
+
+Every part is one a user has: `streamtrain train` and `predict` run as children, the rest is what programs import.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from streamtrain.broker import Broker, broker_status, start_broker
+from streamtrain.demo.flights import load_flights
+from streamtrain.demo.folder import Folder, fresh_name, jobs_in
+from streamtrain.demo.standing import Standing
+from streamtrain.demo.streaming import Streaming
+from streamtrain.demo.summary import Summary, next_commands
+from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.verify import verify
+
+KAFKA_VARIABLES = "STREAMTRAIN_KAFKA__"
+
+
+class View(Protocol):
+    """What shows the demo."""
+
+    def say(self, event: str, text: str, **fields: Any) -> None: ...
+
+    def show(self, standing: Standing) -> None: ...
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line gives. `rate`: rows a second, 0 as fast as it goes; `bootstrap` None: the embedded Kafka.
+
+    `program` is how the user calls streamtrain.
+    """
+
+    rows: int | None
+    rate: float
+    workers: int
+    bootstrap: str | None = None
+    sets: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    kafka_home: Path | None = None
+    folder: Folder = field(default_factory=Folder)
+    program: str = "streamtrain"
+
+    def children_environment(self) -> dict[str, str]:
+        """Without the settings of another Kafka, which would keep us from our own."""
+        own = self.bootstrap is None
+        given = self.environment.items()
+        return {name: value for name, value in given if not (own and name.startswith(KAFKA_VARIABLES))}
+
+
+def run(options: Options, view: View) -> Summary:
+    """The whole demo. Whatever happens, nothing it started is left running; its folder stays.
+
+    Raises KeyboardInterrupt when it was asked to stop and everything has ended; UserMistake, KafkaUnreachable, and what
+    a process of it ended of.
+    """
+    folder, began_s = options.folder, time.monotonic()
+    folder.make()
+    with ThreadPoolExecutor(1) as pool, ExitStack() as ending:
+        loading = pool.submit(load_flights, options.rows)  # while Kafka starts
+        bootstrap = options.bootstrap or ending.enter_context(_own_kafka(options, view)).bootstrap
+        job = _fresh_job(options, bootstrap, view)
+        flights = loading.result()
+        text = f"job {job.name}: {len(flights):,} flights of 2013, {job.train.workers} worker processes"
+        view.say("job", text, job=job.name, rows=len(flights), workers=job.train.workers)
+        settings = ["--bootstrap", bootstrap, *(part for given in options.sets for part in ("--set", given))]
+        streaming = Streaming(job, flights, options.rate, folder, settings, options.children_environment())
+        standing = streaming.run(view.show)
+        if streaming.stopped:
+            raise KeyboardInterrupt
+        view.say("verifying", "checking the guarantees on the topics")
+        verified_s = time.monotonic()
+        report = verify(job)
+        ended_s = time.monotonic()
+        commands = next_commands(options.program, folder, standing.version, own_kafka=options.bootstrap is None)
+        return Summary(job.name, standing, report, ended_s - began_s, ended_s - verified_s, folder, commands)
+
+
+@contextmanager
+def _own_kafka(options: Options, view: View) -> Iterator[Broker]:
+    """An embedded Kafka on the folder, ended with the `with`. One that runs there already is somebody else's."""
+    folder = options.folder.kafka
+    began_s = time.monotonic()
+    if not broker_status(folder).running:
+        view.say("starting", f"starting Kafka, its data in {folder}")
+        with start_broker(folder, kafka_home=options.kafka_home) as broker:
+            if not broker.found:
+                seconds = time.monotonic() - began_s
+                text = f"Kafka runs at {broker.bootstrap}, up in {seconds:.1f} s"
+                view.say("kafka", text, bootstrap=broker.bootstrap, seconds=round(seconds, 2))
+                yield broker
+                return
+    found, program = broker_status(folder).bootstrap, options.program
+    raise UserMistake(
+        f"{folder}: expected that no Kafka runs here, got one at {found} that this demo did not start; "
+        f"stop it with `{program} broker stop --data {folder}`, or use it with `{program} demo -b {found}`"
+    )
+
+
+def _fresh_job(options: Options, bootstrap: str, view: View) -> Job:
+    """The job file of this run and its topics. Says what earlier runs left."""
+    topics = Admin(bootstrap).names()
+    name = fresh_name(topics)
+    if earlier := jobs_in(topics):
+        text = f"found {_told(earlier[-1], bootstrap)} of an earlier run; starting over as {name}"
+        view.say("found", text, jobs=earlier, job=name)
+    options.folder.write_job(name, bootstrap, options.workers)
+    job = Job.load(options.folder.job_file, options.children_environment(), options.sets, bootstrap)
+    Admin(bootstrap, job.kafka_admin()).ensure(job_topics(job.name, job.topic_tables()))
+    return job
+
+
+def _told(name: str, bootstrap: str) -> str:
+    """An earlier job in half a line."""
+    with SnapshotTopic(name, bootstrap) as topic:
+        try:
+            newest = topic.newest_manifest()
+        except SnapshotError:
+            return f"job {name}, whose newest snapshot is damaged,"
+    if newest is None:
+        return f"job {name}, without a snapshot,"
+    manifest = newest.manifest
+    loss = manifest.metrics.get("total", {}).get("log_loss")
+    quality = "" if loss is None else f", log loss {loss:.4f}"
+    return f"job {name} (snapshot {manifest.version}, {manifest.rows_seen:,} rows{quality})"

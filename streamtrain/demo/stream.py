@@ -1,0 +1,134 @@
+"""The flights onto Kafka: each a record, in order of scheduled departure, and a few asked about before they depart.
+
+A thread of the demo. Paced in blocks, so that it costs little.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from streamtrain.demo.flights import Flights
+from streamtrain.errors import KafkaUnreachable
+from streamtrain.job import Job
+
+log = logging.getLogger(__name__)
+BLOCK_S = 0.05  # between two blocks of a paced stream
+BLOCK_ROWS = 4_096  # of one that is not
+ROWS_PER_REQUEST = 50
+ROW_HEADER, SENT_HEADER = "row", "sent-ms"  # echoed with the answer
+FLUSH_S = 60.0
+_SETTINGS = {
+    "linger.ms": "5",
+    "enable.idempotence": "true",
+    "queue.buffering.max.messages": "200000",
+    "log_level": "3",  # errors: a broker that has just started gives the first call a warning and then what it asks
+}
+Headers = list[tuple[str, str | bytes | None]]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`rate` rows a second; 0: as fast as it goes."""
+
+    rate: float
+
+    @property
+    def block_rows(self) -> int:
+        return BLOCK_ROWS if self.rate == 0 else max(1, min(BLOCK_ROWS, round(self.rate * BLOCK_S)))
+
+    def due_s(self, rows: int) -> float:
+        """When so many rows may have been sent, from the start on."""
+        return rows / self.rate if self.rate else 0.0
+
+
+class Stream(threading.Thread):
+    """`rows_sent` and `requests_sent` go up while it runs; `ended` is set when all that was sent is delivered."""
+
+    def __init__(self, job: Job, flights: Flights, pace: Pace) -> None:
+        super().__init__(name="flights", daemon=True)
+        self.rows = len(flights)
+        self.rows_sent = 0
+        self.requests_sent = 0
+        self.ended = threading.Event()
+        self._flights = flights
+        self._pace = pace
+        self._topics = str(job.topic("records").name), str(job.topic("requests").name)
+        self._kafka = job.kafka.bootstrap
+        self._settings = {**job.kafka_producer(), **_SETTINGS}
+        self._stopping = threading.Event()
+        self._failure: Exception | None = None
+
+    @property
+    def date(self) -> str:
+        """Of the newest flight sent."""
+        return self._flights.date(max(0, self.rows_sent - 1))
+
+    def stop(self) -> None:
+        """Ends it after the block it is at."""
+        self._stopping.set()
+
+    def check(self) -> None:
+        """Raises what ended the thread."""
+        if self._failure is not None:
+            raise self._failure
+
+    def run(self) -> None:
+        try:
+            self._producer = Producer(dict(self._settings), logger=log)
+            self._blocks()
+            if self._producer.flush(FLUSH_S):
+                raise KafkaUnreachable(f"{self._topics[0]}: Kafka at {self._kafka} takes no records")
+        except Exception as failure:
+            self._failure = failure
+        self.ended.set()
+
+    def _blocks(self) -> None:
+        started_s = time.monotonic()
+        for first in range(0, self.rows, self._pace.block_rows):
+            last = min(first + self._pace.block_rows, self.rows)
+            self._ask(first, last)
+            self._send(self._topics[0], self._flights.records(first, last))
+            self.rows_sent = last
+            if self._failure is not None:
+                return
+            pause_s = started_s + self._pace.due_s(last) - time.monotonic()
+            if self._stopping.wait(max(0.0, pause_s)):
+                return
+
+    def _ask(self, first: int, until: int) -> None:
+        """Requests for some flights of a block, before their records are there to be learned."""
+        last = first + until // ROWS_PER_REQUEST - self.requests_sent
+        now = str(time.time_ns() // 1_000_000).encode()
+        headers: list[Headers] = [
+            [(ROW_HEADER, str(row).encode()), (SENT_HEADER, now)] for row in range(first, last)
+        ]
+        self._send(self._topics[1], self._flights.requests(first, last), headers)
+        self.requests_sent += len(headers)
+
+    def _send(
+        self, topic: str, messages: Iterable[tuple[bytes, bytes]], headers: Sequence[Headers] | None = None
+    ) -> None:
+        for index, (key, value) in enumerate(messages):
+            while True:
+                try:
+                    self._producer.produce(
+                        topic, value, key, headers=headers[index] if headers else None, on_delivery=self._delivered
+                    )
+                    break
+                except BufferError:  # librdkafka's queue is full: let deliveries make room
+                    self._producer.poll(0.1)
+                except KafkaException as error:
+                    raise KafkaUnreachable(f"{topic}: {error.args[0].str()}") from None
+        self._producer.poll(0)
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None and self._failure is None:
+            self._failure = KafkaUnreachable(
+                f"{message.topic()}: a record was not delivered to Kafka at {self._kafka}: {error.str()}"
+            )

@@ -1,0 +1,189 @@
+"""`streamtrain demo` as a user has it: counts exact, verify passed, the next commands work, nothing is left running."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from streamtrain.broker import broker_status, stop_broker
+from streamtrain.demo.flights import damaged_rows, load_flights
+
+STREAMTRAIN = str(Path(sys.executable).parent / "streamtrain")
+ROWS = 20_000
+
+
+def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [STREAMTRAIN, "demo", *arguments],
+        cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def demo(folder: Path, *arguments: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Exit code, JSON lines and stderr."""
+    process = start(folder, "--json", *arguments)
+    out, errors = process.communicate(timeout=300)
+    return process.returncode, [json.loads(line) for line in out.splitlines()], errors
+
+
+def processes_in(folder: Path) -> list[psutil.Process]:
+    """What runs in the folder or with its Kafka's data."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.cwd() == str(folder) or str(folder) in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def wait_until_none(folder: Path, timeout_s: float = 20) -> None:
+    until = time.monotonic() + timeout_s
+    while left := processes_in(folder):
+        assert time.monotonic() < until, left
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder after a short demo, and what the demo told."""
+    folder = tmp_path_factory.mktemp("demo")
+    code, lines, errors = demo(folder, "--rows", str(ROWS), "--rate", "0")
+    assert code == 0, f"{lines[-3:]}\n{errors}"
+    yield folder, lines, errors
+    stop_broker(folder / "streamtrain-demo" / "kafka")
+
+
+def test_counts_are_exact_and_every_check_passes(finished):
+    _, lines, errors = finished
+    summary = lines[-1]
+    flights, damaged = load_flights(ROWS), damaged_rows(ROWS)
+    unlabelled = sum(flights.columns["late"] != flights.columns["late"])
+    assert summary["event"] == "summary" and summary["ok"] and summary["verify"]["ok"]
+    assert summary["rows"] == {
+        "produced": ROWS,
+        "trained": ROWS - unlabelled - len(damaged),
+        "filtered": unlabelled,
+        "dead_lettered": len(damaged),
+    }
+    assert sum(summary["dead_letters"].values()) == len(damaged)
+    predictions = summary["predictions"]
+    assert predictions["answers"] == predictions["requests"] == ROWS // 50
+    assert predictions["errors"] == 0 and predictions["delay_p50_s"] > 0
+    assert errors == ""
+
+
+def test_it_learns(finished):
+    quality = finished[1][-1]["quality"]
+    assert quality["log_loss"] < 0.8 * quality["constant_log_loss"]
+    assert quality["auc"] > 0.75
+
+
+def test_what_it_tells_on_the_way(finished):
+    lines = finished[1]
+    assert [line["event"] for line in lines if line["event"] != "progress"] == [
+        "starting", "kafka", "job", "verifying", "summary",
+    ]  # fmt: skip
+    trained = [line["rows_trained"] for line in lines if line["event"] == "progress"]
+    assert trained == sorted(trained) and trained[-1] > 0
+
+
+def test_the_next_commands_work_as_pasted(finished):
+    folder, lines, _ = finished
+    wait_until_none(folder)
+    commands = [following["command"] for following in lines[-1]["next"]]
+    assert len(commands) == 3
+    try:
+        outputs = []
+        for command in commands:
+            done = subprocess.run(
+                shlex.split(command), cwd=folder, capture_output=True, text=True, timeout=120, check=False
+            )
+            assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+            outputs.append(done.stdout)
+        assert len(outputs[1].splitlines()) == len(damaged_rows(ROWS))
+        assert "bit for bit" in outputs[2]
+        refused(folder)
+    finally:
+        stop_broker(folder / "streamtrain-demo" / "kafka")
+
+
+def refused(folder: Path) -> None:
+    """A Kafka that the demo did not start is not used."""
+    bootstrap = broker_status(folder / "streamtrain-demo" / "kafka").bootstrap
+    code, lines, errors = demo(folder, "--rows", "10")
+    assert code == 2 and lines == []
+    assert f"demo -b {bootstrap}" in errors and "broker stop --data streamtrain-demo/kafka" in errors
+    assert broker_status(folder / "streamtrain-demo" / "kafka").running
+
+
+def test_a_second_run_says_what_it_found_and_starts_over(finished):
+    folder, lines, _ = finished
+    job_file = (folder / "streamtrain-demo" / "flights.toml").read_text()
+    process = start(folder, "--rows", "2000", "--rate", "0", "--workers", "1")
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, out + errors
+    rows = f"{lines[-1]['rows']['trained']:,} rows"
+    assert re.search(rf"found job flights \(snapshot \d+, {rows}, log loss 0\.\d+\).* starting over as flights-2", out)
+    assert "2,000 streamed" in out and "constant prediction's" in out
+    assert "\x1b" not in out and max(map(len, out.splitlines())) < 200
+    assert (folder / "streamtrain-demo" / "flights-before.toml").read_text() == job_file
+
+
+def test_ctrl_c_while_it_streams(tmp_path):
+    process = start(tmp_path, "--json", "--rate", "2000")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line).get("rows_trained", 0) > 0:
+            break
+    process.send_signal(signal.SIGINT)
+    rest, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert "summary" not in rest and errors == ""
+    wait_until_none(tmp_path)
+
+
+def test_sigterm_while_kafka_starts(tmp_path):
+    process = start(tmp_path)
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("starting Kafka")
+    while len(processes_in(tmp_path)) < 2:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    wait_until_none(tmp_path)
+
+
+def test_nothing_outlives_it_when_it_dies(tmp_path):
+    process = start(tmp_path, "--json", "--rate", "2000")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line).get("rows_trained", 0) > 0:
+            break
+    assert len(processes_in(tmp_path)) >= 7  # demo, Kafka, train with four of its own, predict
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    wait_until_none(tmp_path)
+
+
+def test_a_kafka_that_is_named_is_used(tmp_path, kafka):
+    process = start(tmp_path, "--json", "--rows", "2000", "--rate", "0", "--bootstrap", kafka.bootstrap)
+    out, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, out + errors
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert lines[-1]["ok"] and lines[-1]["job"].startswith("flights")
+    assert not (tmp_path / "streamtrain-demo" / "kafka").exists()
+    assert not any("broker start" in following["command"] for following in lines[-1]["next"])

@@ -49,8 +49,7 @@ struct PackedColumn {
         const char *const bytes = record + data_offset;
         const st::u64 size = data_bytes;
         if (bytes_of(type) * rows > size) return "fewer bytes than rows need";
-        data = bytes;
-        nulls = nulls_offset ? record + nulls_offset : nullptr;
+        move_to(record);
         letters = nullptr;
         if (type == PackedType::text) {
             return set_texts(bytes, size, rows);
@@ -62,6 +61,13 @@ struct PackedColumn {
             return set_texts(bytes + codes + 4, size - codes - 4, word_count);
         }
         return nullptr;
+    }
+
+    // The same column of another record with the same directory, if it holds no text; true.
+    bool move_to(const char *record) {
+        data = record + data_offset;
+        nulls = nulls_offset ? record + nulls_offset : nullptr;
+        return true;
     }
 
     bool is_null(u32 row) const { return nulls && (nulls[row >> 3] >> (row & 7) & 1); }

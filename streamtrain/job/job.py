@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, state_bytes, topic_settings
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
+from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
 from streamtrain.job.optimizer import optimizer_spec
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
@@ -179,18 +180,13 @@ class Job:
         """What of columns and model differs from another job's `effective()`, in lines; a snapshot fits if none."""
         ours, lines = self.effective(), []
         mine, other = _by_name(ours["columns"]), _by_name(effective.get("columns", []))
-        pairs = [(("columns", name), other.get(name), mine.get(name)) for name in dict.fromkeys([*other, *mine])]
         if mine.keys() == other.keys() and list(mine) != list(other):
             lines.append("columns: in another order than the snapshot's: " + ", ".join(other))
-        model = effective.get("model", {})
-        pairs += [
-            (("model", name), model.get(name), ours["model"].get(name))
-            for name in dict.fromkeys([*model, *ours["model"]])
-        ]
+        pairs = list(_apart(("columns",), other, mine))
+        pairs += _apart(("model",), effective.get("model", {}), ours["model"], deep=False)
         for path, was, now in pairs:
-            if was != now:
-                texts = ("none" if value is None else show_value(value) for value in (was, now))
-                lines.append("{}: the snapshot has {}, the job file {}".format(show_path(path), *texts))
+            texts = ("none" if value is None else show_value(value) for value in (was, now))
+            lines.append("{}: the snapshot has {}, the job file {}".format(show_path(path), *texts))
         return lines
 
     def digest(self) -> str:
@@ -202,6 +198,20 @@ class Job:
 def _by_name(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Columns of `effective()` as a job file has them."""
     return {str(column["name"]): {key: column[key] for key in column if key != "name"} for column in columns}
+
+
+def _apart(
+    path: Keys, was: Mapping[str, Any], now: Mapping[str, Any], deep: bool = True
+) -> Iterator[tuple[Keys, Any, Any]]:
+    """What differs between two tables, as (path, was, now); of an entry both have as a table, its own settings."""
+    for name in dict.fromkeys([*was, *now]):
+        one, other = was.get(name), now.get(name)
+        if one == other:
+            continue
+        if deep and isinstance(one, dict) and isinstance(other, dict):
+            yield from _apart((*path, name), one, other, deep=False)
+        else:
+            yield (*path, name), one, other
 
 
 def _by_line(mistake: Mistake) -> tuple[int, str]:

@@ -181,6 +181,6 @@ def test_a_manifest_that_sorts_keys_keeps_the_order_of_columns(job_text: str) ->
 def test_differences_name_what_changed(job_text: str) -> None:
     job = Job.parse(job_text)
     other = Job.parse(job_text, sets=["train.workers=3", "columns.carrier.buckets=128", "columns.extra.missing=1"])
-    assert job.differences(other.effective())[0].startswith('columns.carrier: the snapshot has { kind = "category"')
+    assert job.differences(other.effective())[0] == "columns.carrier.buckets: the snapshot has 128, the job file 64"
     assert job.differences(other.effective())[1].endswith("the job file none")
     assert Job.parse(job_text, sets=["train.workers=3", "optimizer.learning_rate=1"]).differences(job.effective()) == []

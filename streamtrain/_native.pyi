@@ -102,6 +102,7 @@ class ForeignPlan(Plan):
 
 class Arena:
     descriptor: int
+    address: int
     bytes: int
     workers: int
     slot_count: int

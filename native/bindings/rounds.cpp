@@ -80,6 +80,7 @@ void bind_arena(nb::module_ &m) {
         .def_static("attach", &Arena::attach, nb::arg("descriptor"))
         .def_prop_ro("descriptor", &Arena::descriptor)
         .def_prop_ro("bytes", &Arena::bytes)
+        .def_prop_ro("address", [](const Arena &a) { return address_of(a.base()); })
         .def_prop_ro("workers", &Arena::workers)
         .def_prop_ro("slot_count", &Arena::slot_count)
         .def_prop_ro("slot_layout", [](const Arena &a) { return a.slot_layout(); })

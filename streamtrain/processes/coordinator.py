@@ -228,7 +228,8 @@ class Coordinator:
             self._window[0] += int(columns.slots["trained"].sum(dtype=np.int64))
             self._window[1] += int(columns.slots["dead"].sum(dtype=np.int64))
             self._check_ceiling()
-        self._arena.set_hold(self._unpublished.nbytes > self._job.publish.pending_bytes)
+        too_much = self._unpublished.nbytes > self._job.publish.pending_bytes
+        self._arena.set_hold(too_much or self._failure is not None)
 
     def _check_ceiling(self) -> None:
         trained, dead = self._window

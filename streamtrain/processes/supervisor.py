@@ -53,7 +53,8 @@ class TrainOptions:
     restore: int | None = None
     accept_gap: bool = False
     isa: str = "auto"
-    backend: str | None = None
+    cpu_priority: int | None = None  # BACKEND_PRIORITY_CPU and BACKEND_PRIORITY_GPU
+    gpu_priority: int | None = None
     failpoints: str = ""
     logging: Mapping[str, str] = field(default_factory=dict)  # level and format
 
@@ -208,7 +209,9 @@ class Supervisor:
             "arena": self._arena.descriptor,
             "worker": worker,
             "model": self._job.model_spec(),
-            "backend": self._options.backend or self._job.train.backend,
+            "backend": self._job.train.backend,
+            "cpu_priority": self._options.cpu_priority,
+            "gpu_priority": self._options.gpu_priority,
             "isa": self._options.isa,
             "score_means": self._job.train.report_score_after_averaging,
         }

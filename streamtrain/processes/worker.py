@@ -10,7 +10,7 @@ from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute.backends import choose
+from streamtrain.compute import backends
 from streamtrain.compute.memory.arena import attach
 from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import CheckFailed
@@ -44,7 +44,9 @@ def run(config: Config) -> int:
     arena = attach(config.arena)
     model = Model(config.model)
     rounds = _native.WorkerRounds(arena, config.worker, *model.betas)
-    backend = choose(config.backend, config.cpu_priority, config.gpu_priority)
+    backend = backends.choose(config.backend, config.cpu_priority, config.gpu_priority)
+    if hasattr(backends.get(backend), "register"):  # a device copies faster from memory it has pinned
+        backends.get(backend).register(arena.address, arena.bytes, config.worker)
     layout = arena.slot_layout
     addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
     plan = model.compile(backend, layout, *addresses, device=config.worker)

@@ -6,9 +6,10 @@ import random
 import signal
 from pathlib import Path
 
+import msgpack
 import pytest
 
-from tests.e2e.harness import LiveJob, Running
+from tests.e2e.harness import LiveJob, Running, rows
 
 ROWS = 6000
 WORKER = ["worker.stepped=5", "worker.before_publish=2", "worker.published=2", "worker.averaging=2",
@@ -64,17 +65,22 @@ def kill(running: Running, what: str) -> None:
         victim.send_signal(signal.SIGKILL)
 
 
+@pytest.fixture(scope="module")
+def values() -> list[bytes]:
+    return [msgpack.packb(row) for row in rows(40_000)]
+
+
 @pytest.mark.parametrize("seed", range(10))
-def test_random_kills_while_rows_stream(kafka, tmp_path: Path, seed: int) -> None:
+def test_random_kills_while_rows_stream(kafka, tmp_path: Path, values: list[bytes], seed: int) -> None:
     chance = random.Random(seed)
     job = LiveJob(kafka, tmp_path, publish_interval="50ms", batch_rows=256, workers=chance.choice([1, 2, 3]))
     total = 0
     running = job.start("train")
-    for step in range(5):
-        job.produce(4000, seed=step)
-        total += 4000
+    for _ in range(5):
+        job.produce_values(values)
+        total += len(values)
         if chance.random() < 0.5:
-            running.wait_event("published", rows=chance.randrange(max(1, total - 4000), total))
+            running.wait_event("published", rows=chance.randrange(max(1, total - len(values)), total))
         victim = chance.choice(["worker", "ingest", "coordinator", "supervisor", "all", "worker"])
         kill(running, victim)
         if victim in ("supervisor", "all"):

@@ -62,10 +62,21 @@ def train(
         restore=restore,
         accept_gap=accept_gap,
         isa=os.environ.get("STREAMTRAIN_ISA", "auto"),
+        cpu_priority=_priority("BACKEND_PRIORITY_CPU"),
+        gpu_priority=_priority("BACKEND_PRIORITY_GPU"),
         failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
         logging=session.logging,
     )
     raise typer.Exit(_shown(session, found, options, metrics_port))
+
+
+def _priority(name: str) -> int | None:
+    """A backend's priority from the environment."""
+    text = os.environ.get(name)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise UserMistake(f"{name}: expected a whole number, got {text!r}") from None
 
 
 def _shown(session: Session, job: Job, options: TrainOptions, metrics_port: int | None) -> int:

@@ -87,8 +87,8 @@ class JsonText {
     // Whether the lowest `bits` bits, zeros above them, hold a character that does not stand for itself in text.
     static bool is_special(u64 word, u64 bits) {
         const u64 filled = word | (bits ? 0x2020202020202020u << bits : 0x2020202020202020u);
-        return (zero_bytes(filled ^ 0x5c5c5c5c5c5c5c5cu) | ((filled - 0x2020202020202020u) & ~filled & 0x8080808080808080u) |
-                (filled & 0x8080808080808080u)) != 0;
+        return (zero_bytes(filled ^ 0x5c5c5c5c5c5c5c5cu) |
+                ((filled - 0x2020202020202020u) & ~filled & 0x8080808080808080u) | (filled & 0x8080808080808080u)) != 0;
     }
 
     static const char *literal(const char *p, const char *word) {

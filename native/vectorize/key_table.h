@@ -28,7 +28,8 @@ class KeyTable {
         for (u64 i = 0; i < names.size(); ++i) {
             u64 at = hash(names[i].data(), names[i].size()) & mask_;
             while (table_[at].column != NO_COLUMN) at = (at + 1) & mask_;
-            table_[at] = {tail(names[i].data() + (names[i].size() & ~u64{7}), names[i].size() & 7), names[i].size(), static_cast<i32>(i)};
+            table_[at] = {tail(names[i].data() + (names[i].size() & ~u64{7}), names[i].size() & 7), names[i].size(),
+                          static_cast<i32>(i)};
         }
     }
 
@@ -109,8 +110,8 @@ struct KeyToken {
     }
 };
 
-// The key tokens of a row, in the order of the row before. A row that leaves out one key is still followed. Where keys come
-// in no order, learning them again and again would only cost: rows are then read without, and tried again later.
+// The key tokens of a row, in the order of the row before. A row that leaves out one key is still followed. Where keys
+// come in no order, learning them again and again would only cost: rows are then read without, and tried again later.
 class KeyOrder {
   public:
     explicit KeyOrder(u64 columns) : tokens_(columns * 2 + 16 + 2) {}
@@ -135,7 +136,8 @@ class KeyOrder {
 
     void finish(const KeyToken *token) {
         if (idle_) --idle_;
-        else if (misses_ > 2 && misses_ * 2 > static_cast<u64>(token - tokens_.data())) idle_ = ++strikes_ > 2 ? IDLE_ROWS : 0;
+        else if (misses_ > 2 && misses_ * 2 > static_cast<u64>(token - tokens_.data()))
+            idle_ = ++strikes_ > 2 ? IDLE_ROWS : 0;
         else strikes_ = 0;
     }
 

@@ -1,5 +1,5 @@
-// The usual number of a JSON record at one glance of 16 characters: what makes decoding fast. Everything else goes the long way
-// (number_text.h). x86-64-v2 has the byte shuffle this rests on; elsewhere two words take its place.
+// The usual number of a JSON record at one glance of 16 characters: what makes decoding fast. Everything else goes the
+// long way (number_text.h). x86-64-v2 has the byte shuffle this rests on; elsewhere two words take its place.
 #pragma once
 #include <bit>
 
@@ -32,7 +32,8 @@ struct Glance {
     }
 };
 
-// shuffles[point][end]: moves the characters before `end` to the right, leaving out that at `point` (point == end: none).
+// shuffles[point][end]: moves the characters before `end` to the right, leaving out that at `point` (point == end:
+// none).
 struct Shuffles {
     alignas(16) u8 at[17][17][16];
     constexpr Shuffles() : at() {
@@ -67,12 +68,14 @@ struct SignedPowers {
 };
 inline constexpr SignedPowers SIGNED_POWERS{};
 
-// Where a number's parts are, seen in the masks of what is no digit and of what is a comma. False: parse_number has to look.
+// Where a number's parts are, seen in the masks of what is no digit and of what is a comma. False: parse_number has to
+// look.
 struct Spots {
     u32 negative, point, end, fraction;
 
     [[gnu::always_inline]] bool find(const char *p, u32 other, u32 comma) {
-        const u32 stop = comma & (0 - comma), near = other & (stop ^ (stop - 1)) & ~1u;   // what is no digit, up to the comma
+        const u32 stop = comma & (0 - comma),
+                  near = other & (stop ^ (stop - 1)) & ~1u;   // what is no digit, up to the comma
         if (!stop) return false;
         negative = other & 1;
         point = end = static_cast<u32>(__builtin_ctz(comma));
@@ -92,10 +95,10 @@ struct Spots {
 
 }  // namespace number_text
 
-// A number with a comma behind it, of up to 15 characters, or of up to 19 digits: what follows it (the comma) and its value,
-// exactly rounded; nullptr where parse_number has to look. p may stand at anything, with 48 readable bytes. No branch on the
-// sign, nor on how many digits there are: in real data both are random. The comma alone says where to go on; whether all
-// before it is a number is found out beside the next one's way.
+// A number with a comma behind it, of up to 15 characters, or of up to 19 digits: what follows it (the comma) and its
+// value, exactly rounded; nullptr where parse_number has to look. p may stand at anything, with 48 readable bytes. No
+// branch on the sign, nor on how many digits there are: in real data both are random. The comma alone says where to go
+// on; whether all before it is a number is found out beside the next one's way.
 inline const char *parse_at_a_glance(const char *p, f64 &value) {
     using namespace number_text;
     const Glance glance(p);
@@ -103,7 +106,8 @@ inline const char *parse_at_a_glance(const char *p, f64 &value) {
     if (glance.comma) [[likely]] {
         if (!at.find(p, glance.other, glance.comma)) return nullptr;
         const i64 magnitude = static_cast<i64>(sixteen_digits(shuffled(glance.digits, at.point, at.end)));
-        value = static_cast<f64>(magnitude) / SIGNED_POWERS.at[at.negative][at.fraction];   // 15 digits are exact: one rounding
+        value = static_cast<f64>(magnitude) /
+                SIGNED_POWERS.at[at.negative][at.fraction];   // 15 digits are exact: one rounding
         return p + at.end;
     }
     const Glance more(p + 16);

@@ -70,8 +70,8 @@ inline const char *digits(const char *p, u64 &magnitude) {
     }
 }
 
-// magnitude / 10^power, exactly rounded, for magnitude > 0 and power <= 19: a quotient of 63 or 64 bits and whether anything
-// is left tell how to round to 53. Integers alone, so any compiler and machine gives the same.
+// magnitude / 10^power, exactly rounded, for magnitude > 0 and power <= 19: a quotient of 63 or 64 bits and whether
+// anything is left tell how to round to 53. Integers alone, so any compiler and machine gives the same.
 inline f64 quotient(u64 magnitude, u32 power) {
     const u64 divisor = WHOLE_POWERS[power];
     const int up = __builtin_clzll(magnitude), down = __builtin_clzll(divisor);
@@ -79,7 +79,10 @@ inline f64 quotient(u64 magnitude, u32 power) {
     const u64 by = divisor << down;   // both have their highest bit: the quotient lies between 2^62 and 2^64
     u64 whole, left;
 #if defined(__x86_64__)   // the compiler would call a function that asks first whether the quotient fits: it does
-    __asm__("divq %4" : "=a"(whole), "=d"(left) : "0"(static_cast<u64>(dividend)), "1"(static_cast<u64>(dividend >> 64)), "r"(by) : "cc");
+    __asm__("divq %4"
+            : "=a"(whole), "=d"(left)
+            : "0"(static_cast<u64>(dividend)), "1"(static_cast<u64>(dividend >> 64)), "r"(by)
+            : "cc");
 #else
     whole = static_cast<u64>(dividend / by);
     left = static_cast<u64>(dividend) - whole * by;
@@ -149,7 +152,8 @@ inline const char *parse_number(const char *p, NumberText &number) {
         number.value = number.negative ? -value : value;
         return p;
     }
-    if (number.is_integer && digit_count == 20) number.fits64 = std::from_chars(first, p, number.magnitude).ec == std::errc{};
+    if (number.is_integer && digit_count == 20)
+        number.fits64 = std::from_chars(first, p, number.magnitude).ec == std::errc{};
     f64 value = 0;
     if (std::from_chars(first, p, value).ec == std::errc::result_out_of_range)
         value = is_large(first, written) ? std::numeric_limits<f64>::infinity() : 0;

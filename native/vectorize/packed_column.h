@@ -44,7 +44,8 @@ struct PackedColumn {
         return BYTES[static_cast<u32>(type)];
     }
 
-    // Finds the column's bytes in a record of `rows` rows; what is wrong with them, or nullptr. The offsets lie within it.
+    // Finds the column's bytes in a record of `rows` rows; what is wrong with them, or nullptr. The offsets lie within
+    // it.
     const char *bind(const char *record, u32 rows) {
         const char *const bytes = record + data_offset;
         const st::u64 size = data_bytes;

@@ -38,7 +38,8 @@ class RowWriter {
   public:
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
         : plan_(std::move(plan)), columns_(plan_->columns.data()), seen_(plan_->columns.size(), 0) {
-        for (const PlanColumn &column : plan_->columns) wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
+        for (const PlanColumn &column : plan_->columns)
+            wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
         for (const PlanColumn &column : plan_->columns)
             number_at_.push_back(column.target == Target::number ? column.row_offset : NO_NUMBER);
         for (u32 b = 0; b < BLOCK_KINDS; ++b) scratch_[b].resize(plan_->stride[b] + 4);

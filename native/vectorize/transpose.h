@@ -1,5 +1,6 @@
 // Columns of float32 → rows, checking that all are finite on the way: what the packed format's speed is made of.
-// rows x columns at `to` (row stride in elements) from columns[c][0..rows), any alignment; false if a value is NaN or infinite.
+// rows x columns at `to` (row stride in elements) from columns[c][0..rows), any alignment; false if a value is NaN or
+// infinite.
 #pragma once
 #include <cstring>
 
@@ -26,9 +27,10 @@ inline bool transpose_plain(const char *const *columns, u32 column_count, u32 ro
 
 #if defined(__x86_64__)
 
-// Tiles of 8 rows: quarters of registers are filled from the columns straight from memory, so that only the 4 x 4 turns within
-// quarters are left to do, and their outcome is whole rows. x * 0 is 0 for finite x and NaN otherwise: one fused operation a
-// register finds them all. ns a row of 28 columns, of 256 rows (Zen 5): plain 14, AVX2 2.3, AVX-512 2.1, memcpy 1.4.
+// Tiles of 8 rows: quarters of registers are filled from the columns straight from memory, so that only the 4 x 4 turns
+// within quarters are left to do, and their outcome is whole rows. x * 0 is 0 for finite x and NaN otherwise: one fused
+// operation a register finds them all. ns a row of 28 columns, of 256 rows (Zen 5): plain 14, AVX2 2.3, AVX-512 2.1,
+// memcpy 1.4.
 #define ST_AVX2 __attribute__((target("avx2,fma")))
 #define ST_AVX512 __attribute__((target("avx512f,avx512dq")))
 
@@ -87,7 +89,8 @@ ST_AVX512 inline bool transpose_avx512(const char *const *columns, u32 column_co
     const __m512 zero = _mm512_setzero_ps();
     __m512 bad[2] = {zero, zero};
     for (u32 next = 0; next < column_count; next += 16) {
-        const u32 c = next + 16 > column_count && column_count > 16 ? column_count - 16 : next;   // the last tile overlaps
+        const u32 c =
+            next + 16 > column_count && column_count > 16 ? column_count - 16 : next;   // the last tile overlaps
         const u32 width = column_count - c < 16 ? column_count - c : 16;
         const TileColumns<16> tile(columns + c, width);
         const __mmask16 mask = static_cast<__mmask16>((1u << width) - 1);

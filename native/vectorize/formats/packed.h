@@ -32,7 +32,8 @@ class PackedDecoder final : public RecordDecoder {
             return refuse("$", "expected packed wire version 1, got " + std::to_string(version));
         rows_ = load_little<u32>(bytes + 8);
         if (rows_ > size)
-            return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " + std::to_string(size) + " bytes");
+            return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " +
+                                   std::to_string(size) + " bytes");
         if (!find_columns(bytes, size)) return;
         if (rows_ == 0) end_record();
     }
@@ -61,7 +62,8 @@ class PackedDecoder final : public RecordDecoder {
     bool find_columns(const char *bytes, u64 size) {
         if (size == known_size_ && std::memcmp(bytes, known_.data(), known_.size()) == 0) {
             for (PackedColumn &column : columns_)
-                if (column.data && !(column.type < PackedType::text ? column.move_to(bytes) : rebind(column, bytes))) return false;
+                if (column.data && !(column.type < PackedType::text ? column.move_to(bytes) : rebind(column, bytes)))
+                    return false;
             return true;
         }
         known_size_ = 0;
@@ -113,7 +115,8 @@ class PackedDecoder final : public RecordDecoder {
 
     bool refuse_column(const PackedColumn &column, const char *problem) {
         known_size_ = 0;
-        refuse("$." + column_name(column.column), "expected a column of " + std::to_string(rows_) + " rows, got " + problem);
+        refuse("$." + column_name(column.column),
+               "expected a column of " + std::to_string(rows_) + " rows, got " + problem);
         return false;
     }
 
@@ -197,7 +200,8 @@ class PackedDecoder final : public RecordDecoder {
             case PackedType::words: return read_words(column, to, stride, row, count);
             case PackedType::f32:
                 if (plan.target == Target::label_binary)
-                    return convert<f32, true>(column, to, stride, row, count, [](f32 v) { return (v == 0) | (v == 1); });
+                    return convert<f32, true>(column, to, stride, row, count,
+                                              [](f32 v) { return (v == 0) | (v == 1); });
                 if (plan.target == Target::weight)
                     return convert<f32>(column, to, stride, row, count, [](f32 v) { return (v >= 0) & is_finite(v); });
                 return convert<f32>(column, to, stride, row, count, is_finite);
@@ -220,8 +224,9 @@ class PackedDecoder final : public RecordDecoder {
     template <class T, bool POSITIVE_ZERO = false, class Fits>
     static bool convert(const PackedColumn &column, u8 *to, u64 stride, u32 row, u32 count, Fits fits) {
         const char *from = column.data + sizeof(T) * u64{row};
-        return stride == 4 ? convert_to<T, POSITIVE_ZERO>(from, to, 4, count, fits)   // alone in its block: by whole vectors
-                           : convert_to<T, POSITIVE_ZERO>(from, to, stride, count, fits);
+        return stride == 4
+                   ? convert_to<T, POSITIVE_ZERO>(from, to, 4, count, fits)   // alone in its block: by whole vectors
+                   : convert_to<T, POSITIVE_ZERO>(from, to, stride, count, fits);
     }
 
     template <class T, bool POSITIVE_ZERO, class Fits>

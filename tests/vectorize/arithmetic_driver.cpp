@@ -1,5 +1,5 @@
-// Numbers' text against std::from_chars, bit by bit, and the transpositions against the plain one. Built by test_sanitized.py.
-// Argument: how many of each.
+// Numbers' text against std::from_chars, bit by bit, and the transpositions against the plain one. Built by
+// test_sanitized.py. Argument: how many of each.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -43,10 +43,13 @@ void numbers(long count) {
         const auto result = std::from_chars(padded, padded + text.size(), expected);
         NumberText number;
         if (parse_number(padded, number) != padded + text.size()) fail("parse_number stopped elsewhere", padded);
-        if (result.ec == std::errc{} && std::bit_cast<u64>(number.value) != std::bit_cast<u64>(expected)) fail("parse_number", padded);
-        if (result.ec != std::errc{} && number.value != 0 && !std::isinf(number.value)) fail("parse_number out of range", padded);
+        if (result.ec == std::errc{} && std::bit_cast<u64>(number.value) != std::bit_cast<u64>(expected))
+            fail("parse_number", padded);
+        if (result.ec != std::errc{} && number.value != 0 && !std::isinf(number.value))
+            fail("parse_number out of range", padded);
         if (const char *end = parse_at_a_glance(padded, quick))
-            if (end != padded + text.size() || std::bit_cast<u64>(quick) != std::bit_cast<u64>(expected)) fail("at a glance", padded);
+            if (end != padded + text.size() || std::bit_cast<u64>(quick) != std::bit_cast<u64>(expected))
+                fail("at a glance", padded);
     }
 }
 
@@ -65,12 +68,14 @@ void not_numbers(long count) {
     static constexpr char LIKELY[] = "0123456789-+.eE,} \xff\xfa";
     for (long i = 0; i < count; ++i) {
         char padded[96] = {};
-        for (u64 n = chance() % 40, j = 0; j < n; ++j) padded[j] = LIKELY[chance() % (chance() & 1 ? 10 : sizeof LIKELY - 1)];
+        for (u64 n = chance() % 40, j = 0; j < n; ++j)
+            padded[j] = LIKELY[chance() % (chance() & 1 ? 10 : sizeof LIKELY - 1)];
         NumberText number;
         f64 quick;
         const bool starts = *padded == '-' || number_text::is_digit(*padded);
         const char *slow = starts ? parse_number(padded, number) : nullptr, *end = parse_at_a_glance(padded, quick);
-        if (end && (end != slow || std::bit_cast<u64>(quick) != std::bit_cast<u64>(number.value))) fail("no number at a glance", padded);
+        if (end && (end != slow || std::bit_cast<u64>(quick) != std::bit_cast<u64>(number.value)))
+            fail("no number at a glance", padded);
     }
 }
 
@@ -82,7 +87,8 @@ void transposes(const char *name, Transpose tried, long count) {
         std::vector<std::vector<f32>> from(columns, std::vector<f32>(rows));
         std::vector<const char *> pointers;
         for (std::vector<f32> &column : from) {
-            for (f32 &value : column) value = chance() % 3000 ? static_cast<f32>(chance() % 999) : chance() & 1 ? NAN : -INFINITY;
+            for (f32 &value : column)
+                value = chance() % 3000 ? static_cast<f32>(chance() % 999) : chance() & 1 ? NAN : -INFINITY;
             pointers.push_back(reinterpret_cast<const char *>(column.data()));
         }
         std::vector<f32> got(rows * stride + 1, 7), expected(rows * stride + 1, 7);

@@ -1,5 +1,6 @@
-// Feeds decoders records cut, mutated and made up, each in a heap block of exactly its size, and checks what must always hold.
-// Built with the address and undefined-behaviour sanitizers by test_sanitized.py. Arguments: format, seed, mutations, files.
+// Feeds decoders records cut, mutated and made up, each in a heap block of exactly its size, and checks what must
+// always hold. Built with the address and undefined-behaviour sanitizers by test_sanitized.py. Arguments: format, seed,
+// mutations, files.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,9 +16,10 @@ using namespace st;
 
 namespace {
 
-#define MUST(condition) \
-    do { \
-        if (!(condition)) std::fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition), std::abort(); \
+#define MUST(condition)                                                                                      \
+    do {                                                                                                     \
+        if (!(condition))                                                                                    \
+            std::fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition), std::abort(); \
     } while (0)
 
 PlanColumn column(const char *name, Target target, Missing missing = Missing::dead_letter) {
@@ -32,10 +34,15 @@ PlanColumn column(const char *name, Target target, Missing missing = Missing::de
 
 std::shared_ptr<const DecodePlan> simple_plan(u32 rows) {
     std::vector<PlanColumn> columns = {column("x1", Target::number), column("x2", Target::number),
-                                       column("carrier", Target::category), column("late", Target::label_binary, Missing::skip)};
+                                       column("carrier", Target::category),
+                                       column("late", Target::label_binary, Missing::skip)};
     columns[2].set_missing(std::string_view());
-    return DecodePlan::make(columns, {}, SlotLayout::make(rows, 1, {{"numbers", Dtype::f32, 2}, {"categories", Dtype::i32, 1},
-                                                                    {"label", Dtype::f32, 1}, {"weight", Dtype::f32, 1}}));
+    return DecodePlan::make(columns, {},
+                            SlotLayout::make(rows, 1,
+                                             {{"numbers", Dtype::f32, 2},
+                                              {"categories", Dtype::i32, 1},
+                                              {"label", Dtype::f32, 1},
+                                              {"weight", Dtype::f32, 1}}));
 }
 
 std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
@@ -45,14 +52,20 @@ std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
                                        column("w", Target::weight)};
     columns[0].set_missing(0.5), columns[4].set_missing(7.0), columns[6].set_missing(2.0);
     columns[4].unit_divisor = 1000;
-    return DecodePlan::make(columns, {0, 1, 2, 3}, SlotLayout::make(rows, 1, {{"numbers", Dtype::f32, 2}, {"categories", Dtype::i32, 1},
-                                                                              {"label", Dtype::i32, 1}, {"weight", Dtype::f32, 1}}));
+    return DecodePlan::make(columns, {0, 1, 2, 3},
+                            SlotLayout::make(rows, 1,
+                                             {{"numbers", Dtype::f32, 2},
+                                              {"categories", Dtype::i32, 1},
+                                              {"label", Dtype::i32, 1},
+                                              {"weight", Dtype::f32, 1}}));
 }
 
 class Driver {
   public:
     Driver(const std::string &format, bool rich, u32 rows) : plan_(rich ? rich_plan(rows) : simple_plan(rows)) {
-        decoder_ = format == "json" ? formats::json(plan_) : format == "msgpack" ? formats::msgpack(plan_) : formats::packed(plan_);
+        decoder_ = format == "json"      ? formats::json(plan_)
+                   : format == "msgpack" ? formats::msgpack(plan_)
+                                         : formats::packed(plan_);
         slot_ = std::make_unique<u8[]>(plan_->layout.slot_bytes);
     }
 
@@ -79,7 +92,8 @@ class Driver {
         MUST(sink.rows == tally.trained && sink.rows <= sink.row_capacity);
         i64 dead = 0;
         for (const DeadRows &each : tally.dead_rows) {
-            MUST(each.row_from < each.row_to && each.path[0] == '$' && !each.reason.empty() && each.reason.size() < 400);
+            MUST(each.row_from < each.row_to && each.path[0] == '$' && !each.reason.empty() &&
+                 each.reason.size() < 400);
             dead += each.row_to - each.row_from;
         }
         MUST(dead == tally.dead);

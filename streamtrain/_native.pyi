@@ -174,6 +174,11 @@ class Ingest:
     def add_partition(self, partition: int) -> None: ...
     def run(self, timeout_s: float) -> int: ...
 
+class RingDrain:
+    """Frees every slot as soon as it is filled while the object lives: ingest measured alone."""
+
+    def __init__(self, arena: Arena) -> None: ...
+
 # kafka: librdkafka consumer and producer. kafka_load() comes first; offsets are (partition, offset).
 _Settings = list[tuple[str, str]]
 _Offsets = list[tuple[int, int]]

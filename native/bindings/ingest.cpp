@@ -6,6 +6,7 @@
 #include "base/failpoint.h"
 #include "bindings/bindings.h"
 #include "exec/ingest.h"
+#include "exec/ring_drain.h"
 #include "vectorize/plan.h"
 
 namespace st {
@@ -48,6 +49,7 @@ void bind_ingest(nb::module_ &m) {
             },
             nb::arg("timeout_s"))
         .def_prop_ro("errors", &Ingest::errors);
+    nb::class_<RingDrain>(m, "RingDrain").def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>());
 }
 
 }  // namespace st

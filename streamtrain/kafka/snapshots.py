@@ -112,7 +112,7 @@ class SnapshotTopic:
         return sorted([*others, newest], key=lambda located: located.manifest.version)
 
     def version(self, version: int, trainer: bool = True) -> Stored:
-        """The snapshot of that version; SnapshotError names the ones there are."""
+        """The snapshot of that version; UserMistake names the ones there are."""
         newest = self.newest_manifest()
         if newest is not None:
             if newest.manifest.version == version:
@@ -122,7 +122,7 @@ class SnapshotTopic:
                     return self.load(self._at(entry), trainer)
         versions = [] if newest is None else [newest.manifest.version, *(kept.version for kept in newest.manifest.kept)]
         held = ", ".join(map(str, sorted(versions))) or "none yet"
-        raise SnapshotError(f"{self.name}: expected a version it holds ({held}), got {version}")
+        raise UserMistake(f"{self.name}: expected a version it holds ({held}), got {version}")
 
     def bounds(self) -> tuple[int, int]:
         """The first offset and the last stable one; (0, 0) where there is no topic."""

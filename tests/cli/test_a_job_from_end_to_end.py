@@ -71,6 +71,7 @@ def test_verify_and_replay(run: Run, trained: Path) -> None:
     replayed = run("replay", trained, "--from", first, "--json")
     assert replayed.code == 0 and replayed.document["ok"]
     assert run("replay", trained, "--from", 5, "--to", 5).code == 2
+    assert run("replay", trained, "--from", 99).code == 2
 
 
 def test_predict(run: Run, trained: Path, tmp_path: Path) -> None:
@@ -80,6 +81,7 @@ def test_predict(run: Run, trained: Path, tmp_path: Path) -> None:
     assert run("produce", trained, "--input", requests, "--to", "requests", "-q").code == 0
     ended = run("predict", trained, "--until-end", "--json")
     assert ended.code == 0 and ended.document["rows"] == 50
+    assert run("predict", trained, "--until-end", "--snapshot", 99).code == 2
     answers = run("read", trained, "predictions", "--until-end", "--json").lines
     assert {answer["key"] for answer in answers} == {f"f{i}" for i in range(50)}
     assert all(0 < answer["prediction"]["prediction"] < 1 and answer["version"] >= 1 for answer in answers)

@@ -65,7 +65,7 @@ def test_no_topic_and_an_empty_topic_hold_no_snapshot(kafka: Any, topic: Snapsho
     assert topic.newest() is None and topic.list() == []
     Publisher(kafka.bootstrap, job)
     assert topic.newest() is None
-    with pytest.raises(SnapshotError, match="none yet"):
+    with pytest.raises(UserMistake, match="none yet"):
         topic.version(1)
 
 
@@ -103,7 +103,7 @@ def test_any_version_kept_can_be_read_and_listed(publisher: Publisher, topic: Sn
         publisher.put(version, bytes([version]) * 1000, archived=False)
     assert [located.manifest.version for located in topic.list()] == [3, 4, 5]
     assert topic.version(3).model == b"\x03" * 1000
-    with pytest.raises(SnapshotError, match=r"holds \(3, 4, 5\), got 2"):
+    with pytest.raises(UserMistake, match=r"holds \(3, 4, 5\), got 2"):
         topic.version(2)
 
 

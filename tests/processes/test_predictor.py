@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from served_model import NUMBERS, ServedModel
 
-from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
@@ -231,7 +231,7 @@ def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench) -> None:
     bench.flush()
     predictor.run(bench.config(until_end=True, snapshot=2), threading.Event())
     assert bench.answers()["k"].version == 2
-    with pytest.raises(SnapshotError, match="expected a version it holds"):
+    with pytest.raises(UserMistake, match="expected a version it holds"):
         predictor.run(bench.config(until_end=True, snapshot=9), threading.Event())
 
 

@@ -24,8 +24,10 @@ void fail(const char *what, const char *text) {
 std::string made_number() {
     std::string text = chance() & 1 ? "-" : "";
     const u64 whole = chance() % 12, fraction = chance() % 22;
-    if (whole < 2) text += '0';
-    else text += static_cast<char>('1' + chance() % 9);
+    if (whole < 2)
+        text += '0';
+    else
+        text += static_cast<char>('1' + chance() % 9);
     for (u64 i = 1; i < whole; ++i) text += whole < 2 ? "" : std::string(1, static_cast<char>('0' + chance() % 10));
     if (fraction) text += '.';
     for (u64 i = 0; i < fraction; ++i) text += static_cast<char>('0' + chance() % 10);

@@ -46,9 +46,12 @@ std::shared_ptr<const DecodePlan> simple_plan(u32 rows) {
 }
 
 std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
-    std::vector<PlanColumn> columns = {column("x1", Target::number),       column("id", Target::ignored),
-                                       column("x2", Target::number, Missing::skip), column("carrier", Target::category),
-                                       column("when", Target::event_time), column("late", Target::label_class),
+    std::vector<PlanColumn> columns = {column("x1", Target::number),
+                                       column("id", Target::ignored),
+                                       column("x2", Target::number, Missing::skip),
+                                       column("carrier", Target::category),
+                                       column("when", Target::event_time),
+                                       column("late", Target::label_class),
                                        column("w", Target::weight)};
     columns[0].set_missing(0.5), columns[4].set_missing(7.0), columns[6].set_missing(2.0);
     columns[4].unit_divisor = 1000;
@@ -120,11 +123,21 @@ std::string mutate(std::string record, std::mt19937 &chance) {
     for (u32 n = 1 + chance() % 4; n && !record.empty(); --n) {
         const u64 at = chance() % record.size();
         switch (chance() % 5) {
-            case 0: record[at] = static_cast<char>(chance()); break;
-            case 1: record[at] = LIKELY[chance() % (sizeof LIKELY - 1)]; break;
-            case 2: record.insert(at, 1, LIKELY[chance() % (sizeof LIKELY - 1)]); break;
-            case 3: record.erase(at, 1 + chance() % 4); break;
-            default: record.insert(at, record.substr(chance() % record.size(), chance() % 40)); break;
+            case 0:
+                record[at] = static_cast<char>(chance());
+                break;
+            case 1:
+                record[at] = LIKELY[chance() % (sizeof LIKELY - 1)];
+                break;
+            case 2:
+                record.insert(at, 1, LIKELY[chance() % (sizeof LIKELY - 1)]);
+                break;
+            case 3:
+                record.erase(at, 1 + chance() % 4);
+                break;
+            default:
+                record.insert(at, record.substr(chance() % record.size(), chance() % 40));
+                break;
         }
     }
     return record;

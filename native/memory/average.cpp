@@ -17,7 +17,9 @@ namespace {
 #define ST_CLONES
 #endif
 
-constexpr u64 BLOCK = 2048;             // sums and means of one block stay in the first-level cache (24 KiB)
+constexpr u64 BLOCK = 256;              // small, so that what was read ahead is still in the first-level cache
+constexpr u64 AHEAD = 512;              // elements read ahead: the hardware stops at every page (measured: 28 -> 45 GB/s)
+constexpr u64 LINE = 16;                // elements of a cache line
 constexpr u64 STREAMED = u64{1} << 20;  // elements from which a mean goes past the caches: nobody reads it at once
 
 ST_CLONES void accumulate(f64 *__restrict sum, const f32 *__restrict x, f64 share, u64 n) {
@@ -28,9 +30,16 @@ ST_CLONES void accumulate(f64 *__restrict sum, const f32 *__restrict x, f64 shar
 ST_CLONES void begin(f64 *__restrict sum, const f32 *const *x, const f64 *share, u64 n) {
     const f32 *__restrict a = x[0], *__restrict b = x[1], *__restrict c = x[2], *__restrict d = x[3];
     const f64 p = share[0], q = share[1], r = share[2], s = share[3];
-    for (u64 i = 0; i < n; ++i)
+    auto term = [&](u64 i) {
         sum[i] = ((p * static_cast<f64>(a[i]) + q * static_cast<f64>(b[i])) + r * static_cast<f64>(c[i])) +
                  s * static_cast<f64>(d[i]);
+    };
+    u64 line = 0;
+    for (; line + LINE <= n; line += LINE) {
+        for (const f32 *vector : {a, b, c, d}) __builtin_prefetch(vector + line + AHEAD);
+        for (u64 i = line; i < line + LINE; ++i) term(i);
+    }
+    for (; line < n; ++line) term(line);
 }
 
 ST_CLONES void begin_one(f64 *__restrict sum, const f32 *__restrict x, f64 share, u64 n) {

@@ -27,7 +27,10 @@ _UNREACHABLE = {
     KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE,
     KafkaError.REQUEST_TIMED_OUT,
 }  # fmt: skip
-SETTLING = {KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE}
+SETTLING = {
+    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE,
+    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH,
+}  # fmt: skip
 _SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
 _MISSING = {
     KafkaError.UNKNOWN_TOPIC_OR_PART,

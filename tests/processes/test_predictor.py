@@ -209,7 +209,7 @@ def test_requests_wait_for_the_first_trained_snapshot_and_new_ones_are_taken(
     served.put(untrained=True)
     bench.ask({"a": 1, "b": 1}, "waits")
     bench.flush()
-    with caplog.at_level("INFO"), running(bench.config()) as counters:
+    with caplog.at_level("INFO", logger="streamtrain"), running(bench.config()) as counters:
         wait_for(lambda: "waiting for the first trained snapshot" in caplog.text)
         assert counters["requests"] == 0 and bench.answers() == {}
         for version in (2, 3):

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streamtrain.broker import Broker
@@ -153,3 +154,38 @@ def test_partitions_added_while_training_are_read_from_their_beginning(kafka, tm
     report = job.verified()
     assert report["rows"]["trained"] == 3000 and len(job.newest().manifest.positions.partitions) == 4
     job.replayed()
+
+
+def test_records_removed_by_retention_are_a_gap_that_must_be_accepted(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1)
+    job.produce(1000)
+    job.train("--until-end")
+    job.produce(1000, seed=1)
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    removed = TopicPartition(job.records, 0, 1500)
+    client.delete_records([removed])[removed].result(10)
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 2 and "retention" in refused.stderr and "[1000, 0]" in refused.stderr, refused.stderr
+    assert job.train("--until-end", "--accept-gap")[-1]["rows"] == 1500
+    gap = job.newest().manifest.gaps[0]
+    assert gap["from"] == [1000, 0] and gap["to"] == [1500, 0]
+    assert job.verified()["rows"]["trained"] == 1500
+
+
+def test_a_trainer_does_not_start_on_a_damaged_snapshot(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(500)
+    job.train("--until-end")
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    producer.produce(f"{job.name}.snapshots", key=b"s/0007/m", value=b"not a manifest")
+    assert producer.flush(10) == 0
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 1 and "manifest" in refused.stderr, refused.stderr
+
+
+def test_no_broker_is_said_within_ten_seconds(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    began = time.monotonic()
+    refused = job.command("train", "--bootstrap", "127.0.0.1:9")
+    assert refused.returncode == 3 and "127.0.0.1:9" in refused.stderr
+    assert time.monotonic() - began < 20  # 10 s and a loaded machine's start

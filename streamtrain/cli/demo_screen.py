@@ -14,9 +14,11 @@ from streamtrain.cli.output import age_text
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.summary import Summary
 
-QUESTION = "Will a flight out of New York arrive more than 15 minutes late?"
+QUESTION = "Will it arrive more than 15 minutes late?"
+LEARNING = Text("Each flight is predicted, then learned; beside it the constant prediction:", "dim")
 BARS = "▁▂▃▄▅▆▇█"
 BAR_WINDOWS = 48  # newest ones shown
+NAME_COLUMNS = 13  # of the summary
 SCORES = (("log loss", "log_loss"), ("AUC", "auc"), ("accuracy", "accuracy"))
 
 
@@ -26,7 +28,7 @@ def screen(standing: Standing) -> RenderableType:
     head.add_column()
     head.add_column(justify="right")
     head.add_row(Text(QUESTION, "bold"), Text(f"{standing.date}, 2013 · {standing.seconds:.0f} s", "dim"))
-    parts: list[RenderableType] = [head, _stream(standing), "", _processes(standing), "", _quality(standing)]
+    parts: list[RenderableType] = [head, _stream(standing), "", _processes(standing), "", LEARNING, _quality(standing)]
     if standing.windows:
         parts += ["", _history(standing.windows)]
     if standing.newest_answer is not None:
@@ -46,16 +48,16 @@ def _stream(standing: Standing) -> Table:
 
 
 def _processes(standing: Standing) -> Table:
-    table = Table.grid(padding=(0, 3))
+    table = Table.grid(padding=(0, 2))
     table.add_column(style="bold")
     waiting = "Kafka cannot be reached, waiting" if standing.unreachable else f"lag {standing.lag:,} rows"
-    table.add_row("training", f"{standing.trained:,} rows learned", f"{standing.rows_per_s:,.0f} rows/s", waiting)
+    table.add_row("training", f"{standing.trained:,} learned", f"{standing.rows_per_s:,.0f} rows/s", waiting)
     if standing.version and standing.trained:
         newest = "" if standing.event_age_s is None else f"with rows {age_text(standing.event_age_s)} old"
-        table.add_row("newest snapshot", f"version {standing.version}", f"{age_text(standing.age_s)} old", newest)
+        table.add_row("snapshot", f"version {standing.version}", f"{age_text(standing.age_s)} old", newest)
     else:
-        table.add_row("newest snapshot", "none yet", "", "")
-    answered = f"{standing.answered:,} of {standing.asked:,} requests"
+        table.add_row("snapshot", "none yet", "", "")
+    answered = f"{standing.answered:,} of {standing.asked:,}"
     table.add_row("predictions", answered, f"{standing.answers_per_s:,.0f}/s", _delay(standing))
     dead = sum(standing.dead.values())
     table.add_row("left out", f"{standing.filtered:,} never arrived", f"{dead:,} dead letters", "")
@@ -64,7 +66,7 @@ def _processes(standing: Standing) -> Table:
 
 def _delay(standing: Standing) -> str:
     p50_s, p99_s = standing.delay_p50_s, standing.delay_p99_s
-    return "" if p50_s is None or p99_s is None else f"in {_ms(p50_s)}, p99 {_ms(p99_s)}"
+    return "" if p50_s is None or p99_s is None else f"half in {_ms(p50_s)}, 99 % in {_ms(p99_s)}"
 
 
 def _ms(seconds: float) -> str:
@@ -74,7 +76,7 @@ def _ms(seconds: float) -> str:
 def _quality(standing: Standing) -> Table:
     """Scores of the newest window and in total, the constant prediction's beside each."""
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    table.add_column("predicted before it is learned", style="bold", header_style="dim")
+    table.add_column(style="bold")
     for title, _ in SCORES:
         table.add_column(title, justify="right", style="bold green", header_style="bold")
         table.add_column("constant", justify="right", style="dim")
@@ -86,7 +88,7 @@ def _quality(standing: Standing) -> Table:
 
 
 def _window_name(window: dict[str, float]) -> str:
-    return f"last {window['rows']:,.0f} flights" if window else "last 10,000 flights"
+    return f"last {window['rows']:,.0f}" if window else "last 10,000"
 
 
 def _score(scores: dict[str, float], key: str) -> str:
@@ -102,8 +104,8 @@ def _history(windows: Sequence[dict[str, float]]) -> Text:
 
 
 def bars(values: Sequence[float]) -> str:
-    """One bar a value; the highest is full, one of half its height half."""
-    low, high = 0.0, max(values)
+    """One bar a value, from the lowest of them to the highest."""
+    low, high = min(values), max(values)
     step = (high - low) / (len(BARS) - 1) or 1.0
     return "".join(BARS[round((value - low) / step)] for value in values)
 
@@ -111,11 +113,11 @@ def bars(values: Sequence[float]) -> str:
 def _answer(standing: Standing) -> Text:
     told = standing.newest_answer
     assert told is not None
-    text = Text("newest prediction  ", "bold")
+    text = Text("newest answer  ", "bold", no_wrap=True, overflow="ellipsis")
     text.append(f"{told.flight}: ")
     text.append(f"late with {told.probability:.0%}", "yellow" if told.probability >= 0.5 else "green")
     truth = "never arrived" if told.late is None else "was late" if told.late else "was on time"
-    return text.append(f"; it {truth}", "dim")
+    return text.append(f", {truth}", "dim")
 
 
 def plain(standing: Standing) -> str:
@@ -131,14 +133,14 @@ def plain(standing: Standing) -> str:
 
 
 def ending(summary: Summary) -> list[RenderableType]:
-    """The summary for people, in parts; a part that is a table is cut where the terminal is narrow."""
+    """The summary for people, in parts: a string is shown whole, the rest is cut where the terminal is narrow."""
     return ["", _counts(summary), "", *_checks(summary), "", *_next(summary)]
 
 
 def _counts(summary: Summary) -> Table:
     standing, report = summary.standing, summary.report
-    table = Table.grid(padding=(0, 3))
-    table.add_column(style="bold")
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(min_width=NAME_COLUMNS - 2, style="bold")
     streamed = f"{standing.sent:,} streamed in {standing.streamed_s:.0f} s"
     table.add_row("flights", f"{streamed}, {report.rows_trained:,} learned")
     table.add_row("left out", f"{report.rows_filtered:,} never arrived, {report.rows_dead:,} damaged: dead letters")
@@ -149,28 +151,26 @@ def _counts(summary: Summary) -> Table:
     table.add_row("snapshots", f"{standing.version:,} published")
     errors = f", {standing.errors:,} with an error" if standing.errors else ""
     answered = f"{standing.answered:,} of {standing.asked:,} requests answered{errors}"
-    table.add_row("predictions", f"{answered}, {_delay(standing)}")
+    table.add_row("predictions", ", ".join(filter(None, (answered, _delay(standing)))))
     return table
 
 
 def _checks(summary: Summary) -> list[RenderableType]:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold")
-    table.add_column()
-    table.add_column(no_wrap=True)
+    lines: list[RenderableType] = []
     for check in summary.report.checks:
-        state = Text("ok", "green") if check.ok else Text("FAILED", "bold red")
-        table.add_row("verify", state, f"{check.name}: {check.promise}")
+        line = Text(f"{'' if lines else 'verify':{NAME_COLUMNS}}", "bold")
+        line.append("ok      " if check.ok else "FAILED  ", "green" if check.ok else "bold red")
+        lines.append(line.append(f"{check.name:14}{check.promise}", "dim" if check.ok else "red"))
     problems = [f"{check.name}: {problem}" for check in summary.report.checks for problem in check.problems[:5]]
     if summary.rows_accounted != summary.standing.sent:
         problems.append(f"{summary.standing.sent:,} rows sent, {summary.rows_accounted:,} accounted for")
     if summary.missing_answers:
         problems.append(f"{summary.missing_answers:,} requests without an answer")
-    return [table, *(Text(f"FAILED {problem}", "red") for problem in problems)]
+    return lines + [f"FAILED {problem}" for problem in problems]
 
 
 def _next(summary: Summary) -> list[RenderableType]:
     lines: list[RenderableType] = [Text("next", "bold")]
     for following in summary.next_commands:
-        lines += [Text(f"  {following.text}", "dim"), Text(f"  {following.command}", no_wrap=True)]
+        lines += [Text(f"  {following.text}", "dim"), f"  {following.command}"]
     return lines

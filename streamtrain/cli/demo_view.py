@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from rich.live import Live
-from rich.table import Table
 
 from streamtrain.cli.demo_screen import ending, plain, screen
 from streamtrain.cli.output import Output
@@ -75,4 +74,7 @@ class DemoView:
             self._out.line({"event": "summary", **summary.as_dict()})
         else:
             for part in ending(summary):
-                self._out.console.print(part, soft_wrap=not isinstance(part, Table))
+                if isinstance(part, str):
+                    self._out.console.print(part, markup=False)
+                else:
+                    self._out.console.print(part, soft_wrap=False, no_wrap=True, overflow="ellipsis")

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import deque
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -43,6 +44,7 @@ class Answers(threading.Thread):
         self._flights = flights
         self._stopping = threading.Event()
         self._failure: Exception | None = None
+        self._first_s = inf  # the first answer was read
         self._delays_s: deque[float] = deque(maxlen=DELAYS)
 
     def stop(self) -> None:
@@ -54,7 +56,10 @@ class Answers(threading.Thread):
             raise self._failure
 
     def delay_s(self, percent: float) -> float | None:
-        """From the request's sending to its answer's reading, of the newest answers."""
+        """From the request's sending to its answer's reading, of the newest answers.
+
+        Without the requests that were there before the first answer: those waited for the first snapshot.
+        """
         delays = list(self._delays_s)
         return float(np.percentile(delays, percent)) if delays else None
 
@@ -80,7 +85,10 @@ class Answers(threading.Thread):
     def _take(self, answer: Answer) -> None:
         headers = dict(answer.headers)
         if SENT_HEADER in headers:
-            self._delays_s.append(max(0.0, time.time() - int(headers[SENT_HEADER]) / 1_000))
+            now_s, sent_s = time.time(), int(headers[SENT_HEADER]) / 1_000
+            self._first_s = min(self._first_s, now_s)
+            if sent_s >= self._first_s:
+                self._delays_s.append(max(0.0, now_s - sent_s))
         if answer.error is not None:
             self.errors += 1
         elif ROW_HEADER in headers and answer.version is not None:

@@ -73,7 +73,8 @@ def run(options: Options, view: View) -> Summary:
         bootstrap = options.bootstrap or ending.enter_context(_own_kafka(options, view)).bootstrap
         job = _fresh_job(options, bootstrap, view)
         flights = loading.result()
-        text = f"job {job.name}: {len(flights):,} flights of 2013, {job.train.workers} worker processes"
+        workers = f"{job.train.workers} worker process{'es' * (job.train.workers > 1)}"
+        text = f"job {job.name}: {len(flights):,} flights out of New York in 2013, {workers}"
         view.say("job", text, job=job.name, rows=len(flights), workers=job.train.workers)
         settings = ["--bootstrap", bootstrap, *(part for given in options.sets for part in ("--set", given))]
         streaming = Streaming(job, flights, options.rate, folder, settings, options.children_environment())

@@ -67,9 +67,9 @@ class Flights:
             yield key, template % values
 
     def told(self, row: int) -> str:
-        """One flight in half a line: `UA 1545 EWR to IAH on Jan 1, left 6 min late`."""
+        """One flight in half a line: `UA 1545 EWR to IAH, left 6 min late`."""
         value = {name: column[row] for name, column in self.columns.items()}
-        flight = f"{value['carrier']} {value['flight']} {value['origin']} to {value['dest']} on {self.date(row)}"
+        flight = f"{value['carrier']} {value['flight']} {value['origin']} to {value['dest']}"
         minutes = value["dep_delay"]
         if np.isnan(minutes):
             return f"{flight}, cancelled"

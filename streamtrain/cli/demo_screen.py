@@ -54,9 +54,9 @@ def _processes(standing: Standing) -> Table:
     table.add_row("training", f"{standing.trained:,} learned", f"{standing.rows_per_s:,.0f} rows/s", waiting)
     if standing.version and standing.trained:
         newest = "" if standing.event_age_s is None else f"with rows {age_text(standing.event_age_s)} old"
-        table.add_row("newest snapshot", f"version {standing.version}", f"{age_text(standing.age_s)} old", newest)
+        table.add_row("snapshot", f"version {standing.version}", f"{age_text(standing.age_s)} old", newest)
     else:
-        table.add_row("newest snapshot", "none yet", "", "")
+        table.add_row("snapshot", "none yet", "", "")
     answered = f"{standing.answered:,} of {standing.asked:,}"
     table.add_row("predictions", answered, f"{standing.answers_per_s:,.0f}/s", _delay(standing))
     dead = sum(standing.dead.values())

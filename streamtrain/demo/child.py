@@ -35,7 +35,7 @@ class Child:
         self.events: queue.Queue[Event] = queue.Queue()
         with log.open("wb") as stream:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _MAIN, *arguments, "--json"],
+                [sys.executable, "-P", "-c", _MAIN, *arguments, "--json"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stream,

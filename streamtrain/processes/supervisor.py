@@ -228,7 +228,7 @@ class Supervisor:
         }
         self._spawned.add(label)
         child = subprocess.Popen(
-            [sys.executable, "-m", "streamtrain.processes"],
+            [sys.executable, "-P", "-m", "streamtrain.processes"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if process == "coordinator" else subprocess.DEVNULL,
             pass_fds=(self._arena.descriptor,),

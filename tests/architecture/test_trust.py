@@ -65,3 +65,18 @@ def test_tests_wait_for_a_state(python_trees):
             if sleeps and node not in polling:
                 wrong.append(f"{name}:{node.lineno}")
     assert wrong == []
+
+
+def test_children_import_what_is_installed_not_what_lies_in_the_working_folder(package_trees):
+    """Without -P (or -I) Python looks for modules in the working folder first; the demo is started in a checkout."""
+    wrong = []
+    started = 0
+    for module, tree in package_trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.List) and node.elts and name_of(node.elts[0]) == "sys.executable":
+                flag = node.elts[1].value if isinstance(node.elts[1], ast.Constant) else None
+                started += 1
+                if flag not in ("-P", "-I"):
+                    wrong.append(f"{module}:{node.lineno}")
+    assert started
+    assert wrong == []

@@ -1,4 +1,4 @@
-"""`streamtrain train` with one worker, from Kafka, one msgpack row a record, against a plain Python loop and ingest alone.
+"""`streamtrain train` with one worker, one msgpack row a record, against a plain Python loop and ingest alone.
 
 The loop consumes, decodes, and trains scikit-learn's logistic model by the same 256 rows; it publishes nothing.
 """

@@ -34,7 +34,10 @@ NUMBERS = 28
 NAMES = [f"f{at:02}" for at in range(1, NUMBERS + 1)] + ["late"]
 PARTITIONS = 2
 BATCH_ROWS = 256
-NETWORKS = {"logistic": "[]", "28-64-64-1": '[{ dense = 64, activation = "relu" }, { dense = 64, activation = "relu" }]'}
+NETWORKS = {
+    "logistic": "[]",
+    "28-64-64-1": '[{ dense = 64, activation = "relu" }, { dense = 64, activation = "relu" }]',
+}
 JOB_FILE = """
 name = "{name}"
 [kafka]

@@ -57,13 +57,14 @@ class UnpublishedRounds:
         self._gathered: list[Columns] = []
         self._nbytes = 0
         self._last_round = -1
+        self.gathered_round = -1  # the newest round whose log has come, published or not
         self._pieces: list[Piece] = []
         self._piece_bytes = 0
         self.newest_timestamp_ms = -1
 
     def gather(self) -> tuple[Columns, list[Piece]]:
         """Takes what is new and returns it."""
-        _, newest, rounds, slots, ranges, dead = self._thread.take()
+        self.gathered_round, newest, rounds, slots, ranges, dead = self._thread.take()
         self.newest_timestamp_ms = max(self.newest_timestamp_ms, newest)
         new = Columns(
             np.frombuffer(rounds, ROUND_DTYPE), np.frombuffer(slots, SLOT_DTYPE), np.frombuffer(ranges, RANGE_DTYPE)

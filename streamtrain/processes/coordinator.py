@@ -208,7 +208,7 @@ class Coordinator:
         if self._pending is not None:
             wait([self._pending[0]], _TICK_S / 5)
         elif self._unpublished.last_round < 0:
-            self._arena.wait_round(self._arena.progress()["finished_round"] + 1, _TICK_S)
+            self._arena.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
         else:
             time.sleep(max(0.0, min(until_publication_s, _TICK_S)))
 

@@ -1,4 +1,4 @@
-"""`streamtrain train` with one worker, one msgpack row a record, against a plain Python loop and ingest alone.
+"""`streamtrain train`, one worker, from Kafka, one msgpack row a record, against a plain Python loop and ingest alone.
 
 The loop consumes, decodes, and trains scikit-learn's logistic model by the same 256 rows; it publishes nothing.
 """
@@ -30,7 +30,7 @@ def main() -> None:
     isa = _native.select_isa(os.environ.get("STREAMTRAIN_ISA", "auto"))
     with kafka_at(options.bootstrap) as bootstrap:
         bed = Bed(bootstrap)
-        bed.fill(max(1_000_000, int(RECORDS_A_SECOND * options.seconds)))
+        bed.fill(int(RECORDS_A_SECOND * options.seconds))
         sides = {
             name: lambda layers=layers: train_rate(bed, bed.job(layers=layers)) for name, layers in NETWORKS.items()
         }
@@ -46,9 +46,7 @@ def main() -> None:
         for network in NETWORKS:
             mine = found[network]
             figure(f"train {network} {isa} / Python loop", mine, found["python"], PYTHON_BAR, "rows/s")
-            figure(
-                f"train {network} {isa} / ingest alone", mine, found["ingest"], ingest_bar(network, isa), "rows/s"
-            )
+            figure(f"train {network} {isa} / ingest alone", mine, found["ingest"], ingest_bar(network, isa), "rows/s")
 
 
 if __name__ == "__main__":

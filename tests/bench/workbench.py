@@ -34,10 +34,8 @@ NUMBERS = 28
 NAMES = [f"f{at:02}" for at in range(1, NUMBERS + 1)] + ["late"]
 PARTITIONS = 2
 BATCH_ROWS = 256
-NETWORKS = {
-    "logistic": "[]",
-    "28-64-64-1": '[{ dense = 64, activation = "relu" }, { dense = 64, activation = "relu" }]',
-}
+_LAYER = '{ dense = 64, activation = "relu" }'
+NETWORKS = {"logistic": "[]", "28-64-64-1": f"[{_LAYER}, {_LAYER}]"}
 JOB_FILE = """
 name = "{name}"
 [kafka]
@@ -84,7 +82,7 @@ def kafka_at(bootstrap: str | None) -> Iterator[str]:
 def rows(count: int, seed: int = 0) -> np.ndarray[Any, np.dtype[np.float32]]:
     """`count` x 29 whose label can be learned; numbers of seven digits, so that a JSON row has 447 bytes."""
     random = np.random.default_rng(seed)
-    numbers = random.uniform(-10, 10, (count, NUMBERS)).round(4)
+    numbers = random.uniform(-12, 12, (count, NUMBERS)).round(4)
     label = numbers[:, 0] - numbers[:, 1] + random.normal(0, 3, count) > 0
     return np.column_stack([numbers, label]).astype(np.float32)
 
@@ -139,10 +137,15 @@ class Bed:
         self.count += count
 
 
+def train(path: Path, *arguments: str) -> subprocess.Popen[str]:
+    """`streamtrain train` of the job; its events on stdout."""
+    command = [str(Path(sys.executable).parent / "streamtrain"), "train", str(path), *arguments, "--json"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def train_rate(bed: Bed, path: Path) -> float:
     """Rows a second of `streamtrain train --until-end`, from its first rows to the last round's publication."""
-    command = [str(Path(sys.executable).parent / "streamtrain"), "train", str(path), "--until-end", "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = train(path, "--until-end")
     assert process.stdout is not None
     begun: tuple[float, int] | None = None
     ended = 0.0
@@ -180,13 +183,18 @@ def _loop(bed: tuple[str, str, str, int], limit: int, learns: bool, answer: Any)
     consumer.close()
 
 
+def python_loop(bed: Bed, limit: int, learns: bool) -> tuple[Any, Any]:
+    """The plain Python loop, started over the bed's first `limit` records: (process, pipe that gets its rate)."""
+    ours, theirs = spawn.Pipe()
+    where = (bed.bootstrap, bed.records, bed.format, bed.partitions)
+    process = spawn.Process(target=_loop, args=(where, limit, learns, theirs))
+    process.start()
+    return process, ours
+
+
 def python_rate(bed: Bed, limit: int, learns: bool = False) -> float:
     """Rows a second of the plain Python loop over the bed's first `limit` records."""
-    ours, theirs = spawn.Pipe()
-    process = spawn.Process(
-        target=_loop, args=((bed.bootstrap, bed.records, bed.format, bed.partitions), limit, learns, theirs)
-    )
-    process.start()
+    process, ours = python_loop(bed, limit, learns)
     rate = ours.recv() if ours.poll(300) else 0.0
     process.join(30)
     return float(rate)

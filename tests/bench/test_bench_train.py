@@ -1,0 +1,16 @@
+"""A short run of the bench gives every figure."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def test_every_network_and_rival_gets_a_figure(kafka: Any) -> None:
+    bench = Path(__file__).with_name("bench_train.py")
+    command = [sys.executable, str(bench), "--seconds", "1", "--bootstrap", kafka.bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(figures) == 4
+    assert all(figure["ours"] > 0 and figure["rival"] > 0 for figure in figures)

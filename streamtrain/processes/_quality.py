@@ -13,7 +13,7 @@ import numpy.typing as npt
 from streamtrain.compute.metrics import summary
 
 Scores = dict[str, npt.NDArray[Any]]
-WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows
+WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; the first is shown as it grows
 
 
 class Quality:
@@ -32,7 +32,7 @@ class Quality:
         scores = _scores(state)
         window = {name: scores[name] - self._window_start[name] for name in scores}
         rows = _rows(window)
-        if rows >= WINDOW_ROWS or self._window is None:
+        if rows >= WINDOW_ROWS or self._window is None or self._window["rows"] < WINDOW_ROWS:
             self._window = {**summary(window), "rows": rows}
         if rows >= WINDOW_ROWS:
             self._window_start = scores

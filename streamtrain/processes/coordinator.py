@@ -241,7 +241,7 @@ class Coordinator:
             told = "; ".join(f"{count} x {reason}" for reason, count in self._reasons.most_common(5))
             self._failure = CheckFailed(
                 f"{self._config.topics['records']}: {dead} of the last {rows} rows are dead letters, "
-                f"records.max_dead_letter_share allows {limit:.0%}: {told}; "
+                f"records.max_dead_letter_share allows {limit:g}: {told}; "
                 "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
             )
         if rows >= _WINDOW_ROWS:

@@ -189,10 +189,10 @@ class Coordinator:
         next_progress = 0.0
         while True:
             self._arena.beat()
-            self._gather()
+            ended = self._arena.progress()["ingest_ended"] and self._everything_gathered()
+            self._gather()  # after the look at the end: what came in between is published too
             now = time.monotonic()
             self._finish_pending()
-            ended = self._arena.progress()["ingest_ended"] and self._everything_gathered()
             waiting = self._unpublished.last_round >= 0
             if self._pending is None and waiting and (now >= next_publication or ended or self._failure):
                 next_publication = now + self._job.publish.interval_s

@@ -15,6 +15,7 @@ from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.processes._lineage import check_fit, resumed_lineage
 
 MB = 1_000_000
 MOST_REASONS = 5
@@ -42,7 +43,7 @@ def findings(job: Job, admin: Admin, sample: int) -> Iterator[Finding]:
     names = admin.names()
     yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
     yield from _topics(job, admin)
-    yield _snapshot(job)
+    yield _snapshot(job, admin)
     yield from _sizes(job)
     if str(job.topic("records").name) in names and sample:
         yield from _sample(job, sample)
@@ -66,7 +67,7 @@ def _topics(job: Job, admin: Admin) -> Iterator[Finding]:
             yield Finding("topics", "warning", f"{change.wish.name}: {'; '.join(change.differences)}")
 
 
-def _snapshot(job: Job) -> Finding:
+def _snapshot(job: Job, admin: Admin) -> Finding:
     with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
         try:
             newest = topic.newest_manifest()
@@ -74,14 +75,15 @@ def _snapshot(job: Job) -> Finding:
             return Finding("snapshot", "mistake", str(error))
     if newest is None:
         return Finding("snapshot", "ok", "none yet; training begins with fresh parameters")
-    version = newest.manifest.version
-    differences = job.differences(newest.manifest.job_settings)
-    if differences:
-        return Finding(
-            "snapshot", "mistake", f"{version} does not fit (train --fresh starts anew): {'; '.join(differences)}"
-        )
+    manifest = newest.manifest
+    try:  # what a start would ask
+        check_fit(job, manifest)
+        if str(job.topic("records").name) in admin.names():
+            resumed_lineage(job, admin, (manifest, newest.digest, newest.offset), accept_gap=False)
+    except UserMistake as error:
+        return Finding("snapshot", "mistake", str(error))
     return Finding(
-        "snapshot", "ok", f"{version} fits; training goes on from it, {newest.manifest.rows_seen:,} rows seen"
+        "snapshot", "ok", f"{manifest.version} fits; training goes on from it, {manifest.rows_seen:,} rows seen"
     )
 
 

@@ -108,9 +108,18 @@ def test_a_records_topic_made_again_stops_with_the_gap_named(kafka, tmp_path: Pa
     job.produce(1500, seed=1)
     refused = job.command("train", "--until-end")
     assert refused.returncode == 2 and "deleted and made again" in refused.stderr and "--accept-gap" in refused.stderr
+    checked = job.command("check")
+    assert checked.returncode == 1 and "deleted and made again" in checked.stdout
     assert job.train("--until-end", "--accept-gap")[-1]["rows"] == 2500
     assert job.newest().manifest.gaps
     assert job.verified()["rows"]["trained"] == 2500
+    job.train("--until-end", "--restore", "2")
+    job.produce(500, seed=2)
+    job.train("--until-end")
+    job.verified()  # the gap is in another lineage now
+    job.train("--until-end", "--fresh", "--set", "publish.keep=2")
+    left = next(check for check in job.verified()["checks"] if check["name"] == "tiling")
+    assert "manifests that would tell a gap are gone" in left["not_checkable"][0]
 
 
 class _Same:

@@ -66,7 +66,7 @@ def _processes(standing: Standing) -> Table:
 
 def _delay(standing: Standing) -> str:
     p50_s, p99_s = standing.delay_p50_s, standing.delay_p99_s
-    return "" if p50_s is None or p99_s is None else f"half in {_ms(p50_s)}, 99 % in {_ms(p99_s)}"
+    return "" if p50_s is None or p99_s is None else f"p50 {_ms(p50_s)}, p99 {_ms(p99_s)}"
 
 
 def _ms(seconds: float) -> str:

@@ -85,8 +85,9 @@ def run(options: Options, view: View) -> Summary:
         verified_s = time.monotonic()
         report = verify(job)
         ended_s = time.monotonic()
+        first_s = None if standing.first_trained_s is None else standing.began_s + standing.first_trained_s - began_s
         commands = next_commands(options.program, folder, standing.version, own_kafka=options.bootstrap is None)
-        return Summary(job.name, standing, report, ended_s - began_s, ended_s - verified_s, folder, commands)
+        return Summary(job.name, standing, report, ended_s - began_s, ended_s - verified_s, first_s, folder, commands)
 
 
 @contextmanager

@@ -56,7 +56,7 @@ class Standing:
     unreachable: bool = False
     began_s: float = field(default_factory=time.monotonic)
     streamed_s: float = 0.0  # from the first flight sent to the last one learned
-    first_trained_s: float | None = None  # since the beginning
+    first_trained_s: float | None = None  # after began_s
     rates: tuple[Rate, Rate] = field(default_factory=lambda: (Rate(), Rate()))
 
     @property

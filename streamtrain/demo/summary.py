@@ -23,13 +23,14 @@ class Next:
 
 @dataclass(frozen=True)
 class Summary:
-    """`report` is verify's."""
+    """`report` is verify's. `first_trained_s`: from the demo's start to the first snapshot that had learned rows."""
 
     job: str
     standing: Standing
     report: Report
     seconds: float
     verify_seconds: float
+    first_trained_s: float | None
     folder: Folder
     next_commands: list[Next]
 
@@ -54,7 +55,7 @@ class Summary:
             "job": self.job,
             "ok": self.ok,
             "seconds": round(self.seconds, 2),
-            "first_trained_s": standing.first_trained_s,
+            "first_trained_s": self.first_trained_s,
             "rows": {
                 "produced": standing.sent,
                 "trained": self.report.rows_trained,

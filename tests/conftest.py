@@ -47,7 +47,7 @@ def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bro
     started: list[Broker] = []
 
     def start(**settings: object) -> Broker:
-        started.append(start_broker(kafka_home=kafka_home(), **settings))  # type: ignore[arg-type]
+        started.append(start_broker(kafka_home=kafka_home(), **{"fast_start": True, **settings}))  # type: ignore[arg-type]
         return started[-1]
 
     yield start

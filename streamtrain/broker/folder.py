@@ -45,6 +45,7 @@ class Record:
     nodes: tuple[Node, ...]
     kafka_home: str | None = None
     properties: dict[str, str] = field(default_factory=dict)
+    fast_start: bool = False
 
     @property
     def bootstrap(self) -> str:

@@ -122,6 +122,8 @@ def _answer(standing: Standing) -> Text:
 
 def plain(standing: Standing) -> str:
     """The same in a line, for pipes and logs."""
+    if not standing.scores:
+        return f"{standing.seconds:5.1f} s  {standing.sent:,} flights sent, none learned yet"
     window = standing.windows[-1] if standing.windows else standing.scores
     both = {key: f"{_score(window, key)} ({_score(standing.scores, key)} in total)" for key in ("log_loss", "auc")}
     return (

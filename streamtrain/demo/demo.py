@@ -97,7 +97,7 @@ def _own_kafka(options: Options, view: View) -> Iterator[Broker]:
     began_s = time.monotonic()
     if not broker_status(folder).running:
         view.say("starting", f"starting Kafka, its data in {folder}")
-        with start_broker(folder, kafka_home=options.kafka_home) as broker:
+        with start_broker(folder, kafka_home=options.kafka_home, fast_start=True) as broker:
             if not broker.found:
                 seconds = time.monotonic() - began_s
                 text = f"Kafka runs at {broker.bootstrap}, up in {seconds:.1f} s"

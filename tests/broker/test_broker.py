@@ -54,6 +54,16 @@ def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
     assert broker_status(data).pids == ()
 
 
+def test_a_fast_start_is_of_this_start_only(tmp_path):
+    for fast in (True, False):
+        with start_broker(tmp_path / "kafka", fast_start=fast) as broker:
+            command = Path(f"/proc/{broker.pids[0]}/cmdline").read_text()
+            assert ("TieredStopAtLevel=1" in command) == fast
+            broker.kill()
+            broker.restart()
+            assert ("TieredStopAtLevel=1" in Path(f"/proc/{broker.pids[0]}/cmdline").read_text()) == fast
+
+
 def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
     data = tmp_path / "kafka"
     with start_broker(data, detached=True) as first:

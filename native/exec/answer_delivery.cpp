@@ -26,17 +26,12 @@ void AnswerDelivery::note(int code, const std::string &text) {
     events_.push({4, code, false, "PREDICT", why});
 }
 
-void AnswerDelivery::gather_events() {
-    if (!producer_) return;
-    for (KafkaEvent &event : producer_->events().drain()) events_.push(std::move(event));
+void AnswerDelivery::gather_events(Producer *producer) {
+    if (!producer) return;
+    for (KafkaEvent &event : producer->events().drain()) events_.push(std::move(event));
 }
 
-void AnswerDelivery::replace_producer() {
-    gather_events();
-    producer_.reset();
-}
-
-int AnswerDelivery::send(const AnsweredBatch &batch, std::size_t index, void *tag) {
+int AnswerDelivery::send(Producer &producer, const AnsweredBatch &batch, std::size_t index, void *tag) {
     const Library &kafka = Library::get();
     const MessageView &request = *batch.requests[index];
     const Answer &answer = batch.answers[index];
@@ -53,11 +48,11 @@ int AnswerDelivery::send(const AnsweredBatch &batch, std::size_t index, void *ta
         if (failed) add_header(headers, "streamtrain-error", reason.data(), reason.size());
         Bytes key = keyed ? Bytes{request.key, request.key_size} : Bytes{};
         Bytes value = failed ? Bytes{} : Bytes{answer.text.data(), answer.text.size()};
-        int code = producer_->produce(topic_, rd::any_partition, key, value, headers, tag);
+        int code = producer.produce(topic_, rd::any_partition, key, value, headers, tag);
         if (code == rd::ok) return rd::ok;
         kafka.headers_destroy(headers);
         if (code == rd::queue_full)
-            producer_->poll(10);
+            producer.poll(10);
         else if (code == rd::message_too_large && whole)
             whole = false;
         else if (code == rd::message_too_large && keyed)

@@ -18,17 +18,13 @@ struct AnsweredBatch {
 
 class AnswerDelivery {
   public:
-    // `consumer` outlives this object; `events` gets what a producer says before it is replaced. Throws
+    // `consumer` outlives this object; `events` gets what the producers say. Those that make a producer at once throw
     // std::runtime_error with librdkafka's text for a bad setting.
     AnswerDelivery(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
-        : settings_(std::move(producer)),
-          topic_(std::move(topic)),
-          consumer_(consumer),
-          events_(events),
-          producer_(std::make_unique<Producer>(settings_)) {}
+        : settings_(std::move(producer)), topic_(std::move(topic)), consumer_(consumer), events_(events) {}
     virtual ~AnswerDelivery() = default;
 
-    // Makes a producer if the last one was given up. False, after a short wait: it cannot take a batch yet, call again.
+    // Makes a producer where one was given up. False, after a short wait: it cannot take a batch yet, call again.
     virtual bool ready() = 0;
     // False: the batch is undone, its requests must be read again from the committed offsets.
     virtual bool deliver(const AnsweredBatch &batch) = 0;
@@ -37,20 +33,19 @@ class AnswerDelivery {
     // Waits for what is on its way. False: not all arrived within the time.
     virtual bool finish(int) { return true; }
     virtual bool idle() const { return true; }
-    // Moves what the producer said to `events`.
-    void gather_events();
+    // Moves what the producers said to `events`.
+    virtual void gather_events() = 0;
 
   protected:
     // Queues one answer; gives 0 or librdkafka's error. Waits when the producer's queue is full.
-    int send(const AnsweredBatch &batch, std::size_t index, void *tag);
-    void replace_producer();
+    int send(Producer &producer, const AnsweredBatch &batch, std::size_t index, void *tag);
+    void gather_events(Producer *producer);
     void note(int code, const std::string &text);
 
     KafkaSettings settings_;
     std::string topic_;
     Consumer &consumer_;
     EventQueue &events_;
-    std::unique_ptr<Producer> producer_;
 };
 
 // One transaction per batch, with the offsets of its requests; on any failure the batch is undone.

@@ -14,14 +14,11 @@ class AtLeastOnce final : public AnswerDelivery {
   public:
     AtLeastOnce(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
         : AnswerDelivery(std::move(producer), std::move(topic), consumer, events) {
-        watch_deliveries();
+        make_producer();
     }
 
     bool ready() override {
-        if (!producer_) {
-            producer_ = std::make_unique<Producer>(settings_);
-            watch_deliveries();
-        }
+        if (!producer_) make_producer();
         if (producer_->waiting() < queued_answers) return true;
         producer_->poll(10);
         return false;
@@ -32,7 +29,7 @@ class AtLeastOnce final : public AnswerDelivery {
         InFlight &own = in_flight_.back();
         for (std::size_t i = 0; i < batch.requests.size(); ++i) {
             ++own.outstanding;
-            if (int code = send(batch, i, &own)) {
+            if (int code = send(*producer_, batch, i, &own)) {
                 note(code, std::string("produce: ") + Library::get().err2str(code));
                 return forget();
             }
@@ -57,6 +54,7 @@ class AtLeastOnce final : public AnswerDelivery {
     }
 
     bool idle() const override { return in_flight_.empty(); }
+    void gather_events() override { AnswerDelivery::gather_events(producer_.get()); }
 
   private:
     struct InFlight {
@@ -65,7 +63,8 @@ class AtLeastOnce final : public AnswerDelivery {
         Consumer::Offsets next;
     };
 
-    void watch_deliveries() {
+    void make_producer() {
+        producer_ = std::make_unique<Producer>(settings_);
         producer_->on_delivery = [](const rd_kafka_message_t &message) {
             auto *batch = static_cast<InFlight *>(message.opaque);
             --batch->outstanding;
@@ -74,11 +73,13 @@ class AtLeastOnce final : public AnswerDelivery {
     }
 
     bool forget() {
-        replace_producer();   // before the batches its deliveries point to
+        gather_events();
+        producer_.reset();   // before the batches its deliveries point to
         in_flight_.clear();
         return false;
     }
 
+    std::unique_ptr<Producer> producer_;
     std::deque<InFlight> in_flight_;
 };
 

@@ -1,4 +1,5 @@
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "exec/answer_delivery.h"
@@ -22,55 +23,100 @@ KafkaOutcome persist(Call call) {
 
 class ExactlyOnce final : public AnswerDelivery {
   public:
-    using AnswerDelivery::AnswerDelivery;
+    ExactlyOnce(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
+        : AnswerDelivery(std::move(producer), std::move(topic), consumer, events) {
+        for (Lane &lane : lanes_) {
+            lane.settings = settings_;
+            for (auto &[name, value] : lane.settings)
+                if (name == "transactional.id") value += "." + std::to_string(&lane - lanes_);
+            lane.producer = std::make_shared<Producer>(lane.settings);
+        }
+    }
 
-    // The transactional.id is this process's own, so init_transactions ends what a producer before left open, and after
-    // it the committed offsets say what was answered.
+    // The transactional.ids are this process's own, so init_transactions ends what a producer before left open, and
+    // after it the committed offsets say what was answered.
     bool ready() override {
-        if (initialized_) return true;
-        if (!producer_) producer_ = std::make_unique<Producer>(settings_);
-        KafkaOutcome outcome = producer_->init_transactions(call_ms);
-        initialized_ = outcome.code == rd::ok;
-        if (initialized_) return true;
-        note(outcome.code, "init_transactions: " + outcome.text);
-        if (!outcome.retriable) drop_producer();
-        std::this_thread::sleep_for(pause);
-        return false;
+        for (Lane &lane : lanes_) {
+            if (lane.initialized) continue;
+            if (!lane.producer) lane.producer = std::make_shared<Producer>(lane.settings);
+            KafkaOutcome outcome = lane.producer->init_transactions(call_ms);
+            lane.initialized = outcome.code == rd::ok;
+            if (lane.initialized) continue;
+            note(outcome.code, "init_transactions: " + outcome.text);
+            if (!outcome.retriable) give_up(lane);
+            std::this_thread::sleep_for(pause);
+            return false;
+        }
+        return true;
     }
 
     bool deliver(const AnsweredBatch &batch) override {
+        Lane &lane = lanes_[turn_];
+        Producer &producer = *lane.producer;
         // The consumer was not polled since it gave the requests, so this is the membership they were read under.
-        const GroupMetadata group = consumer_.group_metadata();
-        KafkaOutcome outcome = producer_->begin_transaction();
-        if (outcome.code) return undo(outcome, "begin_transaction");
+        const auto group = std::make_shared<const GroupMetadata>(consumer_.group_metadata());
+        KafkaOutcome outcome = producer.begin_transaction();
+        if (outcome.code) return undo(lane, outcome, "begin_transaction");
         for (std::size_t i = 0; i < batch.requests.size(); ++i)
-            if (int code = send(batch, i, nullptr))
-                return undo({code, false, code != rd::fatal, code == rd::fatal, Library::get().err2str(code)},
+            if (int code = send(producer, batch, i, nullptr))
+                return undo(lane, {code, false, code != rd::fatal, code == rd::fatal, Library::get().err2str(code)},
                             "produce");
-        outcome = persist([&] { return producer_->send_offsets(consumer_.topic(), batch.next, group, call_ms); });
-        if (outcome.code) return undo(outcome, "send_offsets_to_transaction");
-        outcome = persist([&] { return producer_->commit_transaction(call_ms); });
-        return outcome.code ? undo(outcome, "commit_transaction") : true;
+        outcome = send_offsets(lane, batch.next, group);
+        if (outcome.code) return undo(lane, outcome, "send_offsets_to_transaction");
+        outcome = persist([&] { return producer.commit_transaction(call_ms); });
+        if (outcome.code) return undo(lane, outcome, "commit_transaction");
+        turn_ = 1 - turn_;
+        return true;
+    }
+
+    void gather_events() override {
+        for (Lane &lane : lanes_) AnswerDelivery::gather_events(lane.producer.get());
     }
 
   private:
-    bool undo(const KafkaOutcome &outcome, const char *what) {
+    // Two producers take turns: a commit is decided before its markers are written, and a transaction that the same
+    // producer begins before they are is sent back for 20 ms. Of two commits of one offset the group keeps the later.
+    struct Lane {
+        KafkaSettings settings;
+        std::shared_ptr<Producer> producer;
+        bool initialized = false;
+    };
+
+    // librdkafka may wait for ever for a group coordinator that left the cluster and came back, whatever the time-out
+    // (https://github.com/confluentinc/librdkafka/issues/5456): so the call has a thread of its own, which is left
+    // behind, with its producer, when it does not return. The new producer's init_transactions fences that one.
+    KafkaOutcome send_offsets(Lane &lane, const Consumer::Offsets &next, std::shared_ptr<const GroupMetadata> group) {
+        auto answer = std::make_shared<std::promise<KafkaOutcome>>();
+        std::future<KafkaOutcome> outcome = answer->get_future();
+        std::thread([answer, group, next, producer = lane.producer, topic = consumer_.topic()] {
+            answer->set_value(persist([&] { return producer->send_offsets(topic, next, *group, call_ms); }));
+        }).detach();
+        if (outcome.wait_for(patience + std::chrono::milliseconds(call_ms)) == std::future_status::ready)
+            return outcome.get();
+        return {rd::timed_out, false, false, true, "did not return"};
+    }
+
+    bool undo(Lane &lane, const KafkaOutcome &outcome, const char *what) {
         note(outcome.code, std::string(what) + ": " + outcome.text);
         if (outcome.requires_abort && !outcome.fatal) {
-            KafkaOutcome aborted = persist([&] { return producer_->abort_transaction(call_ms); });
+            KafkaOutcome aborted = persist([&] { return lane.producer->abort_transaction(call_ms); });
             if (aborted.code == rd::ok) return false;
             note(aborted.code, "abort_transaction: " + aborted.text);
         }
-        drop_producer();   // fatal, or an end nobody knows: librdkafka must not begin another transaction on it
+        // Fatal, or an end nobody knows: librdkafka must not begin another transaction on it. The other one has lost
+        // the same connections.
+        for (Lane &each : lanes_) give_up(each);
         return false;
     }
 
-    void drop_producer() {
-        replace_producer();
-        initialized_ = false;
+    void give_up(Lane &lane) {
+        AnswerDelivery::gather_events(lane.producer.get());
+        lane.producer.reset();
+        lane.initialized = false;
     }
 
-    bool initialized_ = false;
+    Lane lanes_[2];
+    int turn_ = 0;
 };
 
 }   // namespace

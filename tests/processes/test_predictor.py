@@ -292,14 +292,16 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
 def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     ServedModel(bench.bootstrap, bench.job).put()
     monkeypatch.setattr(predictor.uuid, "uuid4", lambda: "known")
-    fencing = {"bootstrap.servers": bench.bootstrap, "transactional.id": f"{bench.job}.predict.known"}
+    name, common = f"{bench.job}.predict.known", {"bootstrap.servers": bench.bootstrap}
+    lanes = [{**common, "transactional.id": f"{name}.{lane}"} for lane in range(2)]
     with running(bench.config()) as counters:
         for i in range(6):
             for k in range(50):
                 bench.ask([i, k], f"{i}.{k}", partition=k % PARTITIONS)
             bench.flush()
             wait_for(lambda i=i: counters["requests"] == 50 * (i + 1))
-            confluent_kafka.Producer(fencing).init_transactions(20)
+            for lane in lanes:
+                confluent_kafka.Producer(lane).init_transactions(20)
         bench.ask([0, 0], "last")
         bench.flush()
         wait_for(lambda: counters["requests"] == 301)

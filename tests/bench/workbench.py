@@ -148,16 +148,20 @@ def train_rate(bed: Bed, path: Path) -> float:
     process = train(path, "--until-end")
     assert process.stdout is not None
     begun: tuple[float, int] | None = None
+    started = (time.perf_counter(), 0)
     ended = 0.0
     for line in process.stdout:
         now, event = time.perf_counter(), json.loads(line)
+        if event["event"] == "started":
+            started = (now, 0)
         if event["event"] == "progress" and event["rows"] and begun is None:
             begun = (now, event["rows"])
         if event["event"] == "published" and event["rows"] == bed.count:
             ended = now
     assert process.wait() == 0 and ended, process.stderr.read()[-3000:] if process.stderr else ""
-    assert begun is not None
-    return (bed.count - begun[1]) / (ended - begun[0])
+    # a short run ends before its progress is looked at
+    at, rows = begun if begun is not None and begun[1] < bed.count else started
+    return (bed.count - rows) / (ended - at)
 
 
 def _loop(bed: tuple[str, str, str, int], limit: int, learns: bool, answer: Any) -> None:

@@ -1,4 +1,4 @@
-"""One training step alone, arrays in memory, one core: against PyTorch eager on the CPU (one thread; its fused Adam named
+"""One training step alone, arrays in memory, one core: against PyTorch eager on the CPU (one thread; fused Adam named
 beside) and scikit-learn's partial_fit. STREAMTRAIN_ISA=v3 forces both sides to AVX2; without it both are shown.
 """
 

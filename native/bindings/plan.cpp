@@ -33,7 +33,8 @@ std::vector<PlanCall> calls_of(const Calls &calls) {
 }
 
 const u8 *slot_at(u64 address) {
-    if (address == 0 || address % 64 != 0) mistake("plan", "a slot's address, a multiple of 64", std::to_string(address));
+    if (address == 0 || address % 64 != 0)
+        mistake("plan", "a slot's address, a multiple of 64", std::to_string(address));
     return reinterpret_cast<const u8 *>(address);
 }
 

@@ -12,7 +12,7 @@ ST_KERNEL void embedding_forward(i64 rows, i64 columns, i64 column, i64 buckets,
 }
 ST_EXPORT(embedding_forward)
 
-// lead_r[r]: the first row of the batch with the bucket of row r, -1 for a row of weight 0. seen_b is 0 before and after.
+// lead_r[r]: the first row of the batch with the bucket of row r, -1 for weight 0. seen_b is 0 before and after.
 ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, const i32 *categories_rc,
                               const f32 *weight_r, i32 *seen_b, i32 *lead_r) {
 #if ST_CUDA   // rows look for themselves; the host's table makes it linear

@@ -70,8 +70,8 @@ class StepBlock:
     def at(address: int) -> StepBlock: ...
 
 class Plan:
-    held: Any          # kept alive with the plan
-    device_plan: Any   # of the CUDA backend
+    _held: Any          # kept alive with the plan
+    _device_plan: Any   # of the CUDA backend
     step: StepBlock
     rows: int
     width: int
@@ -83,11 +83,11 @@ class Plan:
     def predict(self, slot_address: int) -> None: ...
     def output(self) -> NDArray[np.float32]: ...
 
-PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]   # kernel, types, (memory, bits) of each argument
+_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]   # kernel, types, (memory, bits) of each argument
 
 class CpuPlan(Plan):
     def __init__(
-        self, train: PlanCalls, statistics: PlanCalls, predict: PlanCalls, workspace_bytes: int,
+        self, train: _PlanCalls, statistics: _PlanCalls, predict: _PlanCalls, workspace_bytes: int,
         constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
         share: int, isa: str = "",
     ) -> None: ...

@@ -107,7 +107,8 @@ class Model:
         """A plan bound for its life to `state`, `base` and `share` (writable buffers or addresses, 64-byte aligned).
 
         With train=False only predict() works; then base may be left out where nothing is standardised. `isa` is for
-        tests; `device` is the CUDA device. The plan keeps the buffers alive, not what addresses point to.
+        tests; `device` chooses the CUDA device, modulo their number. The plan keeps the buffers alive, not what
+        addresses point to.
         """
         if train and (base is None or share is None):
             raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or train=False")
@@ -119,7 +120,7 @@ class Model:
             bound(share, self.statistics_bytes, "share"),
         )
         plan: _native.Plan = backends.get(backend).compile(program, addresses, isa=isa, device=device)
-        plan.held = (held, program)
+        plan._held = (held, program)
         return plan
 
     def program(self, slot_layout: _native.SlotLayout, train: bool) -> Program:

@@ -70,8 +70,8 @@ class StepBlock:
     def at(address: int) -> StepBlock: ...
 
 class Plan:
-    held: Any          # kept alive with the plan
-    device_plan: Any   # of the CUDA backend
+    _held: Any          # kept alive with the plan
+    _device_plan: Any   # of the CUDA backend
     step: StepBlock
     rows: int
     width: int

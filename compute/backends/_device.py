@@ -26,13 +26,12 @@ def import_cupy() -> Any:
 
 
 class Device:
-    """One CUDA device with a compute and an upload stream."""
+    """A CUDA device, `number` modulo how many there are, with a compute and an upload stream."""
 
     def __init__(self, number: int) -> None:
-        """Device `number` of those there are, counted round: worker i of more workers than devices takes i mod D."""
         self.cupy = import_cupy()
         self.runtime = self.cupy.cuda.runtime
-        self.handle = self.cupy.cuda.Device(number % max(1, int(self.runtime.getDeviceCount())))
+        self.handle = self.cupy.cuda.Device(number % max(int(self.runtime.getDeviceCount()), 1))
         with self.handle:
             self.compute = self.cupy.cuda.Stream(non_blocking=True)
             self.upload = self.cupy.cuda.Stream(non_blocking=True)

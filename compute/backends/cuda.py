@@ -138,7 +138,9 @@ class CudaPlan:
         self.in_round = True
 
     def end_round(self) -> None:
-        """The host takes state and share from the device."""
+        """The host takes state and share from the device; nothing where begin_round() has not given them to it."""
+        if not self.in_round:
+            return
         with self.device.handle:
             for name in ("state", "share"):
                 self.copy(name, TO_HOST)
@@ -216,15 +218,22 @@ class CudaPlan:
 
 
 def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0) -> _native.Plan:
-    """A plan on CUDA device `device`; `plan.device_plan` is the CudaPlan with enqueue() and collect()."""
+    """A plan on device `device` modulo their number."""
     held = CudaPlan(program, addresses, device)
     plan = _native.ForeignPlan(
         program.rows, program.output.shape[1], held.train, held.statistics, held.predict, held.begin_round,
         held.end_round,
     )
     held.step_address, held.output_address = plan.step.address, plan.output_address
-    plan.device_plan = held
+    plan._device_plan = held
     return plan
+
+
+def device_plan(plan: _native.Plan) -> CudaPlan:
+    """Behind a plan of this backend: steps enqueued and collected, for a worker that runs ahead of the device."""
+    found = plan._device_plan
+    assert isinstance(found, CudaPlan)
+    return found
 
 
 def register(address: int, size_bytes: int, device: int = 0) -> bool:

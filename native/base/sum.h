@@ -19,7 +19,9 @@ ST_INLINE T sum(i64 n, Term term) {
     for (i64 i = 0; i < whole; i += lanes)
         _Pragma("GCC ivdep") for (i64 lane = 0; lane < lanes; ++lane) part[lane] += term(i + lane);
     for (i64 i = whole; i < n; ++i) part[i - whole] += term(i);
-    for (i64 width = lanes / 2; width > 0; width /= 2)
+    i64 used = lanes;
+    while (used / 2 >= n && used > 1) used /= 2;   // the rest is 0: adding it changes no bit
+    for (i64 width = used / 2; width > 0; width /= 2)
         for (i64 lane = 0; lane < width; ++lane) part[lane] += part[lane + width];
     return part[0];
 #endif

@@ -1,7 +1,7 @@
 // The matrix product on CPU: C = start + A B, each element one chain of fused multiply-adds in ascending k, so that its
 // bits depend on neither tiling, threads nor instruction set. Tiles of 6 x 64 (AVX-512) or 6 x 16 (AVX2) stay in
-// registers over a panel of B in L1. One Zen 5 core: 240-256 GFLOP/s (AVX2 131), OpenBLAS 113-128; the figures are
-// those of tests/bench/bench_matmul.py.
+// registers over a panel of B in L1. One Zen 5 core: 240-256 GFLOP/s (AVX2 131), OpenBLAS 113-128; figures are those
+// of tests/bench/bench_matmul.py.
 #pragma once
 #include "base/vector.h"
 

@@ -32,8 +32,8 @@ struct PlanDescription {
     std::string isa;                                      // empty: the selected one
 };
 
-// Addresses the plan is bound to for its life; all 64-byte aligned. base and share may be null for a plan that only
-// predicts.
+// Addresses the plan is bound to for its life; all 64-byte aligned.
+// base and share may be null for a plan that only predicts.
 struct PlanMemory {
     u8 *state = nullptr;
     const u8 *base = nullptr;

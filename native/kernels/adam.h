@@ -32,8 +32,7 @@ ST_KERNEL void adam(i64 n, StepBlock *step, const f32 *g, f32 *p, f32 *m, f32 *v
 }
 ST_EXPORT(adam)
 
-// The same for the rows of a table that the batch touched: those that lead (see embedding.h); others keep their
-// moments.
+// The same for the rows of a table that the batch touched: those that lead (embedding.h); others keep their moments.
 ST_KERNEL void adam_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
                          const i32 *categories_rc, const i32 *lead_r, const f32 *g_rd, f32 *p_bd, f32 *m_bd, f32 *v_bd,
                          f32 beta1, f32 beta2, f32 epsilon) {

@@ -1,5 +1,6 @@
-// p = sigmoid(z), loss = -y log p - (1 - y) log(1 - p) = max(z, 0) - z y + log(1 + e^-|z|), dz = weight (p - y) /
-// weight sum. Rows of weight 0 have loss and dz 0 whatever they hold.
+// p = sigmoid(z), loss = -y log p - (1 - y) log(1 - p) = max(z, 0) - z y + log(1 + e^-|z|),
+// dz = weight (p - y) / weight sum.
+// Rows of weight 0 have loss and dz 0 whatever they hold.
 #pragma once
 #include "base/kernel.h"
 

@@ -12,15 +12,14 @@ ST_KERNEL void embedding_forward(i64 rows, i64 columns, i64 column, i64 buckets,
 }
 ST_EXPORT(embedding_forward)
 
-// lead_r[r]: the first row of the batch with the bucket of row r, -1 for a row of weight 0. seen_b is all 0 before and
-// after.
+// lead_r[r]: the first row of the batch with the bucket of row r, -1 for weight 0. seen_b is 0 before and after.
 ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, const i32 *categories_rc,
                               const f32 *weight_r, i32 *seen_b, i32 *lead_r) {
 #if ST_CUDA   // rows look for themselves; the host's table makes it linear
     ST_FOR(r, rows) {
-        i64 bucket = embedding_bucket(categories_rc, r, columns, column, buckets), q = 0;
-        while (q < r && !(weight_r[q] > 0 && embedding_bucket(categories_rc, q, columns, column, buckets) == bucket))
-            ++q;
+        auto bucket = [&](i64 row) { return embedding_bucket(categories_rc, row, columns, column, buckets); };
+        i64 q = 0;
+        while (q < r && !(weight_r[q] > 0 && bucket(q) == bucket(r))) ++q;
         lead_r[r] = weight_r[r] > 0 ? static_cast<i32>(q) : -1;
     }
 #else

@@ -1,5 +1,5 @@
-// With the label t = (y - mean) * scale: loss = (z - t)^2, dz = 2 weight (z - t) / weight sum; p = z / scale + mean is
-// the prediction in the label's own unit. Rows of weight 0 have loss and dz 0.
+// With the label t = (y - mean) * scale: loss = (z - t)^2, dz = 2 weight (z - t) / weight sum;
+// p = z / scale + mean is the prediction in the label's own unit. Rows of weight 0 have loss and dz 0.
 #pragma once
 #include "base/kernel.h"
 

@@ -1,5 +1,5 @@
-// u = momentum u + g, p -= learning_rate u (Polyak, 1964). Nothing where the batch had no weight; flags what is not
-// finite.
+// u = momentum u + g, p -= learning_rate u (Polyak, 1964).
+// Nothing where the batch had no weight; flags what is not finite.
 #pragma once
 #include "base/kernel.h"
 

@@ -1,7 +1,7 @@
-// Adds a batch, predicted before its update, to this round's scores: loss_4 = (weighted loss, weight, weighted loss of
-// the constant prediction, weighted label), histogram_lb = rows by label and 1024 equal bins of p, hits = (correct,
-// rows). The constant prediction is the label mean of the base, kept 1e-6 away from 0 and 1; 0.5 where the base has
-// seen nothing.
+// Adds a batch, predicted before its update, to this round's scores:
+// loss_4 = (weighted loss, weight, weighted loss of the
+// constant prediction, weighted label), histogram_lb = rows by label and 1024 equal bins of p, hits = (correct, rows).
+// The constant prediction is the label mean of the base, kept 1e-6 away from 0 and 1; 0.5 where nothing was seen yet.
 #pragma once
 #include "base/kernel.h"
 

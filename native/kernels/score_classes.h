@@ -1,6 +1,7 @@
-// Adds a batch, predicted before its update, to this round's scores: loss_4 = (weighted loss, weight, weighted loss of
-// the constant prediction, 0), classes_k = weight by class, hits = (correct, rows). The constant prediction is the
-// base's share of each class, at least 1e-6; all equal where the base has seen nothing.
+// Adds a batch, predicted before its update, to this round's scores:
+// loss_4 = (weighted loss, weight, weighted loss of the
+// constant prediction, 0), classes_k = weight by class, hits = (correct, rows).
+// The constant prediction is the base's share of each class, at least 1e-6; all equal where the base has seen nothing.
 #pragma once
 #include "base/kernel.h"
 
@@ -20,7 +21,7 @@ ST_KERNEL void score_classes(i64 rows, i64 classes, const f32 *p_rk, const f32 *
             const f32 *p = p_rk + r * classes;
             f32 at_label = p[class_of(r)];
             bool best = true;
-            for (i64 k = 0; k < classes; ++k)
+            for (i64 k = 0; k < classes; ++k)   // of equals the first
                 best = best && (p[k] < at_label || (p[k] == at_label && k >= class_of(r)));
             return weight_r[r] > 0 && best ? 1 : 0;
         });

@@ -1,7 +1,7 @@
-// Adds a batch, predicted before its update, to this round's scores: loss_4 = (weighted loss, weight, weighted loss of
-// the constant prediction, weighted label), errors_5 = (w |e|, w e^2, w y^2, and w |e|, w e^2 of the constant
-// prediction), e in the label's unit. The constant prediction is the label mean of the base; 0 where the base has seen
-// nothing.
+// Adds a batch, predicted before its update, to this round's scores:
+// loss_4 = (weighted loss, weight, weighted loss of the
+// constant prediction, weighted label), errors_5 = (w |e|, w e^2, w y^2, and w |e|, w e^2 of the constant prediction),
+// e in the label's unit. The constant prediction is the label mean of the base; 0 where the base has seen nothing.
 #pragma once
 #include "base/kernel.h"
 

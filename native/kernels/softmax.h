@@ -2,9 +2,10 @@
 #pragma once
 #include "base/kernel.h"
 
+// Returns the sum of the powers; each lane reads back what it wrote itself.
 ST_INLINE f32 softmax_row(i64 classes, const f32 *z_k, f32 largest, f32 *p_k) {
     ST_LANES(k, classes) p_k[k] = exp(z_k[k] - largest);
-    f32 total = sum<f32>(classes, [&](i64 k) { return exp(z_k[k] - largest); }), share = 1.0f / total;
+    f32 total = sum<f32>(classes, [&](i64 k) { return p_k[k]; }), share = 1.0f / total;
     ST_LANES(k, classes) p_k[k] *= share;
     return total;
 }

@@ -1,6 +1,6 @@
-// p = softmax(z), loss = -log p[label] = log(sum e^(z - max)) - (z[label] - max), dz = weight (p - one_hot(label)) /
-// weight sum. Rows of weight 0 have loss and dz 0; a label outside the classes counts as class 0 (decoders refuse it
-// before).
+// p = softmax(z), loss = -log p[label] = log(sum e^(z - max)) - (z[label] - max),
+// dz = weight (p - one_hot(label)) / weight sum.
+// Rows of weight 0 have loss and dz 0; a label outside the classes counts as class 0 (decoders refuse it before).
 #pragma once
 #include "kernels/softmax.h"
 

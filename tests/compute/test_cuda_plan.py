@@ -69,7 +69,7 @@ def test_steps_enqueued_ahead_give_their_results_in_order(fake: Any, rig: Any, s
     cpu, gpu = one.plan("cpu"), other.plan("cuda")
     expected = [one.step(cpu) for _ in range(6)]
     gpu.begin_round()
-    device_plan = gpu.device_plan
+    device_plan = cuda.device_plan(gpu)
     for number in range(1, 7):
         step = gpu.step
         step.optimizer_step, step.learning_rate = number, 0.01
@@ -87,6 +87,25 @@ def test_predicting_alone_needs_no_share(fake: Any, rig: Any, spec: Any) -> None
     for plan in (cpu, gpu):
         plan.predict(rigged.address)
     np.testing.assert_allclose(gpu.output(), cpu.output(), rtol=1e-4)
+
+
+def test_the_end_of_a_round_that_was_not_begun_changes_nothing(fake: Any, rig: Any, spec: Any) -> None:
+    rigged = rig(spec(standardize=True))
+    gpu = rigged.plan("cuda")
+    gpu.begin_round()
+    gpu.statistics(rigged.address)
+    gpu.end_round()
+    assert rigged.share.any()
+    rigged.share[:] = 0   # the next worker's share, of no slot
+    gpu.end_round()
+    assert not rigged.share.any()
+
+
+def test_workers_share_the_devices(fake: Any, rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake.runtime, "getDeviceCount", lambda: 2)
+    rigged = rig(spec())
+    plan = rigged.model.compile("cuda", rigged.layout, rigged.state, rigged.base, rigged.share, device=5)
+    assert cuda.device_plan(plan).device.handle.number == 1
 
 
 def test_memory_that_cannot_be_pinned_is_a_warning(fake: Any, caplog: pytest.LogCaptureFixture) -> None:

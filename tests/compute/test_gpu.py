@@ -10,6 +10,7 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.compute import backends, ops
+from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import Device
 from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Op
 
@@ -116,11 +117,11 @@ def test_host_time_per_step(device: Device, rig: Any, spec: Any) -> None:
     rigged = rig(spec(layers=[RELU, RELU], numbers=28), 250, 256)
     plan = rigged.plan("cuda")
     plan.begin_round()
-    best = 1e9
+    device_plan, best = cuda.device_plan(plan), 1e9
     for _ in range(50):
         start = time.perf_counter()
         for _ in range(32):
-            plan.device_plan.enqueue("train", rigged.address)
+            device_plan.enqueue("train", rigged.address)
         best = min(best, (time.perf_counter() - start) / 32)
-        plan.device_plan.collect()
+        device_plan.collect()
     assert best < 30e-6, f"{best * 1e6:.1f} us"

@@ -50,6 +50,16 @@ assert "cupy" not in sys.modules and threading.active_count() == 1
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_kernel_digest_covers_every_header() -> None:
+    from streamtrain import _native
+
+    texts = _native.kernel_texts()
+    native = Path(__file__).parents[2] / "native"
+    assert {f"kernels/{path.name}" for path in (native / "kernels").glob("*.h")} <= set(texts)
+    assert all((native / path).read_text() == text for path, text in texts.items())
+    assert len(ops.kernel_digest()) == 64
+
+
 def test_choice_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends.get("cuda"), "answers", lambda: None)
     assert backends.choose() == "cuda"

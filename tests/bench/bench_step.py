@@ -1,0 +1,148 @@
+"""One training step alone, arrays in memory, one core: against PyTorch eager on the CPU (one thread; fused Adam named
+beside) and scikit-learn's partial_fit. STREAMTRAIN_ISA=v3 forces both sides to AVX2; without it both are shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+ISA = os.environ.get("STREAMTRAIN_ISA", "")
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+if ISA == "v3":
+    os.environ["ATEN_CPU_CAPABILITY"] = "avx2"   # before torch is imported
+
+import numpy as np  # noqa: E402
+
+from streamtrain import _native  # noqa: E402
+from streamtrain.compute.model import Model, aligned  # noqa: E402
+
+FEATURES = 28
+BARS = {   # ISSUE's figures: (network, rows) -> ratio to PyTorch eager, by instruction set
+    ("28-64-64-1", 256): {"v4": 6.0, "v3": 3.5}, ("28-64-64-1", 1024): {"v4": 3.5, "v3": 1.8},
+    ("logistic", 256): {"v4": 10.0, "v3": 10.0},
+}
+PARTIAL_FIT_BAR = 25.0
+NETWORKS = {"28-64-64-1": [64, 64], "logistic": []}
+
+
+def batch(rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Numbers and 0/1 labels."""
+    rng = np.random.default_rng(rows)
+    x = rng.standard_normal((rows, FEATURES)).astype(np.float32)
+    return x, (x[:, 0] + rng.standard_normal(rows) > 0).astype(np.float32)
+
+
+def ours(sizes: list[int], rows: int) -> Callable[[], object]:
+    """A step of the native plan on a slot."""
+    model = Model({
+        "input": {"numbers": FEATURES}, "layers": [{"dense": size, "activation": "relu"} for size in sizes],
+        "loss": "binary_cross_entropy", "optimizer": {"name": "adam"},
+    })
+    layout = _native.SlotLayout.make(rows, 1, [("numbers", "f32", FEATURES), ("label", "f32", 1), ("weight", "f32", 1)])
+    slot, state = aligned(layout.slot_bytes), model.initial_state(1)
+    x, y = batch(rows)
+    for block, content in zip(layout.blocks, (x, y, np.ones(rows, np.float32)), strict=True):
+        slot[block.offset : block.offset + content.nbytes].view(np.float32)[:] = content.reshape(-1)
+    slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
+    plan = model.compile("cpu", layout, state, aligned(model.statistics_bytes), aligned(model.statistics_bytes))
+    step, address, (first, second) = plan.step, int(slot.ctypes.data), model.betas
+    step.learning_rate, step.optimizer_step = 1e-3, 100
+    step.beta1_power, step.beta2_power = first**100, second**100
+    return lambda: (plan.train(address), plan)
+
+
+def eager(sizes: list[int], rows: int, fused: bool) -> Callable[[], object]:
+    """The same step in PyTorch: forward, loss, backward, Adam."""
+    import torch
+
+    torch.set_num_threads(1)
+    x, y = (torch.from_numpy(array) for array in batch(rows))
+    parts: list[Any] = []
+    for inputs, outputs in zip([FEATURES, *sizes], [*sizes, 1], strict=True):
+        parts += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+    network = torch.nn.Sequential(*parts[:-1])
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=fused)
+    loss = torch.nn.BCEWithLogitsLoss()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss(network(x)[:, 0], y).backward()
+        optimizer.step()
+
+    return step
+
+
+def partial_fit(rows: int) -> Callable[[], object]:
+    """scikit-learn's logistic regression on the batch."""
+    from sklearn.linear_model import SGDClassifier
+
+    x, y = batch(rows)
+    model = SGDClassifier(loss="log_loss")
+    model.partial_fit(x, y, classes=[0, 1])
+    return lambda: model.partial_fit(x, y)
+
+
+def best_seconds(calls: list[Callable[[], object]], seconds: float) -> list[float]:
+    """The least time of one call of each, in turns so that all meet the same machine."""
+    best, end = [float("inf")] * len(calls), time.perf_counter() + seconds
+    while time.perf_counter() < end or max(best) == float("inf"):
+        for at, call in enumerate(calls):
+            start = time.perf_counter()
+            for _ in range(10):
+                call()
+            best[at] = min(best[at], (time.perf_counter() - start) / 10)
+    return best
+
+
+def show(name: str, rows: int, isa: str, seconds: list[float], rival: str, bar: float | None) -> None:
+    mine, other = (rows / each for each in seconds)
+    print(json.dumps({
+        "bench": f"step {name} {rows} rows {isa}", "ours": round(mine), "rival": round(other),
+        "ratio": round(mine / other, 2), "bar": bar, "unit": f"rows/s, {rival}",
+    }), flush=True)
+
+
+def measure(seconds: float) -> None:
+    """All figures for the selected instruction set."""
+    isa = _native.select_isa(ISA or "auto")
+    have_torch = importlib.util.find_spec("torch") is not None
+    if not have_torch:
+        print("PyTorch is not installed (pip install '.[bench]'): only scikit-learn is compared", file=sys.stderr)
+    for (name, rows), bars in BARS.items():
+        sizes = NETWORKS[name]
+        rivals: dict[str, Callable[[], object]] = {}
+        if have_torch:
+            rivals = {"PyTorch eager": eager(sizes, rows, False), "PyTorch fused Adam": eager(sizes, rows, True)}
+        if not sizes:
+            rivals["scikit-learn partial_fit"] = partial_fit(rows)
+        if not rivals:
+            continue
+        found = best_seconds([ours(sizes, rows), *rivals.values()], seconds / len(BARS))
+        for rival, its_seconds in zip(rivals, found[1:], strict=True):
+            bar = bars.get(isa) if rival == "PyTorch eager" else PARTIAL_FIT_BAR if "partial" in rival else None
+            show(name, rows, isa, [found[0], its_seconds], rival, bar)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    seconds = parser.parse_args().seconds
+    if ISA or "v3" not in _native.supported_isas():
+        measure(seconds)
+        return
+    for isa in [isa for isa in _native.supported_isas() if isa != "v2"]:   # each in a process: torch chooses at import
+        command = [sys.executable, __file__, "--seconds", str(seconds / 2)]
+        subprocess.run(command, env={**os.environ, "STREAMTRAIN_ISA": isa}, check=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ import enum
 from streamtrain import _native
 
 # what Python hangs on the objects of a class and its subclasses; those have a dictionary for it (nb::dynamic_attr)
-HUNG_ON = {"Plan": {"held", "device_plan"}}
+HUNG_ON: dict[str, set[str]] = {}
 
 
 def public_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:

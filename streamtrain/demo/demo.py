@@ -14,18 +14,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streamtrain.broker import Broker, broker_status, start_broker
-from streamtrain.demo.flights import load_flights
-from streamtrain.demo.folder import Folder, fresh_name, jobs_in
+from streamtrain.demo.flights import data_file, load_flights
+from streamtrain.demo.folder import JOB_NAME, Folder, fresh_name, job_text, jobs_in
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.streaming import Streaming
 from streamtrain.demo.summary import Summary, next_commands
-from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.verify import verify
 
 KAFKA_VARIABLES = "STREAMTRAIN_KAFKA__"
+ANYWHERE = "localhost:9092"  # in a job that is only looked at
 
 
 class View(Protocol):
@@ -59,6 +60,11 @@ class Options:
         given = self.environment.items()
         return {name: value for name, value in given if not (own and name.startswith(KAFKA_VARIABLES))}
 
+    def job(self, name: str, bootstrap: str) -> Job:
+        """The demo's job under that name. Raises JobMistakes for what --set or the environment say."""
+        text = job_text(name, bootstrap, self.workers)
+        return Job.parse(text, environment=self.children_environment(), sets=self.sets, bootstrap=bootstrap)
+
 
 def run(options: Options, view: View) -> Summary:
     """The whole demo. Whatever happens, nothing it started is left running; its folder stays.
@@ -67,10 +73,13 @@ def run(options: Options, view: View) -> Summary:
     a process of it ended of.
     """
     folder, began_s = options.folder, time.monotonic()
+    data_file()  # what is missing or mistaken is said before anything is started
+    options.job(JOB_NAME, options.bootstrap or ANYWHERE)
     folder.make()
     with ThreadPoolExecutor(1) as pool, ExitStack() as ending:
         loading = pool.submit(load_flights, options.rows)  # while Kafka starts
-        bootstrap = options.bootstrap or ending.enter_context(_own_kafka(options, view)).bootstrap
+        broker = ending.enter_context(_own_kafka(options, view)) if options.bootstrap is None else None
+        bootstrap = broker.bootstrap if broker is not None else str(options.bootstrap)
         job = _fresh_job(options, bootstrap, view)
         flights = loading.result()
         workers = f"{job.train.workers} worker process{'es' * (job.train.workers > 1)}"
@@ -78,7 +87,7 @@ def run(options: Options, view: View) -> Summary:
         view.say("job", text, job=job.name, rows=len(flights), workers=job.train.workers)
         settings = ["--bootstrap", bootstrap, *(part for given in options.sets for part in ("--set", given))]
         streaming = Streaming(job, flights, options.rate, folder, settings, options.children_environment())
-        standing = streaming.run(view.show)
+        standing = streaming.run(view.show, lambda: _check(broker))
         if streaming.stopped:
             raise KeyboardInterrupt
         view.say("verifying", "checking the guarantees on the topics")
@@ -111,22 +120,28 @@ def _own_kafka(options: Options, view: View) -> Iterator[Broker]:
     )
 
 
+def _check(broker: Broker | None) -> None:
+    if broker is not None and not broker.pids:
+        raise KafkaUnreachable(f"the demo's Kafka at {broker.bootstrap} has ended; its log lies in {broker.data}")
+
+
 def _fresh_job(options: Options, bootstrap: str, view: View) -> Job:
-    """The job file of this run and its topics. Says what earlier runs left."""
-    topics = Admin(bootstrap).names()
-    name = fresh_name(topics)
+    """The job of this run, its file and its topics. Says what earlier runs left."""
+    job = options.job(JOB_NAME, bootstrap)
+    admin = Admin(bootstrap, job.kafka_admin())
+    topics = admin.names()
     if earlier := jobs_in(topics):
-        text = f"found {_told(earlier[-1], bootstrap)} of an earlier run; starting over as {name}"
-        view.say("found", text, jobs=earlier, job=name)
-    options.folder.write_job(name, bootstrap, options.workers)
-    job = Job.load(options.folder.job_file, options.children_environment(), options.sets, bootstrap)
-    Admin(bootstrap, job.kafka_admin()).ensure(job_topics(job.name, job.topic_tables()))
+        job = options.job(fresh_name(topics), bootstrap)
+        text = f"found {_told(earlier[-1], job)} of an earlier run; starting over as {job.name}"
+        view.say("found", text, jobs=earlier, job=job.name)
+    options.folder.write_job(job_text(job.name, bootstrap, options.workers))
+    admin.ensure(job_topics(job.name, job.topic_tables()))
     return job
 
 
-def _told(name: str, bootstrap: str) -> str:
-    """An earlier job in half a line."""
-    with SnapshotTopic(name, bootstrap) as topic:
+def _told(name: str, job: Job) -> str:
+    """An earlier job on the Kafka of `job`, in half a line."""
+    with SnapshotTopic(name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
         try:
             newest = topic.newest_manifest()
         except SnapshotError:

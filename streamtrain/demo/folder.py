@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import count
@@ -84,19 +83,16 @@ class Folder:
                 f"{self.path}: expected to make a folder here for the demo, got: {error.strerror}; go to another folder"
             ) from error
 
-    def earlier_job(self) -> str | None:
-        """The job's name in the job file that lies here; None where there is none that can be read."""
-        try:
-            name = tomllib.loads(self.job_file.read_text(encoding="utf-8")).get("name")
-        except (OSError, ValueError):
-            return None
-        return name if isinstance(name, str) else None
-
-    def write_job(self, name: str, bootstrap: str, workers: int) -> None:
+    def write_job(self, text: str) -> None:
         """The job file of this run; one that is there is kept beside it."""
         if self.job_file.exists():
             self.job_file.replace(self.kept_job_file)
-        self.job_file.write_text(JOB_FILE.format(name=name, bootstrap=bootstrap, workers=workers), encoding="utf-8")
+        self.job_file.write_text(text, encoding="utf-8")
+
+
+def job_text(name: str, bootstrap: str, workers: int) -> str:
+    """The job file's."""
+    return JOB_FILE.format(name=name, bootstrap=bootstrap, workers=workers)
 
 
 def jobs_in(topics: Collection[str]) -> list[str]:

@@ -49,9 +49,10 @@ class Streaming:
         """Whether Ctrl-C or SIGTERM ended it before it was done."""
         return self._asked > 0
 
-    def run(self, show: Callable[[Standing], None]) -> Standing:
+    def run(self, show: Callable[[Standing], None], check: Callable[[], None]) -> Standing:
         """Ends when every flight is in a snapshot and every request answered, or when it is stopped.
 
+        `check` is called now and then and may raise what makes it useless to go on.
         A first Ctrl-C or SIGTERM lets the open round be published, a second ends all at once.
         """
         with self._signals(), self._child("train") as train, self._child("predict") as predict:
@@ -60,6 +61,7 @@ class Streaming:
             try:
                 while not self.stopped and not self._is_done():
                     self._look(train, show)
+                    check()
                     for part in (train, predict, self._stream, self._answers):
                         part.check()
                     time.sleep(LOOK_S)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamtrain.demo.folder import Folder, fresh_name, jobs_in
+from streamtrain.demo.folder import Folder, fresh_name, job_text, jobs_in
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 
@@ -26,9 +26,9 @@ def test_jobs_in_the_order_they_were_made():
 def test_the_job_file_is_a_job_and_an_earlier_one_is_kept(tmp_path):
     folder = Folder(tmp_path / "demo")
     folder.make()
-    folder.write_job("flights", "localhost:1", 2)
+    folder.write_job(job_text("flights", "localhost:1", 2))
     first = folder.job_file.read_text()
-    folder.write_job("flights-2", "localhost:2", 3)
+    folder.write_job(job_text("flights-2", "localhost:2", 3))
     job = Job.load(folder.job_file)
     assert (job.name, job.kafka.bootstrap, job.train.workers) == ("flights-2", "localhost:2", 3)
     assert not job.warnings

@@ -179,6 +179,27 @@ def test_nothing_outlives_it_when_it_dies(tmp_path):
     wait_until_none(tmp_path)
 
 
+def test_a_mistake_is_said_before_anything_starts(tmp_path):
+    code, lines, errors = demo(tmp_path, "--set", "train.batch_row=7")
+    assert code == 2 and lines == []
+    assert "batch_rows" in errors
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_its_kafka_may_die(tmp_path):
+    process = start(tmp_path, "--json", "--rate", "2000")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line).get("rows_trained", 0) > 0:
+            break
+    for pid in broker_status(tmp_path / "streamtrain-demo" / "kafka").pids:
+        os.kill(pid, signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert "has ended; its log lies in" in errors
+    wait_until_none(tmp_path)
+
+
 def test_a_kafka_that_is_named_is_used(tmp_path, kafka):
     process = start(tmp_path, "--json", "--rows", "2000", "--rate", "0", "--bootstrap", kafka.bootstrap)
     out, errors = process.communicate(timeout=300)

@@ -57,14 +57,15 @@ class Source:
 
 def measured_ms(source: Source, held: Iterator[list[int]], seconds: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     """`held` gives the offsets a follower's newest snapshot has learned, each time it gets one."""
-    known, found, warm_until = [0] * PARTITIONS, [], time.time() + WARM_S
+    known, found, warm_until = [0] * PARTITIONS, [], 0.0
     for offsets in held:
         now = time.time()
+        warm_until = warm_until or now + WARM_S  # from the first snapshot on: a start is no delay
         for partition, offset in enumerate(offsets):
             sent = source.sent[partition][known[partition] : offset]
             known[partition] = max(known[partition], offset)
             found += [1e3 * (now - at) for at in sent if at > warm_until]
-        if now > warm_until + seconds:
+        if found and now > warm_until + seconds:
             break
     return np.array(found)
 

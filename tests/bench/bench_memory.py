@@ -50,18 +50,16 @@ class Sampler:
 
 
 def of_train(bed: Bed) -> list[float]:
-    """From the first rows to the last."""
+    """From the start of ingest to the last row."""
     process = train(bed.job(workers=2, layers=NETWORKS["28-64-64-1"]), "--until-end")
     assert process.stdout is not None
     sampler: Sampler | None = None
     samples: list[float] = []
     for line in process.stdout:
         event = json.loads(line)
-        if event["event"] != "progress" or not event["rows"]:
-            continue
-        if sampler is None:
+        if event["event"] == "started":
             sampler = Sampler(process.pid)
-        elif event["rows"] == bed.count and not samples:
+        elif event["event"] == "progress" and event["rows"] == bed.count and sampler is not None and not samples:
             samples = sampler.stop()
     if sampler is not None and not samples:
         samples = sampler.stop()

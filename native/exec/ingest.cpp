@@ -1,5 +1,8 @@
 #include "exec/ingest.h"
 
+#include <limits>
+#include <map>
+
 #include "base/failpoint.h"
 
 namespace st {
@@ -18,17 +21,21 @@ bool passing(int code) {
 Ingest::Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings)
     : arena_(arena), consumer_(consumer), settings_(std::move(settings)),
       filler_(arena, std::move(decoder), settings_.round_interval_ns), messages_(BATCH) {
-    for (auto [partition, offset] : settings_.end_offsets) end_of_[partition] = offset;
     filler_.on_ring_full = [this](bool full) { pause(full); };
 }
 
 void Ingest::start() {
     filler_.start();
     Consumer::Offsets offsets;
+    const std::map<i32, i64> ends(settings_.end_offsets.begin(), settings_.end_offsets.end());
     for (const StartPosition &start : arena_.positions()) {
         offsets.emplace_back(start.partition, start.offset);
-        auto end = end_of_.find(start.partition);
-        if (end != end_of_.end() && start.offset < end->second) open_.insert(start.partition);
+        const auto end = ends.find(start.partition);
+        if (end == ends.end() || end->second <= start.offset) continue;
+        const auto at = static_cast<std::size_t>(start.partition);
+        if (at >= end_of_.size()) end_of_.resize(at + 1, 0);
+        end_of_[at] = end->second;
+        ++open_;
     }
     consumer_.assign(settings_.topic, offsets);
 }
@@ -45,9 +52,11 @@ void Ingest::pause(bool full) {
 }
 
 void Ingest::end_partition(i32 partition, i64 offset) {
-    if (!settings_.bounded || open_.count(partition) == 0 || offset < end_of_[partition]) return;
-    filler_.move_to(partition, end_of_[partition]);
-    open_.erase(partition);
+    const i64 end = settings_.bounded ? end_of(partition) : 0;
+    if (end == 0 || offset < end) return;
+    filler_.move_to(partition, end);
+    end_of_[static_cast<std::size_t>(partition)] = 0;
+    --open_;
 }
 
 void Ingest::take(const MessageView &message) {
@@ -58,10 +67,8 @@ void Ingest::take(const MessageView &message) {
         ++errors_;
         return;
     }
-    if (settings_.bounded) {
-        if (open_.count(message.partition) == 0) return;
-        if (message.offset >= end_of_[message.partition]) return end_partition(message.partition, message.offset);
-    }
+    const i64 end = settings_.bounded ? end_of(message.partition) : std::numeric_limits<i64>::max();
+    if (message.offset >= end) return end_partition(message.partition, message.offset);
     RecordView record{message.null_value ? nullptr : message.value,
                       message.size,
                       message.key,
@@ -70,8 +77,7 @@ void Ingest::take(const MessageView &message) {
                       message.offset,
                       message.timestamp_ms};
     filler_.take(record);
-    if (settings_.bounded && message.offset + 1 >= end_of_[message.partition])
-        end_partition(message.partition, message.offset + 1);
+    if (message.offset + 1 >= end) end_partition(message.partition, message.offset + 1);
 }
 
 IngestStatus Ingest::finish(CloseReason reason) {

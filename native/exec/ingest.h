@@ -1,6 +1,5 @@
 // The ingest process's loop: consumer -> decoder -> slots, a batch of messages at a time, without Python.
 #pragma once
-#include <set>
 
 #include "exec/slot_filler.h"
 #include "kafka/consumer.h"
@@ -32,7 +31,11 @@ class Ingest {
   private:
     void take(const MessageView &message);
     void end_partition(i32 partition, i64 offset);
-    bool bound_reached() const { return filler_.full() || (settings_.bounded && open_.empty()); }
+    i64 end_of(i32 partition) const {
+        const auto at = static_cast<std::size_t>(partition);
+        return at < end_of_.size() ? end_of_[at] : 0;
+    }
+    bool bound_reached() const { return filler_.full() || (settings_.bounded && open_ == 0); }
     IngestStatus finish(CloseReason reason);
     void pause(bool full);
 
@@ -41,8 +44,8 @@ class Ingest {
     Consumer &consumer_;
     IngestSettings settings_;
     SlotFiller filler_;
-    std::map<i32, i64> end_of_;
-    std::set<i32> open_;                             // partitions that have not reached their end
+    std::vector<i64> end_of_;                        // by partition; 0: reached, or none
+    u32 open_ = 0;                                   // partitions that have not reached their end
     std::vector<MessageView> messages_;
     std::size_t count_ = 0, next_ = 0;
     u64 errors_ = 0;

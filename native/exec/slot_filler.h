@@ -2,7 +2,6 @@
 // alone fixes ranges, slots and round ends (DESIGN section 4).
 #pragma once
 #include <functional>
-#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -31,7 +30,7 @@ class SlotFiller {
     SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns);
 
     void start();                                        // after READY: positions and the first round's number
-    void add_partition(i32 partition, i64 offset) { positions_[partition] = {offset, 0}; }
+    void add_partition(i32 partition, i64 offset) { set_position(partition, {offset, 0}); }
     void take(const RecordView &record);                 // waits for the ring; throws Leaving
     void move_to(i32 partition, i64 offset);             // an empty range over control records up to `offset`
     void close_if_due(i64 now_ns);                       // round_interval
@@ -39,7 +38,7 @@ class SlotFiller {
     void end();                                          // after close(): no more rounds
     bool full() const { return max_rows_ >= 0 && rows_ >= max_rows_; }
     i64 due_ns() const;                                  // when the open round closes; far away if never
-    i64 position(i32 partition) const { return positions_.at(partition).offset; }
+    i64 position(i32 partition) const { return positions_.at(static_cast<std::size_t>(partition)).offset; }
 
     // Called when the ring has been full for two seconds, and when it has room again.
     std::function<void(bool full)> on_ring_full;
@@ -47,6 +46,7 @@ class SlotFiller {
   private:
     struct Position { i64 offset; i32 row; };
 
+    void set_position(i32 partition, Position position);
     void ensure_round();
     void ensure_slot();
     void publish_slot();
@@ -61,7 +61,7 @@ class SlotFiller {
     std::unique_ptr<Decoder> decoder_;
     DeadLetterWriter dead_letters_;
     i64 round_interval_ns_, max_rows_ = -1, rows_ = 0;   // max_rows_ < 0: no bound
-    std::map<i32, Position> positions_;
+    std::vector<Position> positions_;                    // by partition
     RowSink sink_;
     RowTally tally_;
     i64 slot_ = 0, round_ = 0, round_first_slot_ = 0, round_started_ns_ = 0, newest_timestamp_ms_ = -1;

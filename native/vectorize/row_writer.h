@@ -42,6 +42,9 @@ class RowWriter {
             wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
         for (const PlanColumn &column : plan_->columns)
             number_at_.push_back(column.target == Target::number ? column.row_offset : NO_NUMBER);
+        number_run_.resize(number_at_.size());
+        for (u64 c = number_at_.size(), run = 0; c-- > 0; number_run_[c] = static_cast<u32>(run))
+            run = number_at_[c] == NO_NUMBER ? 0 : run + 1;
         for (u32 b = 0; b < BLOCK_KINDS; ++b) scratch_[b].resize(plan_->stride[b] + 4);
     }
 
@@ -92,6 +95,22 @@ class RowWriter {
         std::memcpy(row_[NUMBERS] + place, &value, 4);
         seen_[c] = stamp_;
         return true;
+    }
+
+    // Column c and those behind it as long as they are plain numbers, at most `most`, and value_at(i, value) gives the
+    // i-th of them (true) and it fits float32. How many were written.
+    template <class ValueAt>
+    u64 put_run(i32 c, u64 most, ValueAt value_at) {
+        const u64 run = c < 0 ? 0 : std::min<u64>(number_run_[static_cast<u32>(c)], most);
+        if (run == 0) return 0;
+        u8 *to = row_[NUMBERS] + number_at_[static_cast<u32>(c)];
+        u64 i = 0;
+        for (f32 value; i < run && value_at(i, value); ++i) {
+            if (!(std::abs(value) <= std::numeric_limits<f32>::max())) break;
+            std::memcpy(to + 4 * i, &value, 4);
+        }
+        std::fill_n(seen_.data() + c, i, stamp_);
+        return i;
     }
 
     bool has_any() const { return std::find(seen_.begin(), seen_.end(), stamp_) != seen_.end(); }
@@ -226,16 +245,17 @@ class RowWriter {
 
     void other_number(u32 c, f64 value) {
         const PlanColumn &column = columns_[c];
-        const bool whole =
-            std::trunc(value) == value && std::abs(value) < 9007199254740992.0;   // 2^53: text stays exact
+        const auto is_whole = [value] {   // and below 2^53, so that its text is exact
+            return std::abs(value) < 9007199254740992.0 && static_cast<f64>(static_cast<i64>(value)) == value;
+        };
         switch (column.target) {
             case Target::ignored: return;
             case Target::category:
             case Target::label_class:
-                if (whole) return integer(c, static_cast<u64>(std::abs(value)), value < 0);
+                if (is_whole()) return integer(c, static_cast<u64>(std::abs(value)), value < 0);
                 return wrong(c, shown_number(value));
             case Target::label_binary:
-                if (column.class_count && whole) return integer(c, static_cast<u64>(std::abs(value)), value < 0);
+                if (column.class_count && is_whole()) return integer(c, static_cast<u64>(std::abs(value)), value < 0);
                 if (value == 0 || value == 1) return put_class(c, value == 1);
                 return wrong(c, shown_number(value));
             case Target::event_time: {
@@ -273,6 +293,7 @@ class RowWriter {
     std::shared_ptr<const DecodePlan> plan_;
     const PlanColumn *columns_;
     std::vector<u32> number_at_;   // of a number column, its bytes into the row
+    std::vector<u32> number_run_;   // how many number columns lie in a row from a column on
     std::vector<u32> seen_;   // stamp of the row that gave the column last
     std::vector<u32> wanted_;   // all bits of a column that is not ignored
     u32 stamp_ = 0;

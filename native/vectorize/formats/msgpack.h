@@ -111,6 +111,20 @@ class MsgpackDecoder final : public ShapedDecoder {
         return true;
     }
 
+    // The usual cells of an array: float32 for number columns that lie in a row. How many were passed.
+    u64 read_run(const char *&p, i32 column, u64 cells) {
+        constexpr u64 size = 5;   // a tag and four bytes
+        const char *const first = p;
+        const u64 run = writer_.put_run(column, std::min<u64>(cells, static_cast<u64>(msgpack_.end() - p) / size),
+                                        [first](u64 i, f32 &value) {
+                                            const char *const cell = first + i * size;
+                                            value = std::bit_cast<f32>(load_big<u32>(cell + 1));
+                                            return static_cast<u8>(*cell) == 0xca;
+                                        });
+        p += run * size;
+        return run;
+    }
+
     static bool is_array(char c) {
         const u8 tag = static_cast<u8>(c);
         return (tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd;
@@ -137,7 +151,11 @@ class MsgpackDecoder final : public ShapedDecoder {
         const u64 expected = is_brief ? brief.size() : plan_->columns.size();
         for (u64 i = 0; i < cells && p; ++i) {
             const i32 column = i >= expected ? NO_COLUMN : static_cast<i32>(is_brief ? brief[i] : i);
-            if (read_float(p, column, writer_.number_place(column))) [[likely]] continue;
+            if (const u64 run = read_run(p, column, cells - i)) {
+                i += run - 1;
+                continue;
+            }
+            if (read_float(p, column, writer_.number_place(column))) continue;
             p = wanted(column) ? read_cell(p, static_cast<u32>(column)) : msgpack_.skip(p);
         }
         if (p && cells != expected) wrong_count(cells);
@@ -147,6 +165,10 @@ class MsgpackDecoder final : public ShapedDecoder {
     const char *read_cell(const char *p, u32 column) {
         Item item;
         const char *const start = p;
+        if (static_cast<u8>(*p) == 0xca && msgpack_.end() - p >= 5) {   // a label or weight, in most rows
+            writer_.number(column, std::bit_cast<f32>(load_big<u32>(p + 1)));
+            return p + 5;
+        }
         p = msgpack_.read(p, item);
         if (!p) return nullptr;
         switch (item.kind) {

@@ -40,7 +40,7 @@ struct alignas(64) Event {
     // True once condition() holds, false at the deadline. 500 spins are about 10 us: less than a futex sleep costs.
     template <class Condition>
     bool wait(i64 deadline_ns, Condition condition) {
-        for (int spin = 0; spin < 500; ++spin) {
+        for (int spin = 0; spin < 40; ++spin) {
             if (condition()) return true;
             spin_pause();
         }

@@ -29,6 +29,7 @@ class Ingest {
     u64 errors() const { return errors_; }           // passing ones: brokers away, time-outs
 
   private:
+    void prefetch(std::size_t at) const;
     void take(const MessageView &message);
     void end_partition(i32 partition, i64 offset);
     i64 end_of(i32 partition) const {

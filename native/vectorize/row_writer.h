@@ -196,7 +196,8 @@ class RowWriter {
     RowEnd finish() {
         if (failed_) return RowEnd::dead;
         u32 unseen = 0;
-        for (u32 c = 0; c < seen_.size(); ++c) unseen |= (seen_[c] ^ stamp_) & wanted_[c];
+        const u32 *const seen = seen_.data(), *const wanted = wanted_.data();
+        for (u64 c = 0, count = seen_.size(); c < count; ++c) unseen |= (seen[c] ^ stamp_) & wanted[c];
         if (unseen) {
             const RowEnd end = fill_missing();
             if (end != RowEnd::trained) return end;

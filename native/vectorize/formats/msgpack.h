@@ -18,6 +18,7 @@ class MsgpackDecoder final : public ShapedDecoder {
         msgpack_.load(bytes, size);
         cursor_ = msgpack_.begin();
         shape_ = Shape::one;
+        flat_cells_ = 0;
         Item top;
         const char *first = msgpack_.read(cursor_, top);
         if (!first) return refuse_broken();
@@ -25,7 +26,11 @@ class MsgpackDecoder final : public ShapedDecoder {
         if (top.kind != Item::array) return refuse("$", std::string("expected a map or an array, got ") + top.name());
         const u8 tag = static_cast<u8>(*first);
         const bool nested = (tag >= 0x80 && tag < 0xa0) || (tag >= 0xdc && tag < 0xe0);
-        if (!nested && top.count) return;
+        if (!nested && top.count) {
+            flat_cells_ = top.count;
+            cursor_ = first;
+            return;
+        }
         shape_ = Shape::many;
         if (top.count == 0) return close(first);   // no row
         rows_ = top.count;
@@ -35,7 +40,7 @@ class MsgpackDecoder final : public ShapedDecoder {
     void step(RowSink &sink, RowTally &tally) override {
         start_row(sink);
         if (shape_ == Shape::columns) return step_columns(sink, tally);
-        const char *p = read_row(cursor_);
+        const char *p = flat_cells_ ? read_array(cursor_, flat_cells_) : read_row(cursor_);
         if (shape_ == Shape::columns) return open_columns();
         if (!p) return refuse_broken();
         if (shape_ == Shape::one && p != msgpack_.end()) return close(p);
@@ -224,6 +229,7 @@ class MsgpackDecoder final : public ShapedDecoder {
     KeyOrder order_;
     const char *cursor_ = nullptr;
     u64 rows_ = 0;
+    u64 flat_cells_ = 0;   // of a record that is one array row; cursor_ is behind its head
 };
 
 inline std::unique_ptr<Decoder> msgpack(std::shared_ptr<const DecodePlan> plan) {

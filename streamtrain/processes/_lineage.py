@@ -6,16 +6,18 @@ Used by the coordinator, after fencing and before READY.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.chunks import Located
-from streamtrain.topics.snapshots import Kept, Manifest, Parent, Position, Restored, kept_after
+from streamtrain.topics.snapshots import Kept, Manifest, Parent, Position, Positions, Restored, kept_after
+
+_MOST_TOLD = 4  # partitions of a topic in an error's text
 
 
 @dataclass
@@ -81,23 +83,14 @@ def fresh_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int] | 
 def resumed_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], accept_gap: bool) -> Lineage:
     """The newest snapshot's lineage, where its positions can still be read; UserMistake names the gap otherwise."""
     manifest, digest, offset = newest
-    topic = job.topic("records").name
-    assert topic is not None
-    topic_id, partitions = records_topic(admin, topic)
-    positions, gaps = _continued(manifest, admin, topic, topic_id, partitions)
-    if gaps and not accept_gap:
-        told = "; ".join(_told(gap) for gap in gaps)
-        raise UserMistake(
-            f"{topic}: snapshot {manifest.version} cannot be continued without a gap: {told}; "
-            "go on with --accept-gap (the gap is recorded in the manifest), or start over with --fresh"
-        )
+    positions, gaps = continued(job, admin, manifest.version, manifest.positions, accept_gap)
     lineage = Lineage(
         id=manifest.lineage,
         seed=manifest.seed,
         round=manifest.round,
         rows_seen=manifest.rows_seen,
-        positions=positions,
-        topic_id=topic_id,
+        positions=list(positions.partitions),
+        topic_id=positions.topic_id,
         gaps=(*manifest.gaps, *gaps),
         metrics=dict(manifest.metrics),
     )
@@ -137,15 +130,52 @@ def _start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> lis
     return admin.at_time(topic, partitions, timestamp_ms)
 
 
-def _continued(
-    manifest: Manifest, admin: Admin, topic: str, topic_id: str, partitions: int
+def continued(
+    job: Job, admin: Admin, version: int, seen: Positions, accept_gap: bool = False
+) -> tuple[Positions, list[dict[str, Any]]]:
+    """Where to read on after what snapshot `version` has `seen`, and the gaps there; without `accept_gap` UserMistake.
+
+    Asked at a start, and while training as soon as the records cannot be read on.
+    """
+    topic = job.topic("records").name
+    assert topic is not None
+    state = admin.describe([topic])[topic]
+    if state is None:
+        raise UserMistake(
+            f"{topic}: snapshot {version} cannot be continued: {_expected(seen)}, found no such topic: it was deleted; "
+            "make it with 'streamtrain topics create' and go on with --accept-gap, or start over with --fresh"
+        )
+    if state.topic_id == seen.topic_id:
+        positions, gaps = _moved(list(seen.partitions), admin, topic, state.partitions)
+    else:
+        positions, gaps = _made_again(seen, admin, topic, state)
+    if gaps and not accept_gap:
+        told = "; ".join(_told(gap) for gap in gaps)
+        raise UserMistake(
+            f"{topic}: snapshot {version} cannot be continued without a gap: {told}; "
+            "go on with --accept-gap (the gap is recorded in the manifest), or start over with --fresh"
+        )
+    return Positions(state.topic_id, tuple(positions)), gaps
+
+
+def _made_again(
+    seen: Positions, admin: Admin, topic: str, state: TopicState
+) -> tuple[list[Position], list[dict[str, Any]]]:
+    earliest = admin.earliest(topic, state.partitions)
+    gap = {
+        "reason": "the topic was deleted and made again",
+        "from": [list(position) for position in seen.partitions],
+        "to": earliest,
+        "topic_id": [seen.topic_id, state.topic_id],
+    }
+    return [Position(offset) for offset in earliest], [gap]
+
+
+def _moved(
+    known: list[Position], admin: Admin, topic: str, partitions: int
 ) -> tuple[list[Position], list[dict[str, Any]]]:
     earliest, ends = admin.earliest(topic, partitions), admin.high_watermarks(topic, partitions)
-    known = list(manifest.positions.partitions)
     gaps: list[dict[str, Any]] = []
-    if manifest.positions.topic_id != topic_id:
-        gap = {"reason": "the topic was deleted and made again", "from": [list(p) for p in known], "to": earliest}
-        return [Position(offset) for offset in earliest], [{**gap, "topic_id": [manifest.positions.topic_id, topic_id]}]
     if len(known) > partitions:
         gaps.append(
             {
@@ -170,8 +200,23 @@ def _continued(
 
 
 def _told(gap: Mapping[str, Any]) -> str:
+    if "topic_id" in gap:
+        was, now = gap["topic_id"]
+        seen = Positions(was, tuple(Position(*at) for at in gap["from"]))
+        return f"{gap['reason']}: {_expected(seen)}, found topic id {now}, beginning at {_places(gap['to'])}"
     where = f"partition {gap['partition']}: " if "partition" in gap else ""
     return f"{where}{gap['reason']}: expected to read on at {gap['from']}, found {gap['to']}"
+
+
+def _expected(seen: Positions) -> str:
+    return f"expected topic id {seen.topic_id}, to read on at {_places([at.offset for at in seen.partitions])}"
+
+
+def _places(offsets: Sequence[int]) -> str:
+    """`partition 0 offset 81, partition 1 offset 90`, and how many more there are."""
+    told = [f"partition {partition} offset {offset}" for partition, offset in enumerate(offsets[:_MOST_TOLD])]
+    more = len(offsets) - len(told)
+    return ", ".join(told) + (f" and {more} more" if more else "")
 
 
 def check_fit(job: Job, manifest: Manifest) -> None:

@@ -22,7 +22,7 @@ from streamtrain.build import build_digest
 from streamtrain.compute.memory.arena import attach, copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load, views
-from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
@@ -35,6 +35,7 @@ from streamtrain.processes._lineage import (
     Lineage,
     StartFlags,
     check_fit,
+    continued,
     fresh_lineage,
     restored_lineage,
     resumed_lineage,
@@ -43,7 +44,7 @@ from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.topics import control
-from streamtrain.topics.snapshots import Manifest, Run, Slot
+from streamtrain.topics.snapshots import Manifest, Positions, Run, Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)
@@ -286,16 +287,15 @@ class Coordinator:
         return found[-1] if found else offset
 
     def _check_topic_id(self) -> None:
+        """Nothing read from a topic of another id is published: the start's check names the gap."""
         lineage = getattr(self, "_lineage", None)
         if lineage is None:
             return
         topic = self._config.topics["records"]
         found = self._transactions.answered(lambda: self._admin.topic_ids([topic])[topic])
         if found != lineage.topic_id:
-            raise UserMistake(
-                f"{topic}: the topic was deleted and made again while training (id {lineage.topic_id}, now {found}); "
-                "nothing of the new topic was trained; start again with --accept-gap to read it from its beginning"
-            )
+            seen = Positions(lineage.topic_id, tuple(lineage.positions))
+            self._transactions.answered(lambda: continued(self._job, self._admin, lineage.version, seen))
 
     def _finish_pending(self) -> None:
         if self._pending is None or not self._pending[0].done():

@@ -12,8 +12,15 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.memory.arena import attach
-from streamtrain.errors import UserMistake
-from streamtrain.kafka.consumer import AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE, KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import (
+    AUTO_OFFSET_RESET,
+    NO_PARTITION,
+    NO_TOPIC,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_TOPIC,
+    KafkaConsumer,
+    ingest_config,
+)
 from streamtrain.log import get_logger
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.schema import Schema
@@ -22,7 +29,9 @@ HELP = "reads records and turns them into batches"
 log = get_logger(__name__)
 
 _RUN_S = 0.5  # one native call; what only Python does may wait so long
-_METADATA_S = 5.0  # between two looks for new partitions
+_METADATA_S = 5.0  # between two looks at the topic: it may have new partitions, or be gone
+_MOVED = {AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, NO_TOPIC, NO_PARTITION}
+NEW_RUN = 70  # the supervisor starts a new run, whose coordinator names the gap as at any start
 
 
 class IngestStatus(IntEnum):
@@ -69,39 +78,38 @@ def run(config: Config) -> int:
 def _loop(config: Config, arena: _native.Arena, consumer: KafkaConsumer, ingest: _native.Ingest) -> int:
     partitions = len(arena.positions())
     look_at = time.monotonic() + _METADATA_S
-    while True:
-        try:
+    try:
+        while True:
             status = IngestStatus(ingest.run(_RUN_S))
-        except _native.KafkaFailure as failure:
-            raise _explained(config, consumer, failure) from None
-        if status == IngestStatus.ENDED:
-            return 0
-        if status == IngestStatus.LEAVE:
-            return 75
-        for event in consumer.events():
-            say = log.debug if event.level > 4 else log.warning
-            say(event.text, facility=event.facility)
-        if not config.until_end and time.monotonic() >= look_at:
-            look_at = time.monotonic() + _METADATA_S
-            partitions = _add_partitions(config, consumer, ingest, partitions)
+            if status == IngestStatus.ENDED:
+                return 0
+            if status == IngestStatus.LEAVE:
+                return 75
+            for event in consumer.events():
+                say = log.debug if event.level > 4 else log.warning
+                say(event.text, facility=event.facility)
+            if time.monotonic() >= look_at:
+                look_at = time.monotonic() + _METADATA_S
+                partitions = _look_at_topic(config, consumer, ingest, partitions)
+    except _native.KafkaFailure as failure:
+        code, text = failure.args
+        if code not in _MOVED:
+            raise consumer.explain(failure) from None
+        log.warning(f"{config.topic}: cannot be read on ({text}); a new run looks at what is left of it")
+        return NEW_RUN
 
 
-def _add_partitions(config: Config, consumer: KafkaConsumer, ingest: _native.Ingest, known: int) -> int:
+def _look_at_topic(config: Config, consumer: KafkaConsumer, ingest: _native.Ingest, known: int) -> int:
+    """Adds new partitions, unless the range is bounded; raises KafkaFailure of `_MOVED` where the topic is gone."""
     try:
         count = consumer.native.partition_count(config.topic, 2000)
-    except _native.KafkaFailure:
+    except _native.KafkaFailure as failure:
+        if failure.args[0] in _MOVED:
+            raise
         return known  # the broker is away; ingest waits for it anyway
+    if config.until_end:
+        return known
     for partition in range(known, count):
         log.info("new partition", topic=config.topic, partition=partition)
         ingest.add_partition(partition)
     return max(known, count)
-
-
-def _explained(config: Config, consumer: KafkaConsumer, failure: _native.KafkaFailure) -> Exception:
-    code, text = failure.args
-    if code in (AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE):
-        return UserMistake(
-            f"{config.topic}: the records after the newest snapshot's position are gone (retention, or a topic made "
-            f"again): {text}; start again with --accept-gap to go on at the oldest record there is, or with --fresh"
-        )
-    return consumer.explain(failure)

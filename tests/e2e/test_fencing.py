@@ -1,4 +1,4 @@
-"""One run holds a job: zombies are mute, time-outs and lost brokers are survived, gaps are named (DESIGN section 4)."""
+"""One run holds a job: zombies are mute, time-outs and lost brokers are survived (DESIGN section 4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streamtrain.broker import Broker
@@ -95,60 +95,6 @@ def test_a_broker_killed_and_started_again_costs_nothing(private_kafka: Callable
     assert job.verified()["rows"]["trained"] == 4000
 
 
-def test_a_records_topic_made_again_stops_with_the_gap_named(kafka, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(1000)
-    job.train("--until-end")
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([job.records])[job.records].result(10)
-    deadline = time.monotonic() + 10
-    while job.records in job.admin.names() and time.monotonic() < deadline:
-        pass
-    LiveJob.__init__(job, _Same(kafka, job.name), tmp_path)
-    job.produce(1500, seed=1)
-    refused = job.command("train", "--until-end")
-    assert refused.returncode == 2 and "deleted and made again" in refused.stderr and "--accept-gap" in refused.stderr
-    checked = job.command("check")
-    assert checked.returncode == 1 and "deleted and made again" in checked.stdout
-    assert job.train("--until-end", "--accept-gap")[-1]["rows"] == 2500
-    assert job.newest().manifest.gaps
-    assert job.verified()["rows"]["trained"] == 2500
-    job.train("--until-end", "--restore", "2")
-    job.produce(500, seed=2)
-    job.train("--until-end")
-    job.verified()  # the gap is in another lineage now
-    job.train("--until-end", "--fresh", "--set", "publish.keep=2")
-    left = next(check for check in job.verified()["checks"] if check["name"] == "tiling")
-    assert "manifests that would tell a gap are gone" in left["not_checkable"][0]
-
-
-class _Same:
-    """Gives the same name again."""
-
-    def __init__(self, kafka: object, name: str) -> None:
-        self.bootstrap = kafka.bootstrap  # type: ignore[attr-defined]
-        self._name = name
-
-    def fresh_name(self, prefix: str) -> str:
-        return self._name
-
-
-def test_a_records_topic_made_again_while_training_stops_the_run(kafka, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1)
-    job.produce(1000)
-    running = job.start("train")
-    running.wait_event("published", rows=1000)
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([job.records])[job.records].result(10)
-    deadline = time.monotonic() + 10
-    while job.records in job.admin.names() and time.monotonic() < deadline:
-        pass
-    LiveJob.__init__(job, _Same(kafka, job.name), tmp_path, partitions=1)
-    job.produce(3000, seed=1)
-    assert running.finish() == 2, running.errors()
-    assert job.newest().manifest.rows_seen == 1000
-
-
 def test_partitions_added_while_training_are_read_from_their_beginning(kafka, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=2)
     job.produce(1000)
@@ -163,22 +109,6 @@ def test_partitions_added_while_training_are_read_from_their_beginning(kafka, tm
     report = job.verified()
     assert report["rows"]["trained"] == 3000 and len(job.newest().manifest.positions.partitions) == 4
     job.replayed()
-
-
-def test_records_removed_by_retention_are_a_gap_that_must_be_accepted(kafka, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1)
-    job.produce(1000)
-    job.train("--until-end")
-    job.produce(1000, seed=1)
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    removed = TopicPartition(job.records, 0, 1500)
-    client.delete_records([removed])[removed].result(10)
-    refused = job.command("train", "--until-end")
-    assert refused.returncode == 2 and "retention" in refused.stderr and "[1000, 0]" in refused.stderr, refused.stderr
-    assert job.train("--until-end", "--accept-gap")[-1]["rows"] == 1500
-    gap = job.newest().manifest.gaps[0]
-    assert gap["from"] == [1000, 0] and gap["to"] == [1500, 0]
-    assert job.verified()["rows"]["trained"] == 1500
 
 
 def test_a_trainer_does_not_start_on_a_damaged_snapshot(kafka, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.consumer import flat_settings
 from streamtrain.topics import snapshots
 from streamtrain.topics._topic import sha256
-from streamtrain.topics.snapshots import Kept, is_manifest, manifest_key
+from streamtrain.topics.snapshots import Kept, is_manifest, kept_after, manifest_key
 
 log = logging.getLogger("streamtrain.kafka")
 
@@ -53,6 +53,19 @@ class Read(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+
+
+class Held(NamedTuple):
+    """What the topic holds before a new lineage begins; no snapshot in it has a version above `version`."""
+
+    newest: Located | None = None
+    kept: tuple[Kept, ...] = ()
+    version: int = 0
+
+    @classmethod
+    def of(cls, newest: Located) -> Held:
+        """Where nothing is damaged."""
+        return cls(newest, kept_after(*newest), newest.manifest.version)
 
 
 class SnapshotTopic:
@@ -123,6 +136,36 @@ class SnapshotTopic:
         versions = [] if newest is None else [newest.manifest.version, *(kept.version for kept in newest.manifest.kept)]
         held = ", ".join(map(str, sorted(versions))) or "none yet"
         raise UserMistake(f"{self.name}: expected a version it holds ({held}), got {version}")
+
+    def salvage(self) -> Held:
+        """What a new lineage finds where the newest snapshot is damaged; reads the whole topic.
+
+        Damaged bytes do not tell their version, but every version took an offset of its own.
+        """
+        low, end = self.bounds()
+        newest: Located | None = None
+        written: set[bytes] = set()  # keys taken since `newest`, but for what follows the shelf
+        for read in self.window(low, end):
+            located = self._whole_manifest(read)
+            if located is not None and (newest is None or located.manifest.version > newest.manifest.version):
+                newest, written = located, set()
+            elif read.key is not None:
+                written.add(b"/".join(read.key.split(b"/")[:2]))
+        if newest is None:
+            return Held(version=end)
+        try:
+            self.load(newest, trainer=True)
+            entries = kept_after(*newest)
+        except SnapshotError:
+            entries = newest.manifest.kept
+        kept = tuple(entry for entry in entries if entry.shelf.encode() not in written)
+        return Held(newest, kept, newest.manifest.version + end - newest.offset)
+
+    def _whole_manifest(self, read: Read) -> Located | None:
+        try:
+            return self.located(read) if is_manifest(read.key) and read.value is not None else None
+        except SnapshotError:
+            return None
 
     def bounds(self) -> tuple[int, int]:
         """The first offset and the last stable one; (0, 0) where there is no topic."""

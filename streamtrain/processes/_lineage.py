@@ -15,6 +15,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.snapshots import Held
 from streamtrain.topics.snapshots import Kept, Manifest, Parent, Position, Positions, Restored, kept_after
 
 _MOST_TOLD = 4  # partitions of a topic in an error's text
@@ -60,8 +61,8 @@ class StartFlags:
     accept_gap: bool = False
 
 
-def fresh_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int] | None) -> Lineage:
-    """A new lineage at the job's `start`; versions go on after the newest snapshot's."""
+def fresh_lineage(job: Job, admin: Admin, held: Held) -> Lineage:
+    """A new lineage at the job's `start`; versions go on above all there are."""
     topic = job.topic("records").name
     assert topic is not None
     topic_id, partitions = records_topic(admin, topic)
@@ -73,14 +74,13 @@ def fresh_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int] | 
         positions=[Position(offset) for offset in _start_offsets(job.records.start, admin, topic, partitions)],
         topic_id=topic_id,
     )
-    if newest is not None:
-        manifest, digest, offset = newest
-        lineage.published(manifest, digest, offset)
-        lineage.untrained = True
+    if held.newest is not None:
+        lineage.published(*held.newest)
+    lineage.version, lineage.kept, lineage.untrained = held.version, held.kept, True
     return lineage
 
 
-def resumed_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], accept_gap: bool) -> Lineage:
+def resumed_lineage(job: Job, admin: Admin, newest: Located, accept_gap: bool) -> Lineage:
     """The newest snapshot's lineage, where its positions can still be read; UserMistake names the gap otherwise."""
     manifest, digest, offset = newest
     positions, gaps = continued(job, admin, manifest.version, manifest.positions, accept_gap)
@@ -98,9 +98,7 @@ def resumed_lineage(job: Job, admin: Admin, newest: tuple[Manifest, bytes, int],
     return lineage
 
 
-def restored_lineage(
-    job: Job, admin: Admin, newest: tuple[Manifest, bytes, int], wanted: Located, accept_gap: bool
-) -> Lineage:
+def restored_lineage(job: Job, admin: Admin, newest: Located, wanted: Located, accept_gap: bool) -> Lineage:
     """A new lineage: the parameters of `wanted` at the newest snapshot's positions, published as the next version."""
     lineage = resumed_lineage(job, admin, newest, accept_gap)
     manifest = wanted.manifest

@@ -22,12 +22,12 @@ from streamtrain.build import build_digest
 from streamtrain.compute.memory.arena import attach, copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load, views
-from streamtrain.errors import CheckFailed
+from streamtrain.errors import CheckFailed, SnapshotError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.reading import newest_run_entry
-from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.snapshots import Held, SnapshotTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.log import get_logger
 from streamtrain.processes._dead_letters import reasons
@@ -44,7 +44,7 @@ from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.topics import control
-from streamtrain.topics.snapshots import Manifest, Positions, Run, Slot
+from streamtrain.topics.snapshots import Positions, Run, Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)
@@ -114,9 +114,7 @@ class Coordinator:
     def begin(self) -> None:
         """Fences, decides where to start, puts parameters and positions in place and sets READY."""
         run = self._transactions.open()
-        self._publisher = Publisher(
-            self._job, run, self._layout, self._slot(), build_digest(), self._config.topics
-        )
+        self._publisher = Publisher(self._job, run, self._layout, self._slot(), build_digest(), self._config.topics)
         start = view(self._arena.mean_address(0), self._layout.state_bytes)
         self._lineage = self._load(StartFlags(self._config.fresh, self._config.restore, self._config.accept_gap), start)
         self._quality.begin(views(self._layout, start))
@@ -142,31 +140,38 @@ class Coordinator:
         return Slot(layout.row_capacity, layout.range_capacity)
 
     def _load(self, flags: StartFlags, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
-        newest = self._snapshots.newest()
-        known = None if newest is None else (newest.manifest, newest.digest, newest.offset)
-        if newest is None or known is None or flags.fresh:
-            lineage = fresh_lineage(self._job, self._admin, known)
-            initial = self._model.initial_state(lineage.seed)
-            start[: len(initial)] = initial
-            copy_local_blocks(self._model.blocks, self._model.layout.state_bytes, self._job.train.workers, start)
-            lineage = self._publish_first(lineage, start)
-            tell("started", resumed=False, version=lineage.version, run=self._publisher.run.number)
-            log.info("new lineage", job=self._job.name, version=lineage.version, seed=lineage.seed)
-            return lineage
+        try:
+            newest = self._snapshots.newest()
+        except SnapshotError as error:
+            if not flags.fresh:
+                raise SnapshotError(f"{error}; nothing was trained; start over with --fresh") from None
+            log.warning(f"{error}; passed over for a new lineage")
+            return self._begin_lineage(self._snapshots.salvage(), start)
+        if newest is None:
+            return self._begin_lineage(Held(), start)
+        known = Located(newest.manifest, newest.digest, newest.offset)
+        if flags.fresh:
+            return self._begin_lineage(Held.of(known), start)
         if flags.restore is not None:
             return self._restore(flags, known, start)
         check_fit(self._job, newest.manifest)
-        lineage = resumed_lineage(
-            self._job, self._admin, (newest.manifest, newest.digest, newest.offset), flags.accept_gap
-        )
+        lineage = resumed_lineage(self._job, self._admin, known, flags.accept_gap)
         load(self._layout, start, newest.model, newest.trainer)
         tell("started", resumed=True, version=lineage.version, rows=lineage.rows_seen, run=self._publisher.run.number)
         log.info(f"resuming {self._job.name} at snapshot {lineage.version}, {lineage.rows_seen} rows")
         return lineage
 
-    def _restore(
-        self, flags: StartFlags, newest: tuple[Manifest, bytes, int], start: np.ndarray[Any, np.dtype[np.uint8]]
-    ) -> Lineage:
+    def _begin_lineage(self, held: Held, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
+        lineage = fresh_lineage(self._job, self._admin, held)
+        initial = self._model.initial_state(lineage.seed)
+        start[: len(initial)] = initial
+        copy_local_blocks(self._model.blocks, self._model.layout.state_bytes, self._job.train.workers, start)
+        lineage = self._publish_first(lineage, start)
+        tell("started", resumed=False, version=lineage.version, run=self._publisher.run.number)
+        log.info("new lineage", job=self._job.name, version=lineage.version, seed=lineage.seed)
+        return lineage
+
+    def _restore(self, flags: StartFlags, newest: Located, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
         assert flags.restore is not None
         wanted = self._snapshots.version(flags.restore)
         check_fit(self._job, wanted.manifest)

@@ -50,10 +50,11 @@ def check_lineage(manifests: list[Located], logs: list[RoundLog]) -> Check:
             log_digest in (None, located.digest), f"snapshot {manifest.version}: the round log names another digest"
         )
         parent = manifest.parent
+        begins = manifest.untrained and manifest.round < 0  # a fresh start passes over what is damaged
         if parent is None:
-            check.expect(manifest.version == 1, f"snapshot {manifest.version} names no parent")
+            check.expect(begins, f"snapshot {manifest.version} names no parent")
             continue
-        follows = parent.version == manifest.version - 1 or manifest.restored is not None
+        follows = parent.version == manifest.version - 1 or begins or manifest.restored is not None
         check.expect(follows, f"snapshot {manifest.version} names {parent.version} as its parent")
         known = held.get(parent.version)
         same = known is None or (known.digest, known.offset) == (parent.digest, parent.offset)

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from streamtrain.broker import Broker
@@ -109,17 +108,6 @@ def test_partitions_added_while_training_are_read_from_their_beginning(kafka, tm
     report = job.verified()
     assert report["rows"]["trained"] == 3000 and len(job.newest().manifest.positions.partitions) == 4
     job.replayed()
-
-
-def test_a_trainer_does_not_start_on_a_damaged_snapshot(kafka, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(500)
-    job.train("--until-end")
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    producer.produce(f"{job.name}.snapshots", key=b"s/0007/m", value=b"not a manifest")
-    assert producer.flush(10) == 0
-    refused = job.command("train", "--until-end")
-    assert refused.returncode == 1 and "manifest" in refused.stderr, refused.stderr
 
 
 def test_no_broker_is_said_within_ten_seconds(kafka, tmp_path: Path) -> None:

@@ -169,6 +169,40 @@ def test_no_broker_is_said_within_ten_seconds() -> None:
         SnapshotTopic("job", "127.0.0.1:9", {"nonsense": 1})
 
 
+def test_what_is_left_beside_a_damaged_newest_snapshot(publisher: Publisher, topic: SnapshotTopic) -> None:
+    for version in range(1, 6):
+        publisher.put(version, bytes([version]) * 1000)
+    publisher.put_damaged(6, MODEL, alter_manifest)  # over version 3, under the same keys
+    held = topic.salvage()
+    assert held.newest is not None and held.newest.manifest.version == 5
+    assert [entry.version for entry in held.kept] == [4, 5]
+    assert 6 <= held.version < 20
+
+
+def test_a_snapshot_with_a_damaged_chunk_is_not_kept(publisher: Publisher, topic: SnapshotTopic) -> None:
+    publisher.put(1, MODEL)
+    publisher.put_damaged(2, MODEL, alter_chunk)
+    held = topic.salvage()
+    assert held.newest is not None and held.newest.manifest.version == 2
+    assert [entry.version for entry in held.kept] == [1] and held.version >= 2
+
+
+def test_a_version_goes_on_above_the_highest_there_is(publisher: Publisher, topic: SnapshotTopic) -> None:
+    former = publisher.make(1, b"old")
+    publisher.put(20, b"new")
+    publisher.write(former.messages)
+    held = topic.salvage()
+    assert held.newest is not None and held.newest.manifest.version == 20 and held.version >= 20
+    assert [entry.version for entry in held.kept] == [20]
+
+
+def test_nothing_is_left_where_every_manifest_is_damaged(publisher: Publisher, topic: SnapshotTopic) -> None:
+    for version in (1, 2, 3):
+        publisher.put_damaged(version, b"x", alter_manifest)
+    held = topic.salvage()
+    assert held.newest is None and held.kept == () and held.version >= 3
+
+
 class Following:
     """Follows in a thread and keeps what came."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from rich.console import Console
@@ -27,14 +28,15 @@ def _quality(scores: Event | None) -> str:
 
 
 class TrainView:
-    """Takes the supervisor's events; used as a context manager around the training."""
+    """Takes the supervisor's events; used as a context manager around the training. `log` gets its lines if given."""
 
-    def __init__(self, out: Output, job: str) -> None:
+    def __init__(self, out: Output, job: str, log: Callable[[str], object] | None = None) -> None:
         self._out = out
         self._job = job
+        self._log = log
         self._console = Console(stderr=True)
         self._live = Live(console=self._console, refresh_per_second=4, transient=True)
-        self._is_live = self._console.is_terminal and not out.as_json and not out.quiet
+        self._is_live = self._console.is_terminal and not (out.as_json or out.quiet or log)
         self._published: Event = {}
         self._rows = 0
         self._rate = 0.0
@@ -56,10 +58,7 @@ class TrainView:
             return
         kind = event["event"]
         if kind == "started":
-            rows = f", {count_text(event['rows'])} rows" if event["resumed"] else ", untrained"
-            self._say(
-                f"{'resuming' if event['resumed'] else 'starting'} {self._job} at snapshot {event['version']}{rows}"
-            )
+            self._say(self._start(event))
         elif kind == "published":
             self._published = event
         elif kind == "progress":
@@ -71,8 +70,18 @@ class TrainView:
         elif kind == "ended":
             self._end(event)
 
+    def _start(self, event: Event) -> str:
+        if not event["resumed"]:
+            return f"starting {self._job} at snapshot {event['version']}, untrained"
+        rows = f"{count_text(event['rows'])} rows"
+        if "restored" in event:
+            return f"restored snapshot {event['restored']} of {self._job} as {event['version']}, {rows}"
+        return f"resuming {self._job} at snapshot {event['version']}, {rows}"
+
     def _say(self, text: str) -> None:
-        if not self._out.quiet:
+        if self._log is not None:
+            self._log(text)
+        elif not self._out.quiet:
             self._console.print(text, highlight=False, markup=False)
 
     def _progress(self, event: Event) -> None:

@@ -157,8 +157,7 @@ class Coordinator:
         check_fit(self._job, newest.manifest)
         lineage = resumed_lineage(self._job, self._admin, known, flags.accept_gap)
         load(self._layout, start, newest.model, newest.trainer)
-        tell("started", resumed=True, version=lineage.version, rows=lineage.rows_seen, run=self._publisher.run.number)
-        log.info(f"resuming {self._job.name} at snapshot {lineage.version}, {lineage.rows_seen} rows")
+        self._tell_started(lineage, rows=lineage.rows_seen)
         return lineage
 
     def _begin_lineage(self, held: Held, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
@@ -167,8 +166,7 @@ class Coordinator:
         start[: len(initial)] = initial
         copy_local_blocks(self._model.blocks, self._model.layout.state_bytes, self._job.train.workers, start)
         lineage = self._publish_first(lineage, start)
-        tell("started", resumed=False, version=lineage.version, run=self._publisher.run.number)
-        log.info("new lineage", job=self._job.name, version=lineage.version, seed=lineage.seed)
+        self._tell_started(lineage)
         return lineage
 
     def _restore(self, flags: StartFlags, newest: Located, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
@@ -179,9 +177,13 @@ class Coordinator:
         lineage = restored_lineage(self._job, self._admin, newest, located, flags.accept_gap)
         load(self._layout, start, wanted.model, wanted.trainer)
         lineage = self._publish_first(lineage, start)
-        tell("started", resumed=True, version=lineage.version, rows=lineage.rows_seen, run=self._publisher.run.number)
-        log.info(f"restored {self._job.name} from snapshot {flags.restore}, published as {lineage.version}")
+        self._tell_started(lineage, rows=lineage.rows_seen, restored=flags.restore)
         return lineage
+
+    def _tell_started(self, lineage: Lineage, **resumed: int) -> None:
+        """The supervisor shows it; the log has it with -v."""
+        tell("started", resumed=bool(resumed), version=lineage.version, run=self._publisher.run.number, **resumed)
+        log.debug("started", version=lineage.version, lineage=lineage.id, seed=lineage.seed, **resumed)
 
     def _publish_first(self, lineage: Lineage, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
         assembled = self._publisher.assemble(lineage, start, lineage.round, Columns.empty(), [], lineage.metrics)

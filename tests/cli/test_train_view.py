@@ -40,6 +40,29 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_where_logs_are_json_its_lines_are_logs(capsys: pytest.CaptureFixture[str]) -> None:
+    said: list[str] = []
+    with TrainView(Output(False), "flights", said.append) as view:
+        for event in EVENTS:
+            view(event)
+    assert len(said) == 5 and said[0] == "resuming flights at snapshot 812, 3.4 M rows"
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        ({"resumed": False, "version": 1}, "starting flights at snapshot 1, untrained"),
+        ({"resumed": True, "version": 9, "rows": 12}, "resuming flights at snapshot 9, 12 rows"),
+        ({"resumed": True, "restored": 3, "version": 9, "rows": 12}, "restored snapshot 3 of flights as 9, 12 rows"),
+    ],
+)
+def test_how_a_run_begins(capsys: pytest.CaptureFixture[str], event: dict[str, Any], text: str) -> None:
+    with TrainView(Output(False), "flights") as view:
+        view({"event": "started", **event})
+    assert capsys.readouterr().err == f"{text}\n"
+
+
 def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     with TrainView(Output(True), "flights") as view:
         for event in EVENTS:

@@ -113,8 +113,10 @@ def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka, tmp_
     older = job.newest()
     job.train("--until-end")
     newest = job.newest()
-    job.train("--restore", str(older.manifest.version), "--until-end")
+    events = job.train("--restore", str(older.manifest.version), "--until-end")
     restored = job.newest()
+    started = next(event for event in events if event["event"] == "started")
+    assert (started["restored"], started["version"]) == (older.manifest.version, restored.manifest.version)
     assert restored.manifest.version == newest.manifest.version + 1
     assert restored.model == older.model and restored.manifest.positions == newest.manifest.positions
     assert restored.manifest.parent is not None and restored.manifest.parent.digest == older.digest

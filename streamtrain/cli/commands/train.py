@@ -84,7 +84,8 @@ def _shown(session: Session, job: Job, options: TrainOptions, metrics_port: int 
     stop = Stop()
     stop.install()
     with ExitStack() as opened:
-        listeners: list[Callable[[Event], None]] = [opened.enter_context(TrainView(session.out, job.name))]
+        view = TrainView(session.out, job.name, log.info if session.logging["format"] == "json" else None)
+        listeners: list[Callable[[Event], None]] = [opened.enter_context(view)]
         if metrics_port is not None:
             telemetry = Telemetry(metrics_port, job.train.prefetch_buffer, session.record_ends(job))
             listeners.append(opened.enter_context(telemetry))

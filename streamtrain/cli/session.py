@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,17 +86,16 @@ class Session:
         self.bootstrap = bootstrap
         self.sets = list(sets or [])
 
-    def job(self, path: Path, **settings: object) -> Job:
-        """The job of a file, under the environment, --set, and a command's own flags given as `train__workers=4`."""
-        flags = [f"{name.replace('__', '.')}={value}" for name, value in settings.items() if value is not None]
-        job = Job.load(path, os.environ, [*self.sets, *flags], self.bootstrap)
+    def job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
+        """The job of a file, under the environment, --set, and a command's flags by name, each as `train.workers=4`."""
+        job = Job.load(path, os.environ, self.sets, self.bootstrap, flags or {})
         for warning in job.warnings:
             log.warning(str(warning))
         return job
 
-    def connected_job(self, path: Path, **settings: object) -> Job:
+    def connected_job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
         """As `job`, after a broker has answered; raises KafkaUnreachable within 10 s where none does."""
-        job = self.job(path, **settings)
+        job = self.job(path, flags)
         self.admin(job).names()
         return job
 

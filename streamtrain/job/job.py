@@ -42,8 +42,11 @@ class Job:
         environment: Mapping[str, str] | None = None,
         sets: Sequence[str] = (),
         bootstrap: str | None = None,
+        flags: Mapping[str, str] | None = None,
     ) -> Job:
-        """Reads a job file; over it `environment` (STREAMTRAIN_<SECTION>__<NAME>), over that `sets`.
+        """Reads a job file; over it `environment` (STREAMTRAIN_<SECTION>__<NAME>), over that `sets`, then `flags`.
+
+        A set is a text like `train.workers=4`; `flags` are more of them, under the names that mistakes are told by.
 
         Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read.
         """
@@ -52,7 +55,9 @@ class Job:
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
             raise UserMistake(f"{path}: cannot be read as a job file: {reason}") from error
-        return cls.parse(text, name=Path(path).name, environment=environment, sets=sets, bootstrap=bootstrap)
+        return cls.parse(
+            text, name=Path(path).name, environment=environment, sets=sets, bootstrap=bootstrap, flags=flags
+        )
 
     @classmethod
     def parse(
@@ -63,6 +68,7 @@ class Job:
         environment: Mapping[str, str] | None = None,
         sets: Sequence[str] = (),
         bootstrap: str | None = None,
+        flags: Mapping[str, str] | None = None,
     ) -> Job:
         """As `load`, from the text of a job file."""
         gathered = Gathered(name)
@@ -71,6 +77,8 @@ class Job:
             raise JobMistakes(name, gathered.mistakes)
         read_environment(gathered, environment or {}, SECTIONS)
         read_sets(gathered, sets, SECTIONS)
+        for flag, setting in (flags or {}).items():
+            read_sets(gathered, [setting], SECTIONS, flag)
         if bootstrap is not None:
             gathered.put(("kafka", "bootstrap.servers"), bootstrap, "--bootstrap")
         return cls._checked(gathered)

@@ -1,4 +1,4 @@
-"""Where settings come from: the file, over it the environment, over it `--set`; each value keeps its place."""
+"""Where settings come from: the file, over it the environment, over it flags; each value keeps its place."""
 
 from __future__ import annotations
 
@@ -101,11 +101,10 @@ def read_environment(gathered: Gathered, environment: Mapping[str, str], section
         gathered.put(path, _parse_value(path, environment[variable]), place)
 
 
-def read_sets(gathered: Gathered, sets: Sequence[str], sections: Sequence[str]) -> None:
+def read_sets(gathered: Gathered, sets: Sequence[str], sections: Sequence[str], place: str = "--set") -> None:
     """Adds `train.workers=4` texts, as `--set` takes them."""
     for text in sets:
         key, equals, value = text.partition("=")
-        place = "--set"
         path = _key_path(key.strip())
         if not equals or not path:
             gathered.mistakes.append(Mistake(place, "", "section.name=value", show_value(text)))

@@ -75,6 +75,23 @@ def test_a_mistake_is_one_message_and_exit_code_2(run: Run, arguments: list[str]
     assert ended.code == code and text in " ".join(ended.err.split()) and "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["train", "JOB", "--workers", "0"], "--workers: train.workers: expected a whole number from 1 to 1024, got 0"),
+        (["train", "JOB", "--set", "train.workers=0"], "--set: train.workers: expected a whole number"),
+        (["train", "JOB", "--max-rows", "0"], "'--max-rows'"),
+        (["train", "JOB", "--metrics-port", "70000"], "'--metrics-port'"),
+        (["broker", "start", "--port", "70000"], "'--port'"),
+    ],
+)
+def test_a_mistake_of_a_flag_names_the_flag(run: Run, tmp_path: Path, arguments: list[str], text: str) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text('name = "x"\n[kafka]\nbootstrap.servers = "x:1"\n[columns]\na = {}\nb = { role = "label" }\n')
+    ended = run(*(str(path) if argument == "JOB" else argument for argument in arguments))
+    assert ended.code == 2 and text in ended.err, ended.err
+
+
 def test_mistakes_are_json_with_json(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text("name = 5\n")

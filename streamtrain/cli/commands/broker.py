@@ -35,7 +35,10 @@ def data_folder(given: Path | None) -> Path:
 @command
 def start(
     session: Session,
-    port: Annotated[int | None, typer.Option(help=f"Port on 127.0.0.1; default: {PORT}, or the folder's own.")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65_535, help=f"Port on 127.0.0.1; default: {PORT}, or the folder's own."),
+    ] = None,
     data: Data = None,
 ) -> None:
     """Start Kafka and leave it running; finds the one that already runs on the folder."""

@@ -54,7 +54,7 @@ def train(
         raise UserMistake("--max-rows and --until-end: expected one of them, got both")
     if fresh and restore is not None:
         raise UserMistake("--fresh and --restore: expected one of them, got both")
-    found = session.connected_job(job, train__workers=workers)
+    found = session.connected_job(job, {} if workers is None else {"--workers": f"train.workers={workers}"})
     options = TrainOptions(
         max_rows=max_rows,
         until_end=until_end,

@@ -28,7 +28,10 @@ def _quality(scores: Event | None) -> str:
 
 
 class TrainView:
-    """Takes the supervisor's events; used as a context manager around the training. `log` gets its lines if given."""
+    """Takes the supervisor's events; used as a context manager around the training. `log` gets its lines if given.
+
+    Deaths and new runs are warnings of the supervisor's own log, and not said again.
+    """
 
     def __init__(self, out: Output, job: str, log: Callable[[str], object] | None = None) -> None:
         self._out = out
@@ -63,10 +66,6 @@ class TrainView:
             self._published = event
         elif kind == "progress":
             self._progress(event)
-        elif kind == "worker_died":
-            self._say(f"worker {event['worker']} died ({event['how']}); its batches of the round are trained again")
-        elif kind == "restarting":
-            self._say(f"{event['reason']}; a new run follows")
         elif kind == "ended":
             self._end(event)
 

@@ -86,10 +86,11 @@ class _Child:
 class _Ended(Exception):
     """The run is over with an exit code; None asks for a new run."""
 
-    def __init__(self, code: int | None, reason: str, is_error: bool = False) -> None:
+    def __init__(self, code: int | None, reason: str, is_error: bool = False, is_told: bool = False) -> None:
         super().__init__(reason)
         self.code = code
         self.is_error = is_error
+        self.is_told = is_told  # by the child itself, with the cause
 
 
 def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], stop: Stop) -> int:
@@ -106,6 +107,7 @@ class Supervisor:
         self._stop = stop
         self._topics = {wish.key: wish.name for wish in self._wishes()}
         self._events: queue.Queue[Event] = queue.Queue()
+        self._reader: threading.Thread | None = None  # of the coordinator's events
         self._children: list[_Child] = []
         self._crashes: Counter[int] = Counter()
         self._other_deaths: Counter[int] = Counter()
@@ -131,7 +133,7 @@ class Supervisor:
                 self._end_children()
                 if ended.code is not None:
                     if ended.code not in (0, 130):
-                        log.error(str(ended))
+                        (log.debug if ended.is_told else log.error)(str(ended))
                     return ended.code
                 if time.monotonic() - began > _SHORT_RUN_S:
                     pause_s, failures = _RESTART_PAUSE_S[0], 0
@@ -239,7 +241,8 @@ class Supervisor:
         json.dump(document, child.stdin)
         child.stdin.close()
         if child.stdout is not None:
-            threading.Thread(target=self._read_events, args=(child.stdout,), daemon=True).start()
+            self._reader = threading.Thread(target=self._read_events, args=(child.stdout,), daemon=True)
+            self._reader.start()
         return _Child(label, child)
 
     def _read_events(self, lines: Any) -> None:
@@ -259,6 +262,8 @@ class Supervisor:
         for child in self._children:
             child.process.wait()
         self._children = []
+        if self._reader is not None:
+            self._reader.join()  # the coordinator is dead: what it has told is all there is
         self._pass_events()
 
     # -- one run --------------------------------------------------------------------------------------------------
@@ -300,7 +305,7 @@ class Supervisor:
             self._children.remove(child)
             return
         if 1 <= code <= 4:
-            raise _Ended(code, f"{child.label} ended with exit code {code}")
+            raise _Ended(code, f"{child.label} ended with exit code {code}", is_told=True)
         if child.label.startswith("worker-") and code != _LEAVE:
             self._children[index] = self._heal(int(child.label.removeprefix("worker-")), code)
             return

@@ -65,6 +65,33 @@ def test_fresh_starts_a_lineage_and_versions_go_on(kafka, tmp_path: Path) -> Non
     assert job.verified()["rows"]["trained"] == 1000
 
 
+def test_the_start_is_told_once_and_a_failing_one_is_one_error(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(300)
+    job.train("--until-end")
+    again = job.command("train", "--until-end")
+    assert again.stderr.splitlines() == [
+        f"resuming {job.name} at snapshot 2, 300 rows", f"{job.name}: snapshot 2, 300 rows",
+    ]  # fmt: skip
+    refused = job.command("train", "--set", "columns.x9.missing=0")
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 1 and "ERROR coordinator  " in refused.stderr, refused.stderr
+    assert "DEBUG supervisor  coordinator ended with exit code 2" in job.command(
+        "train", "--set", "columns.x9.missing=0", "-v"
+    ).stderr
+
+
+@pytest.mark.parametrize(
+    ("failpoint", "text"),
+    [("worker.stepped=5", "trained again"), ("ingest.after_slot=9", "killed by SIGKILL; a new run follows")],
+)
+def test_a_death_is_told_once(kafka, tmp_path: Path, failpoint: str, text: str) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(3000)
+    told = job.command("train", "--until-end", STREAMTRAIN_FAILPOINTS=failpoint).stderr
+    assert told.count(text) == 1 and " WARNING supervisor  " in told, told
+
+
 def test_dead_letters_and_filtered_rows_are_accounted_for(kafka, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.5)
     good = [msgpack.packb(row) for row in rows(900)]

@@ -5,17 +5,21 @@ from __future__ import annotations
 import sys
 
 import typer.main
+from typer import rich_utils
 
 from streamtrain.cli.app import app
 from streamtrain.cli.failure import report_failure
 from streamtrain.errors import StreamtrainError
 
 INTERRUPTED = 130
+HELP_WIDTH = 100  # columns of help where there is no terminal: wide enough for every option's name
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command and ends the process with its exit code; an error is one message, not a traceback."""
     given = sys.argv[1:] if arguments is None else arguments
+    if not sys.stdout.isatty():
+        rich_utils.MAX_WIDTH = rich_utils.MAX_WIDTH or HELP_WIDTH
     try:
         typer.main.get_command(app).main(given, prog_name="streamtrain")
     except StreamtrainError as error:

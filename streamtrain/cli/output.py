@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import IO, Any, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 PIPE_WIDTH = 10_000  # columns where there is no terminal: nothing is cut or wrapped there
+_BLANKS = re.compile(r" +$", re.MULTILINE)
 
 
 def _plain(value: Any) -> Any:
@@ -27,14 +30,26 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
+class _Unpadded(io.TextIOBase):
+    """Standard output without the blanks that fill up a table's last column."""
+
+    def write(self, text: str) -> int:
+        return sys.stdout.write(_BLANKS.sub("", text))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
 class Output:
     """Where a command's result goes. With `as_json`, only `document` and `line` write."""
 
     def __init__(self, as_json: bool, *, quiet: bool = False) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        width = None if sys.stdout.isatty() else PIPE_WIDTH
-        self.console = Console(width=width, soft_wrap=True, highlight=False)
+        if sys.stdout.isatty():
+            self.console = Console(soft_wrap=True, highlight=False)
+        else:
+            self.console = Console(file=cast("IO[str]", _Unpadded()), width=PIPE_WIDTH, soft_wrap=True, highlight=False)
 
     def document(self, document: Mapping[str, Any], *human: Any) -> None:
         """The result of the command: as JSON, else what is given for people."""

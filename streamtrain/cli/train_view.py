@@ -81,7 +81,7 @@ class TrainView:
         if self._log is not None:
             self._log(text)
         elif not self._out.quiet:
-            self._console.print(text, highlight=False, markup=False)
+            self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def _progress(self, event: Event) -> None:
         now = time.monotonic()

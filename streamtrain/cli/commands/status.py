@@ -37,6 +37,9 @@ def status(
         elif session.as_json:
             for now in _watched(found, admin, topic, document):
                 session.out.line(now)
+        elif not session.out.console.is_terminal:
+            for now in _watched(found, admin, topic, document):
+                session.out.say(shown(now), "")
         else:
             with Live(shown(document), console=session.out.console, auto_refresh=False) as live:
                 for now in _watched(found, admin, topic, document):

@@ -1,0 +1,55 @@
+"""What a pipe gets: all of it, a row a line, no blanks at the ends."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtrain.cli.app import command_files
+from streamtrain.cli.output import Output, table
+from streamtrain.cli.train_view import TrainView
+from streamtrain.job import settings_table
+from tests.e2e.harness import STREAMTRAIN
+
+Run = Callable[..., Any]
+LONG = "a cell of many words, " * 40 + "all of them"
+
+
+def test_a_table_in_a_pipe_is_whole_and_not_padded(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(False).say(table(["name", "help"], [("a", LONG), ("b", "short"), ("c", None)]), "a line")
+    assert capsys.readouterr().out.splitlines() == ["name  help", f"a     {LONG}", "b     short", "c", "a line"]
+
+
+def test_settings_in_a_pipe_are_a_line_each(run: Run) -> None:
+    lines = run("list", "settings").out.splitlines()
+    assert len(lines) == 1 + len(settings_table())
+    assert all(line == line.rstrip() for line in lines)
+    for line, setting in zip(lines[1:], settings_table(), strict=True):
+        assert line.startswith(setting.path) and line.endswith(setting.help)
+
+
+@pytest.mark.parametrize("name", sorted(command_files()))
+def test_help_in_a_pipe_is_not_cut(run: Run, name: str) -> None:
+    assert "…" not in run(name, "--help").out
+
+
+def test_progress_in_a_pipe_is_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "a-job-of-a-long-name" * 10
+    with TrainView(Output(False), name) as view:
+        view({"event": "started", "resumed": False, "version": 1})
+    assert capsys.readouterr().err == f"starting {name} at snapshot 1, untrained\n"
+
+
+def test_a_watched_status_in_a_pipe_is_shown_again_and_again(job: Path) -> None:
+    with subprocess.Popen([*STREAMTRAIN, "status", str(job), "--watch"], stdout=subprocess.PIPE, text=True) as watch:
+        assert watch.stdout is not None
+        shown = 0
+        while shown < 2:
+            line = watch.stdout.readline()
+            assert line, "it ended"
+            shown += line.startswith("job ")
+        watch.kill()

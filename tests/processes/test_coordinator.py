@@ -1,0 +1,60 @@
+"""The coordinator's loop at the end of a run, with the moments at which the workers finish chosen by the test."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from streamtrain.processes.coordinator import Coordinator
+
+
+class EndingArena:
+    """Ingest has ended; the last round finishes, its log with it, as the coordinator looks for the n-th time."""
+
+    def __init__(self, look: int) -> None:
+        self._looks_left = look
+        self.logged_round = -1
+
+    def progress(self) -> dict[str, int]:
+        self._looks_left -= 1
+        if self._looks_left <= 0:
+            self.logged_round = 0
+        finished = {"finished_round": self.logged_round, "slots_released": 2 * (self.logged_round + 1)}
+        return {"ingest_ended": 1, "final_round": 0, "slots_filled": 2, **finished}
+
+    def beat(self) -> None: ...
+
+    def wait_round(self, round_: int, timeout_s: float) -> None: ...
+
+
+class Loop(Coordinator):
+    """Gathers from the arena above and publishes at once."""
+
+    def __init__(self, arena: EndingArena) -> None:
+        self._arena = arena  # type: ignore[assignment]
+        self._job = SimpleNamespace(publish=SimpleNamespace(interval_s=3600.0))  # type: ignore[assignment]
+        self._unpublished = SimpleNamespace(last_round=-1, gathered_round=-1)  # type: ignore[assignment]
+        self._pending = self._failure = None
+        self.published: list[int] = []
+
+    def _gather(self) -> None:
+        new = self._arena.logged_round
+        if new > self._unpublished.gathered_round:
+            self._unpublished.gathered_round = self._unpublished.last_round = new
+
+    def _begin_publication(self) -> None:
+        self.published.append(self._unpublished.last_round)
+        self._unpublished.last_round = -1
+
+    def _progress(self) -> None: ...
+
+    def _end(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("look", [1, 2, 3, 4])
+def test_a_round_that_ends_while_the_coordinator_looks_is_published(look: int) -> None:
+    loop = Loop(EndingArena(look))
+    assert loop.loop() == 0
+    assert loop.published == [0]

@@ -43,6 +43,7 @@ def findings(job: Job, admin: Admin, sample: int) -> Iterator[Finding]:
     names = admin.names()
     yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
     yield from _topics(job, admin)
+    yield from _durability(job, admin)
     yield _snapshot(job, admin)
     yield from _sizes(job)
     if str(job.topic("records").name) in names and sample:
@@ -65,6 +66,22 @@ def _topics(job: Job, admin: Admin) -> Iterator[Finding]:
     for change in changes:
         if change.differences:
             yield Finding("topics", "warning", f"{change.wish.name}: {'; '.join(change.differences)}")
+
+
+def _durability(job: Job, admin: Admin) -> Iterator[Finding]:
+    """Where Kafka could keep what it has acknowledged on more disks than it does."""
+    names = [str(job.topic(key).name) for key in ("records", "snapshots")]
+    brokers = admin.broker_count()
+    for state in admin.describe(names).values():
+        if state is None:
+            continue
+        copies = state.replication
+        if copies == 1 and brokers > 1:
+            text = f"1 copy on {brokers} brokers, a lost disk loses it; 3 copies are usual"
+            yield Finding("topics", "warning", f"{state.name}: {text}")
+        elif copies > 1 and state.min_insync_replicas == 1:
+            text = "what is acknowledged may be on one disk only; 2 is usual"
+            yield Finding("topics", "warning", f"{state.name}: min.insync.replicas is 1 of {copies} copies, {text}")
 
 
 def _snapshot(job: Job, admin: Admin) -> Finding:

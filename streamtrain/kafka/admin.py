@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.consumer import flat_settings
@@ -57,7 +57,7 @@ class TopicWish:
 
 @dataclass(frozen=True)
 class TopicState:
-    """A topic as it is; `config` holds what was set on the topic itself, `cleanup_policy` what holds for it."""
+    """A topic as it is; `config` holds what was set on the topic itself, the last two what holds for it."""
 
     name: str
     topic_id: str
@@ -65,6 +65,7 @@ class TopicState:
     replication: int
     config: Mapping[str, str]
     cleanup_policy: str
+    min_insync_replicas: int | None  # None: this Kafka does not say
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,15 @@ class Admin:
 
     def names(self) -> set[str]:
         """Every topic of the cluster; the cheapest way to learn whether a broker answers."""
+        return set(self._metadata().topics)
+
+    def broker_count(self) -> int:
+        """How many brokers there are now."""
+        return len(self._metadata().brokers)
+
+    def _metadata(self) -> ClusterMetadata:
         try:
-            return set(self._client.list_topics(timeout=self.timeout_s).topics)
+            return self._client.list_topics(timeout=self.timeout_s)
         except KafkaException as error:
             raise explain(error.args[0], "topics", self.bootstrap) from None
 
@@ -247,6 +255,7 @@ class Admin:
 
 
 def _state(description: Any, entries: dict[str, Any]) -> TopicState:
+    in_sync = entries.get("min.insync.replicas")
     on_topic = {name: entry.value for name, entry in entries.items() if entry.source == 1}  # DYNAMIC_TOPIC_CONFIG
     return TopicState(
         name=description.name,
@@ -255,6 +264,7 @@ def _state(description: Any, entries: dict[str, Any]) -> TopicState:
         replication=len(description.partitions[0].replicas),
         config=on_topic,
         cleanup_policy=entries["cleanup.policy"].value,
+        min_insync_replicas=None if in_sync is None else int(in_sync.value),
     )
 
 

@@ -78,23 +78,9 @@ def model_payload(layout: StateLayout, state: bytes | memoryview | Array) -> byt
     return encode(_group_views(layout, state, MODEL_GROUPS))
 
 
-def trainer_payload(
-    layout: StateLayout, state: bytes | memoryview | Array, workers: Sequence[memoryview | Array] = ()
-) -> bytes:
-    """Optimizer state and scores as safetensors bytes.
-
-    Blocks that are not averaged (rule local) differ between workers: `workers` holds the learned part of each, and such
-    a block is written with the workers as first axis. Without `workers` the state stands for the only one.
-    """
-    arrays = _group_views(layout, state, TRAINER_GROUPS)
-    for block in _local_blocks(layout):
-        raws = [np.frombuffer(worker, np.uint8) for worker in workers] or [np.frombuffer(state, np.uint8)]
-        arrays[block.name] = np.stack([_view(block, raw) for raw in raws])
-    return encode(arrays)
-
-
-def _local_blocks(layout: StateLayout) -> list[StateBlock]:
-    return [block for block in layout.blocks if _rule(block) == "local"]
+def trainer_payload(layout: StateLayout, state: bytes | memoryview | Array) -> bytes:
+    """Optimizer state and scores as safetensors bytes."""
+    return encode(_group_views(layout, state, TRAINER_GROUPS))
 
 
 def _group_views(layout: StateLayout, state: bytes | memoryview | Array, groups: Sequence[str]) -> dict[str, Array]:
@@ -107,41 +93,30 @@ def load(
     state: memoryview | Array,
     model: bytes | memoryview,
     trainer: bytes | memoryview | None = None,
-    workers: Sequence[memoryview | Array] = (),
 ) -> None:
     """Copies payloads into `state`; without `trainer` the optimizer and score blocks stay as they are.
 
-    Blocks that are not averaged go to the learned parts of `workers`, one each, or to `state` where it is the only one.
     SnapshotError names every tensor that is missing, unknown, or of another shape or type; nothing is copied then.
     """
     raw = np.frombuffer(state, np.uint8)
     assert raw.flags.writeable and len(raw) == layout.state_bytes, (raw.flags.writeable, len(raw), layout.state_bytes)
-    raws = [np.frombuffer(worker, np.uint8) for worker in workers] or [raw]
     groups = MODEL_GROUPS if trainer is None else MODEL_GROUPS + TRAINER_GROUPS
     wanted = {block.name: block for block in layout.blocks if block.group in groups}
-    local = {block.name for block in _local_blocks(layout)}
-    shapes = {name: [len(raws)] * (name in local) + list(block.shape) for name, block in wanted.items()}
     found = decode(model) | (decode(trainer) if trainer is not None else {})
-    problems = _differences(wanted, shapes, found)
+    problems = _differences(wanted, found)
     if problems:
         raise SnapshotError(
             "snapshot does not fit the model: " + "; ".join(problems) + "; start a new lineage with --fresh, or "
             "take the columns, model and optimizer back to what the snapshot was trained with"
         )
     for name, block in wanted.items():
-        if name in local:
-            for worker, array in zip(raws, found[name], strict=True):
-                _view(block, worker)[...] = array
-        else:
-            _view(block, raw)[...] = found[name]
+        _view(block, raw)[...] = found[name]
 
 
-def _differences(
-    wanted: Mapping[str, StateBlock], shapes: Mapping[str, list[int]], found: Mapping[str, Array]
-) -> list[str]:
+def _differences(wanted: Mapping[str, StateBlock], found: Mapping[str, Array]) -> list[str]:
     problems = []
     for name, block in wanted.items():
-        expected = f"{_CODES[block_dtype(block)]}{shapes[name]}"
+        expected = f"{_CODES[block_dtype(block)]}{list(block.shape)}"
         got = f"{_CODES[found[name].dtype]}{list(found[name].shape)}" if name in found else "nothing"
         if expected != got:
             problems.append(f"{name}: expected {expected}, got {got}")

@@ -52,7 +52,7 @@ class PublishedBlock:
 
 @dataclass(frozen=True)
 class PublishedLayout:
-    """A mean buffer's blocks. Blocks kept per worker stand once per worker, named `<block>@<worker>`."""
+    """A mean buffer's blocks. Blocks kept per worker stand once per worker, as `<block>@<worker>`, shape (1, …)."""
 
     blocks: tuple[StateBlock, ...]
     state_bytes: int
@@ -66,7 +66,7 @@ def published_layout(blocks: Sequence[StateBlock], state_bytes: int, workers: in
     for worker in range(workers):
         for block in local:
             name = f"{block.name}@{worker}"
-            shared.append(PublishedBlock(name, block.group, block.rule, end, block.count, block.shape))
+            shared.append(PublishedBlock(name, block.group, block.rule, end, block.count, (1, *block.shape)))
             end += _align(4 * block.count)
     return PublishedLayout(tuple(shared), end)
 

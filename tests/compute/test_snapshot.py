@@ -14,6 +14,7 @@ from safetensors.numpy import load as library_load
 from safetensors.numpy import save as library_save
 
 from streamtrain.compute import snapshot
+from streamtrain.compute.memory.arena import published_layout
 from streamtrain.errors import SnapshotError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -97,19 +98,18 @@ def test_a_follower_loads_the_model_alone() -> None:
 
 
 def test_state_that_is_not_averaged_is_kept_once_per_worker() -> None:
-    blocks = tuple(
-        replace(block, rule="local") if block.name.startswith("adam") else block for block in layout().blocks
-    )
-    of = Layout(blocks, layout().state_bytes)
-    workers = [state(of, seed) for seed in (1, 2, 3)]
-    model, trainer = snapshot.model_payload(of, workers[0]), snapshot.trainer_payload(of, workers[0], workers)
-    targets = [np.zeros(of.state_bytes, np.uint8) for _ in workers]
-    snapshot.load(of, targets[0], model, trainer, targets)
-    for target, worker in zip(targets, workers, strict=True):
-        name = "adam.m.dense0.weight"
-        assert np.array_equal(snapshot.views(of, target)[name], snapshot.views(of, worker)[name])
-    with pytest.raises(SnapshotError, match=r"adam.m.dense0.weight: expected F32\[2, 4, 3\], got F32\[3, 4, 3\]"):
-        snapshot.load(of, targets[0], model, trainer, targets[:2])
+    blocks = [replace(block, rule="local") if block.name.startswith("adam") else block for block in layout().blocks]
+    of = published_layout(blocks, layout().state_bytes, 3)
+    source, target = state(of, 1), np.zeros(of.state_bytes, np.uint8)
+    model, trainer = snapshot.model_payload(of, source), snapshot.trainer_payload(of, source)
+    names = {name: array.shape for name, array in snapshot.decode(trainer).items() if name.startswith("adam")}
+    assert names == {f"adam.m.dense0.weight@{worker}": (1, 4, 3) for worker in range(3)}
+    snapshot.load(of, target, model, trainer)
+    for name, view in snapshot.views(of, target).items():
+        assert np.array_equal(view, snapshot.views(of, source)[name])
+    fewer = published_layout(blocks, layout().state_bytes, 2)
+    with pytest.raises(SnapshotError, match=r"dense0\.weight@2: unknown to the model"):
+        snapshot.load(fewer, state(fewer), model, trainer)
 
 
 def test_a_difference_is_named_and_nothing_is_copied() -> None:

@@ -1,12 +1,15 @@
 // Compiled plans as Python sees them: run a phase on a slot's address, read the step block and the output.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memory>
+#include <optional>
 #include <tuple>
+#include <type_traits>
 
 #include "base/fail.h"
 #include "bindings/bindings.h"
@@ -38,19 +41,17 @@ const u8 *slot_at(u64 address) {
     return reinterpret_cast<const u8 *>(address);
 }
 
-// A Python callable as std::function; the plan keeps it alive and takes the GIL around it.
-template <class... A>
-std::function<void(A...)> called(nb::callable callable) {
+// A Python callable as std::function, pointers as addresses; the plan keeps it alive and takes the GIL around it.
+template <class R, class... A>
+std::function<R(A...)> called(nb::callable callable) {
     auto held = std::shared_ptr<nb::callable>(new nb::callable(std::move(callable)), [](nb::callable *object) {
         nb::gil_scoped_acquire acquired;
         delete object;
     });
-    return [held](A... arguments) {
+    return [held](A... arguments) -> R {
         nb::gil_scoped_acquire acquired;
-        if constexpr (sizeof...(A) == 0)
-            (*held)();
-        else
-            (*held)(reinterpret_cast<u64>(arguments)...);
+        nb::object result = (*held)(reinterpret_cast<u64>(arguments)...);
+        if constexpr (!std::is_void_v<R>) return reinterpret_cast<R>(nb::cast<u64>(result));
     };
 }
 
@@ -91,6 +92,11 @@ void bind_plan(nb::module_ &m) {
         .def("end_round", &Plan::end_round, nb::call_guard<nb::gil_scoped_release>())
         .def("train", [](Plan &self, u64 slot) { self.train(slot_at(slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("steps_ahead", &Plan::steps_ahead)
+        .def("enqueue", [](Plan &self, u64 slot) { self.enqueue(slot_at(slot)); }, nb::arg("slot_address"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("collect", [](Plan &self) { return reinterpret_cast<u64>(self.collect()); },
+             nb::call_guard<nb::gil_scoped_release>())
         .def("statistics", [](Plan &self, u64 slot) { self.statistics(slot_at(slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
         .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(slot)); }, nb::arg("slot_address"),
@@ -119,13 +125,20 @@ void bind_plan(nb::module_ &m) {
     nb::class_<ForeignPlan, Plan>(m, "ForeignPlan", nb::dynamic_attr())
         .def("__init__",
              [](ForeignPlan *self, u32 rows, u32 width, nb::callable train, nb::callable statistics,
-                nb::callable predict, nb::callable begin_round, nb::callable end_round) {
-                 new (self) ForeignPlan(rows, width,
-                                        {called<const u8 *>(train), called<const u8 *>(statistics),
-                                         called<const u8 *>(predict), called<>(begin_round), called<>(end_round)});
+                nb::callable predict, nb::callable begin_round, nb::callable end_round,
+                std::optional<nb::callable> enqueue, std::optional<nb::callable> collect, u32 steps_ahead) {
+                 if (enqueue.has_value() != collect.has_value() || steps_ahead < 1 || (!enqueue && steps_ahead > 1))
+                     mistake("plan", "enqueue and collect with steps_ahead, or none of them", "something else");
+                 ForeignPlan::Calls calls{called<void, const u8 *>(train), called<void, const u8 *>(statistics),
+                                          called<void, const u8 *>(predict), called<void>(begin_round),
+                                          called<void>(end_round), {}, {}, steps_ahead};
+                 if (enqueue) calls.enqueue = called<void, const u8 *>(*enqueue);
+                 if (collect) calls.collect = called<const StepBlock *>(*collect);
+                 new (self) ForeignPlan(rows, width, std::move(calls));
              },
              nb::arg("rows"), nb::arg("width"), nb::arg("train"), nb::arg("statistics"), nb::arg("predict"),
-             nb::arg("begin_round"), nb::arg("end_round"));
+             nb::arg("begin_round"), nb::arg("end_round"), nb::arg("enqueue") = nb::none(),
+             nb::arg("collect") = nb::none(), nb::arg("steps_ahead") = 1);
 }
 
 }  // namespace st

@@ -118,8 +118,8 @@ void bind_arena(nb::module_ &m) {
                                                        [&] { return control.coordinator.ready.load() != 0; });
              })
         .def(
-            "fill_round",   // replay: slots first_slot.. hold rows[i] rows, and no more come
-            [](Arena &a, i64 round, i64 first_slot, const std::vector<u32> &rows) {
+            "fill_round",   // replay: slots first_slot.. hold rows[i] rows, and no more come if the round is closed
+            [](Arena &a, i64 round, i64 first_slot, const std::vector<u32> &rows, bool closed) {
                 for (u64 i = 0; i < rows.size(); ++i) {
                     SlotHeader &header = a.slot_header(first_slot + static_cast<i64>(i));
                     header = SlotHeader{};
@@ -129,11 +129,11 @@ void bind_arena(nb::module_ &m) {
                 }
                 RoundEntry &entry = a.round_entry(round);
                 entry.first_slot = first_slot;
-                entry.slot_count.store(static_cast<i64>(rows.size()));
+                entry.slot_count.store(closed ? static_cast<i64>(rows.size()) : -1);
                 entry.round.store(round);
                 a.control().ingest.slots_filled.store(first_slot + static_cast<i64>(rows.size()));
             },
-            nb::arg("round"), nb::arg("first_slot"), nb::arg("rows"))
+            nb::arg("round"), nb::arg("first_slot"), nb::arg("rows"), nb::arg("closed") = true)
         .def("beat", [](Arena &a) { a.control().coordinator.heartbeat_ns.store(monotonic_ns()); })
         .def("set_hold",
              [](Arena &a, bool hold) {

@@ -13,6 +13,9 @@ class ForeignPlan final : public Plan {
     struct Calls {
         std::function<void(const u8 *)> train, statistics, predict;
         std::function<void()> begin_round, end_round;
+        std::function<void(const u8 *)> enqueue;      // none: a step is done when it is enqueued
+        std::function<const StepBlock *()> collect;
+        u32 steps_ahead = 1;
     };
 
     ForeignPlan(u32 rows, u32 width, Calls calls)
@@ -22,11 +25,15 @@ class ForeignPlan final : public Plan {
     void begin_round() override { calls_.begin_round(); }
     void end_round() override { calls_.end_round(); }
     void train(const u8 *slot) override {
-        prepare(slot);
-        step_.loss_sum = step_.weight_sum = 0;
-        step_.not_finite = 0;
+        prepare_step(slot);
         calls_.train(slot);
     }
+    u32 steps_ahead() const override { return calls_.steps_ahead; }
+    void enqueue(const u8 *slot) override {
+        prepare_step(slot);
+        calls_.enqueue ? calls_.enqueue(slot) : calls_.train(slot);
+    }
+    const StepBlock *collect() override { return calls_.collect ? calls_.collect() : &step_; }
     void statistics(const u8 *slot) override {
         prepare(slot);
         calls_.statistics(slot);
@@ -41,6 +48,11 @@ class ForeignPlan final : public Plan {
 
   private:
     void prepare(const u8 *slot) { step_.rows = reinterpret_cast<const SlotHeader *>(slot)->rows; }
+    void prepare_step(const u8 *slot) {
+        prepare(slot);
+        step_.loss_sum = step_.weight_sum = 0;
+        step_.not_finite = 0;
+    }
 
     alignas(64) StepBlock step_{};
     Calls calls_;

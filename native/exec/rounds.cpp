@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/fail.h"
 #include "base/failpoint.h"
 #include "memory/average.h"
 
@@ -30,6 +31,9 @@ WorkerRounds::WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2)
             steps_offset_ = block.offset - layout.learned_bytes;
             has_steps_ = true;
         }
+    const Block *weights = arena.slot_layout().find("weight");
+    if (!weights) mistake("a worker's slots", "a block named weight", "none");
+    weights_offset_ = weights->offset;
 }
 
 bool WorkerRounds::must_leave() const {
@@ -127,6 +131,13 @@ bool WorkerRounds::skipped(i64 slot) const {
     return std::find(rejected_.begin(), rejected_.end(), slot) != rejected_.end();
 }
 
+// Whether a step on this batch changes parameters: the optimizer does nothing where all weights are 0.
+bool WorkerRounds::has_weight(const u8 *slot) const {
+    const f32 *weights = reinterpret_cast<const f32 *>(slot + weights_offset_);
+    const f32 *end = weights + reinterpret_cast<const SlotHeader *>(slot)->rows;
+    return std::any_of(weights, end, [](f32 weight) { return weight > 0; });
+}
+
 void WorkerRounds::before_step(StepBlock &step, i64 slot) {
     const CoordinatorWords &coordinator = arena_.control().coordinator;
     step.seed = coordinator.seed.load();
@@ -157,7 +168,6 @@ bool WorkerRounds::after_step(const StepBlock &step, i64 slot) {
     result.weight_sum = step.weight_sum;
     result.rejected = static_cast<u32>(Rejected::no);
     weight_sum_ += step.weight_sum;
-    if (step.weight_sum > 0) ++steps_;
     words().rows.fetch_add(step.rows);
     return true;
 }
@@ -198,11 +208,38 @@ void WorkerRounds::statistics_pass(Plan &plan) {
     statistics_done_ = true;
 }
 
-RoundStatus WorkerRounds::train_round(Plan &plan, i64 deadline_ns) {
-    if (!in_round_ || arena_.control().averager.finished_round.load() >= round_) {
-        begin();
-        plan.begin_round();
+void WorkerRounds::restart(Plan &plan) {
+    if (!in_flight_.empty()) plan.collect();   // of a round that is over or begun again: nobody wants the results
+    in_flight_.clear();
+    begin();
+    plan.begin_round();
+}
+
+void WorkerRounds::enqueue(Plan &plan, i64 slot) {
+    StepBlock &step = plan.step();
+    before_step(step, slot);
+    if (step.rows == 0) {
+        after_step(step, slot);
+        return;
     }
+    const u8 *batch = arena_.slot(slot);
+    plan.enqueue(batch);
+    in_flight_.push_back(slot);
+    steps_ += has_weight(batch);
+    if (in_flight_.size() == plan.steps_ahead()) collect(plan);
+}
+
+void WorkerRounds::collect(Plan &plan) {
+    if (in_flight_.empty()) return;
+    const StepBlock *step = plan.collect();
+    bool finite = true;
+    for (u64 i = 0; finite && i < in_flight_.size(); ++i) finite = after_step(step[i], in_flight_[i]);
+    in_flight_.clear();
+    if (!finite) restart(plan);
+}
+
+RoundStatus WorkerRounds::train_round(Plan &plan, i64 deadline_ns) {
+    if (!in_round_ || arena_.control().averager.finished_round.load() >= round_) restart(plan);
     if (first_of_lineage() && !statistics_done_) {
         Event &event = arena_.control().ingest_event;
         i64 wake = std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS);
@@ -213,16 +250,14 @@ RoundStatus WorkerRounds::train_round(Plan &plan, i64 deadline_ns) {
     for (;;) {
         i64 slot = next_slot(deadline_ns);
         if (slot == -2) return RoundStatus::working;
-        if (slot == -1) break;
+        if (slot == -1) {
+            if (in_flight_.empty()) break;
+            collect(plan);
+            continue;   // from the round's start where a step was not finite
+        }
         if (skipped(slot)) continue;
         ST_FAILPOINT_AT("worker.at_slot", slot);
-        StepBlock &step = plan.step();
-        before_step(step, slot);
-        if (step.rows > 0) plan.train(arena_.slot(slot));
-        if (!after_step(step, slot)) {
-            begin();
-            plan.begin_round();
-        }
+        enqueue(plan, slot);
         ST_FAILPOINT("worker.stepped");
     }
     plan.end_round();

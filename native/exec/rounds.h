@@ -1,5 +1,5 @@
 // One worker's side of the rounds: start from the mean, train its slots, publish its vector, average if it is the last.
-// CPU workers call run(), which does whole rounds; a device worker drives the same steps one by one.
+// The same for a plan that is done with a step when it returns and for one that runs ahead on a device.
 #pragma once
 #include <string>
 #include <vector>
@@ -36,32 +36,37 @@ class WorkerRounds {
     // replay, where workers take turns in one thread.
     void run_closed_round(Plan &plan);
 
-    // The parts of run(). begin() restores the round's start; next_slot() gives the worker's next slot number, -1 when
-    // the round has no more for it, -2 at the deadline; before_step() fills the step block; after_step() notes the
-    // results and is false when the slot must be left out and the round done again; publish() fixes the vector;
-    // finish() averages or waits.
-    bool ready(i64 deadline_ns);
+    // Restores the round's start in the worker's vector.
     void begin();
-    i64 next_slot(i64 deadline_ns);
-    void before_step(StepBlock &step, i64 slot);
-    bool after_step(const StepBlock &step, i64 slot);
-    void publish();
-    RoundStatus finish(i64 deadline_ns);
-    bool skipped(i64 slot) const;
-    bool first_of_lineage() const { return round_ == 0; }
-    bool round_closed() const;
-    // Base := moments of all slots of the round, worker by worker; for a lineage's first round, once it is closed.
-    void statistics_pass(Plan &plan);
-    i64 round() const { return round_; }
-    bool published() const;
-    bool done() const;
-    bool must_leave() const;
 
   private:
     struct Scorer {
         Plan *plan = nullptr;
         u8 *state, *base, *share;
     };
+
+    // The parts of run(). restart() begins the round, again where it was begun before; next_slot() gives the worker's
+    // next slot number, -1 when the round has no more for it, -2 at the deadline; before_step() fills the step block;
+    // collect() notes the results of the steps in flight; after_step() notes one and is false when the slot must be
+    // left out and the round done again; publish() fixes the vector; finish() averages or waits.
+    bool ready(i64 deadline_ns);
+    void restart(Plan &plan);
+    i64 next_slot(i64 deadline_ns);
+    void before_step(StepBlock &step, i64 slot);
+    void enqueue(Plan &plan, i64 slot);
+    void collect(Plan &plan);
+    bool after_step(const StepBlock &step, i64 slot);
+    void publish();
+    RoundStatus finish(i64 deadline_ns);
+    bool skipped(i64 slot) const;
+    bool has_weight(const u8 *slot) const;
+    bool first_of_lineage() const { return round_ == 0; }
+    bool round_closed() const;
+    // Base := moments of all slots of the round, worker by worker; for a lineage's first round, once it is closed.
+    void statistics_pass(Plan &plan);
+    bool published() const;
+    bool done() const;
+    bool must_leave() const;
 
     const u8 *start() const;
     WorkerWords &words() { return arena_.control().workers[worker_]; }
@@ -78,9 +83,11 @@ class WorkerRounds {
     f64 beta1_, beta2_;
     std::vector<i64> rejected_;      // slots of this round left out because they were not finite
     i64 round_ = -1, first_slot_ = 0, index_ = 0;   // index_: the worker's own slots of the round handed out so far
-    i64 base_steps_ = 0, steps_ = 0;
+    std::vector<i64> in_flight_;     // slots whose steps are enqueued and not collected, in order
+    i64 base_steps_ = 0, steps_ = 0; // steps_: those of this round that change parameters, enqueued ones counted
     f64 weight_sum_ = 0;
     u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part
+    u64 weights_offset_ = 0;         // of the weights in a slot
     Scorer scorer_;
     bool has_steps_ = false, in_round_ = false, statistics_done_ = false;
 };

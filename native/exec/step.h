@@ -35,6 +35,12 @@ class Plan {
     virtual void end_round() {}
     // `slot` is the start of a slot of the plan's SlotLayout. None of these allocates after the first call.
     virtual void train(const u8 *slot) = 0;        // score, forward, backward, update; fills the step's results
+    // Training ahead of a device: enqueue() takes the step block as it stands and may return before the step has run;
+    // its slot must stay until collect(), which waits for all enqueued steps and gives their step blocks in order,
+    // valid until the next call. At most steps_ahead() may wait for it, and no other call is made while one does.
+    virtual u32 steps_ahead() const { return 1; }
+    virtual void enqueue(const u8 *slot) { train(slot); }
+    virtual const StepBlock *collect() { return &step(); }
     virtual void statistics(const u8 *slot) = 0;   // adds the batch to the share's moments, nothing else
     virtual void predict(const u8 *slot) = 0;      // leaves predictions in output()
     virtual const f32 *output() const = 0;         // rows() x width()

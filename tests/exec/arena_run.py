@@ -21,8 +21,10 @@ ROWS = 16
 
 
 class ArenaRun:
-    def __init__(self, workers: int = 2, frequency: int = 2, spec: dict[str, Any] = SPEC, round_: int = -1) -> None:
-        self.model = Model(spec)
+    def __init__(
+        self, workers: int = 2, frequency: int = 2, spec: dict[str, Any] = SPEC, round_: int = -1, backend: str = "cpu"
+    ) -> None:
+        self.model, self.backend = Model(spec), backend
         self.workers = workers
         self.frequency = frequency
         blocks = [("numbers", "f32", 4), ("label", "f32", 1), ("weight", "f32", 1)]
@@ -44,12 +46,14 @@ class ArenaRun:
     def worker(self, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
         rounds = _native.WorkerRounds(self.arena, index, *self.model.betas)
         plan = self.model.compile(
-            "cpu", self.slots, rounds.state_address, rounds.base_address, rounds.share_address
+            self.backend, self.slots, rounds.state_address, rounds.base_address, rounds.share_address
         )
         return rounds, plan
 
-    def fill(self, batches: list[tuple[np.ndarray, np.ndarray]], rejected: tuple[int, ...] = ()) -> None:
-        """One round of (numbers, labels) batches."""
+    def fill(
+        self, batches: list[tuple[np.ndarray, np.ndarray]], rejected: tuple[int, ...] = (), closed: bool = True
+    ) -> None:
+        """One round of (numbers, labels) batches; the first ones of it where it is not closed."""
         offsets = {block.name: block.offset for block in self.slots.blocks}
         for index, (numbers, labels) in enumerate(batches):
             slot = view(self.arena.slot_address(self.next_slot + index), self.slots.slot_bytes)
@@ -61,10 +65,15 @@ class ArenaRun:
             if index in rejected:
                 self.arena.reject_slot(self.next_slot + index, index % self.workers)
         self.arena.fill_round(
-            round=self.next_round, first_slot=self.next_slot, rows=[len(labels) for _, labels in batches]
+            round=self.next_round, first_slot=self.next_slot, rows=[len(labels) for _, labels in batches], closed=closed
         )
-        self.next_round += 1
-        self.next_slot += len(batches)
+        if closed:
+            self.next_round += 1
+            self.next_slot += len(batches)
+
+    def clear_weights(self, slot: int) -> None:
+        offset = next(block.offset for block in self.slots.blocks if block.name == "weight")
+        view(self.arena.slot_address(slot) + offset, ROWS * 4)[:] = 0
 
     def train(self) -> None:
         for rounds, plan in self.crew:
@@ -77,6 +86,19 @@ class ArenaRun:
 
     def views(self) -> dict[str, np.ndarray]:
         return views(self.layout, self.state())
+
+
+def two_rounds(backend: str, bad: tuple[int, ...]) -> np.ndarray:
+    """The state after two rounds, with an infinity in these slots of the second."""
+    run = ArenaRun(workers=2, frequency=8, backend=backend)
+    for first in (16, 0):
+        batches = [batch(seed) for seed in range(first, first + 16)]
+        if first == 0:
+            for at in bad:
+                batches[at][0][2, 2] = np.inf
+        run.fill(batches)
+        run.train()
+    return run.state()
 
 
 def batch(seed: int, rows: int = ROWS) -> tuple[np.ndarray, np.ndarray]:

@@ -1,0 +1,148 @@
+"""Rounds over a plan that runs ahead: the same bits and the same account as over one that waits at each step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from tests.exec.arena_run import ArenaRun, batch
+from tests.exec.deferred_plan import Deferred
+
+BAD = batch(3)
+BAD[0][2, 2], BAD[0][3, 2] = 3e38, -3e38   # not standardised: the products overflow
+WORKING = 0
+FREQUENCY = 8
+
+
+class LoggedRun(ArenaRun):
+    """With the round log that the coordinator takes."""
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(workers, FREQUENCY)
+        self.log = _native.RoundLogThread(self.arena)
+        self.log.start()
+
+    def train(self) -> None:
+        super().train()
+        self.wait_for_log()
+
+    def run(self, timeout_s: float = 0.02) -> None:
+        for rounds, plan in self.crew:
+            assert rounds.run(plan, timeout_s) == WORKING
+
+    def wait_for_log(self) -> None:
+        while self.arena.progress()["slots_released"] < self.next_slot:
+            pass
+
+
+class DeferredRun(LoggedRun):
+    """Its workers' plans run their steps when they are collected."""
+
+    def __init__(self, workers: int, steps_ahead: int) -> None:
+        self.steps_ahead = steps_ahead
+        self.deferred: dict[int, Deferred] = {}
+        super().__init__(workers)
+
+    def worker(self, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
+        rounds, plan = super().worker(index)
+        self.deferred[index] = Deferred(plan, self.steps_ahead)
+        return rounds, self.deferred[index].plan
+
+
+def pair(steps_ahead: int, workers: int = 2) -> tuple[LoggedRun, DeferredRun]:
+    """The same first round behind both."""
+    runs = LoggedRun(workers), DeferredRun(workers, steps_ahead)
+    for run in runs:
+        run.fill([batch(seed) for seed in range(FREQUENCY * workers)])
+        run.train()
+    return runs
+
+
+def assert_same(direct: LoggedRun, deferred: DeferredRun) -> None:
+    assert np.array_equal(direct.state(), deferred.state())
+    for worker in range(direct.workers):
+        assert direct.arena.worker_state(worker)[3] == deferred.arena.worker_state(worker)[3]   # rows trained
+    assert direct.log.take() == deferred.log.take()
+
+
+@pytest.mark.parametrize("steps_ahead", [1, 3, 64])
+def test_the_bits_are_those_of_the_plan_that_waits(steps_ahead: int) -> None:
+    direct, deferred = pair(steps_ahead)
+    for first in (16, 29):   # with a short slot, an empty one, and fewer slots for a worker
+        batches = [batch(seed) for seed in range(first, first + 13)]
+        batches[5] = batch(99, rows=5)
+        batches[6] = batch(99, rows=0)
+        for run in (direct, deferred):
+            run.fill(batches)
+            run.train()
+    assert_same(direct, deferred)
+    assert deferred.deferred[0].most_waiting == min(steps_ahead, 8)
+
+
+@pytest.mark.parametrize("steps_ahead", [1, 3, 64])
+@pytest.mark.parametrize("bad", [(0,), (5,), (15,), (2, 4, 7)])
+def test_the_lowest_bad_slot_is_left_out_and_the_round_done_again(steps_ahead: int, bad: tuple[int, ...]) -> None:
+    direct, deferred = pair(steps_ahead)
+    batches = [BAD if at in bad else batch(16 + at) for at in range(16)]
+    for run in (direct, deferred):
+        run.fill(batches)
+        run.train()
+    assert np.isfinite(deferred.views()["dense0.weight"]).all()
+    assert_same(direct, deferred)
+
+
+def test_a_step_without_weight_is_none_for_the_optimizer() -> None:
+    direct, deferred = pair(64)
+    for run in (direct, deferred):
+        run.fill([batch(seed) for seed in range(16, 32)])
+        for slot in (18, 19, 24):
+            run.clear_weights(slot)
+        run.train()
+    assert_same(direct, deferred)
+    assert deferred.views()["optimizer.steps"][0] == 8 + 7   # of worker 1, which had one slot without weight
+
+
+@pytest.mark.parametrize("bad", [(), (1,), (6,)])
+def test_a_deadline_in_mid_round_keeps_what_is_in_flight(bad: tuple[int, ...]) -> None:
+    direct, deferred = pair(64, workers=1)
+    batches = [BAD if at in bad else batch(16 + at) for at in range(8)]
+    direct.fill(batches)
+    direct.train()
+    for filled in (3, 5, 8):
+        deferred.fill(batches[:filled], closed=False)
+        deferred.run()
+        assert len(deferred.deferred[0].waiting) == filled
+    deferred.fill(batches)
+    deferred.run()
+    deferred.wait_for_log()
+    assert_same(direct, deferred)
+
+
+def test_a_round_begun_again_drops_what_is_in_flight() -> None:
+    direct, deferred = pair(64, workers=1)
+    batches = [batch(seed) for seed in range(16, 24)]
+    deferred.fill(batches[:3], closed=False)
+    deferred.run()
+    for run in (direct, deferred):
+        run.fill(batches)
+        run.train()   # begins anew
+    assert np.array_equal(direct.state(), deferred.state())
+
+
+def test_a_round_another_finished_drops_what_is_in_flight() -> None:
+    direct, deferred = pair(64, workers=1)
+    batches = [batch(seed) for seed in range(16, 24)]
+    deferred.fill(batches[:3], closed=False)
+    deferred.run()
+    former, deferred.crew = deferred.crew, [deferred.worker(0)]
+    for run in (direct, deferred):
+        run.fill(batches)
+        run.train()
+    deferred.crew = former
+    for run in (direct, deferred):
+        run.fill([batch(seed) for seed in range(24, 32)])
+    direct.train()
+    deferred.run()
+    assert deferred.arena.progress()["finished_round"] == 2
+    assert np.array_equal(direct.state(), deferred.state())

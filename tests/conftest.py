@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from streamtrain.broker import Broker, start_broker
+from streamtrain.compute.backends import _cublas
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,18 @@ def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bro
     for broker in started:
         broker.kill()
         broker.stop()
+
+
+@pytest.fixture
+def fake_cupy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A fresh tests/fakes/fake_cupy.py in CuPy's place, and its cuBLAS."""
+    found = importlib.util.spec_from_file_location("cupy", Path(__file__).parent / "fakes" / "fake_cupy.py")
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    monkeypatch.setitem(sys.modules, "cupy", module)
+    monkeypatch.setattr(_cublas, "library", module.FakeCublas)
+    return module
 
 
 def missing_gpu() -> str | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import re
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,10 @@ PLAIN, TRANSPOSED = 0, 1   # cublasOperation_t
 WORKSPACE_BYTES = 32 << 20
 
 
-def library() -> Any:
-    """The libcublas CuPy has loaded into this process, or the one the loader finds."""
+def library(cupy: Any) -> Any:
+    """The libcublas of CuPy's choice, or the one the loader finds."""
+    with contextlib.suppress(ImportError):
+        _ = cupy.cuda.cublas   # CuPy looks for the library (in NVIDIA's wheels too) and loads it when first asked
     maps = Path("/proc/self/maps").read_text()
     found = re.findall(r"(/\S*libcublas\.so[.\d]*)$", maps, re.M)
     for name in [*dict.fromkeys(found), "libcublas.so.12", "libcublas.so.13", "libcublas.so"]:
@@ -28,11 +32,13 @@ def library() -> Any:
 
 
 class Cublas:
-    """A handle on one stream with a workspace of its own; column-major, as cuBLAS is."""
+    """A handle on one stream of the current device with a workspace of its own; column-major, as cuBLAS is."""
 
-    def __init__(self, stream: int, workspace: int) -> None:
-        self._library, self._handle = library(), ctypes.c_void_p()
+    def __init__(self, cupy: Any, stream: int, workspace: int) -> None:
+        self._library, self._handle = library(cupy), ctypes.c_void_p()
         self._check(self._library.cublasCreate_v2(ctypes.byref(self._handle)), "cublasCreate")
+        # a follower makes a plan per snapshot; at the interpreter's end the driver frees what is left
+        weakref.finalize(self, self._library.cublasDestroy_v2, self._handle).atexit = False
         # setting the stream resets the workspace: in this order
         self._check(self._library.cublasSetStream_v2(self._handle, ctypes.c_void_p(stream)), "cublasSetStream")
         size = ctypes.c_size_t(WORKSPACE_BYTES)
@@ -56,6 +62,3 @@ class Cublas:
             ctypes.byref(self._zero), pointer(c), c_columns,
         )
         self._check(code, "cublasSgemm")
-
-    def close(self) -> None:
-        self._library.cublasDestroy_v2(self._handle)

@@ -17,10 +17,11 @@ from streamtrain.compute import ops
 from streamtrain.compute.backends._cublas import PLAIN, TRANSPOSED, WORKSPACE_BYTES, Cublas
 from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device, import_cupy, instances_of
 from streamtrain.compute.spec import Call, Program, Ref
+from streamtrain.errors import StreamtrainError
 
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
 SLOT_BUFFERS = 2    # one is computed on while the other is filled
-STEPS_AHEAD = 64    # step blocks in pinned memory: steps that may be enqueued before the first is collected
+STEPS_AHEAD = 64    # step blocks in pinned memory: steps that may be enqueued before they are collected
 
 
 def answers() -> str | None:
@@ -47,13 +48,12 @@ class CudaPlan:
         sizes = {**self.sizes, "work": program.workspace_bytes, "step": _native.STEP_BYTES}
         self.memory = {name: self.device.buffer(size) for name, size in sizes.items()}
         self.slots = [self.device.buffer(program.slot_bytes) for _ in range(SLOT_BUFFERS)]
-        self.ones = self.device.cupy.ones(program.rows, np.float32)
-        self.workspace = self.device.buffer(WORKSPACE_BYTES)
+        self.ones, self.workspace = self.device.buffer(program.rows * 4), self.device.buffer(WORKSPACE_BYTES)
         with self.device.handle:
-            self.cublas = Cublas(self.device.compute.ptr, self.workspace.data.ptr)
+            self.cublas = Cublas(self.device.cupy, self.device.compute.ptr, self.workspace.data.ptr)
+            self.blocks = self.device.cupy.cuda.alloc_pinned_memory(STEPS_AHEAD * _native.STEP_BYTES)
         self.filled = [self.device.event() for _ in self.slots]
         self.used = [self.device.event() for _ in self.slots]
-        self.blocks = self.device.cupy.cuda.alloc_pinned_memory(STEPS_AHEAD * _native.STEP_BYTES)
         self.enqueued = self.turn = 0
         self.in_round = False
         self.step_address = self.output_address = 0   # of the plan this belongs to
@@ -63,10 +63,12 @@ class CudaPlan:
 
     def _constants(self) -> None:
         compute, work = self.device.compute, int(self.memory["work"].data.ptr)
+        ones = np.ones(self.program.rows, np.float32).tobytes()
+        places = [(work + offset, content) for offset, content in self.program.constants]
         with self.device.handle:
-            for offset, content in self.program.constants:
+            for to, content in [*places, (int(self.ones.data.ptr), ones)]:
                 kept = ctypes.create_string_buffer(content, len(content))
-                self.device.copy(work + offset, ctypes.addressof(kept), len(content), TO_DEVICE, compute)
+                self.device.copy(to, ctypes.addressof(kept), len(content), TO_DEVICE, compute)
                 compute.synchronize()
 
     def _capture(self, phase: str) -> list[Any]:
@@ -147,22 +149,26 @@ class CudaPlan:
             self.device.compute.synchronize()
         self.in_round = False
 
+    def upload(self, slot: int, at: int) -> None:
+        """A slot into slot buffer `at` on the upload stream, once the step enqueued on that buffer is done with it."""
+        stream = self.device.upload
+        stream.wait_event(self.used[at])   # not recorded yet: passes
+        self.device.copy(int(self.slots[at].data.ptr), slot, self.program.slot_bytes, TO_DEVICE, stream)
+        self.filled[at].record(stream)
+
     def enqueue(self, phase: str, slot: int) -> None:
         """Uploads a slot and launches a phase with the plan's step block as it stands; returns at once.
 
-        The slot must stay until collect(). Blocks once STEPS_AHEAD steps are in flight.
+        The slot must stay until collect(). Raises StreamtrainError when STEPS_AHEAD steps wait for it already.
         """
         if self.enqueued == STEPS_AHEAD:
-            self.device.compute.synchronize()
-            self.enqueued = 0
+            raise StreamtrainError(f"CUDA: expected at most {STEPS_AHEAD} steps before collect(), got one more")
         device, at = self.device, self.turn % SLOT_BUFFERS
-        compute, upload = device.compute, device.upload
-        block, step = self.block(self.enqueued), int(self.memory["step"].data.ptr)
+        compute, step = device.compute, int(self.memory["step"].data.ptr)
+        block = int(self.blocks.ptr) + self.enqueued * _native.STEP_BYTES
         ctypes.memmove(block, self.step_address, _native.STEP_BYTES)
         with device.handle:
-            upload.wait_event(self.used[at])   # not recorded yet: passes
-            device.copy(int(self.slots[at].data.ptr), slot, self.program.slot_bytes, TO_DEVICE, upload)
-            self.filled[at].record(upload)
+            self.upload(slot, at)
             device.copy(step, block, _native.STEP_BYTES, TO_DEVICE, compute)
             compute.wait_event(self.filled[at])
             self.graphs[phase][at].launch(compute)
@@ -171,25 +177,21 @@ class CudaPlan:
         self.turn += 1
         self.enqueued += 1
 
-    def block(self, number: int) -> int:
-        """Address of the pinned step block of a step in flight: its results after collect()."""
-        return int(self.blocks.ptr) + number * _native.STEP_BYTES
-
     def collect(self) -> int:
-        """Waits for all enqueued steps; how many results lie in block(0), block(1), ..."""
+        """Waits for all enqueued steps; the address of their step blocks, in order, valid until the next enqueue()."""
         with self.device.handle:
             self.device.compute.synchronize()
-        count, self.enqueued = self.enqueued, 0
-        return count
+        self.enqueued = 0
+        return int(self.blocks.ptr)
 
     def run(self, phase: str, slot: int) -> None:
         """One step, waited for. Outside a round state, base and share are copied in before and out after."""
         alone = not self.in_round
         if alone:
             self.begin_round()
+        assert self.enqueued == 0   # its results would be lost
         self.enqueue(phase, slot)
-        count = self.collect()
-        ctypes.memmove(self.step_address, self.block(count - 1), _native.STEP_BYTES)
+        ctypes.memmove(self.step_address, self.collect(), _native.STEP_BYTES)
         if alone and phase == "train":
             self.end_round()
         self.in_round = not alone
@@ -222,18 +224,11 @@ def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", de
     held = CudaPlan(program, addresses, device)
     plan = _native.ForeignPlan(
         program.rows, program.output.shape[1], held.train, held.statistics, held.predict, held.begin_round,
-        held.end_round,
+        held.end_round, lambda slot: held.enqueue("train", slot), held.collect, STEPS_AHEAD,
     )
     held.step_address, held.output_address = plan.step.address, plan.output_address
     plan._device_plan = held
     return plan
-
-
-def device_plan(plan: _native.Plan) -> CudaPlan:
-    """Behind a plan of this backend: steps enqueued and collected, for a worker that runs ahead of the device."""
-    found = plan._device_plan
-    assert isinstance(found, CudaPlan)
-    return found
 
 
 def register(address: int, size_bytes: int, device: int = 0) -> bool:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
+import _ctypes
+import ctypes
+import gc
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from streamtrain import _native
 from streamtrain.compute.backends import _cublas, cuda
+from streamtrain.compute.model import Model, aligned
+from streamtrain.errors import StreamtrainError
+from tests.exec.arena_run import SPEC, two_rounds
 
 RELU = {"dense": 8, "activation": "relu"}
 SHAPES: list[dict[str, Any]] = [
@@ -21,21 +28,11 @@ SHAPES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch) -> Any:
-    path = Path(__file__).parents[1] / "fakes" / "fake_cupy.py"
-    found = importlib.util.spec_from_file_location("cupy", path)
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    monkeypatch.setitem(sys.modules, "cupy", module)
-    monkeypatch.setattr(_cublas, "library", module.FakeCublas)
-    return module
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("in_round", [False, True])
-def test_steps_agree_with_the_cpu(fake: Any, rig: Any, spec: Any, shape: dict[str, Any], in_round: bool) -> None:
+def test_steps_agree_with_the_cpu(fake_cupy: Any, rig: Any, spec: Any, shape: dict[str, Any], in_round: bool) -> None:
     one, other = rig(spec(**shape)), rig(spec(**shape))
     cpu, gpu = one.plan("cpu"), other.plan("cuda")
     one.statistics(cpu)
@@ -62,25 +59,67 @@ def test_steps_agree_with_the_cpu(fake: Any, rig: Any, spec: Any, shape: dict[st
     np.testing.assert_allclose(gpu.output(), cpu.output(), rtol=1e-3, atol=1e-4)
 
 
-def test_steps_enqueued_ahead_give_their_results_in_order(fake: Any, rig: Any, spec: Any) -> None:
-    from streamtrain import _native
+def enqueue(plan: _native.Plan, number: int, slot: Any) -> None:
+    step = plan.step
+    step.optimizer_step, step.learning_rate = number, 0.01
+    step.beta1_power, step.beta2_power = 0.9**number, 0.999**number
+    plan.enqueue(int(slot.ctypes.data))
 
+
+@pytest.mark.parametrize("eager", [(), ("compute",), ("upload",), ("compute", "upload")])
+def test_steps_enqueued_ahead_give_their_results_in_order(
+    fake_cupy: Any, rig: Any, spec: Any, eager: tuple[str, ...]
+) -> None:
     one, other = rig(spec(layers=[RELU])), rig(spec(layers=[RELU]))
     cpu, gpu = one.plan("cpu"), other.plan("cuda")
-    expected = [one.step(cpu) for _ in range(6)]
+    expected, slots = [], []
+    for _ in range(7):   # more than there are slot buffers
+        one.fill()
+        slots.append(aligned(one.slot.nbytes))
+        slots[-1][:] = one.slot
+        expected.append(one.step(cpu))
     gpu.begin_round()
-    device_plan = cuda.device_plan(gpu)
-    for number in range(1, 7):
-        step = gpu.step
-        step.optimizer_step, step.learning_rate = number, 0.01
-        step.beta1_power, step.beta2_power = 0.9**number, 0.999**number
-        device_plan.enqueue("train", other.address)
-    assert device_plan.collect() == 6
-    blocks = [_native.StepBlock.at(device_plan.block(number)) for number in range(6)]
+    for name in eager:
+        getattr(gpu._device_plan.device, name).eager = True
+    for number, slot in enumerate(slots, 1):
+        enqueue(gpu, number, slot)
+    first = gpu.collect()
+    blocks = [_native.StepBlock.at(first + number * _native.STEP_BYTES) for number in range(7)]
     np.testing.assert_allclose([block.loss_sum / block.weight_sum for block in blocks], expected, rtol=1e-4)
 
 
-def test_predicting_alone_needs_no_share(fake: Any, rig: Any, spec: Any) -> None:
+def test_a_step_too_many_is_refused_and_loses_none(fake_cupy: Any, rig: Any, spec: Any) -> None:
+    rigged = rig(spec())
+    plan = rigged.plan("cuda")
+    assert plan.steps_ahead == cuda.STEPS_AHEAD
+    plan.begin_round()
+    for number in range(1, plan.steps_ahead + 1):
+        enqueue(plan, number, rigged.slot)
+    with pytest.raises(StreamtrainError, match="at most 64 steps before collect"):
+        enqueue(plan, 99, rigged.slot)
+    first = plan.collect()
+    blocks = [_native.StepBlock.at(first + number * _native.STEP_BYTES) for number in range(plan.steps_ahead)]
+    assert [block.optimizer_step for block in blocks] == list(range(1, plan.steps_ahead + 1))
+    assert all(block.loss_sum > 0 for block in blocks)
+    enqueue(plan, 65, rigged.slot)
+    assert _native.StepBlock.at(plan.collect()).optimizer_step == 65
+
+
+@pytest.mark.parametrize("bad", [(), (5,)])
+def test_rounds_run_ahead_to_the_same_bits(
+    fake_cupy: Any, monkeypatch: pytest.MonkeyPatch, bad: tuple[int, ...]
+) -> None:
+    states = []
+    for steps_ahead in (1, 3, 64):
+        monkeypatch.setattr(cuda, "STEPS_AHEAD", steps_ahead)
+        states.append(two_rounds("cuda", bad))
+    assert all(np.array_equal(states[0], state) for state in states)
+    learned = Model(SPEC).learned_bytes
+    one, other = (state[:learned].view(np.float32) for state in (states[0], two_rounds("cpu", bad)))
+    np.testing.assert_allclose(one, other, rtol=1e-2, atol=1e-3)
+
+
+def test_predicting_alone_needs_no_share(fake_cupy: Any, rig: Any, spec: Any) -> None:
     rigged = rig(spec(layers=[RELU], standardize=True))
     cpu, gpu = rigged.plan("cpu", train=False), rigged.plan("cuda", train=False)
     gpu.begin_round()
@@ -89,7 +128,7 @@ def test_predicting_alone_needs_no_share(fake: Any, rig: Any, spec: Any) -> None
     np.testing.assert_allclose(gpu.output(), cpu.output(), rtol=1e-4)
 
 
-def test_the_end_of_a_round_that_was_not_begun_changes_nothing(fake: Any, rig: Any, spec: Any) -> None:
+def test_the_end_of_a_round_that_was_not_begun_changes_nothing(fake_cupy: Any, rig: Any, spec: Any) -> None:
     rigged = rig(spec(standardize=True))
     gpu = rigged.plan("cuda")
     gpu.begin_round()
@@ -101,22 +140,43 @@ def test_the_end_of_a_round_that_was_not_begun_changes_nothing(fake: Any, rig: A
     assert not rigged.share.any()
 
 
-def test_workers_share_the_devices(fake: Any, rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fake.runtime, "getDeviceCount", lambda: 2)
-    rigged = rig(spec())
+def test_workers_share_the_devices(fake_cupy: Any, rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fake_cupy.runtime, "getDeviceCount", lambda: 2)
+    rigged = rig(spec(layers=[RELU], standardize=True))
     plan = rigged.model.compile("cuda", rigged.layout, rigged.state, rigged.base, rigged.share, device=5)
-    assert cuda.device_plan(plan).device.handle.number == 1
+    assert plan._device_plan.device.handle.number == 1
+    assert fake_cupy.devices_used == {1}
 
 
-def test_memory_that_cannot_be_pinned_is_a_warning(fake: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_plan_gives_its_cublas_handle_back(fake_cupy: Any, rig: Any, spec: Any) -> None:
+    plan = rig(spec()).plan("cuda")
+    assert fake_cupy.FakeCublas.handles == 1
+    del plan
+    gc.collect()
+    assert fake_cupy.FakeCublas.handles == 0
+
+
+def test_cublas_is_the_one_cupy_loads(tmp_path: Path) -> None:
+    path = tmp_path / "libcublas.so.13"
+    path.write_bytes(Path(_ctypes.__file__).read_bytes())   # any library
+
+    class Cuda:
+        @property
+        def cublas(self) -> Any:
+            return ctypes.CDLL(str(path))
+
+    assert _cublas.library(SimpleNamespace(cuda=Cuda()))._name == str(path)
+
+
+def test_memory_that_cannot_be_pinned_is_a_warning(fake_cupy: Any, caplog: pytest.LogCaptureFixture) -> None:
     assert cuda.register(4096, 64)
     assert not cuda.register(4096, 13)
     assert "cannot pin 13 bytes" in caplog.text
 
 
-def test_answers_without_cupy_or_device(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_without_cupy_or_device(fake_cupy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cuda.answers() is None
-    monkeypatch.setattr(fake.runtime, "getDeviceCount", lambda: 0)
+    monkeypatch.setattr(fake_cupy.runtime, "getDeviceCount", lambda: 0)
     assert cuda.answers() == "no CUDA device found"
     monkeypatch.setitem(sys.modules, "cupy", None)
     assert "install the extra cuda12" in (cuda.answers() or "")

@@ -12,7 +12,10 @@ from streamtrain import _native
 from streamtrain.compute import backends, ops
 from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import Device
+from streamtrain.compute.backends.reference import at_address
+from streamtrain.compute.model import Model
 from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Op
+from tests.exec.arena_run import SPEC, two_rounds
 
 pytestmark = pytest.mark.gpu
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
@@ -39,9 +42,7 @@ def run_on(device: Device, op: Op, types: str, given: dict[str, Any]) -> dict[st
             values.append(given[arg.name])
             continue
         if arg.dtype == "step":
-            raw = np.ctypeslib.as_array((np.ctypeslib.ctypes.c_uint8 * _native.STEP_BYTES).from_address(
-                given["step"].address))
-            content = raw.copy()
+            content = at_address(given["step"].address, _native.STEP_BYTES).copy()
         else:
             shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
             dtype = DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]
@@ -112,16 +113,29 @@ def test_two_runs_give_the_same_bits(device: Device, rig: Any, spec: Any) -> Non
     assert len(bits) == 1
 
 
+@pytest.mark.parametrize("bad", [(), (5,)])
+def test_rounds_run_ahead_to_the_same_bits(
+    device: Device, monkeypatch: pytest.MonkeyPatch, bad: tuple[int, ...]
+) -> None:
+    states = set()
+    for steps_ahead in (1, 3, 64, 64):
+        monkeypatch.setattr(cuda, "STEPS_AHEAD", steps_ahead)
+        states.add(two_rounds("cuda", bad).tobytes())
+    assert len(states) == 1
+    learned = Model(SPEC).learned_bytes
+    one, other = np.frombuffer(states.pop(), np.float32, learned // 4), two_rounds("cpu", bad)[:learned]
+    np.testing.assert_allclose(one, other.view(np.float32), rtol=1e-2, atol=1e-2)
+
+
 def test_host_time_per_step(device: Device, rig: Any, spec: Any) -> None:
     """The bar is 30 us; enqueueing only, the device works on meanwhile."""
     rigged = rig(spec(layers=[RELU, RELU], numbers=28), 250, 256)
-    plan = rigged.plan("cuda")
+    plan, best = rigged.plan("cuda"), 1e9
     plan.begin_round()
-    device_plan, best = cuda.device_plan(plan), 1e9
     for _ in range(50):
         start = time.perf_counter()
         for _ in range(32):
-            device_plan.enqueue("train", rigged.address)
+            plan.enqueue(rigged.address)
         best = min(best, (time.perf_counter() - start) / 32)
-        device_plan.collect()
+        plan.collect()
     assert best < 30e-6, f"{best * 1e6:.1f} us"

@@ -10,21 +10,23 @@ from streamtrain.compute import ops
 from streamtrain.compute.backends._source import OPTIONS, header_of, name_expression, source
 from streamtrain.compute.spec import Op
 
+# what CuPy's RawModule adds behind ours
+FLAGS = (*OPTIONS, "-ftz=true", "--device-as-default-execution-space")
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
 
 
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_all_kernels_compile(nvrtc: Any, arch: str) -> None:
     names = [name_expression(op.name, types) for op in DEVICE_OPS for types in op.types]
-    lowered = nvrtc.compile(source(header_of(op.name) for op in DEVICE_OPS), names, arch, OPTIONS)
+    lowered = nvrtc.compile(source(header_of(op.name) for op in DEVICE_OPS), names, arch, FLAGS)
     assert len(set(lowered.values())) == len(names)
 
 
 @pytest.mark.parametrize("op", DEVICE_OPS, ids=lambda op: op.name)
 def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
-    nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "sm_90", OPTIONS)
+    nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "sm_90", FLAGS)
 
 
 def test_a_broken_kernel_is_reported(nvrtc: Any) -> None:
     with pytest.raises(AssertionError, match="undefined_name"):
-        nvrtc.compile(source([]) + "__global__ void f() { undefined_name(); }", ["f"], "sm_90", OPTIONS)
+        nvrtc.compile(source([]) + "__global__ void f() { undefined_name(); }", ["f"], "sm_90", FLAGS)

@@ -1,6 +1,7 @@
 """CuPy's calls that the CUDA backend makes, on host memory with the host's kernels.
 
-Shows that the backend's addresses, arguments, graphs and copies fit together where no GPU is; it proves nothing about
+A stream does its work as late as it may, when somebody waits for it, or at once where `eager`: what the backend forgets
+to order comes out wrong. Shows that addresses, arguments, graphs, copies and events fit together; proves nothing about
 CUDA.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections import deque
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,18 +18,12 @@ import numpy as np
 from streamtrain import _native
 
 _current: list[Any] = []
+_streams: dict[int, Any] = {}
+devices_used: set[int | None] = set()   # by memory and streams; None: whichever is current
 
 
 def at(address: int, size_bytes: int) -> Any:
     return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
-
-
-def run(work: Any) -> None:
-    """Now, or when the graph is launched that is being captured."""
-    if _current and _current[-1].captured is not None:
-        _current[-1].captured.append(work)
-    else:
-        work()
 
 
 class Memory:
@@ -39,12 +35,13 @@ class Memory:
         self.data = SimpleNamespace(ptr=int(self.bytes.ctypes.data))
 
 
+def on_current_device() -> None:
+    devices_used.add(next((context.number for context in reversed(_current) if isinstance(context, Device)), None))
+
+
 def zeros(count: int, dtype: Any) -> Memory:
+    on_current_device()
     return Memory(np.zeros(count, dtype))
-
-
-def ones(count: int, dtype: Any) -> Memory:
-    return Memory(np.ones(count, dtype))
 
 
 class Context:
@@ -57,8 +54,6 @@ class Context:
 
 
 class Device(Context):
-    captured = None
-
     def __init__(self, number: int) -> None:
         self.number = number
 
@@ -69,13 +64,43 @@ class Graph:
 
     def launch(self, stream: Any) -> None:
         for work in self.works:
-            work()
+            stream.add(work)
 
 
 class Stream(Context):
+    """Work and waits in order; a wait is the (stream, count of its works) that must be done."""
+
     def __init__(self, non_blocking: bool) -> None:
+        on_current_device()
         self.captured: list[Any] | None = None
         self.ptr = id(self)
+        _streams[self.ptr] = self
+        self.queue: deque[Any] = deque()
+        self.added = self.done = 0
+        self.eager = False
+
+    def add(self, work: Any) -> None:
+        if self.captured is not None:
+            self.captured.append(work)
+            return
+        self.queue.append(work)
+        self.added += 1
+        if self.eager:
+            self.advance(self.added, patient=False)
+
+    def advance(self, count: int, patient: bool = True) -> None:
+        """Until `count` works are done; not patient: until one would have to wait for another stream."""
+        while self.done < count:
+            work = self.queue[0]
+            if isinstance(work, tuple):
+                stream, needed = work
+                if stream.done < needed and not patient:
+                    return
+                stream.advance(needed)
+            else:
+                work()
+            self.queue.popleft()
+            self.done += 1
 
     def begin_capture(self) -> None:
         self.captured = []
@@ -86,17 +111,19 @@ class Stream(Context):
 
     def synchronize(self) -> None:
         assert self.captured is None, "a capture may not wait"
+        self.advance(self.added)
 
     def wait_event(self, event: Any) -> None:
-        pass
+        if event.recorded is not None:
+            self.add(event.recorded)
 
 
 class Event:
     def __init__(self, disable_timing: bool) -> None:
-        pass
+        self.recorded: tuple[Stream, int] | None = None
 
     def record(self, stream: Stream) -> None:
-        pass
+        self.recorded = (stream, stream.added)
 
 
 class RawModule:
@@ -113,7 +140,7 @@ class RawModule:
         def launch(grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
             assert grid[0] >= 1 and block[0] in (32, 256)
             values = [value.item() for value in arguments]
-            run(lambda: _native.call_kernel(op, types, values))
+            _current[-1].add(lambda: _native.call_kernel(op, types, values))
 
         return launch
 
@@ -121,10 +148,21 @@ class RawModule:
 class FakeCublas:
     """libcublas as `_cublas.library()` gives it."""
 
+    handles = 0
+
+    def __init__(self, cupy: Any) -> None:
+        self.stream: Any = None
+
     def cublasCreate_v2(self, handle: Any) -> int:
+        FakeCublas.handles += 1
+        return 0
+
+    def cublasDestroy_v2(self, handle: Any) -> int:
+        FakeCublas.handles -= 1
         return 0
 
     def cublasSetStream_v2(self, handle: Any, stream: Any) -> int:
+        self.stream = _streams[stream.value]
         return 0
 
     def cublasSetWorkspace_v2(self, handle: Any, workspace: Any, size: Any) -> int:
@@ -144,7 +182,7 @@ class FakeCublas:
             right = matrix(b.value, n, k, ldb).T if b_op else matrix(b.value, k, n, ldb)
             matrix(c.value, m, n, ldc)[:] = left @ right
 
-        run(work)
+        self.stream.add(work)
         return 0
 
 
@@ -153,7 +191,7 @@ class CUDARuntimeError(RuntimeError):
 
 
 def memcpy_async(to: int, source: int, size_bytes: int, kind: int, stream: int) -> None:
-    run(lambda: ctypes.memmove(to, source, size_bytes))
+    _streams[stream].add(lambda: ctypes.memmove(to, source, size_bytes))
 
 
 def host_register(address: int, size_bytes: int, flags: int) -> None:

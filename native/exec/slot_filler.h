@@ -1,5 +1,5 @@
 // Ingest's hand on the ring: turns records, one after the other, into slots with their ranges and slots into rounds. It
-// alone fixes ranges, slots and round ends (DESIGN section 4).
+// alone fixes ranges, slots and round ends.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,4 +1,4 @@
-// The mean of the workers' vectors, block by block by its rule (DESIGN section 4); the order is the workers', so the
+// The mean of the workers' vectors, block by block by its rule; the order is the workers', so the
 // bits are the same whoever computes it.
 #pragma once
 #include <vector>

@@ -16,7 +16,7 @@ struct RowSink {
     i64 newest_event_time_ms = -1;  // raised by the event_time column
 };
 
-// Rows [row_from, row_to) of the current record could not be used; path and reason as DESIGN rule 8 has them.
+// Rows [row_from, row_to) of the current record could not be used; path and reason say where and why.
 struct DeadRows {
     i64 row_from, row_to;
     std::string path;               // "$.dep_delay", "$[3].carrier", "$" for the record

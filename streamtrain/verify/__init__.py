@@ -1,4 +1,4 @@
-"""Verify: holds the topics of a job, running or not, against the guarantees of DESIGN section 3. Reads only."""
+"""Verify: holds the topics of a job, running or not, against what streamtrain guarantees. Reads only."""
 
 from streamtrain.verify.report import Check, Report
 from streamtrain.verify.verify import verify

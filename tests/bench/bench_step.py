@@ -26,7 +26,7 @@ from streamtrain import _native  # noqa: E402
 from streamtrain.compute.model import Model, aligned  # noqa: E402
 
 FEATURES = 28
-BARS = {   # ISSUE's figures: (network, rows) -> ratio to PyTorch eager, by instruction set
+BARS = {   # (network, rows) -> least ratio to PyTorch eager, by instruction set
     ("28-64-64-1", 256): {"v4": 6.0, "v3": 3.5}, ("28-64-64-1", 1024): {"v4": 3.5, "v3": 1.8},
     ("logistic", 256): {"v4": 10.0, "v3": 10.0},
 }

@@ -1,4 +1,4 @@
-"""One run holds a job: zombies are mute, time-outs and lost brokers are survived (DESIGN section 4)."""
+"""One run holds a job: zombies are mute, time-outs and lost brokers are survived."""
 
 from __future__ import annotations
 

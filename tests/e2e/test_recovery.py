@@ -1,4 +1,4 @@
-"""Whatever dies, every row is trained exactly once and the rounds replay to the same bits (DESIGN section 3)."""
+"""Whatever dies, every row is trained exactly once and the rounds replay to the same bits."""
 
 from __future__ import annotations
 

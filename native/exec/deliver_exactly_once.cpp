@@ -1,30 +1,53 @@
 #include <chrono>
-#include <future>
 #include <thread>
 
+#include "base/within.h"
 #include "exec/answer_delivery.h"
 
 namespace st {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int call_ms = 2'000;                                // one call of the transactional interface
-constexpr auto patience = std::chrono::milliseconds(6'000);   // transaction.timeout.ms is 5,000: then the broker aborts
-constexpr auto pause = std::chrono::milliseconds(100);        // between two tries for a producer
+using Milliseconds = std::chrono::milliseconds;
+constexpr auto pause = Milliseconds(100);        // between two tries for a producer
+constexpr auto short_pause = Milliseconds(10);   // between two tries of a call
 
-// Calls again what may be called again.
-template <class Call>
-KafkaOutcome persist(Call call) {
-    const Clock::time_point end = Clock::now() + patience;
-    KafkaOutcome outcome = call();
-    while (outcome.code && outcome.retriable && !outcome.fatal && Clock::now() < end) outcome = call();
+KafkaOutcome named(const char *name, KafkaOutcome outcome) {
+    outcome.text = std::string(name) + ": " + outcome.text;
     return outcome;
 }
+
+// How long is waited for librdkafka. After transaction.timeout.ms the broker aborts the transaction, so that nothing is
+// lost with what is given up then.
+class Patience {
+  public:
+    explicit Patience(const KafkaSettings &settings) {
+        for (const auto &[name, value] : settings)
+            if (name == "transaction.timeout.ms") timeout_ = Milliseconds(std::stoi(value));
+    }
+
+    int call_ms() const { return static_cast<int>(timeout_.count() / 4); }   // one call's time-out
+    Milliseconds task() const { return timeout_ * 3 / 2; }                   // of a task's calls, one by one
+
+    // Calls again what may be called again, in a task that began at `begin`.
+    template <class Call>
+    KafkaOutcome persist(Clock::time_point begin, Call call) const {
+        while (true) {
+            KafkaOutcome outcome = call(call_ms());
+            const bool over = Clock::now() - begin >= timeout_;
+            if (outcome.code == rd::ok || !outcome.retriable || outcome.fatal || over) return outcome;
+            std::this_thread::sleep_for(short_pause);
+        }
+    }
+
+  private:
+    Milliseconds timeout_{60'000};   // librdkafka's default
+};
 
 class ExactlyOnce final : public AnswerDelivery {
   public:
     ExactlyOnce(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
-        : AnswerDelivery(std::move(producer), std::move(topic), consumer, events) {
+        : AnswerDelivery(std::move(producer), std::move(topic), consumer, events), patience_(settings_) {
         for (Lane &lane : lanes_) {
             lane.settings = settings_;
             for (auto &[name, value] : lane.settings)
@@ -33,16 +56,23 @@ class ExactlyOnce final : public AnswerDelivery {
         }
     }
 
+    ~ExactlyOnce() override {
+        for (Lane &lane : lanes_) give_up(lane);
+    }
+
     // The transactional.ids are this process's own, so init_transactions ends what a producer before left open, and
     // after it the committed offsets say what was answered.
     bool ready() override {
         for (Lane &lane : lanes_) {
             if (lane.initialized) continue;
             if (!lane.producer) lane.producer = std::make_shared<Producer>(lane.settings);
-            KafkaOutcome outcome = lane.producer->init_transactions(call_ms);
+            const KafkaOutcome outcome =
+                ask(lane, "init_transactions", [call_ms = patience_.call_ms()](Producer &producer) {
+                    return producer.init_transactions(call_ms);
+                });
             lane.initialized = outcome.code == rd::ok;
             if (lane.initialized) continue;
-            note(outcome.code, "init_transactions: " + outcome.text);
+            note(outcome.code, outcome.text);
             if (!outcome.retriable) give_up(lane);
             std::this_thread::sleep_for(pause);
             return false;
@@ -52,19 +82,24 @@ class ExactlyOnce final : public AnswerDelivery {
 
     bool deliver(const AnsweredBatch &batch) override {
         Lane &lane = lanes_[turn_];
-        Producer &producer = *lane.producer;
         // The consumer was not polled since it gave the requests, so this is the membership they were read under.
         const auto group = std::make_shared<const GroupMetadata>(consumer_.group_metadata());
-        KafkaOutcome outcome = producer.begin_transaction();
-        if (outcome.code) return undo(lane, outcome, "begin_transaction");
+        const KafkaOutcome begun = lane.producer->begin_transaction();
+        if (begun.code) return undo(lane, named("begin_transaction", begun));
         for (std::size_t i = 0; i < batch.requests.size(); ++i)
-            if (int code = send(producer, batch, i, nullptr))
-                return undo(lane, {code, false, code != rd::fatal, code == rd::fatal, Library::get().err2str(code)},
-                            "produce");
-        outcome = send_offsets(lane, batch.next, group);
-        if (outcome.code) return undo(lane, outcome, "send_offsets_to_transaction");
-        outcome = persist([&] { return producer.commit_transaction(call_ms); });
-        if (outcome.code) return undo(lane, outcome, "commit_transaction");
+            if (int code = send(*lane.producer, batch, i, nullptr)) {
+                const bool fatal = code == rd::fatal;
+                return undo(lane, named("produce", {code, false, !fatal, fatal, Library::get().err2str(code)}));
+            }
+        auto end = [patience = patience_, group, topic = consumer_.topic(), next = batch.next](Producer &producer) {
+            const auto begin = Clock::now();
+            const KafkaOutcome sent = patience.persist(
+                begin, [&](int call_ms) { return producer.send_offsets(topic, next, *group, call_ms); });
+            if (sent.code) return sent;
+            return patience.persist(begin, [&](int call_ms) { return producer.commit_transaction(call_ms); });
+        };
+        const KafkaOutcome outcome = ask(lane, "send_offsets_to_transaction, commit_transaction", std::move(end));
+        if (outcome.code) return undo(lane, outcome);
         turn_ = 1 - turn_;
         return true;
     }
@@ -82,26 +117,25 @@ class ExactlyOnce final : public AnswerDelivery {
         bool initialized = false;
     };
 
-    // librdkafka may wait for ever for a group coordinator that left the cluster and came back, whatever the time-out
-    // (https://github.com/confluentinc/librdkafka/issues/5456): so the call has a thread of its own, which is left
-    // behind, with its producer, when it does not return. The new producer's init_transactions fences that one.
-    KafkaOutcome send_offsets(Lane &lane, const Consumer::Offsets &next, std::shared_ptr<const GroupMetadata> group) {
-        auto answer = std::make_shared<std::promise<KafkaOutcome>>();
-        std::future<KafkaOutcome> outcome = answer->get_future();
-        std::thread([answer, group, next, producer = lane.producer, topic = consumer_.topic()] {
-            answer->set_value(persist([&] { return producer->send_offsets(topic, next, *group, call_ms); }));
-        }).detach();
-        if (outcome.wait_for(patience + std::chrono::milliseconds(call_ms)) == std::future_status::ready)
-            return outcome.get();
-        return {rd::timed_out, false, false, true, "did not return"};
+    // librdkafka may wait for ever for a coordinator that left the cluster and came back, whatever the time-out
+    // (https://github.com/confluentinc/librdkafka/issues/5456): so what asks one has a thread, which is left behind,
+    // with its producer, when it does not return. The new producer's init_transactions fences that one.
+    template <class Task>
+    KafkaOutcome ask(const Lane &lane, const char *what, Task task) {
+        auto owned = [producer = lane.producer, task = std::move(task)] { return task(*producer); };
+        const auto outcome = within(patience_.task(), std::move(owned));
+        return named(what, outcome.value_or(KafkaOutcome{rd::timed_out, false, false, true, "did not return"}));
     }
 
-    bool undo(Lane &lane, const KafkaOutcome &outcome, const char *what) {
-        note(outcome.code, std::string(what) + ": " + outcome.text);
+    bool undo(Lane &lane, const KafkaOutcome &outcome) {
+        note(outcome.code, outcome.text);
         if (outcome.requires_abort && !outcome.fatal) {
-            KafkaOutcome aborted = persist([&] { return lane.producer->abort_transaction(call_ms); });
+            const KafkaOutcome aborted = ask(lane, "abort_transaction", [patience = patience_](Producer &producer) {
+                return patience.persist(Clock::now(),
+                                        [&](int call_ms) { return producer.abort_transaction(call_ms); });
+            });
             if (aborted.code == rd::ok) return false;
-            note(aborted.code, "abort_transaction: " + aborted.text);
+            note(aborted.code, aborted.text);
         }
         // Fatal, or an end nobody knows: librdkafka must not begin another transaction on it. The other one has lost
         // the same connections.
@@ -109,12 +143,15 @@ class ExactlyOnce final : public AnswerDelivery {
         return false;
     }
 
+    // A producer's end may wait like its calls. A thread left behind keeps its own until it returns.
     void give_up(Lane &lane) {
-        AnswerDelivery::gather_events(lane.producer.get());
-        lane.producer.reset();
         lane.initialized = false;
+        if (!lane.producer) return;
+        AnswerDelivery::gather_events(lane.producer.get());
+        within(Milliseconds(patience_.call_ms()), [producer = std::move(lane.producer)] { return true; });
     }
 
+    const Patience patience_;
     Lane lanes_[2];
     int turn_ = 0;
 };

@@ -1,0 +1,84 @@
+// librdkafka with faults: FAULTS="commit_transaction=3,..." names calls that never return;
+// "send_offsets_to_transaction=2!" one that fails so that the transaction has to be aborted. Of destroy only a
+// producer's count. Built by its Python side, with REAL the path of the library whose other functions it passes on;
+// what a fault stands for is never called.
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+namespace {
+
+template <class Function>
+Function *real(const char *name) {
+    static void *library = dlopen(REAL, RTLD_NOW);
+    return reinterpret_cast<Function *>(dlsym(library, name));
+}
+
+enum class Fault { none, stuck, fails };
+
+struct Call {
+    const char *name;
+    std::atomic<int> count{0};
+
+    Fault fault() {
+        const char *faults = getenv("FAULTS");
+        const std::string all = "," + std::string(faults ? faults : "") + ",";
+        const std::string this_one = "," + std::string(name) + "=" + std::to_string(++count);
+        if (all.find(this_one + ",") != std::string::npos) return Fault::stuck;
+        return all.find(this_one + "!,") != std::string::npos ? Fault::fails : Fault::none;
+    }
+    void pass() {
+        if (fault() == Fault::stuck) wait_for_ever();
+    }
+    [[noreturn]] static void wait_for_ever() {
+        while (true) pause();
+    }
+};
+
+Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
+Call abort_{"abort_transaction"}, destroy{"destroy"};
+constexpr char made_up[] = "made up by the test";
+
+}   // namespace
+
+extern "C" {
+
+void *rd_kafka_init_transactions(void *client, int timeout_ms) {
+    init.pass();
+    return real<void *(void *, int)>("rd_kafka_init_transactions")(client, timeout_ms);
+}
+
+void *rd_kafka_send_offsets_to_transaction(void *client, const void *list, const void *group, int timeout_ms) {
+    const Fault fault = offsets.fault();
+    if (fault == Fault::stuck) Call::wait_for_ever();
+    if (fault == Fault::fails)
+        return real<void *(int, const char *, ...)>("rd_kafka_error_new")(-1, "%s", made_up);
+    return real<void *(void *, const void *, const void *, int)>("rd_kafka_send_offsets_to_transaction")(
+        client, list, group, timeout_ms);
+}
+
+int rd_kafka_error_txn_requires_abort(const void *error) {
+    const char *text = real<const char *(const void *)>("rd_kafka_error_string")(error);
+    return strcmp(text, made_up) == 0 || real<int(const void *)>("rd_kafka_error_txn_requires_abort")(error);
+}
+
+void *rd_kafka_commit_transaction(void *client, int timeout_ms) {
+    commit.pass();
+    return real<void *(void *, int)>("rd_kafka_commit_transaction")(client, timeout_ms);
+}
+
+void *rd_kafka_abort_transaction(void *client, int timeout_ms) {
+    abort_.pass();
+    return real<void *(void *, int)>("rd_kafka_abort_transaction")(client, timeout_ms);
+}
+
+void rd_kafka_destroy(void *client) {
+    const bool is_producer = real<int(const void *)>("rd_kafka_type")(client) == 0;
+    if (is_producer) destroy.pass();
+    real<void(void *)>("rd_kafka_destroy")(client);
+}
+}

@@ -78,7 +78,7 @@ def configure_logging(
         raise UserMistake(f"log level: expected one of {', '.join(LEVELS)}, got {level!r}")
     if format not in FORMATS:
         raise UserMistake(f"--log-format: expected one of {', '.join(FORMATS)}, got {format!r}")
-    handler = logging.StreamHandler(stream if stream is not None else sys.stderr)
+    handler = logging.StreamHandler(stream if stream is not None else _Stderr())
     handler.setFormatter(JsonFormatter(process) if format == "json" else PlainFormatter(process))
     handler.addFilter(Repeats())
     root = logging.getLogger()
@@ -88,6 +88,16 @@ def configure_logging(
     root.setLevel(logging.WARNING)
     logging.getLogger("streamtrain").setLevel(level.upper())
     logging.captureWarnings(True)
+
+
+class _Stderr:
+    """What sys.stderr is when a line is written: a live panel, or a test, may have put another in its place."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
 
 
 class Repeats(logging.Filter):

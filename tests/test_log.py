@@ -122,6 +122,17 @@ def test_what_is_no_secret_is_shown():
     assert mask_text("key 7 of tokens 3 at offset=12") == "key 7 of tokens 3 at offset=12"
 
 
+def test_lines_go_to_the_stderr_of_their_time(lines, monkeypatch):
+    gone, now = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", gone)
+    lines()
+    configure_logging()
+    gone.close()
+    monkeypatch.setattr(sys, "stderr", now)
+    get_logger("streamtrain.x").info("heard")
+    assert re.fullmatch(r"\S+ INFO x  heard\n", now.getvalue())
+
+
 def test_importing_configures_nothing():
     script = "import logging, streamtrain.log; assert not logging.getLogger().handlers"
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamtrain.broker.distribution import Distribution
+from streamtrain.broker.fencing import FENCING_LOGGER, controller_alone, crashed, wait_until_fenced
 from streamtrain.broker.folder import HOST, Node, Record
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable
@@ -76,20 +77,32 @@ def start_node(distribution: Distribution, data: Path, record: Record, node: Nod
     folder = node_folder(data, node).resolve()
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     properties = folder / "server.properties"
-    write_properties(properties, server_properties(record, node, folder))
-    (folder / "log4j2.properties").write_text(LOG4J)
+    settings = server_properties(record, node, folder)
+    write_properties(properties, settings)
     if not (folder / "log" / "meta.properties").exists():
         _format(distribution, record, properties, folder)
+    elif len(record.nodes) == 1 and crashed(folder / "log"):
+        _fence(distribution, settings, folder)
     heap = "-Xmx512m" if len(record.nodes) == 1 else "-Xmx384m"
-    jvm = (
-        heap,
-        *(QUICK_COMPILER if record.fast_start else ()),
+    jvm = (heap, *(QUICK_COMPILER if record.fast_start else ()), *_jvm(folder, "log4j2.properties", LOG4J))
+    return Process.spawn(distribution.command("kafka.Kafka", str(properties), jvm=jvm), log_file(folder), detached)
+
+
+def _fence(distribution: Distribution, settings: dict[str, str], folder: Path) -> None:
+    properties, output = folder / "fencing.properties", folder / "fencing.log"
+    write_properties(properties, controller_alone(settings))
+    jvm = ("-Xmx256m", *QUICK_COMPILER, *_jvm(folder, "fencing.log4j2.properties", LOG4J + FENCING_LOGGER))
+    command = distribution.command("kafka.Kafka", str(properties), jvm=jvm)
+    wait_until_fenced(Process.spawn(command, output, detached=False), output)
+
+
+def _jvm(folder: Path, name: str, log4j: str) -> tuple[str, ...]:
+    (folder / name).write_text(log4j)
+    return (
         "-XX:-UsePerfData",  # no file in the system's folder for temporary ones
         f"-Djava.io.tmpdir={folder / 'tmp'}",
-        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        f"-Dlog4j2.configurationFile={folder / name}",
     )
-    command = distribution.command("kafka.Kafka", str(properties), jvm=jvm)
-    return Process.spawn(command, log_file(folder), detached)
 
 
 def _format(distribution: Distribution, record: Record, properties: Path, folder: Path) -> None:

@@ -1,0 +1,80 @@
+"""A Kafka that was killed in the midst of transactions finishes them when it is back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaException
+
+from streamtrain.broker import Broker, start_broker
+from streamtrain.kafka.admin import Admin, TopicWish
+
+PARTITIONS, WRITERS, KILLS = 3, 6, 2
+
+
+class Writers:
+    """Producers that commit one small transaction after the other until Kafka is gone."""
+
+    def __init__(self, bootstrap: str, name: str) -> None:
+        self._settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap, "transaction.timeout.ms": 2_000, "retry.backoff.ms": 1,
+            "retry.backoff.max.ms": 20, "log_level": 0,
+        }  # fmt: skip
+        self._name = name
+        self.committed = [0] * WRITERS
+        self._threads = [threading.Thread(target=self._write, args=(number,)) for number in range(WRITERS)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self, number: int) -> None:
+        producer = confluent_kafka.Producer({**self._settings, "transactional.id": f"{self._name}-{number}"})
+        try:
+            producer.init_transactions(20)
+            while True:
+                producer.begin_transaction()
+                for partition in range(PARTITIONS):
+                    producer.produce("written", b"x", partition=partition)
+                producer.commit_transaction(2)
+                self.committed[number] += 1
+        except KafkaException:
+            pass
+
+    def join(self) -> None:
+        for thread in self._threads:
+            thread.join()
+
+
+def test_transactions_of_a_killed_kafka_end_when_it_is_back(tmp_path: Path) -> None:
+    with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+        admin = Admin(broker.bootstrap)
+        admin.ensure([TopicWish("x", "written", PARTITIONS)])
+        for kill in range(KILLS):
+            writers = Writers(broker.bootstrap, str(kill))
+            wait_for(lambda writers=writers: min(writers.committed) >= 5)
+            broker.kill()
+            broker.restart()
+            writers.join()
+            wait_for(lambda: admin.last_stable("written", PARTITIONS) == admin.high_watermarks("written", PARTITIONS))
+
+
+def test_only_after_a_crash_the_controller_comes_first(tmp_path: Path) -> None:
+    def fenced(broker: Broker) -> bool:
+        return (broker.data / "node1" / "fencing.log").exists()
+
+    for _ in range(2):
+        with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+            assert not fenced(broker)
+    with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+        broker.kill()
+        broker.restart()
+        assert fenced(broker)
+
+
+def wait_for(what: Any, seconds: float = 30) -> None:
+    until = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < until

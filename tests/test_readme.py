@@ -18,7 +18,7 @@ from prometheus_client import generate_latest
 
 from streamtrain.cli.app import app
 from streamtrain.job import Job, settings_table
-from streamtrain.telemetry import Meters
+from streamtrain.telemetry import PredictorMeters, TrainerMeters
 
 ROOT = Path(__file__).resolve().parents[1]
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,7 +125,8 @@ def test_every_setting_metric_and_file_named_exists() -> None:
             assert match[0] in settings or match[0] in {"publish.archive", "model.py"}, span
         if re.match(r"(native|compute|topics|streamtrain|tests|examples)/", span) and "x." not in span:
             assert (ROOT / span).exists(), span
-    (told,) = re.findall(r"All begin with `streamtrain_`: (.*?)`ready`\.\n", TEXT, re.DOTALL)
-    named = {name for name in re.findall(r"`(\w+)`", told)} - {"reason", "name", "span"} | {"ready"}
-    exposed = re.findall(r"^# TYPE streamtrain_(\w+) (\w+)", generate_latest(Meters(1).registry).decode(), re.MULTILINE)
-    assert named == {name for name, _ in exposed if not name.endswith("_created")}
+    told = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", TEXT, re.DOTALL)
+    for text, meters in zip(told, (TrainerMeters(1), PredictorMeters()), strict=True):
+        named = set(re.findall(r"`(\w+)`", text)) - {"reason", "name", "span"}
+        exposed = re.findall(r"^# TYPE streamtrain_(\w+) \w+", generate_latest(meters.registry).decode(), re.MULTILINE)
+        assert named == {name for name in exposed if not name.endswith("_created")}

@@ -1,4 +1,4 @@
-"""Metrics and readiness over HTTP, fed with a trainer's events."""
+"""Metrics and readiness over HTTP, fed with a trainer's events and a predictor's counters."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import socket
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.telemetry import Meters, Telemetry, plain_reason
+from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, server
+from streamtrain.telemetry.trainer import plain_reason
 
 STARTED = {"event": "started", "resumed": True, "version": 3, "rows": 10, "run": 2}
 PUBLISHED = {
@@ -51,7 +53,7 @@ def values(telemetry: Telemetry) -> dict[str, float]:
 
 
 def test_metrics_follow_the_events() -> None:
-    with Telemetry(0, ring_slots=24) as telemetry:
+    with Telemetry(0, TrainerMeters(24)) as telemetry:
         for event in (STARTED, progress(1_000), PUBLISHED, progress(3_000)):
             telemetry(event)
         found = values(telemetry)
@@ -76,7 +78,7 @@ def test_metrics_follow_the_events() -> None:
 
 
 def test_readiness() -> None:
-    with Telemetry(0, ring_slots=24) as telemetry:
+    with Telemetry(0, TrainerMeters(24)) as telemetry:
         states = []
         for event in (
             None,
@@ -93,7 +95,7 @@ def test_readiness() -> None:
 
 
 def test_a_new_run_counts_on() -> None:
-    with Telemetry(0, ring_slots=24) as telemetry:
+    with Telemetry(0, TrainerMeters(24)) as telemetry:
         for rows in (100, 300, 50, 60):
             telemetry(progress(rows))
         assert values(telemetry)["streamtrain_rows_total"] == 360
@@ -101,7 +103,7 @@ def test_a_new_run_counts_on() -> None:
 
 def test_reasons_do_not_grow_with_the_data() -> None:
     assert plain_reason('expected number, got "n/a"') == "expected number"
-    meters = Meters(24)
+    meters = TrainerMeters(24)
     for number in range(200):
         meters({**PUBLISHED, "dead_letters": {f"reason {number}": 1}})
     families = {family.name: family.samples for family in meters.registry.collect()}
@@ -109,22 +111,58 @@ def test_reasons_do_not_grow_with_the_data() -> None:
     assert len(samples) == 51 and sum(sample.value for sample in samples) == 200
 
 
-def test_lag_is_asked_of_kafka_and_outlives_its_absence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("streamtrain.telemetry.LAG_EVERY_S", 0.01)
-    answers: list[list[int] | None] = [None, [130, 60, 5]]
+def wait_for(what: Callable[[], bool]) -> None:
+    until_s = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < until_s
 
-    def ends() -> list[int]:
-        found = answers.pop(0) if len(answers) > 1 else answers[0]
-        if found is None:
+
+def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "ASK_EVERY_S", 0.01)
+    meters, ends = TrainerMeters(24), [[130, 60, 5]]
+
+    def lag() -> int:
+        if not ends:
             raise KafkaUnreachable("away")
-        return found
+        return meters.behind(ends[0])
 
-    with Telemetry(0, ring_slots=24, ends=ends) as telemetry:
-        telemetry(PUBLISHED)
-        until_s = time.monotonic() + 10
-        while values(telemetry)["streamtrain_lag_offsets"] != 45 and time.monotonic() < until_s:
-            pass
+    with Telemetry(0, meters, lag) as telemetry:
+        for event in (STARTED, PUBLISHED):
+            telemetry(event)
+        wait_for(lambda: values(telemetry)["streamtrain_lag_offsets"] == 45)
+        assert get(telemetry.port, "/ready")[0] == 200
+        gone = ends.pop()
+        wait_for(lambda: get(telemetry.port, "/ready")[0] == 503)
         assert values(telemetry)["streamtrain_lag_offsets"] == 45
+        ends.append(gone)
+        wait_for(lambda: values(telemetry)["streamtrain_ready"] == 1)
+
+
+def answered(**more: int) -> dict[str, Any]:
+    counters = {"requests": 0, "rows": 0, "errors": 0, "batches": 0, "rewinds": 0, "newest_request_ms": -1}
+    return {"event": "answered", **counters, "version": 0, "snapshot_made_ms": 0, **more}
+
+
+def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
+    with Telemetry(0, PredictorMeters()) as telemetry:
+        telemetry(answered())
+        assert get(telemetry.port, "/ready")[0] == 503
+        made_ms = int(time.time() * 1_000) - 7_000
+        counters = {"requests": 20, "rows": 50, "errors": 2, "batches": 3, "rewinds": 1}
+        telemetry(answered(**counters, version=4, snapshot_made_ms=made_ms))
+        assert get(telemetry.port, "/ready")[0] == 200
+        found = values(telemetry)
+    expected = {
+        "streamtrain_requests_total": 20,
+        "streamtrain_rows_total": 50,
+        "streamtrain_request_errors_total": 2,
+        "streamtrain_batches_total": 3,
+        "streamtrain_rewinds_total": 1,
+        "streamtrain_snapshot_version": 4,
+        "streamtrain_ready": 1,
+    }
+    assert {name: found[name] for name in expected} == expected
+    assert 7 <= found["streamtrain_snapshot_age_seconds"] < 17
 
 
 def test_a_taken_port_is_said() -> None:
@@ -133,4 +171,4 @@ def test_a_taken_port_is_said() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserMistake, match=f"--metrics-port {port}: Address already in use"):
-            Telemetry(port, ring_slots=24)
+            Telemetry(port, TrainerMeters(24))

@@ -103,16 +103,6 @@ class Session:
         """An administration client of the job's Kafka."""
         return Admin(job.kafka.bootstrap, job.kafka_admin())
 
-    def record_ends(self, job: Job) -> Callable[[], list[int]]:
-        """A function that gives the end of every partition of the records; raises what the admin client raises."""
-        admin, name = self.admin(job), str(job.topic("records").name)
-
-        def ends() -> list[int]:
-            state = admin.describe([name])[name]
-            return [] if state is None else admin.last_stable(name, state.partitions)
-
-        return ends
-
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Gives a command function the common options; it gets them as its first argument, a Session."""

@@ -34,7 +34,7 @@ _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_MS = 30_000  # for answers on their way at the end
 _JOIN_S = 10.0
-_SAY_AGAIN_S = 10.0
+_SAY_AGAIN_S = 10.0  # what has been said and still holds
 
 CONSUMER_DEFAULTS = {
     "fetch.wait.max.ms": "5",  # how long a request may wait for company at the broker
@@ -75,6 +75,11 @@ class Config:
     until_end: bool = False
     backend: str = "cpu"
 
+    @property
+    def group(self) -> str:
+        """Whose offsets say what was answered."""
+        return f"{self.job}.predict"
+
     @classmethod
     def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False) -> Config:
         return cls(
@@ -93,7 +98,8 @@ class Config:
 def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None) -> dict[str, int]:
     """Answers until `stop` is set, or with `until_end` to the end the topic had at the start; gives what was answered.
 
-    `report` gets the counters after each turn, with "version" 0 until there is a snapshot to predict with.
+    `report` gets the counters after each turn, with "version" 0 until there is a snapshot to predict with, and
+    "snapshot_made_ms", when that was made.
     """
     library.load()
     try:
@@ -129,7 +135,7 @@ def consumer_settings(config: Config) -> Settings:
     """The job's settings over our defaults, and what the group's exactness rests on over both."""
     at_least_once = config.delivery != "exactly_once"
     owned = {
-        "group.id": f"{config.job}.predict",
+        "group.id": config.group,
         "isolation.level": "read_committed",
         "auto.offset.reset": "earliest",  # of a group that has no offset yet: every request is answered
         "enable.auto.offset.store": "false",
@@ -145,7 +151,7 @@ def producer_settings(config: Config) -> Settings:
     """As consumer_settings. A transactional.id of its own for each predictor: it is fenced by nobody."""
     owned = {"enable.idempotence": "true"}
     if config.delivery == "exactly_once":
-        owned["transactional.id"] = f"{config.job}.predict.{uuid.uuid4()}"
+        owned["transactional.id"] = f"{config.group}.{uuid.uuid4()}"
         owned["transaction.timeout.ms"] = str(TRANSACTION_TIMEOUT_MS)
     else:
         owned["message.timeout.ms"] = "30000"  # then its requests are read again
@@ -158,7 +164,8 @@ class _Feed:
     def __init__(self, config: Config, native: _native.Predictor) -> None:
         self._config = config
         self._native = native
-        self._version = 0
+        self._version, self._made_ms = 0, 0  # of the snapshot that predicts
+        self._wanted, self._said_s = "snapshot", float("-inf")
         self._failure: Exception | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
@@ -176,7 +183,7 @@ class _Feed:
             raise self._failure
 
     def counters(self) -> dict[str, int]:
-        return {**self._native.counters(), "version": self._version}
+        return {**self._native.counters(), "version": self._version, "snapshot_made_ms": self._made_ms}
 
     def _run(self) -> None:
         kafka = self._config.kafka_consumer
@@ -191,11 +198,19 @@ class _Feed:
         if self._config.snapshot is not None:
             yield topic.version(self._config.snapshot, trainer=False)
             return
-        for stored in follow(topic, stop=self._stopped.is_set, newest_only=True):
+        for stored in follow(topic, stop=self._is_over, newest_only=True):
             if stored.manifest.untrained:
-                log.info("waiting for the first trained snapshot", version=stored.manifest.version)
+                self._wanted, self._said_s = "trained snapshot", float("-inf")
             else:
                 yield stored
+
+    def _is_over(self) -> bool:
+        """Asked after each look for snapshots: says what is waited for while there is none, at once and then again."""
+        now_s = time.monotonic()
+        if self._version == 0 and now_s - self._said_s >= _SAY_AGAIN_S:
+            self._said_s = now_s
+            log.info(f"waiting for the first {self._wanted} of {self._config.job}")
+        return self._stopped.is_set()
 
     def _serve(self, stored: Stored) -> None:
         version = stored.manifest.version
@@ -207,7 +222,7 @@ class _Feed:
             log.warning(f"{error}; keeping snapshot {self._version}")
             return
         log.info("predicting", version=version, digest=stored.digest.hex()[:12])
-        self._version = version
+        self._made_ms, self._version = stored.manifest.created_ms, version
 
 
 def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.RequestScorer:

@@ -14,6 +14,7 @@ from served_model import NUMBERS, ServedModel
 
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
 from streamtrain.processes import predictor
 
 DELIVERIES = ["exactly_once", "at_least_once"]
@@ -129,6 +130,22 @@ def test_requests_wait_for_the_first_trained_snapshot_and_new_ones_are_taken(
     answers = bench.answers()
     assert {key: answer.version for key, answer in answers.items()} == {"waits": 2, "with 2": 2, "with 3": 3}
     assert answers["with 3"].prediction["prediction"] == pytest.approx(served.probability(3, [1, 1]), rel=1e-6)
+
+
+def test_what_is_waited_for_is_said_again_while_there_is_no_topic(
+    bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(predictor, "_SAY_AGAIN_S", 0.2)
+    assert f"{bench.job}.snapshots" not in Admin(bench.bootstrap).names()
+    with caplog.at_level("INFO", logger="streamtrain"), running(bench.config()) as counters:
+        wait_for(lambda: caplog.text.count(f"waiting for the first snapshot of {bench.job}") >= 2)
+        ServedModel(bench.bootstrap, bench.job).put()
+        wait_for(lambda: counters["version"] == 1)
+        said = caplog.text.count("waiting for")
+        bench.ask({"a": 1, "b": 1}, "waits")
+        bench.flush()
+        wait_for(lambda: counters["requests"] == 1)
+    assert caplog.text.count("waiting for") == said
 
 
 def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench) -> None:

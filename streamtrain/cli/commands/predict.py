@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Annotated
 
 import typer
 
+from streamtrain.cli import metrics
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.errors import UserMistake
-from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.processes import predictor
 
@@ -30,41 +32,33 @@ def predict(
         int | None,
         typer.Option(metavar="N", help="Stay with snapshot N; default: follow the newest.", show_default=False),
     ] = None,
+    metrics_port: metrics.MetricsPort = None,
 ) -> None:
     """Answer the requests with the newest snapshot, or with a given one; several may run and share the work.
 
     Requests wait for the first trained snapshot. Ctrl-C or SIGTERM ends it when what was answered is written.
     """
     found = session.connected_job(job)
-    missing = [name for name in _topics(found) if name not in session.admin(found).names()]
+    config = predictor.Config.of(found, snapshot, until_end)
+    there = session.admin(found).names()
+    missing = [name for name in (config.requests, config.predictions) if name not in there]
     if missing:
         raise UserMistake(f"{', '.join(missing)}: not in Kafka; make them with `streamtrain topics create {job}`")
-    view = _View()
-    with StopSignals() as stop:
-        counters = predictor.run(config(found, until_end, snapshot), stop, view)
+    with ExitStack() as opened:
+        listeners: list[Callable[[dict[str, int]], None]] = [_View()]
+        if metrics_port is not None:
+            telemetry = opened.enter_context(metrics.of_predictor(metrics_port, config))
+            listeners.append(lambda counters: telemetry({"event": "answered", **counters}))
+
+        def report(counters: dict[str, int]) -> None:
+            for listener in listeners:
+                listener(counters)
+
+        stop = opened.enter_context(StopSignals())
+        counters = predictor.run(config, stop, report)
     text = f"{counters['rows']:,} rows in {counters['requests']:,} requests answered, snapshot {counters['version']}"
     session.out.document({"job": found.name, **counters, "stopped": stop.is_set()}, text)
     raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
-
-
-def _topics(job: Job) -> tuple[str, str]:
-    return str(job.topic("requests").name), str(job.topic("predictions").name)
-
-
-def config(job: Job, until_end: bool = False, snapshot: int | None = None) -> predictor.Config:
-    """The predictor's plain settings for a job."""
-    requests, predictions = _topics(job)
-    return predictor.Config(
-        job=job.name,
-        format=job.records.format,
-        requests=requests,
-        predictions=predictions,
-        kafka_consumer=job.kafka_consumer(),
-        kafka_producer=job.kafka_producer(),
-        delivery=job.predict.delivery,
-        snapshot=snapshot,
-        until_end=until_end,
-    )
 
 
 class _View:
@@ -78,5 +72,6 @@ class _View:
         seconds = time.monotonic() - self._said_s
         if seconds >= SAY_EVERY_S:
             rows_per_s = (counters["rows"] - self._rows) / seconds
-            log.info("answered", **counters, rows_per_s=round(rows_per_s))
+            said = {name: counters[name] for name in ("requests", "rows", "errors", "rewinds", "version")}
+            log.info("answered", **said, rows_per_s=round(rows_per_s))
             self._said_s, self._rows = time.monotonic(), counters["rows"]

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from streamtrain.cli import metrics
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.train_view import TrainView
 from streamtrain.errors import UserMistake
@@ -16,7 +17,6 @@ from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.processes import supervisor
 from streamtrain.processes.supervisor import Event, Stop, TrainOptions
-from streamtrain.telemetry import Telemetry
 
 ORDER = 70
 log = get_logger(__name__)
@@ -41,10 +41,7 @@ def train(
     accept_gap: Annotated[
         bool, typer.Option("--accept-gap", help="Go on where records are gone; recorded in the manifest.")
     ] = False,
-    metrics_port: Annotated[
-        int | None,
-        typer.Option(min=0, max=65_535, help="Port of the Prometheus metrics and readiness.", show_default=False),
-    ] = None,
+    metrics_port: metrics.MetricsPort = None,
 ) -> None:
     """Train on the records as they arrive and publish snapshots; goes on where the newest snapshot ends.
 
@@ -87,9 +84,7 @@ def _shown(session: Session, job: Job, options: TrainOptions, metrics_port: int 
         view = TrainView(session.out, job.name, log.info if session.logging["format"] == "json" else None)
         listeners: list[Callable[[Event], None]] = [opened.enter_context(view)]
         if metrics_port is not None:
-            telemetry = Telemetry(metrics_port, job.train.prefetch_buffer, session.record_ends(job))
-            listeners.append(opened.enter_context(telemetry))
-            log.info("metrics and readiness are served", port=telemetry.port)
+            listeners.append(opened.enter_context(metrics.of_trainer(metrics_port, job)))
 
         def on_event(event: Event) -> None:
             for listener in listeners:

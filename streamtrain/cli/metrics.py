@@ -1,0 +1,45 @@
+"""--metrics-port of the commands that go on for ever: what is served there, and what Kafka is asked for it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.lag import GroupLag
+from streamtrain.log import get_logger
+from streamtrain.processes import predictor
+from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
+
+ANSWER_S = 5.0  # Kafka has so long to say how far behind a process is; then it is away
+log = get_logger(__name__)
+
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=0, max=65_535, help="Port of the Prometheus metrics and readiness.", show_default=False),
+]
+
+
+def of_trainer(port: int, job: Job) -> Telemetry:
+    """A trainer's metrics, not yet open; raises UserMistake where the port is taken."""
+    meters = TrainerMeters(job.train.prefetch_buffer)
+    admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
+
+    def lag() -> int:
+        state = admin.describe([name])[name]
+        return meters.behind([] if state is None else admin.last_stable(name, state.partitions))
+
+    return _said(Telemetry(port, meters, lag))
+
+
+def of_predictor(port: int, config: predictor.Config) -> Telemetry:
+    """A predictor's metrics, not yet open; raises UserMistake where the port is taken."""
+    lag = GroupLag(config.kafka_consumer, config.group, config.requests, ANSWER_S)
+    return _said(Telemetry(port, PredictorMeters(), lag.ask))
+
+
+def _said(telemetry: Telemetry) -> Telemetry:
+    log.info("metrics and readiness are served", port=telemetry.port)
+    return telemetry

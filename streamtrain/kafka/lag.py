@@ -1,0 +1,46 @@
+"""How far a consumer group is behind in a topic, seen from outside: joins no group and commits nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from streamtrain.kafka.admin import explain
+from streamtrain.kafka.consumer import flat_settings
+
+log = logging.getLogger("streamtrain.kafka")
+
+_OWNED = {"enable.auto.commit": "false", "isolation.level": "read_committed", "check.crcs": "true"}
+_DEFAULTS = {"reconnect.backoff.max.ms": "1000"}  # a broker that is back is heard of within a second
+
+
+class GroupLag:
+    """A consumer with the group's name: an administration client that has lost a group's coordinator once asks it no
+    more (librdkafka 2.16)."""
+
+    def __init__(self, kafka: Mapping[str, object], group: str, topic: str, timeout_s: float) -> None:
+        self._topic = topic
+        self._timeout_s = timeout_s
+        settings = {**_DEFAULTS, **flat_settings(kafka), **_OWNED, "group.id": group}
+        self._bootstrap = str(settings["bootstrap.servers"])
+        self._consumer = Consumer(settings, logger=log)
+
+    def ask(self) -> int:
+        """Offsets the group has not passed yet, in all partitions; 0 where there is no such topic.
+
+        Raises KafkaUnreachable where no broker answers, StreamtrainError for what else Kafka says.
+        """
+        try:
+            known = self._consumer.list_topics(self._topic, timeout=self._timeout_s).topics[self._topic].partitions
+            asked = [TopicPartition(self._topic, number) for number in known]
+            passed = self._consumer.committed(asked, timeout=self._timeout_s) if asked else []
+            return sum(self._behind(part) for part in passed)
+        except KafkaException as error:
+            raise explain(error.args[0], f"topic {self._topic}", self._bootstrap) from None
+
+    def _behind(self, passed: TopicPartition) -> int:
+        bounds = self._consumer.get_watermark_offsets(passed, timeout=self._timeout_s)
+        low, end = bounds if bounds is not None else (0, 0)
+        return max(0, end - max(low, passed.offset))

@@ -1,0 +1,7 @@
+"""What a running trainer or predictor tells its operators: Prometheus metrics at /metrics, readiness at /ready."""
+
+from streamtrain.telemetry.predictor import PredictorMeters
+from streamtrain.telemetry.server import Telemetry
+from streamtrain.telemetry.trainer import TrainerMeters
+
+__all__ = ["PredictorMeters", "Telemetry", "TrainerMeters"]

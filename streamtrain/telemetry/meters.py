@@ -1,0 +1,69 @@
+"""What the metrics of every process have: a registry, the lag, readiness, and figures made of totals."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+Event = Mapping[str, Any]
+
+
+class Meters:
+    """The metrics of one process, changed by its events: `_on_published` takes {"event": "published", …}."""
+
+    def __init__(self, lag: str, ready: str) -> None:
+        self.registry = CollectorRegistry()
+        self.lag = self._gauge("lag_offsets", lag)
+        self.works = False  # by the process's own account
+        self.kafka_answers = True
+        self._gauge("ready", f"1 where {ready} and Kafka answers").set_function(lambda: float(self.ready))
+
+    @property
+    def ready(self) -> bool:
+        return self.works and self.kafka_answers
+
+    def __call__(self, event: Event) -> None:
+        known = getattr(self, f"_on_{event['event']}", None)
+        if known is not None:
+            known(event)
+
+    def _counter(self, name: str, text: str, labels: tuple[str, ...] | list[str] = ()) -> Counter:
+        return Counter(f"streamtrain_{name}", text, labels, registry=self.registry)
+
+    def _gauge(self, name: str, text: str, labels: tuple[str, ...] | list[str] = ()) -> Gauge:
+        return Gauge(f"streamtrain_{name}", text, labels, registry=self.registry)
+
+    def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
+        return Histogram(f"streamtrain_{name}", text, registry=self.registry, buckets=buckets)
+
+
+class Growing:
+    """A counter fed with totals that begin again at 0 with each run."""
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._last = 0
+
+    def set(self, total: int) -> None:
+        self._counter.inc(total - self._last if total >= self._last else total)
+        self._last = total
+
+
+class Lately:
+    """By how much totals grew in how many seconds, looked at no more than once a second."""
+
+    def __init__(self) -> None:
+        self._before: tuple[float, tuple[int, ...]] | None = None
+
+    def grown(self, *totals: int) -> tuple[float, list[int]] | None:
+        """(seconds, growth of each total); None where it is too early, or the totals have begun again."""
+        now_s, before = time.monotonic(), self._before
+        if before is not None and now_s - before[0] < 1:
+            return None
+        self._before = now_s, totals
+        if before is None or totals[0] < before[1][0]:
+            return None
+        return now_s - before[0], [now - then for now, then in zip(totals, before[1], strict=True)]

@@ -1,0 +1,102 @@
+"""A trainer's metrics, fed with the supervisor's events."""
+
+from __future__ import annotations
+
+import time
+
+from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
+
+MOST_REASONS = 50  # dead letters of further reasons are counted as "other"; a label must not grow with the data
+TRANSACTION_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+AGE_BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0, 3600.0)
+
+
+def plain_reason(reason: str) -> str:
+    """A dead letter's reason without what was found, which is the data's."""
+    return reason.partition(", got ")[0][:100]
+
+
+class TrainerMeters(Meters):
+    """The metrics of one trainer, changed by its events."""
+
+    def __init__(self, ring_slots: int) -> None:
+        super().__init__("offsets between the newest snapshot and the end of the records", "the trainer trains")
+        self._rows = Growing(self._counter("rows", "rows put into batches"))
+        self._records = Growing(self._counter("records", "records read"))
+        self._bytes = Growing(self._counter("record_bytes", "bytes of the records read"))
+        self._runs = self._counter("runs", "runs started")
+        self._deaths = self._counter("worker_deaths", "workers that died and were replaced")
+        self._dead = self._counter("dead_letters", "rows dead lettered, by reason", ["reason"])
+        self._rows_per_s = self._gauge("rows_per_second", "rows put into batches, a second, lately")
+        self._round = self._gauge("round", "the last round averaged")
+        self._round_s = self._gauge("round_seconds", "time a round takes, lately")
+        self._ring = self._gauge("ring_slots_used", "slots of the ring that hold rows")
+        self._gauge("ring_slots", "slots of the ring").set(ring_slots)
+        self._unpublished = self._gauge("unpublished_bytes", "round log and dead letters not published yet")
+        self._version = self._gauge("snapshot_version", "version of the newest snapshot")
+        self._trained = self._gauge("snapshot_rows", "rows the newest snapshot has seen")
+        self._age = self._gauge("snapshot_age_seconds", "time since the newest snapshot was published")
+        self._quality = self._gauge("quality", "progressive validation", ["name", "span"])
+        self._transaction = self._histogram(
+            "transaction_seconds", "time a publication's transaction took", TRANSACTION_BUCKETS_S
+        )
+        self._event_age = self._histogram(
+            "event_to_snapshot_seconds", "age of the newest event in a snapshot", AGE_BUCKETS_S
+        )
+        self._reasons: set[str] = set()
+        self._lately = Lately()
+        self._positions: list[int] = []
+
+    def behind(self, ends: list[int]) -> int:
+        """Offsets between the newest snapshot and these ends of the records' partitions."""
+        known = [*self._positions, *[0] * (len(ends) - len(self._positions))]
+        return sum(max(0, end - position) for end, position in zip(ends, known, strict=False)) if self._positions else 0
+
+    def _on_started(self, event: Event) -> None:
+        self._runs.inc()
+        self._version.set(event["version"])
+        self._lately, self.works = Lately(), True
+
+    def _on_restarting(self, event: Event) -> None:
+        self.works = False
+
+    def _on_ended(self, event: Event) -> None:
+        self.works = False
+
+    def _on_worker_died(self, event: Event) -> None:
+        self._deaths.inc()
+
+    def _on_progress(self, event: Event) -> None:
+        self.works = not event["unreachable"]
+        self._rows.set(event["rows"])
+        self._records.set(event["records"])
+        self._bytes.set(event["bytes"])
+        self._round.set(event["finished_round"])
+        self._ring.set(event["slots_filled"] - event["slots_released"])
+        self._unpublished.set(event["unpublished_bytes"])
+        if (grown := self._lately.grown(event["rows"], event["finished_round"])) is not None:
+            seconds, (rows, rounds) = grown
+            self._rows_per_s.set(rows / seconds)
+            if rounds > 0:
+                self._round_s.set(seconds / rounds)
+
+    def _on_published(self, event: Event) -> None:
+        self._version.set(event["version"])
+        self._trained.set(event["rows"])
+        published_s = time.time()
+        self._age.set_function(lambda: time.time() - published_s)
+        self._transaction.observe(event["transaction_s"])
+        if event["event_age_s"] is not None:
+            self._event_age.observe(event["event_age_s"])
+        for span, figures in event["metrics"].items():
+            for name, value in (figures or {}).items():
+                self._quality.labels(name, span).set(value)
+        for reason, rows in event["dead_letters"].items():
+            self._dead.labels(self._bounded(plain_reason(reason))).inc(rows)
+        self._positions = [position[0] for position in event["positions"]]
+
+    def _bounded(self, reason: str) -> str:
+        if reason not in self._reasons and len(self._reasons) >= MOST_REASONS:
+            return "other"
+        self._reasons.add(reason)
+        return reason

@@ -326,8 +326,11 @@ class Predictor:
     def run(self, milliseconds: int) -> bool:
         """Works for about that long; True when until_end has been reached."""
 
+    def finish(self, timeout_ms: int) -> bool:
+        """Delivers what is on its way; False: not all arrived in time."""
+
     def close(self, timeout_ms: int) -> bool:
-        """Delivers what is on its way, commits and leaves the group; False: not all arrived in time."""
+        """As finish, then commits and leaves the group."""
 
     def drain_events(self) -> list[_Event]: ...
     def counters(self) -> dict[str, int]: ...

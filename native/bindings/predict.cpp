@@ -63,6 +63,7 @@ void bind_predict(nb::module_ &m) {
             nb::arg("batch_requests") = PredictorSettings().batch_requests)
         .def("serve", &Predictor::serve, Released(), nb::arg("scorer"))
         .def("run", &Predictor::run, Released(), nb::arg("milliseconds"))
+        .def("finish", &Predictor::finish, Released(), nb::arg("timeout_ms"))
         .def("close", &Predictor::close, Released(), nb::arg("timeout_ms"))
         .def("drain_events",
              [](Predictor &self) {

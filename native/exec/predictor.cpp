@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/within.h"
+
 namespace st {
 namespace {
 constexpr int poll_ms = 20;        // wait for the first request of a batch
 constexpr int query_ms = 2'000;    // committed offsets, ends
 constexpr int revoke_ms = 5'000;   // answers on their way when a rebalance takes partitions
+constexpr auto leave_limit = std::chrono::milliseconds(5'000);   // a group whose coordinator is away
 constexpr auto check_ends_every = std::chrono::milliseconds(300);
 constexpr auto pause = std::chrono::milliseconds(100);
 }   // namespace
@@ -25,7 +28,17 @@ Predictor::Predictor(PredictorSettings settings)
 
 Predictor::~Predictor() {
     delivery_.reset();
+    leave();
+}
+
+// librdkafka closes a consumer that has offsets to commit no sooner than a coordinator has taken them.
+void Predictor::leave() {
+    if (!consumer_) return;
     consumer_->on_revoke = nullptr;
+    within(leave_limit, [consumer = std::move(consumer_)] {
+        consumer->close();   // commits the offsets stored for at least once
+        return true;
+    });
 }
 
 void Predictor::note(int code, const std::string &text) { events_.push({4, code, false, "PREDICT", text}); }
@@ -180,8 +193,8 @@ void Predictor::gather_events() {
 
 bool Predictor::close(int timeout_ms) {
     bool arrived = delivery_->finish(timeout_ms);
-    consumer_->close();   // commits the offsets stored for at least once
     gather_events();
+    leave();
     return arrived;
 }
 

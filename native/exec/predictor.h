@@ -38,6 +38,8 @@ class Predictor {
     void serve(std::shared_ptr<RequestScorer> scorer);
     // Works for about `milliseconds`, longer while Kafka is not answering. True: until_end has been reached.
     bool run(int milliseconds);
+    // Waits for answers on their way. False: not all arrived within the time.
+    bool finish(int timeout_ms) { return delivery_->finish(timeout_ms); }
     // Waits for answers on their way, commits their offsets and leaves the group. False: not all arrived in time.
     bool close(int timeout_ms);
 
@@ -54,6 +56,7 @@ class Predictor {
     void sort_out(std::size_t count);
     bool answer();
     bool reached_ends();
+    void leave();
     void gather_events();
     void note(int code, const std::string &text);
 

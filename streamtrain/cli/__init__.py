@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 
 import typer.main
@@ -9,17 +11,21 @@ from typer import rich_utils
 
 from streamtrain.cli.app import app
 from streamtrain.cli.failure import report_failure
+from streamtrain.cli.stopping import INTERRUPTED, StoppedAtOnce
 from streamtrain.errors import StreamtrainError
 
-INTERRUPTED = 130
 HELP_WIDTH = 100  # columns of help where there is no terminal: wide enough for every option's name
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs one command and ends the process with its exit code; an error is one message, not a traceback."""
+    """Runs one command and ends the process with its exit code; an error is one message, not a traceback.
+
+    SIGTERM ends a command as Ctrl-C does, where it has nothing to finish first.
+    """
     given = sys.argv[1:] if arguments is None else arguments
     if not sys.stdout.isatty():
         rich_utils.MAX_WIDTH = rich_utils.MAX_WIDTH or HELP_WIDTH
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         typer.main.get_command(app).main(given, prog_name="streamtrain")
     except StreamtrainError as error:
@@ -27,3 +33,8 @@ def main(arguments: list[str] | None = None) -> None:
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+    except StoppedAtOnce:
+        sys.stdout.flush()
+        os._exit(INTERRUPTED)  # no client's destructor waits for a Kafka that is away
+    finally:
+        signal.signal(signal.SIGTERM, before)

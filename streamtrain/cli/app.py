@@ -21,7 +21,7 @@ from streamtrain import __version__
 COMMANDS = Path(__file__).parent / "commands"
 EPILOG = (
     "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake; 3 Kafka cannot be reached; "
-    "4 replaced by a newer run; 130 stopped by Ctrl-C."
+    "4 replaced by a newer run; 130 stopped by Ctrl-C, or at once."
 )
 
 

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM while a command works: the first asks it to finish what it has begun, the second ends it."""
+"""Ctrl-C and SIGTERM while a command works: the first asks it to finish what it has begun, the second ends it.
+
+Exit code 0 after a SIGTERM where all that was begun is finished, else INTERRUPTED.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,12 @@ from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Self, TypeVar
 
-import typer
-
 INTERRUPTED = 130
-TERMINATED = 143
 T = TypeVar("T")
+
+
+class StoppedAtOnce(BaseException):
+    """The second signal: nothing more is waited for."""
 
 
 class _Stopped(BaseException):
@@ -53,7 +57,7 @@ class StopSignals:
         self._asked += 1
         self.interrupted |= number == signal.SIGINT
         if self._asked > 1:
-            raise typer.Exit(INTERRUPTED if self.interrupted else TERMINATED)
+            raise StoppedAtOnce
         if self._waiting:
             self._waiting = False
             raise _Stopped

@@ -32,7 +32,7 @@ log = get_logger(__name__)
 
 _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
-_FINISH_MS = 30_000  # for answers on their way at the end
+_FINISH_S = 30.0  # for answers on their way at the end
 _JOIN_S = 10.0
 _SAY_AGAIN_S = 10.0  # what has been said and still holds
 
@@ -124,11 +124,19 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
             report(feed.counters())
     finally:
         feed.stop()
-        arrived = native.close(_FINISH_MS)
+        _finish(native)
         events.log(native)
-    if not arrived:
-        log.warning("not all answers were acknowledged", waited_ms=_FINISH_MS)
     return feed.counters()
+
+
+def _finish(native: _native.Predictor) -> None:
+    """Waits for the answers on their way, in turns, so that a second signal is heard; then leaves the group."""
+    until_s = time.monotonic() + _FINISH_S
+    while not (arrived := native.finish(_TURN_MS)) and time.monotonic() < until_s:
+        pass
+    native.close(0)
+    if not arrived:
+        log.warning("not all answers were acknowledged; their requests will be answered again", waited_s=_FINISH_S)
 
 
 def consumer_settings(config: Config) -> Settings:

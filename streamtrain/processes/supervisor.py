@@ -275,7 +275,7 @@ class Supervisor:
             if self._stop.asked and not self._running:
                 raise _Ended(130 if self._stop.interrupted else 0, "stopped before it began")
             if self._stop.asked >= 2:
-                raise _Ended(130 if self._stop.interrupted else 1, "stopped at once")
+                raise _Ended(130, "stopped at once")
             if self._stop.asked and not drained:
                 drained = 1
                 log.info("draining: the open round is averaged and published")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ import typer
 
 from streamtrain.cli.demo_view import DemoView
 from streamtrain.cli.session import Session, command
+from streamtrain.cli.stopping import INTERRUPTED
 from streamtrain.demo import demo as the_demo
 from streamtrain.log import configure_logging
 
@@ -41,7 +41,6 @@ def demo(
     """
     if session.logging["level"] == "info":
         configure_logging("warning", session.logging["format"])  # the screen tells the rest
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # to end what was started, as Ctrl-C does
     home = os.environ.get("KAFKA_HOME")
     options = the_demo.Options(
         rows=rows,
@@ -60,7 +59,7 @@ def demo(
     except KeyboardInterrupt:
         if not session.as_json:
             print("stopped; everything it started has ended", file=sys.stderr)
-        raise typer.Exit(130) from None
+        raise typer.Exit(INTERRUPTED) from None
     raise typer.Exit(0 if summary.ok else 1)
 
 

@@ -36,7 +36,8 @@ def predict(
 ) -> None:
     """Answer the requests with the newest snapshot, or with a given one; several may run and share the work.
 
-    Requests wait for the first trained snapshot. Ctrl-C or SIGTERM ends it when what was answered is written.
+    Requests wait for the first trained snapshot. Ctrl-C or SIGTERM ends it when what was answered is written; a second
+    one stops at once.
     """
     found = session.connected_job(job)
     config = predictor.Config.of(found, snapshot, until_end)

@@ -1,0 +1,74 @@
+"""How commands end by signals: the first lets them finish what they have begun, the second ends them with 130."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prediction_bench import PARTITIONS, Bench, wait_for
+from served_model import ServedModel
+
+from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
+
+PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
+NewJob = Callable[..., Path]
+SIGNALS = [signal.SIGINT, signal.SIGTERM]
+
+
+@pytest.mark.parametrize("first", SIGNALS)
+@pytest.mark.parametrize("second", SIGNALS)
+def test_a_second_signal_ends_what_is_done(first: int, second: int) -> None:
+    with pytest.raises(StoppedAtOnce), StopSignals() as stop:
+        os.kill(os.getpid(), first)
+        assert stop.is_set() and stop.interrupted == (first == signal.SIGINT)
+        os.kill(os.getpid(), second)
+
+
+def test_a_second_sigterm_ends_a_predictor_whose_kafka_is_away(private_kafka: Any, new_job: NewJob) -> None:
+    broker = private_kafka()
+    bench = Bench(broker.bootstrap, "away")
+    ServedModel(broker.bootstrap, "away").put()
+    path = new_job("away", broker.bootstrap)
+    command = [*PROGRAM, "predict", str(path), "--set", "predict.delivery=at_least_once", "--log-format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as predictor:
+        assert predictor.stderr is not None
+        for i in range(20_000):  # more than it answers before Kafka is gone
+            bench.ask([[i, 1]] * 50, str(i), partition=i % PARTITIONS)
+        wait_for(lambda: bench.counts().total())
+        broker.kill()
+        next(line for line in predictor.stderr if "brokers are down" in line)
+        predictor.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):  # it waits for Kafka to take the last answers
+            predictor.wait(1)
+        predictor.send_signal(signal.SIGTERM)
+        assert predictor.wait(15) == 130
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_watched_status_ends_with_130(job: Path, number: int) -> None:
+    with subprocess.Popen([*PROGRAM, "status", str(job), "--watch", "--json"], stdout=subprocess.PIPE) as watching:
+        assert watching.stdout is not None and watching.stdout.readline()
+        watching.send_signal(number)
+        assert watching.wait(30) == 130
+
+
+def test_a_second_sigterm_ends_a_trainer_that_cannot_publish(
+    run: Callable[..., Any], job: Path, rows: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("produce", job, "--input", rows, "-q").code == 0
+    monkeypatch.setenv("STREAMTRAIN_FAILPOINTS", "coordinator.stall_in_transaction=3~60")  # the first publication
+    command = [*PROGRAM, "train", str(job), "--json", "--set", "records.max_dead_letter_share=1"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trainer:
+        assert trainer.stdout is not None and trainer.stderr is not None
+        next(event for event in map(json.loads, trainer.stdout) if event.get("rows") == 2)
+        trainer.send_signal(signal.SIGTERM)
+        next(line for line in trainer.stderr if "draining" in line)
+        trainer.send_signal(signal.SIGTERM)
+        assert trainer.wait(20) == 130

@@ -1,6 +1,7 @@
 """The predictions topic: JSON answers. The request's key and headers are echoed, ours are added.
 
-An answer is `{"prediction": 0.83}` or `{"prediction": "walk", "probabilities": {…}}`; many rows get an array.
+An answer is `{"prediction": 0.83}` or `{"prediction": "walk", "probabilities": {…}}`; many rows get an array, and so
+does one in an array or in columns, but for a packed record: that of one row gets the answer alone.
 """
 
 from __future__ import annotations

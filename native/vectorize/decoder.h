@@ -42,8 +42,8 @@ class Decoder {
     virtual bool next(RowSink &sink, RowTally &tally) = 0;
     // Rows of the record passed so far, counting dead and filtered ones.
     virtual i64 row() const = 0;
-    // Whether the record's form holds any number of rows (an array of rows, columns) or is one row alone; known after
-    // next().
+    // Whether the record's form holds any number of rows (an array of rows, columns) or is one row alone; packed, which
+    // has one form only, by their number. Known after next().
     virtual bool many() const = 0;
 };
 

@@ -16,6 +16,7 @@ from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.processes import predictor
+from streamtrain.vectorize.formats import record_format
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")
@@ -49,6 +50,20 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Be
         got = [row["prediction"] for row in answers[key].prediction]
         assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-6)
     assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
+
+
+def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench) -> None:
+    served = ServedModel(bench.bootstrap, bench.job)
+    served.put()
+    rows = [[1.5, -2], [3, 4]]
+    for count, key in enumerate(("none", "one", "two")):
+        columns = {name: [row[at] for row in rows[:count]] for at, name in enumerate("ab")}
+        bench.ask(record_format("packed").encode(served.schema.for_requests(), columns), key)
+    bench.flush()
+    predictor.run(bench.config(format="packed", until_end=True), threading.Event())
+    answers = {key: answer.prediction for key, answer in bench.answers().items()}
+    expected = [{"prediction": pytest.approx(served.probability(1, row), rel=1e-6)} for row in rows]
+    assert answers == {"none": [], "one": expected[0], "two": expected}
 
 
 def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:

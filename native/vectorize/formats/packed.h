@@ -19,7 +19,7 @@ class PackedDecoder final : public RecordDecoder {
         for (u32 c = 0; c < columns_.size(); ++c) columns_[c].column = c;
     }
 
-    bool many() const override { return true; }
+    bool many() const override { return rows_ != 1; }
 
   protected:
     void open(const char *bytes, u64 size) override {

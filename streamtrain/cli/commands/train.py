@@ -81,10 +81,11 @@ def _shown(session: Session, job: Job, options: TrainOptions, metrics_port: int 
     stop = Stop()
     stop.install()
     with ExitStack() as opened:
-        view = TrainView(session.out, job.name, log.info if session.logging["format"] == "json" else None)
-        listeners: list[Callable[[Event], None]] = [opened.enter_context(view)]
-        if metrics_port is not None:
+        listeners: list[Callable[[Event], None]] = []
+        if metrics_port is not None:  # before the view: what is told to have started is ready
             listeners.append(opened.enter_context(metrics.of_trainer(metrics_port, job)))
+        view = TrainView(session.out, job.name, log.info if session.logging["format"] == "json" else None)
+        listeners.append(opened.enter_context(view))
 
         def on_event(event: Event) -> None:
             for listener in listeners:

@@ -20,12 +20,13 @@ HELP_WIDTH = 100  # columns of help where there is no terminal: wide enough for 
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command and ends the process with its exit code; an error is one message, not a traceback.
 
-    SIGTERM ends a command as Ctrl-C does, where it has nothing to finish first.
+    SIGTERM ends a command as Ctrl-C does, where it has nothing to finish first; SIGINT also where the shell that started
+    it in the background has it ignored.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if not sys.stdout.isatty():
         rich_utils.MAX_WIDTH = rich_utils.MAX_WIDTH or HELP_WIDTH
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         typer.main.get_command(app).main(given, prog_name="streamtrain")
     except StreamtrainError as error:
@@ -37,4 +38,5 @@ def main(arguments: list[str] | None = None) -> None:
         sys.stdout.flush()
         os._exit(INTERRUPTED)  # no client's destructor waits for a Kafka that is away
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

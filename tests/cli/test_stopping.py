@@ -51,9 +51,11 @@ def test_a_second_sigterm_ends_a_predictor_whose_kafka_is_away(private_kafka: An
         assert predictor.wait(15) == 130
 
 
+@pytest.mark.parametrize("started", [[], ["sh", "-c", 'trap "" INT; exec "$@"', "background"]])
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_watched_status_ends_with_130(job: Path, number: int) -> None:
-    with subprocess.Popen([*PROGRAM, "status", str(job), "--watch", "--json"], stdout=subprocess.PIPE) as watching:
+def test_a_watched_status_ends_with_130(job: Path, number: int, started: list[str]) -> None:
+    command = [*started, *PROGRAM, "status", str(job), "--watch", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None and watching.stdout.readline()
         watching.send_signal(number)
         assert watching.wait(30) == 130

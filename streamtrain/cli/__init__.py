@@ -20,8 +20,8 @@ HELP_WIDTH = 100  # columns of help where there is no terminal: wide enough for 
 def main(arguments: list[str] | None = None) -> None:
     """Runs one command and ends the process with its exit code; an error is one message, not a traceback.
 
-    SIGTERM ends a command as Ctrl-C does, where it has nothing to finish first; SIGINT also one that a shell has started
-    in the background, with SIGINT ignored.
+    SIGTERM ends a command as Ctrl-C does, where it has nothing to finish first; SIGINT also one that a shell started in
+    the background, with SIGINT ignored.
     """
     given = sys.argv[1:] if arguments is None else arguments
     if not sys.stdout.isatty():

@@ -91,6 +91,14 @@ def test_it_learns(finished):
     assert quality["auc"] > 0.75
 
 
+@pytest.mark.gpu
+def test_on_a_gpu(tmp_path):
+    code, lines, errors = demo(tmp_path, "--rows", str(ROWS), "--rate", "0", "--set", "train.backend=cuda")
+    stop_broker(tmp_path / "streamtrain-demo" / "kafka")
+    assert code == 0, f"{lines[-3:]}\n{errors}"
+    assert lines[-1]["verify"]["ok"] and lines[-1]["quality"]["auc"] > 0.75
+
+
 def test_what_it_tells_on_the_way(finished):
     lines = finished[1]
     assert [line["event"] for line in lines if line["event"] != "progress"] == [

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NATIVE_TESTS = ("tests/compute", "tests/exec", "tests/kafka", "tests/memory", "tests/vectorize")
 # one counts allocations, which the sanitizers add to; the other compiles for a GPU and runs nothing
 LEFT_OUT = ("tests/compute/test_allocation.py", "tests/compute/test_nvrtc.py")
-TIMED = "not nanosecond and not linear_time"  # a sanitized build has no speed to measure
+TIMED = "not nanosecond and not linear_time and not vector_code"  # a sanitized build has no speed to measure
 PROBE = """
 import ctypes
 from streamtrain import _native
@@ -70,8 +70,9 @@ def test_native_tests_pass_under_the_sanitizers(kafka, sanitized_python, sanitiz
     # not captured: a report would die with the process that was to show it
     command = [*sanitized_python, "-m", "pytest", "-q", "--capture=no", "-p", "no:cacheprovider", *folders]
     command += ["-k", TIMED, *(f"--ignore={name}" for name in LEFT_OUT)]
-    # a copy of the tests alone: beside them the checkout's own package would be the one imported
-    shutil.copytree(ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    # a copy of the tests and of the sources some read: beside the checkout's own package that would be the one imported
+    for folder in ("tests", "native"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     # a JVM does not run under the preloaded library, so the shared broker is the one that is already there
     environment = {**sanitized_environment, "STREAMTRAIN_TEST_BOOTSTRAP": kafka.bootstrap}

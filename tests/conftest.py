@@ -17,6 +17,11 @@ from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--chaos-seeds", default="1", help="of tests/chaos with -m soak: one seed, or from-to")
+    parser.addoption("--chaos-stalls", default="5", help="of tests/chaos with -m soak: broker stalls in all")
+
+
 @dataclass(frozen=True)
 class SharedKafka:
     """One Kafka for the whole run; tests stay apart by the names they use."""

@@ -1,0 +1,109 @@
+"""One chaos run: a job on a Kafka of its own, rows all the time, faults one after the other, then every check."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamtrain.broker import Broker
+from tests.chaos.faults import Fault, hold
+from tests.chaos.feed import Feed
+from tests.chaos.trainer import Trainer
+from tests.chaos.witness import Witness
+from tests.e2e.harness import LiveJob
+
+HANG_S = 180.0  # after a fault: nothing of what is waited for is so slow, on a busy machine either
+_QUIET_S = (0.2, 3.0)  # between a recovery and the next fault
+
+
+@dataclass
+class Recovery:
+    fault: Fault
+    seconds: float
+
+
+@dataclass
+class Chaos:
+    broker: Broker
+    folder: Path
+    seed: int
+    partitions: int = 3
+    workers: int = 2
+    recoveries: list[Recovery] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bootstrap = self.broker.bootstrap
+        self.job = LiveJob(
+            self, self.folder, "chaos", partitions=self.partitions, workers=self.workers, keep=40,
+            publish_interval="100ms", max_dead_letter_share=1.0,
+        )  # fmt: skip
+        self._trainers = 0
+
+    def fresh_name(self, prefix: str) -> str:
+        return f"{prefix}-{self.seed}"
+
+    def start_trainer(self) -> None:
+        self._trainers += 1
+        self.trainer = Trainer(self.job, self.folder / f"trainer-{self.seed}-{self._trainers}.log")
+
+    def started(self) -> None:
+        assert self.trainer.wait("started", timeout_s=HANG_S), self._told("the trainer did not start")
+
+    def run(self, faults: Sequence[Fault]) -> dict[str, Any]:
+        """Goes through the faults; AssertionError where a guarantee does not hold or nothing is published any more."""
+        feed = Feed(self.bootstrap, self.job.records, self.partitions, self.seed)
+        chance = random.Random(self.seed)
+        self.start_trainer()
+        feed.start()
+        try:
+            self._publishes_after(time.monotonic())
+            for fault in faults:
+                hold(chance.uniform(*_QUIET_S))
+                fault.run(self)
+                over = time.monotonic()
+                self.recoveries.append(Recovery(fault, self._publishes_after(over, fault) - over))
+        except BaseException:
+            self.trainer.kill()
+            raise
+        finally:
+            feed.stop()
+        return self._check()
+
+    def _publishes_after(self, moment: float, fault: Fault | None = None) -> float:
+        told = self.trainer.wait("published", after=moment, timeout_s=HANG_S)
+        assert told is not None, self._told(f"nothing was published in {HANG_S:.0f} s after {fault}")
+        return told.at
+
+    def _check(self) -> dict[str, Any]:
+        witness = Witness(self.bootstrap, self.job.name, self.job.records, self.partitions)
+        wanted, until = witness.last_records(), time.monotonic() + HANG_S
+        while not self._reached(wanted):
+            assert time.monotonic() < until, self._told(f"expected all up to {wanted}")
+            time.sleep(0.1)
+        code = self.trainer.end()
+        assert code == 0, self._told(f"expected exit code 0 after SIGTERM, got {code}")
+        counts = witness.check()
+        report = self.job.verified()
+        rows = {"trained": counts["trained"], "dead_lettered": counts["dead"], "filtered": counts["filtered"]}
+        assert {name: report["rows"][name] for name in rows} == rows, (report["rows"], rows)
+        self.job.replayed()
+        recoveries = [[str(recovery.fault), round(recovery.seconds, 2)] for recovery in self.recoveries]
+        return {"seed": self.seed, **counts, "recoveries": recoveries}
+
+    def _reached(self, last_offsets: Sequence[int]) -> bool:
+        published = [told.event for told in self.trainer.told if told.event["event"] == "published"]
+        if not published:
+            return False
+        positions = published[-1]["positions"]
+        return len(positions) == len(last_offsets) and all(
+            offset > last and row == 0 for (offset, row), last in zip(positions, last_offsets, strict=True)
+        )
+
+    def _told(self, what: str) -> str:
+        last = json.dumps(self.trainer.told[-1].event) if self.trainer.told else "no event"
+        return f"seed {self.seed}: {what}; last event {last}\n{self.trainer.errors()}"

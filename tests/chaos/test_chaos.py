@@ -1,0 +1,64 @@
+"""Chaos: `pytest -m soak tests/chaos --chaos-seeds 1-50 --chaos-stalls 100`; a short form of it in every run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamtrain.broker import Broker
+from tests.chaos.chaos import Chaos
+from tests.chaos.faults import BrokerKill, BrokerStall, Fault, Kill, OtherTrainers, Stage, Suspend, schedule
+
+SHORT: list[Fault] = [Kill("worker"), Kill("coordinator"), Suspend("ingest", 0.5), Kill("tree"), OtherTrainers(1)]
+STALL_S = 25.0
+_FAULTS = 6  # of a seed
+_STALLS_A_RUN = 5
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    option = metafunc.config.getoption
+    if "chaos_seed" in metafunc.fixturenames:
+        first, _, last = str(option("--chaos-seeds")).partition("-")
+        metafunc.parametrize("chaos_seed", range(int(first), int(last or first) + 1))
+    if "stall_run" in metafunc.fixturenames:
+        metafunc.parametrize("stall_run", range(-(-int(option("--chaos-stalls")) // _STALLS_A_RUN)))
+
+
+def chaos(private_kafka: Callable[..., Broker], folder: Path, seed: int, faults: list[Fault]) -> None:
+    broker = private_kafka(data=folder / "kafka")
+    run = Chaos(broker, folder, seed, partitions=(1, 3, 7)[seed % 3], workers=(2, 1, 3)[seed % 3])
+    report = run.run(faults)
+    print(json.dumps(report))
+    slow = [(fault, seconds) for fault, seconds in report["recoveries"]]
+    over = [f"{r.fault}: {r.seconds:.1f} s" for r in run.recoveries if r.seconds > r.fault.bar_s]
+    assert not over, f"slower than their bars: {over}; all: {slow}"
+
+
+def test_a_short_chaos(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
+    chaos(private_kafka, tmp_path, 0, SHORT)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_seed(private_kafka: Callable[..., Broker], tmp_path: Path, chaos_seed: int) -> None:
+    chaos(private_kafka, tmp_path, chaos_seed, schedule(chaos_seed, _FAULTS))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_stalls(private_kafka: Callable[..., Broker], tmp_path: Path, stall_run: int) -> None:
+    chaos(private_kafka, tmp_path, 1000 + stall_run, [BrokerStall(STALL_S)] * _STALLS_A_RUN)
+
+
+@pytest.mark.soak
+def test_the_broker_dies_with_the_coordinator(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
+    class Both(BrokerKill):
+        def run(self, stage: Stage) -> None:
+            stage.broker.kill()
+            Kill("coordinator").run(stage)
+            stage.broker.restart()
+
+    chaos(private_kafka, tmp_path, 2000, [Both(0.0)] * 2)

@@ -90,10 +90,11 @@ def missing_gpu() -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests marked soak run only when asked for; tests marked gpu are skipped, with the reason, where none answers."""
-    if "soak" not in config.option.markexpr:
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("soak")])
-        items[:] = [item for item in items if not item.get_closest_marker("soak")]
+    """Long tests run only when asked for; tests marked gpu are skipped, with the reason, where none answers."""
+    for long in ("soak", "mutants"):
+        if long not in config.option.markexpr:
+            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(long)])
+            items[:] = [item for item in items if not item.get_closest_marker(long)]
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     reason = missing_gpu() if on_gpu else None
     if reason:

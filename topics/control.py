@@ -1,24 +1,35 @@
-"""The control topic: which run holds the job. Compacted; a run writes its entry in its first transaction."""
+"""The control topic: the job's runs, how each ended, and the newest snapshot. Compacted; each entry has its own key.
+
+A run writes its entry in its first transaction and its end in its last; `newest` is in every publication's.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics._topic import Message, Topic
-from streamtrain.topics._wire import HEX_128_BIT, Reader, pack
+from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
 from streamtrain.topics.snapshots import Run
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 TOPIC = Topic(
     key="control",
-    help="run entries: which run holds the job",
-    config={"cleanup.policy": "compact"},
+    help="which run holds the job, its runs and their ends, and the newest snapshot",
+    config={
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.1",
+        "segment.bytes": str(1024 * 1024),  # a start reads the topic whole, and only closed segments are compacted
+        "segment.ms": "600000",
+    },
     fixed_partitions=True,
     renameable=False,
     wire_version=WIRE_VERSION,
 )
-RUN_KEY = b"run"
+NEWEST_KEY = b"newest"
+_RUN, _END = b"run/", b"end/"
 
 
 @dataclass(frozen=True)
@@ -33,16 +44,86 @@ class RunEntry:
     build: str
 
 
-def message(entry: RunEntry) -> Message:
-    return Message(RUN_KEY, encode(entry))
+@dataclass(frozen=True)
+class RunEnd:
+    """How a run ended that could still say so; a killed or replaced one cannot."""
+
+    run: Run
+    exit_code: int
+    reason: str
+    ended_ms: int
 
 
-def encode(entry: RunEntry) -> bytes:
+E = TypeVar("E", RunEntry, RunEnd)
+
+
+@dataclass(frozen=True)
+class Newest:
+    """The snapshot published last: what the newest manifest of the snapshots topic must be."""
+
+    version: int
+    digest: bytes  # of its manifest
+    lineage: str  # 128 bits, hex
+
+
+@dataclass
+class Control:
+    """What the topic's messages, taken in order, amount to. Runs and ends by the run's number."""
+
+    runs: dict[int, RunEntry] = field(default_factory=dict)
+    ends: dict[int, RunEnd] = field(default_factory=dict)
+    newest: Newest | None = None
+
+    @property
+    def holder(self) -> RunEntry | None:
+        """The run that holds the job, or held it last."""
+        return self.runs[max(self.runs)] if self.runs else None
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """Takes the next message; keys it does not know are others'. CheckFailed says what is wrong with a value."""
+        if key == NEWEST_KEY:
+            self.newest = None if value is None else decode_newest(value)
+        elif key is not None and key.startswith(_RUN):
+            _put(self.runs, key, value, decode_run)
+        elif key is not None and key.startswith(_END):
+            _put(self.ends, key, value, decode_end)
+
+
+def _put(entries: dict[int, E], key: bytes, value: bytes | None, decode: Callable[[bytes], E]) -> None:
+    if value is None:
+        entries.pop(_number(key), None)
+        return
+    entry = decode(value)
+    if entry.run.number != _number(key):
+        raise CheckFailed(f"{key.decode(errors='replace')}: expected the entry of that run, got {entry.run.number}'s")
+    entries[entry.run.number] = entry
+
+
+def _number(key: bytes) -> int:
+    digits = key.partition(b"/")[2]
+    if not digits.isdigit():
+        raise CheckFailed(f"{key.decode(errors='replace')}: expected a run's number in the key")
+    return int(digits)
+
+
+def run_message(entry: RunEntry) -> Message:
+    return Message(b"%s%d" % (_RUN, entry.run.number), encode_run(entry))
+
+
+def end_message(end: RunEnd) -> Message:
+    return Message(b"%s%d" % (_END, end.run.number), encode_end(end))
+
+
+def newest_message(newest: Newest) -> Message:
+    return Message(NEWEST_KEY, encode_newest(newest))
+
+
+def encode_run(entry: RunEntry) -> bytes:
     return pack(
         {
             "wire": WIRE_VERSION,
             "job": entry.job,
-            "run": {"number": entry.run.number, "id": entry.run.id},
+            "run": _encode(entry.run),
             "host": entry.host,
             "process": entry.process,
             "started_ms": entry.started_ms,
@@ -51,15 +132,59 @@ def encode(entry: RunEntry) -> bytes:
     )
 
 
-def decode(value: bytes) -> RunEntry:
+def encode_end(end: RunEnd) -> bytes:
+    return pack(
+        {
+            "wire": WIRE_VERSION,
+            "run": _encode(end.run),
+            "exit_code": end.exit_code,
+            "reason": end.reason,
+            "ended_ms": end.ended_ms,
+        }
+    )
+
+
+def encode_newest(newest: Newest) -> bytes:
+    return pack({"wire": WIRE_VERSION, "version": newest.version, "digest": newest.digest, "lineage": newest.lineage})
+
+
+def decode_run(value: bytes) -> RunEntry:
     """The entry in `value`; CheckFailed says what is wrong with other bytes."""
     read = Reader.unpack(value, "run entry", WIRE_VERSION, CheckFailed)
-    run = read.child("run")
     return RunEntry(
-        run=Run(run.integer("number", 1), run.hexadecimal("id", HEX_128_BIT)),
+        run=_decode(read.child("run")),
         job=read.text("job"),
         host=read.text("host"),
         process=read.integer("process"),
         started_ms=read.integer("started_ms"),
         build=read.text("build"),
     )
+
+
+def decode_end(value: bytes) -> RunEnd:
+    """As decode_run."""
+    read = Reader.unpack(value, "end of a run", WIRE_VERSION, CheckFailed)
+    return RunEnd(
+        run=_decode(read.child("run")),
+        exit_code=read.integer("exit_code", 0, 255),
+        reason=read.text("reason"),
+        ended_ms=read.integer("ended_ms"),
+    )
+
+
+def decode_newest(value: bytes) -> Newest:
+    """As decode_run."""
+    read = Reader.unpack(value, "newest", WIRE_VERSION, CheckFailed)
+    return Newest(
+        version=read.integer("version", 1),
+        digest=read.binary("digest", DIGEST_BYTES),
+        lineage=read.hexadecimal("lineage", HEX_128_BIT),
+    )
+
+
+def _encode(run: Run) -> dict[str, object]:
+    return {"number": run.number, "id": run.id}
+
+
+def _decode(read: Reader) -> Run:
+    return Run(read.integer("number", 1), read.hexadecimal("id", HEX_128_BIT))

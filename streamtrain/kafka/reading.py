@@ -8,12 +8,9 @@ from collections.abc import Iterator, Mapping
 from streamtrain import _native
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message, ingest_config
-from streamtrain.topics import control
-from streamtrain.topics.control import RunEntry
 from streamtrain.topics.rounds import RoundLog, decode, join
 
 _TIMEOUT_S = 8.0  # without a message
-_TAIL = 64  # messages from a topic's end where a run entry is looked for first
 
 
 def bounds(consumer: KafkaConsumer, topic: str, partition: int) -> tuple[int, int]:
@@ -43,21 +40,6 @@ def read(consumer: KafkaConsumer, topic: str, partition: int, begin: int, end: i
     raise KafkaUnreachable(
         f"{topic}: expected its messages up to offset {end}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
     )
-
-
-def newest_run_entry(kafka: Mapping[str, str], topic: str) -> RunEntry | None:
-    """The newest run entry that is committed; None where there is none."""
-    with KafkaConsumer(ingest_config(kafka)) as consumer:
-        low, end = bounds(consumer, topic, 0)
-        for begin in dict.fromkeys((max(low, end - _TAIL), low)):
-            found = [
-                m for m in read(consumer, topic, 0, begin, end) if m.key == control.RUN_KEY and m.value is not None
-            ]
-            if found:
-                value = found[-1].value
-                assert value is not None
-                return control.decode(value)
-    return None
 
 
 def read_round_logs(kafka: Mapping[str, str], topic: str) -> list[RoundLog]:

@@ -67,6 +67,10 @@ class Held(NamedTuple):
         """Where nothing is damaged."""
         return cls(newest, kept_after(*newest), newest.manifest.version)
 
+    def above(self, version: int) -> Held:
+        """As it is, with no version that was given before at or below `version`."""
+        return self._replace(version=max(self.version, version))
+
 
 class SnapshotTopic:
     """The snapshots topic of one job. Opens one consumer that joins no group; one thread at a time.

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Thread
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka import Message as Delivered
@@ -56,6 +56,19 @@ class Batch:
     name: str = ""
 
 
+class Holding(Protocol):
+    """What the job's own topics say of who holds it; raises KafkaUnreachable where they cannot be read to the end."""
+
+    def holder(self) -> RunEntry | None:
+        """The entry of the newest run."""
+
+    def published_run(self) -> int:
+        """The number of the run that published last; 0: none has."""
+
+    def entry(self, run: Run) -> tuple[str, Message]:
+        """Topic and message by which `run` takes the job."""
+
+
 class _Unknown(Exception):
     """The transaction may or may not have been committed, and this producer must not be used again."""
 
@@ -72,13 +85,11 @@ class Transactions:
         settings: Mapping[str, str],
         transactional_id: str,
         group: str,
-        newest_entry: Callable[[], RunEntry | None],
-        entry_message: Callable[[Run], tuple[str, Message]],
+        held: Holding,
     ) -> None:
         self._settings = {**settings, **_OWNED, "transactional.id": transactional_id}
         self._group = group
-        self._newest_entry = newest_entry
-        self._entry_message = entry_message
+        self._held = held
         self._producer: Producer | None = None
         self._metadata: object | None = None
         self.run: Run | None = None
@@ -89,14 +100,15 @@ class Transactions:
         run_id = uuid.uuid4().hex
         while True:
             self._new_producer(first=True)
-            seen = self.answered(self._newest_entry)
-            run = Run((seen.run.number if seen else 0) + 1, run_id)
+            seen = self.answered(self._held.holder)
+            published = self.answered(self._held.published_run)
+            run = Run(max(seen.run.number if seen else 0, published) + 1, run_id)
             try:
-                self._transaction(Batch([self._entry_message(run)], name="run entry"))
+                self._transaction(Batch([self._held.entry(run)], name="run entry"))
             except _Aborted:
                 continue
             except _Unknown:
-                newest = self.answered(self._newest_entry)
+                newest = self.answered(self._held.holder)
                 if newest is not None and newest.run.id == run_id:
                     self.run = newest.run
                     self._take_back()
@@ -108,10 +120,10 @@ class Transactions:
             self.run = run
             return run
 
-    def publish(self, batch: Batch, is_committed: Callable[[], bool]) -> int:
-        """Commits `batch`, whatever it takes, and gives its last message's offset (-1 if only `is_committed` found it).
+    def publish(self, batch: Batch, committed_at: Callable[[], int | None]) -> int:
+        """Commits `batch`, whatever it takes, and gives its last message's offset.
 
-        `is_committed` looks for the batch in the topics after an unknown outcome.
+        `committed_at` looks for that in the topics after an unknown outcome; None: the batch was not committed.
 
         Raises Replaced when another run holds the job, StreamtrainError for an error no repetition can mend.
         """
@@ -124,8 +136,16 @@ class Transactions:
             except _Unknown as unknown:
                 log.warning("transaction outcome unknown", batch=batch.name, reason=str(unknown))
                 self._take_back()
-                if self.answered(is_committed):
-                    return -1
+                found = self.answered(committed_at)
+                if found is not None:
+                    return found
+
+    def end(self, message: tuple[str, Message]) -> None:
+        """The run's last word, tried once: what is missing then is a line of the job's history."""
+        try:
+            self._transaction(Batch([message], name="end of the run"))
+        except (_Aborted, _Unknown, StreamtrainError) as error:
+            log.debug("the run's end could not be written", reason=str(error))
 
     def _take_back(self) -> None:
         """A new producer in this run's name, unless the job has been taken by a newer run."""
@@ -135,7 +155,7 @@ class Transactions:
         self._check_not_replaced()  # again: a run woken after its replacement began would fence it and go on
 
     def _check_not_replaced(self) -> None:
-        newest = self.answered(self._newest_entry)
+        newest = self.answered(self._held.holder)
         assert self.run is not None
         if newest is not None and newest.run != self.run and newest.run.number >= self.run.number:
             raise Replaced(self._replaced_by(newest))

@@ -20,7 +20,7 @@ from streamtrain.kafka.transaction import Batch
 from streamtrain.processes._dead_letters import Piece, letters, rejected_letters
 from streamtrain.processes._lineage import Lineage
 from streamtrain.processes._round_log import Columns, positions_after
-from streamtrain.topics import dead_letters, rounds, snapshots
+from streamtrain.topics import control, dead_letters, rounds, snapshots
 from streamtrain.topics.dead_letters import DeadLetter
 from streamtrain.topics.snapshots import Manifest, Position, Run, Slot
 
@@ -83,6 +83,8 @@ class Publisher:
         dead += rejected_letters(columns.rounds, columns.slots, columns.ranges, records, self.run.number)
         messages = [(self.topics["dead_letters"], dead_letters.message(letter)) for letter in dead]
         messages += [(self.topics["rounds"], message) for message in rounds.messages(log)]
+        newest = control.Newest(manifest.version, snapshot.digest, manifest.lineage)
+        messages.append((self.topics["control"], control.newest_message(newest)))
         messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
         offsets = {(records, partition): position.offset for partition, position in enumerate(positions)}
         size = sum(len(message.value or b"") for _, message in messages)

@@ -6,8 +6,6 @@ The one writer of snapshots, rounds, dead letters and control. Trains nothing an
 from __future__ import annotations
 
 import json
-import os
-import socket
 import sys
 import time
 from collections import Counter
@@ -22,15 +20,15 @@ from streamtrain.build import build_digest
 from streamtrain.compute.memory.arena import attach, copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load, views
-from streamtrain.errors import CheckFailed, SnapshotError
+from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.reading import newest_run_entry
-from streamtrain.kafka.snapshots import Held, SnapshotTopic
+from streamtrain.kafka.snapshots import Held
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.log import get_logger
 from streamtrain.processes._dead_letters import reasons
+from streamtrain.processes._job_topics import JobTopics, check_published_last
 from streamtrain.processes._lineage import (
     Lineage,
     StartFlags,
@@ -43,8 +41,7 @@ from streamtrain.processes._lineage import (
 from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
-from streamtrain.topics import control
-from streamtrain.topics.snapshots import Positions, Run, Slot
+from streamtrain.topics.snapshots import Positions, Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)
@@ -70,8 +67,14 @@ class Config:
 
 def run(config: Config) -> int:
     coordinator = Coordinator(config)
-    coordinator.begin()
-    return coordinator.loop()
+    try:
+        coordinator.begin()
+        code = coordinator.loop()
+    except (CheckFailed, SnapshotError, UserMistake) as error:
+        coordinator.say_end(error.exit_code, str(error))
+        raise
+    coordinator.say_end(code, coordinator.why_ended())
+    return code
 
 
 def tell(event: str, **fields: object) -> None:
@@ -90,24 +93,15 @@ class Coordinator:
         self._layout = published_layout(self._model.blocks, layout.state_bytes, self._job.train.workers)
         bootstrap = config.kafka["consumer"]["bootstrap.servers"]
         self._admin = Admin(bootstrap, config.kafka["consumer"])
-        self._snapshots = SnapshotTopic(self._job.name, bootstrap, config.kafka["consumer"])
-        self._transactions = Transactions(
-            config.kafka["producer"], self._job.name, self._job.name, self._newest_entry, self._entry_message
-        )
+        self._topics = JobTopics(self._job.name, config.kafka["consumer"], config.topics["control"])
+        self._snapshots = self._topics.snapshots
+        self._transactions = Transactions(config.kafka["producer"], self._job.name, self._job.name, self._topics)
         self._thread = ThreadPoolExecutor(1, "publish")
         self._quality = Quality()
         self._reasons: Counter[str] = Counter()
         self._window = [0, 0]  # rows trained and dead since the dead letter window began
         self._pending: tuple[Future[int], Assembled, int] | None = None
         self._failure: Exception | None = None
-
-    def _newest_entry(self) -> control.RunEntry | None:
-        return newest_run_entry(self._config.kafka["consumer"], self._config.topics["control"])
-
-    def _entry_message(self, run: Run) -> tuple[str, Any]:
-        now_ms = time.time_ns() // 1_000_000
-        entry = control.RunEntry(run, self._job.name, socket.gethostname(), os.getpid(), now_ms, build_digest())
-        return self._config.topics["control"], control.message(entry)
 
     # -- start ----------------------------------------------------------------------------------------------------
 
@@ -140,16 +134,18 @@ class Coordinator:
         return Slot(layout.row_capacity, layout.range_capacity)
 
     def _load(self, flags: StartFlags, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
+        last = self._topics.published_last()
         try:
             newest = self._snapshots.newest()
+            known = None if newest is None else Located(newest.manifest, newest.digest, newest.offset)
+            check_published_last(self._snapshots.name, known, last)
         except SnapshotError as error:
             if not flags.fresh:
                 raise SnapshotError(f"{error}; nothing was trained; start over with --fresh") from None
             log.warning(f"{error}; passed over for a new lineage")
-            return self._begin_lineage(self._snapshots.salvage(), start)
-        if newest is None:
+            return self._begin_lineage(self._snapshots.salvage().above(last.version if last else 0), start)
+        if newest is None or known is None:
             return self._begin_lineage(Held(), start)
-        known = Located(newest.manifest, newest.digest, newest.offset)
         if flags.fresh:
             return self._begin_lineage(Held.of(known), start)
         if flags.restore is not None:
@@ -281,17 +277,7 @@ class Coordinator:
         """In the publishing thread: the manifest's offset, once it is committed."""
         self._check_topic_id()
         digest = assembled.snapshot.digest
-        found: list[int] = []
-
-        def is_committed() -> bool:
-            newest = self._snapshots.newest_manifest()
-            if newest is not None and newest.digest == digest:
-                found.append(newest.offset)
-                return True
-            return False
-
-        offset = self._transactions.publish(assembled.batch, is_committed)
-        return found[-1] if found else offset
+        return self._transactions.publish(assembled.batch, lambda: self._topics.committed_at(digest))
 
     def _check_topic_id(self) -> None:
         """Nothing read from a topic of another id is published: the start's check names the gap."""
@@ -335,6 +321,15 @@ class Coordinator:
             unpublished_bytes=self._unpublished.nbytes,
             **progress,
         )
+
+    def why_ended(self) -> str:
+        return "stopped" if self._arena.stop_word() else "the end of what was asked for"
+
+    def say_end(self, exit_code: int, reason: str) -> None:
+        """Writes to control how this run ends, unless a publication is still on its way."""
+        run = self._transactions.run
+        if run is not None and self._pending is None:
+            self._transactions.end(self._topics.end(run, exit_code, reason))
 
     def _end(self) -> int:
         tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dict(self._reasons))

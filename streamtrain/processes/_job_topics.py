@@ -1,0 +1,75 @@
+"""What a run reads from and writes to the job's own topics beside its publications: who holds it, what is the newest.
+
+Used by the coordinator.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+
+from streamtrain.build import build_digest
+from streamtrain.errors import SnapshotError
+from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics import control
+from streamtrain.topics._topic import Message
+from streamtrain.topics.control import Newest, RunEnd, RunEntry
+from streamtrain.topics.snapshots import Run
+
+
+class JobTopics:
+    """Snapshots and control of one job; opens their readers. One thread at a time."""
+
+    def __init__(self, job: str, kafka: Mapping[str, str], control_name: str) -> None:
+        self._job = job
+        self._control_name = control_name
+        self.control = ControlTopic(kafka, control_name)
+        self.snapshots = SnapshotTopic(job, kafka["bootstrap.servers"], kafka)
+
+    def holder(self) -> RunEntry | None:
+        return self.control.look().holder
+
+    def published_run(self) -> int:
+        """The number of the run that published the newest snapshot; 0 where there is none, or none that can be read."""
+        try:
+            newest = self.snapshots.newest_manifest()
+        except SnapshotError:
+            return 0  # what is wrong with it is said when it is to be loaded
+        return 0 if newest is None else newest.manifest.run.number
+
+    def committed_at(self, digest: bytes) -> int | None:
+        """The offset of the newest manifest if it is the one with that digest."""
+        newest = self.snapshots.newest_manifest()
+        return newest.offset if newest is not None and newest.digest == digest else None
+
+    def entry(self, run: Run) -> tuple[str, Message]:
+        """The run's own entry, for its first transaction."""
+        now_ms = time.time_ns() // 1_000_000
+        made = RunEntry(run, self._job, socket.gethostname(), os.getpid(), now_ms, build_digest())
+        return self._control_name, control.run_message(made)
+
+    def end(self, run: Run, exit_code: int, reason: str) -> tuple[str, Message]:
+        """What the run writes when it ends."""
+        return self._control_name, control.end_message(RunEnd(run, exit_code, reason, time.time_ns() // 1_000_000))
+
+    def published_last(self) -> Newest | None:
+        """What control says was published last."""
+        return self.control.look().newest
+
+
+def check_published_last(topic: str, newest: Located | None, last: Newest | None) -> None:
+    """SnapshotError where the newest manifest is not the one control names: the topic has lost snapshots since.
+
+    Where control names none (it was deleted and made anew) the manifest stands alone.
+    """
+    if last is None or (newest is not None and newest.digest == last.digest):
+        return
+    found = "none" if newest is None else f"version {newest.manifest.version}, digest {newest.digest.hex()[:12]}…"
+    raise SnapshotError(
+        f"{topic}: expected version {last.version}, digest {last.digest.hex()[:12]}…, which was published last, found "
+        f"{found}; was the topic deleted, or did its broker lose what it held? Bring that back"
+    )

@@ -22,6 +22,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-stalls", default="5", help="of tests/chaos with -m soak: broker stalls in all")
 
 
+NEED_KAFKA = {"kafka", "private_kafka"}  # fixtures that mark their tests `kafka`
+
+
 @dataclass(frozen=True)
 class SharedKafka:
     """One Kafka for the whole run; tests stay apart by the names they use."""
@@ -95,6 +98,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if long not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(long)])
             items[:] = [item for item in items if not item.get_closest_marker(long)]
+    for item in items:
+        if NEED_KAFKA & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.kafka)
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
     reason = missing_gpu() if on_gpu else None
     if reason:

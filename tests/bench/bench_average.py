@@ -15,6 +15,8 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute.model import aligned
 
+FIGURES = 1  # lines of a whole run
+
 ELEMENTS = 10_000_000
 WORKERS = 4
 BAR = 1.0

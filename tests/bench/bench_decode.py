@@ -21,6 +21,8 @@ from streamtrain.vectorize.formats import record_format
 from streamtrain.vectorize.plan import SlotFiller
 from streamtrain.vectorize.schema import Schema
 
+FIGURES = 10  # lines of a whole run
+
 BATCH_ROWS = 256
 FIGURES = 10
 PACKED_SLOT_ROWS = 1024

@@ -18,6 +18,8 @@ from streamtrain.kafka import library
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.vectorize.plan import native_plan
 
+FIGURES = 4  # lines of a whole run
+
 TURNS = 5
 RATES = {"msgpack": 250_000, "json": 150_000}  # records filled for each second of the bench
 BARS = {"msgpack": (0.9, 6.0), "json": (None, 5.0)}  # of the C consumer, of the Python loop

@@ -23,6 +23,8 @@ from workbench import BATCH_ROWS, NUMBERS, PARTITIONS, Bed, encoded, figure, kaf
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.kafka.admin import TopicWish
 
+FIGURES = 1  # lines of a whole run
+
 RATE = 10_000  # rows a second
 INTERVAL_S = 0.1
 BAR_MS = 500.0

@@ -25,6 +25,8 @@ from streamtrain.clients.scorer import Scorer
 from streamtrain.compute import snapshot
 from streamtrain.kafka.chunks import Stored
 
+FIGURES = 2  # lines of a whole run
+
 NUMBERS = 28
 BAR_US = 100.0  # p99
 

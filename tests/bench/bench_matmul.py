@@ -16,6 +16,8 @@ import numpy.typing as npt
 
 from streamtrain import _native
 
+FIGURES = 18  # lines of a whole run
+
 SHAPES = [(256, 28, 64), (256, 64, 64), (256, 64, 1), (256, 28, 1), (1024, 64, 64), (512, 512, 512)]
 BARS = {
     "v4": 1.8,

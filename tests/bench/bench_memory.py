@@ -14,6 +14,9 @@ from collections.abc import Callable
 import psutil
 from workbench import NETWORKS, Bed, figure, kafka_at, python_loop, train
 
+FIGURES = 2  # lines of a whole run
+SMOKE = ["--rows", "100000"]
+
 BAR_MB = 400.0
 FLAT_BAR = 1.05
 SAMPLE_S = 0.2

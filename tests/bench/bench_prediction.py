@@ -32,6 +32,8 @@ from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.processes import predictor
 from streamtrain.vectorize.formats.msgpack import encode
 
+FIGURES = 3  # lines of a whole run
+
 NUMBERS = 28
 COLUMNS = {f"x{i}": {"kind": "number"} for i in range(NUMBERS)} | {"y": {"role": "label"}}
 LAYERS = [{"dense": 64, "activation": "relu"}, {"dense": 64, "activation": "relu"}]

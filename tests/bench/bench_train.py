@@ -13,6 +13,8 @@ from workbench import NETWORKS, Bed, figure, in_turns, kafka_at, python_rate, tr
 
 from streamtrain import _native
 
+FIGURES = 4  # lines of a whole run
+
 TURNS = 3
 RECORDS_A_SECOND = 750_000  # of the bench: a run lasts two seconds, of which its last publication is a tenth
 PYTHON_BAR = 5.0

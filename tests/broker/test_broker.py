@@ -17,6 +17,8 @@ from streamtrain.broker.folder import load_record, port_free
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
 
+pytestmark = pytest.mark.kafka
+
 
 @pytest.fixture(autouse=True)
 def no_java_on_the_path(tmp_path_factory, monkeypatch):

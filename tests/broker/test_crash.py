@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import confluent_kafka
+import pytest
 from confluent_kafka import KafkaException
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.kafka.admin import Admin, TopicWish
+
+pytestmark = pytest.mark.kafka
 
 PARTITIONS, WRITERS, KILLS = 3, 6, 2
 

@@ -19,6 +19,8 @@ import pytest
 from streamtrain.broker import broker_status, stop_broker
 from streamtrain.demo.flights import damaged_rows, load_flights
 
+pytestmark = pytest.mark.kafka
+
 STREAMTRAIN = str(Path(sys.executable).parent / "streamtrain")
 ROWS = 20_000
 

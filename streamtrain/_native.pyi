@@ -70,13 +70,13 @@ class StepBlock:
     def at(address: int) -> StepBlock: ...
 
 class Plan:
-    _held: Any  # kept alive with the plan
-    _device_plan: Any  # of the CUDA backend, for tests and benches
+    _held: Any          # kept alive with the plan
+    _device_plan: Any   # of the CUDA backend, for tests and benches
     step: StepBlock
     rows: int
     width: int
     output_address: int
-    steps_ahead: int  # that may be enqueued before collect()
+    steps_ahead: int    # that may be enqueued before collect()
     def begin_round(self) -> None: ...
     def end_round(self) -> None: ...
     def train(self, slot_address: int) -> None: ...
@@ -88,38 +88,20 @@ class Plan:
     def predict(self, slot_address: int) -> None: ...
     def output(self) -> NDArray[np.float32]: ...
 
-_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]  # kernel, types, (memory, bits) of each argument
+_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]   # kernel, types, (memory, bits) of each argument
 
 class CpuPlan(Plan):
     def __init__(
-        self,
-        train: _PlanCalls,
-        statistics: _PlanCalls,
-        predict: _PlanCalls,
-        workspace_bytes: int,
-        constants: Sequence[tuple[int, bytes]],
-        output_offset: int,
-        rows: int,
-        width: int,
-        state: int,
-        base: int,
-        share: int,
-        isa: str = "",
+        self, train: _PlanCalls, statistics: _PlanCalls, predict: _PlanCalls, workspace_bytes: int,
+        constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
+        share: int, isa: str = "",
     ) -> None: ...
 
 class ForeignPlan(Plan):
     def __init__(
-        self,
-        rows: int,
-        width: int,
-        train: Callable[[int], None],
-        statistics: Callable[[int], None],
-        predict: Callable[[int], None],
-        begin_round: Callable[[], None],
-        end_round: Callable[[], None],
-        enqueue: Callable[[int], None] | None = None,
-        collect: Callable[[], int] | None = None,
-        steps_ahead: int = 1,
+        self, rows: int, width: int, train: Callable[[int], None], statistics: Callable[[int], None],
+        predict: Callable[[int], None], begin_round: Callable[[], None], end_round: Callable[[], None],
+        enqueue: Callable[[int], None] | None = None, collect: Callable[[], int] | None = None, steps_ahead: int = 1,
     ) -> None: ...
 
 # rounds: the arena shared by all processes of a run, a worker's rounds, their log, averaging
@@ -136,11 +118,7 @@ class Arena:
     local_bytes: int
     @staticmethod
     def create(
-        workers: int,
-        averaging_frequency: int,
-        slot_count: int,
-        slot_layout: SlotLayout,
-        state_layout: StateLayout,
+        workers: int, averaging_frequency: int, slot_count: int, slot_layout: SlotLayout, state_layout: StateLayout,
         dead_letter_bytes: int = ...,
     ) -> Arena: ...
     @staticmethod
@@ -148,7 +126,7 @@ class Arena:
     def mean_address(self, buffer: int) -> int: ...
     def slot_address(self, slot: int) -> int: ...
     def progress(self) -> dict[str, int]: ...
-    def set_positions(self, positions: Sequence[tuple[int, int, int]]) -> None: ...  # (partition, offset, row)
+    def set_positions(self, positions: Sequence[tuple[int, int, int]]) -> None: ...   # (partition, offset, row)
     def positions(self) -> list[tuple[int, int, int]]: ...
     def set_row_bound(self, rows: int) -> None: ...
     def set_start(self, round: int, seed: int, learning_rate: float) -> None: ...
@@ -157,12 +135,12 @@ class Arena:
     def fill_round(self, round: int, first_slot: int, rows: Sequence[int], closed: bool = True) -> None: ...
     def beat(self) -> None: ...
     def set_hold(self, hold: bool) -> None: ...
-    def pin_newest(self) -> tuple[int, int]: ...  # (buffer, round)
+    def pin_newest(self) -> tuple[int, int]: ...   # (buffer, round)
     def unpin(self) -> None: ...
     def wait_round(self, round: int, timeout_s: float) -> bool: ...
     def stop_word(self) -> int: ...
     def set_stop(self, stop: int) -> None: ...
-    def worker_state(self, worker: int) -> tuple[int, int, int, int]: ...  # (round, slot, phase, rows)
+    def worker_state(self, worker: int) -> tuple[int, int, int, int]: ...   # (round, slot, phase, rows)
     def clear_dead_worker(self, worker: int) -> None: ...
     def reject_slot(self, slot: int, worker: int) -> None: ...
 
@@ -183,7 +161,9 @@ class RoundLogThread:
     def take(self) -> tuple[int, int, bytes, bytes, bytes, bytes]:
         """(last round, newest timestamp in ms, rounds, slots, ranges, dead letters)."""
 
-def average(layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int) -> None:
+def average(
+    layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int
+) -> None:
     """Addresses of the start, of (each worker's vector, its weight sum) and of the mean."""
 
 # ingest
@@ -193,16 +173,8 @@ def arm_failpoint(name: str, hit: int, signal: int) -> None: ...
 class Ingest:
     errors: int
     def __init__(
-        self,
-        arena: Arena,
-        consumer: KafkaConsumer,
-        format: str,
-        plan: DecodePlan,
-        *,
-        topic: str,
-        round_interval_ns: int,
-        end_offsets: Sequence[tuple[int, int]],
-        bounded: bool,
+        self, arena: Arena, consumer: KafkaConsumer, format: str, plan: DecodePlan, *, topic: str,
+        round_interval_ns: int, end_offsets: Sequence[tuple[int, int]], bounded: bool,
     ) -> None: ...
     def start(self) -> None: ...
     def add_partition(self, partition: int) -> None: ...

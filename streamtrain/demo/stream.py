@@ -105,7 +105,9 @@ class Stream(threading.Thread):
         """Requests for some flights of a block, before their records are there to be learned."""
         last = first + until // ROWS_PER_REQUEST - self.requests_sent
         now = str(time.time_ns() // 1_000_000).encode()
-        headers: list[Headers] = [[(ROW_HEADER, str(row).encode()), (SENT_HEADER, now)] for row in range(first, last)]
+        headers: list[Headers] = [
+            [(ROW_HEADER, str(row).encode()), (SENT_HEADER, now)] for row in range(first, last)
+        ]
         self._send(self._topics[1], self._flights.requests(first, last), headers)
         self.requests_sent += len(headers)
 

@@ -1,4 +1,4 @@
-"""The newest manifest is what control says was published last, or nothing is trained; a lineage goes on above both."""
+"""The newest manifest is what control says was published last, or nothing is trained; --fresh goes on above both."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ def demo(
     rate: Annotated[
         float, typer.Option(min=0, help="Flights per second; the default is a year in a minute; 0: as fast as it goes.")
     ] = RATE,
-    rows: Annotated[int | None, typer.Option(min=1, help="Only the first so many flights.", show_default=False)] = None,
+    rows: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many flights.", show_default=False)
+    ] = None,
     workers: Annotated[int, typer.Option(min=1, max=1_024, help="Worker processes.")] = 2,
 ) -> None:
     """Learn from 336,776 flights as they stream in whether the next ones will be late; shows it live, checks it after.

@@ -22,6 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--chaos-stalls", default="5", help="of tests/chaos with -m soak: broker stalls in all")
 
 
+ROOT = Path(__file__).resolve().parents[1]
 NEED_KAFKA = {"kafka", "private_kafka"}  # fixtures that mark their tests `kafka`
 
 
@@ -43,13 +44,22 @@ def kafka_home() -> Path | None:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[SharedKafka]:
-    """A real Kafka: STREAMTRAIN_TEST_BOOTSTRAP if that is set, else an embedded one."""
+    """A real Kafka: the one at STREAMTRAIN_TEST_BOOTSTRAP; else with STREAMTRAIN_TEST_BROKER=docker that of
+    docker-compose.yml, the same version; else (or with `embedded`) the embedded one."""
     given = os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP")
+    wanted = os.environ.get("STREAMTRAIN_TEST_BROKER", "embedded")
     if given:
         yield SharedKafka(given)
-        return
-    with start_broker(kafka_home=kafka_home()) as broker:
-        yield SharedKafka(broker.bootstrap)
+    elif wanted == "docker":
+        from testcontainers.compose import DockerCompose  # slow to import
+
+        with DockerCompose(ROOT, services=["kafka"], wait=True):
+            yield SharedKafka("localhost:29092")
+    elif wanted == "embedded":
+        with start_broker(kafka_home=kafka_home()) as broker:
+            yield SharedKafka(broker.bootstrap)
+    else:
+        raise pytest.UsageError(f"STREAMTRAIN_TEST_BROKER: expected docker or embedded, got {wanted!r}")
 
 
 @pytest.fixture

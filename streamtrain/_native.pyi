@@ -268,8 +268,9 @@ class KafkaProducer(_KafkaClient):
 
 # vectorize: decode plans, record decoders, the direct way from Python rows
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder
+_FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose value is missing
 _Filled = tuple[
-    bool, int, int, int, int, int, _DeadRows
+    bool, int, int, int, int, int, _DeadRows, _FilteredRows
 ]  # done, rows in slot, trained, dead, filtered, newest event time
 
 def murmur3(text: bytes, seed: int) -> int: ...
@@ -304,8 +305,8 @@ class RequestScorer:
     ) -> None: ...
     @property
     def version(self) -> int: ...
-    def score(self, requests: list[bytes]) -> list[tuple[str, bool]]:
-        """(JSON or reason, failed) per request."""
+    def score(self, topic: str, requests: list[bytes | None]) -> list[tuple[bytes, str, int, int]]:
+        """(body, why no row was answered or "", rows, errors) per request, as if they stood in `topic` from 0[0] on."""
 
 class Predictor:
     """One thread runs it; serve(), counters() and drain_events() may be called by others."""

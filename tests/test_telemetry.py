@@ -139,8 +139,8 @@ def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.
 
 
 def answered(**more: int) -> dict[str, Any]:
-    counters = {"requests": 0, "rows": 0, "errors": 0, "batches": 0, "rewinds": 0, "newest_request_ms": -1}
-    return {"event": "answered", **counters, "version": 0, "snapshot_made_ms": 0, **more}
+    names = ("requests", "rows", "errors", "row_errors", "batches", "rewinds", "version", "snapshot_made_ms")
+    return {"event": "answered", **dict.fromkeys(names, 0), "newest_request_ms": -1, **more}
 
 
 def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
@@ -148,7 +148,7 @@ def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
         telemetry(answered())
         assert get(telemetry.port, "/ready")[0] == 503
         made_ms = int(time.time() * 1_000) - 7_000
-        counters = {"requests": 20, "rows": 50, "errors": 2, "batches": 3, "rewinds": 1}
+        counters = {"requests": 20, "rows": 50, "errors": 2, "row_errors": 5, "batches": 3, "rewinds": 1}
         telemetry(answered(**counters, version=4, snapshot_made_ms=made_ms))
         assert get(telemetry.port, "/ready")[0] == 200
         found = values(telemetry)
@@ -156,6 +156,7 @@ def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
         "streamtrain_requests_total": 20,
         "streamtrain_rows_total": 50,
         "streamtrain_request_errors_total": 2,
+        "streamtrain_row_errors_total": 5,
         "streamtrain_batches_total": 3,
         "streamtrain_rewinds_total": 1,
         "streamtrain_snapshot_version": 4,

@@ -1,21 +1,22 @@
-"""The predictions topic: JSON answers. The request's key and headers are echoed, ours are added.
+"""The predictions topic: JSON answers, never empty. The request's key and headers are echoed, ours are added.
 
-An answer is `{"prediction": 0.83}` or `{"prediction": "walk", "probabilities": {…}}`; many rows get an array, and so
-does one in an array or in columns, but for a packed record: that of one row gets the answer alone.
+An answer is `{"prediction": 0.83}` or `{"prediction": "walk", "probabilities": {…}}`, or `{"error": {"path": …,
+"reason": …, "where": …}}`; many rows get an array of them, and so does one in an array or in columns, but for a packed
+record: that of one row gets the answer alone. The predictor's native code alone writes them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Message, Topic
+from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Topic
 
 TOPIC = Topic(
     key="predictions",
@@ -25,19 +26,48 @@ TOPIC = Topic(
 )
 VERSION_HEADER = "streamtrain-version"
 DIGEST_HEADER = "streamtrain-digest"  # hex
-ERROR_HEADER = "streamtrain-error"
-_ERROR_BYTES = 2_000
+PARTITION_HEADER = "streamtrain-partition"  # of the request
+OFFSET_HEADER = "streamtrain-offset"
+ERROR_HEADER = "streamtrain-error"  # why no row was answered; absent where one was
+ERRORS_HEADER = "streamtrain-errors"  # else how many rows were answered with an error; absent where none was
+
+
+class RowAnswer(TypedDict):
+    """What a model says of a row: a number, or the likeliest class and the probability of each."""
+
+    prediction: float | str
+    probabilities: NotRequired[dict[str, float]]
+
+
+@dataclass(frozen=True)
+class RowError:
+    """Why a row, or a whole request, has no prediction."""
+
+    path: str  # into the request: "$.carrier", "$[3].carrier"; "$": the row as a whole
+    reason: str  # 'expected number, got "n/a"'
+    where: str  # "flights.requests[0]@12 row 3"
+
+    def __str__(self) -> str:
+        return f"{self.where} at {self.path}: {self.reason}"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """`prediction` is the parsed answer of one row, or a list; None with `error`. `headers` are the request's own."""
+    """The answer to one request.
+
+    `prediction` is of one row, or a list with one entry per row of the request; a RowError stands for a row that has
+    none. `error` says why no row could be answered, else it is None; a request of one row, or one that could not be
+    read at all, has no `prediction` then. `headers` are the request's own.
+    """
 
     key: bytes | None
-    prediction: Any
-    error: str | None
+    prediction: RowAnswer | list[RowAnswer | RowError] | None
+    error: RowError | None
+    errors: int  # rows with an error, or the request as a whole
     version: int | None
     digest: str | None
+    partition: int | None  # of the request
+    offset: int | None
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
@@ -61,27 +91,6 @@ def shortest(value: np.float32) -> float:
     return float(str(value))
 
 
-def message(
-    key: bytes | None, headers: Sequence[tuple[str, bytes]], answer: object, version: int, digest: bytes
-) -> Message:
-    """A good answer: `answer` is one of `rows()` or a list of them."""
-    ours = ((VERSION_HEADER, str(version).encode()), (DIGEST_HEADER, digest.hex().encode()))
-    return Message(key, encode(answer), (*echoed(headers), *ours))
-
-
-def error_message(
-    key: bytes | None, headers: Sequence[tuple[str, bytes]], text: str, version: int, digest: bytes
-) -> Message:
-    """The answer to a bad request: no value, the reason in a header."""
-    raw = text.encode("utf-8", "replace")[:_ERROR_BYTES].decode("utf-8", "ignore").encode()
-    good = message(key, headers, None, version, digest)
-    return Message(key, None, (*good.headers, (ERROR_HEADER, raw)))
-
-
-def encode(answer: object) -> bytes:
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-
-
 def echoed(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
     """A request's headers but those with our reserved prefix."""
     return tuple(header for header in headers if not header[0].startswith(RESERVED_HEADER_PREFIX))
@@ -90,21 +99,49 @@ def echoed(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...
 def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Answer:
     """The answer in a message; CheckFailed says what is wrong with other messages."""
     found = dict(headers)
-    error = found.get(ERROR_HEADER)
-    version, digest = found.get(VERSION_HEADER), found.get(DIGEST_HEADER)
-    if version is not None and not (version.isdigit() and len(version) <= 19):
-        raise CheckFailed(f"prediction: expected a whole number in header {VERSION_HEADER}, got {version!r}")
-    prediction = None
-    if error is None:
-        try:
-            prediction = json.loads(value or b"")
-        except (ValueError, RecursionError) as cause:
-            raise CheckFailed(f"prediction: expected JSON, got {(value or b'')[:80]!r}") from cause
+    rows = _rows(value)
+    listed = rows if isinstance(rows, list) else [rows]
+    bad = [row for row in listed if isinstance(row, RowError)]
+    digest = found.get(DIGEST_HEADER)
     return Answer(
         key=key,
-        prediction=prediction,
-        error=None if error is None else error.decode("utf-8", "replace"),
-        version=None if version is None else int(version),
+        prediction=None if isinstance(rows, RowError) else rows,
+        error=bad[0] if bad and len(bad) == len(listed) else None,
+        errors=len(bad),
+        version=_number(found, VERSION_HEADER),
         digest=None if digest is None else digest.decode("ascii", "replace"),
+        partition=_number(found, PARTITION_HEADER),
+        offset=_number(found, OFFSET_HEADER),
         headers=echoed(headers),
     )
+
+
+def _number(headers: Mapping[str, bytes], name: str) -> int | None:
+    raw = headers.get(name)
+    if raw is not None and not (raw.isdigit() and len(raw) <= 19):
+        raise CheckFailed(f"prediction: expected a whole number in header {name}, got {raw[:80]!r}")
+    return None if raw is None else int(raw)
+
+
+def _rows(value: bytes | None) -> RowAnswer | RowError | list[RowAnswer | RowError]:
+    try:
+        parsed = json.loads(value or b"", parse_int=float, parse_constant=_refuse)
+    except (ValueError, RecursionError) as cause:
+        raise CheckFailed(f"prediction: expected JSON, got {(value or b'')[:80]!r}") from cause
+    return [_row(each) for each in parsed] if isinstance(parsed, list) else _row(parsed)
+
+
+def _row(parsed: Any) -> RowAnswer | RowError:
+    match parsed:
+        case {"prediction": float() | str() as prediction, "probabilities": dict() as named, **rest} if not rest:
+            if all(isinstance(share, float) for share in named.values()):
+                return {"prediction": prediction, "probabilities": named}
+        case {"prediction": float() | str() as prediction, **rest} if not rest:
+            return {"prediction": prediction}
+        case {"error": {"path": str(path), "reason": str(reason), "where": str(where)}}:
+            return RowError(path, reason, where)
+    raise CheckFailed(f"prediction: expected an object with a prediction or an error, got {str(parsed)[:80]}")
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -1,3 +1,4 @@
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -19,16 +20,20 @@ std::shared_ptr<void> keep(nb::object object) {
             }};
 }
 
-// (answer, failed) per request, without Kafka.
-nb::list score(RequestScorer &scorer, const std::vector<nb::bytes> &requests) {
+// (body, error, rows, errors) per request, without Kafka: request i as if it stood at offset i of partition 0.
+nb::list score(RequestScorer &scorer, const std::string &topic,
+               const std::vector<std::optional<nb::bytes>> &requests) {
     std::vector<RequestBytes> bytes;
-    for (const nb::bytes &request : requests)
-        bytes.push_back({reinterpret_cast<const u8 *>(request.c_str()), request.size()});
+    for (const auto &request : requests) {
+        const u8 *value = request ? reinterpret_cast<const u8 *>(request->c_str()) : nullptr;
+        bytes.push_back({value, request ? request->size() : 0, 0, static_cast<i64>(bytes.size())});
+    }
     std::vector<Answer> answers;
-    scorer.score(bytes.data(), bytes.size(), answers);
+    scorer.score(topic, bytes.data(), bytes.size(), answers);
     nb::list out;
     for (const Answer &answer : answers)
-        out.append(nb::make_tuple(nb::str(answer.text.data(), answer.text.size()), answer.failed));
+        out.append(nb::make_tuple(nb::bytes(answer.body.data(), answer.body.size()),
+                                  nb::str(answer.error.data(), answer.error.size()), answer.rows, answer.errors));
     return out;
 }
 
@@ -47,7 +52,7 @@ void bind_predict(nb::module_ &m) {
             nb::arg("plan"), nb::arg("decode_plan"), nb::arg("format"), nb::arg("classes"), nb::arg("version"),
             nb::arg("digest"))
         .def_prop_ro("version", &RequestScorer::version)
-        .def("score", score, nb::arg("requests"));
+        .def("score", score, nb::arg("topic"), nb::arg("requests"));
 
     nb::class_<Predictor>(m, "Predictor")
         .def(
@@ -78,6 +83,7 @@ void bind_predict(nb::module_ &m) {
             out["requests"] = c.requests;
             out["rows"] = c.rows;
             out["errors"] = c.errors;
+            out["row_errors"] = c.row_errors;
             out["batches"] = c.batches;
             out["rewinds"] = c.rewinds;
             out["newest_request_ms"] = c.newest_request_ms;

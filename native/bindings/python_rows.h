@@ -61,6 +61,7 @@ class PythonRows {
             sink.newest_event_time_ms = std::max(sink.newest_event_time_ms, writer_.event_time_ms());
         } else if (end == RowEnd::filtered) {
             ++tally.filtered;
+            tally.filtered_rows.push_back({index, index + 1, writer_.failed_column()});
         } else {
             ++tally.dead;
             std::string path = many ? "$[" + std::to_string(index) + "]" : "$";

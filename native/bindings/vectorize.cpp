@@ -61,9 +61,16 @@ nb::list dead_rows_of(const RowTally &tally) {
     return all;
 }
 
+nb::list filtered_rows_of(const RowTally &tally) {
+    nb::list all;
+    for (const FilteredRows &rows : tally.filtered_rows)
+        all.append(nb::make_tuple(rows.row_from, rows.row_to, rows.column));
+    return all;
+}
+
 nb::tuple result_of(bool done, const RowSink &sink, const RowTally &tally) {
     return nb::make_tuple(done, sink.rows, tally.trained, tally.dead, tally.filtered, sink.newest_event_time_ms,
-                          dead_rows_of(tally));
+                          dead_rows_of(tally), filtered_rows_of(tally));
 }
 
 RowSink sink_of(const DecodePlan &plan, const Buffer &slot, u32 rows, u32 row_capacity) {

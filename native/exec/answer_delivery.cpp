@@ -7,15 +7,19 @@ namespace {
 
 constexpr char reserved_prefix[] = "streamtrain-";   // headers of ours: not echoed
 
-void add_header(rd_kafka_headers_t *headers, std::string_view name, const void *value, std::size_t size) {
-    Library::get().header_add(headers, name.data(), static_cast<ssize_t>(name.size()), value,
-                              static_cast<ssize_t>(size));
+constexpr std::string_view too_large =
+    "expected an answer that fits a message, got a larger one with the request's key and headers";
+
+void add_header(rd_kafka_headers_t *headers, std::string_view name, std::string_view value) {
+    Library::get().header_add(headers, name.data(), static_cast<ssize_t>(name.size()), value.data(),
+                              static_cast<ssize_t>(value.size()));
 }
 
 void echo_headers(rd_kafka_headers_t *headers, const MessageView &request) {
+    const Library &kafka = Library::get();
     for (const HeaderView &header : headers_of(request.handle))
         if (std::strncmp(header.name, reserved_prefix, sizeof reserved_prefix - 1) != 0)
-            add_header(headers, header.name, header.value, header.size);
+            kafka.header_add(headers, header.name, -1, header.value, static_cast<ssize_t>(header.size));
 }
 
 }   // namespace
@@ -35,30 +39,35 @@ int AnswerDelivery::send(Producer &producer, const AnsweredBatch &batch, std::si
     const Library &kafka = Library::get();
     const MessageView &request = *batch.requests[index];
     const Answer &answer = batch.answers[index];
-    static constexpr std::string_view too_large =
-        "the answer with the request's key and headers is larger than a message";
-    bool whole = true, keyed = true;   // given up, headers first, when key and headers leave no room for the answer
+    const std::string partition = std::to_string(request.partition), offset = std::to_string(request.offset);
+    std::string_view body = answer.body, error = answer.error;
+    std::string refusal;                // the body where there is no room
+    bool echoed = true, keyed = true;   // given up, headers first, when they leave no room for the answer
     while (true) {
-        bool failed = answer.failed || !whole;
-        std::string_view reason = whole ? answer.text : too_large;
         rd_kafka_headers_t *headers = kafka.headers_new(8);
-        if (whole) echo_headers(headers, request);
-        add_header(headers, "streamtrain-version", batch.version.data(), batch.version.size());
-        add_header(headers, "streamtrain-digest", batch.digest.data(), batch.digest.size());
-        if (failed) add_header(headers, "streamtrain-error", reason.data(), reason.size());
-        Bytes key = keyed ? Bytes{request.key, request.key_size} : Bytes{};
-        Bytes value = failed ? Bytes{} : Bytes{answer.text.data(), answer.text.size()};
-        int code = producer.produce(topic_, rd::any_partition, key, value, headers, tag);
+        if (echoed) echo_headers(headers, request);
+        add_header(headers, "streamtrain-version", batch.version);
+        add_header(headers, "streamtrain-digest", batch.digest);
+        add_header(headers, "streamtrain-partition", partition);
+        add_header(headers, "streamtrain-offset", offset);
+        if (!error.empty()) add_header(headers, "streamtrain-error", error);
+        else if (answer.errors) add_header(headers, "streamtrain-errors", std::to_string(answer.errors));
+        const Bytes key = keyed ? Bytes{request.key, request.key_size} : Bytes{};
+        const int code = producer.produce(topic_, rd::any_partition, key, {body.data(), body.size()}, headers, tag);
         if (code == rd::ok) return rd::ok;
         kafka.headers_destroy(headers);
-        if (code == rd::queue_full)
+        if (code == rd::queue_full) {
             producer.poll(10);
-        else if (code == rd::message_too_large && whole)
-            whole = false;
-        else if (code == rd::message_too_large && keyed)
+        } else if (code == rd::message_too_large && echoed) {
+            echoed = false;
+            refusal = error_text("$", too_large, consumer_.topic() + "[" + partition + "]@" + offset);
+            body = refusal;
+            error = too_large;
+        } else if (code == rd::message_too_large && keyed) {
             keyed = false;
-        else
+        } else {
             return code;
+        }
     }
 }
 

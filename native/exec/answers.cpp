@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <string_view>
 
 namespace st {
 
-std::string json_quoted(const std::string &text) {
+std::string json_quoted(std::string_view text) {
     static constexpr char hex[] = "0123456789abcdef";
     std::string out = "\"";
     for (char c : text) {
@@ -27,6 +26,11 @@ void append_number(std::string &out, f32 value) {
     std::string_view digits(text, static_cast<std::size_t>(end - text));
     out += digits;
     if (digits.find_first_of(".e") == std::string_view::npos) out += ".0";
+}
+
+std::string error_text(std::string_view path, std::string_view reason, std::string_view where) {
+    return "{\"error\":{\"path\":" + json_quoted(path) + ",\"reason\":" + json_quoted(reason) +
+           ",\"where\":" + json_quoted(where) + "}}";
 }
 
 AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {

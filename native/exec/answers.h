@@ -1,7 +1,8 @@
-// A model's output as JSON: {"prediction": 0.83}, or {"prediction": "walk", "probabilities": {...}} with several
-// classes.
+// The JSON of an answer: {"prediction": 0.83}, or {"prediction": "walk", "probabilities": {...}} with several classes;
+// {"error": {"path": ..., "reason": ..., "where": ...}} in place of a row that has no prediction.
 #pragma once
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/types.h"
@@ -23,8 +24,10 @@ class AnswerWriter {
     std::vector<std::string> names_;   // quoted and escaped
 };
 
+// Why there is no prediction: path and reason as in DeadRows, and where the row is ("flights.requests[0]@12 row 3").
+std::string error_text(std::string_view path, std::string_view reason, std::string_view where);
 // A JSON string of valid UTF-8 text.
-std::string json_quoted(const std::string &text);
+std::string json_quoted(std::string_view text);
 // Fewest digits that read back as the same float32, always with a point or an exponent.
 void append_number(std::string &out, f32 value);
 

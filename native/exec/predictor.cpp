@@ -143,7 +143,7 @@ void Predictor::sort_out(std::size_t count) {
         const MessageView &view = views_[i];
         if (view.error == rd::ok) {
             requests_.push_back(&view);
-            bytes_.push_back({view.value, view.size});
+            bytes_.push_back({view.value, view.size, view.partition, view.offset});
             next_[view.partition] = view.offset + 1;
         } else if (view.error == rd::partition_eof) {
             // Behind the last request there may be control records; a bounded run's offsets go past them.
@@ -155,7 +155,7 @@ void Predictor::sort_out(std::size_t count) {
 }
 
 bool Predictor::answer() {
-    scorer_->score(bytes_.data(), bytes_.size(), answers_);
+    scorer_->score(settings_.requests, bytes_.data(), bytes_.size(), answers_);
     const Consumer::Offsets next(next_.begin(), next_.end());
     if (!delivery_->deliver({requests_, answers_, next, scorer_->version_text(), scorer_->digest()})) return false;
     for (auto [partition, offset] : next) done_[partition] = offset;
@@ -164,7 +164,8 @@ bool Predictor::answer() {
     counters_.requests += answers_.size();
     for (std::size_t i = 0; i < answers_.size(); ++i) {
         counters_.rows += answers_[i].rows;
-        counters_.errors += answers_[i].failed;
+        counters_.errors += !answers_[i].error.empty();
+        counters_.row_errors += answers_[i].errors;
         counters_.newest_request_ms = std::max(counters_.newest_request_ms, requests_[i]->timestamp_ms);
     }
     return true;

@@ -23,7 +23,9 @@ struct PredictorSettings {
 };
 
 struct PredictorCounters {
-    u64 requests = 0, rows = 0, errors = 0;   // answered; errors are requests answered with a reason
+    u64 requests = 0, rows = 0;   // answered, predicted
+    u64 errors = 0;               // requests of which no row could be answered
+    u64 row_errors = 0;           // rows answered with an error, in any request
     u64 batches = 0;
     u64 rewinds = 0;              // returns to the committed offsets after something failed
     i64 newest_request_ms = -1;   // timestamp of the newest request answered

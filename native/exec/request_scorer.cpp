@@ -9,14 +9,10 @@ namespace {
 
 constexpr std::size_t answer_bytes = 900'000;   // what fits a message of 1,000,000 bytes with key and headers
 constexpr std::size_t problem_bytes = 2'000;    // a reason goes into a header
-
-std::string describe(const RowTally &tally) {
-    if (tally.dead_rows.empty()) return "a row was left out: a column with missing = \"skip\" is missing";
-    const DeadRows &first = tally.dead_rows.front();
-    std::string text = first.path + ": " + first.reason;
-    if (tally.dead > 1) text += " (and " + std::to_string(tally.dead - 1) + " more bad rows)";
-    return text;
-}
+constexpr std::string_view left_out = "expected a value, got nothing (missing = \"skip\" leaves such rows out)";
+constexpr std::string_view no_value = "expected a row, got a record without a value";
+constexpr std::string_view not_finite = "expected a finite prediction, got NaN or infinity";
+constexpr std::string_view too_large = "expected an answer of at most 900,000 bytes, got more; send fewer rows at once";
 
 // At most `size` bytes, not cutting a UTF-8 character.
 std::string_view cut(std::string_view text, std::size_t size) {
@@ -49,35 +45,67 @@ RequestScorer::RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::share
 
 RequestScorer::~RequestScorer() { std::free(slot_); }
 
-void RequestScorer::score(const RequestBytes *requests, std::size_t count, std::vector<Answer> &answers) {
+void RequestScorer::score(const std::string &topic, const RequestBytes *requests, std::size_t count,
+                          std::vector<Answer> &answers) {
     outputs_.clear();
+    bad_.clear();
     decoded_.clear();
     text_.clear();
-    for (std::size_t i = 0; i < count; ++i) decoded_.push_back(decode_one(requests[i]));
+    for (std::size_t i = 0; i < count; ++i) decoded_.push_back(decode_one(topic, requests[i]));
     predict_slot();
     // Views into text_ are made when it does not grow any more: first the lengths.
     answers.assign(count, Answer{});
     for (std::size_t i = 0; i < count; ++i) write_one(decoded_[i], answers[i]);
     const char *at = text_.data();
-    for (Answer &answer : answers) {
-        answer.text = {at, answer.text.size()};
-        at += answer.text.size();
-    }
+    for (Answer &answer : answers)
+        for (std::string_view *part : {&answer.body, &answer.error}) {
+            *part = {at, part->size()};
+            at += part->size();
+        }
 }
 
-RequestScorer::Decoded RequestScorer::decode_one(const RequestBytes &request) {
-    Decoded decoded{outputs_.size() / writer_.width() + sink_.rows, 0, false, {}};
+RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const RequestBytes &request) {
+    Decoded decoded{&topic, &request, outputs_.size() / writer_.width() + sink_.rows, bad_.size()};
     if (!request.value) {
-        decoded.problem = "$: expected a row, got a record without a value";
+        decoded.refusal = no_value;
         return decoded;
     }
     tally_.clear();
     decoder_->begin(request.value, request.size, 0);
     while (!decoder_->next(sink_, tally_)) predict_slot();
-    if (tally_.dead || tally_.filtered) decoded.problem = describe(tally_);
     decoded.rows = tally_.trained;
     decoded.many = decoder_->many();
+    if (tally_.dead || tally_.filtered) gather_bad_rows(decoded);
     return decoded;
+}
+
+// While the decoder still knows the record: the errors of its dead and filtered rows, in the order of the rows.
+void RequestScorer::gather_bad_rows(Decoded &decoded) {
+    const DeadRows *first_dead = tally_.dead_rows.empty() ? nullptr : &tally_.dead_rows.front();
+    decoded.many &= !(first_dead && first_dead->remainder && first_dead->row_from == 0);
+    std::size_t bytes = 0, dead = 0, filtered = 0;
+    const auto add = [&](i64 row, const std::string &path, std::string_view reason) {
+        bad_.push_back({row, error_text(path, cut(reason, problem_bytes), decoded.where(row))});
+        bytes += bad_.back().text.size();
+        if (decoded.problem.empty()) decoded.problem = path + ": " + std::string(reason);
+    };
+    while (bytes <= answer_bytes && (dead < tally_.dead_rows.size() || filtered < tally_.filtered_rows.size())) {
+        const bool is_dead = filtered == tally_.filtered_rows.size() ||
+                             (dead < tally_.dead_rows.size() &&
+                              tally_.dead_rows[dead].row_from < tally_.filtered_rows[filtered].row_from);
+        if (is_dead) {
+            const DeadRows &rows = tally_.dead_rows[dead++];
+            add(rows.row_from, rows.path, rows.reason);
+            for (i64 row = rows.row_from + 1; row < rows.row_to && bytes <= answer_bytes; ++row)
+                add(row, decoder_->path(rows.column, row), rows.reason);
+        } else {
+            const FilteredRows &rows = tally_.filtered_rows[filtered++];
+            for (i64 row = rows.row_from; row < rows.row_to && bytes <= answer_bytes; ++row)
+                add(row, decoder_->path(rows.column, row), left_out);
+        }
+    }
+    decoded.bad = static_cast<u32>(bad_.size() - decoded.first_bad);
+    if (bytes > answer_bytes) decoded.refusal = too_large;
 }
 
 void RequestScorer::predict_slot() {
@@ -90,28 +118,62 @@ void RequestScorer::predict_slot() {
     sink_.rows = 0;
 }
 
-// Appends to text_; answer.text holds only the length so far.
+// "flights.requests[3]@81122", with the row where there are many.
+std::string RequestScorer::Decoded::where(i64 row) const {
+    std::string text =
+        *topic + "[" + std::to_string(request->partition) + "]@" + std::to_string(request->offset);
+    if (many && row >= 0) text += " row " + std::to_string(row);
+    return text;
+}
+
+// Appends to text_; the answer's views hold only their lengths so far.
 void RequestScorer::write_one(Decoded &decoded, Answer &answer) {
     const std::size_t start = text_.size();
-    const f32 *row = outputs_.data() + decoded.first_row * writer_.width();
+    if (decoded.refusal.empty()) write_rows(decoded, answer);
+    if (!decoded.refusal.empty()) {
+        text_.resize(start);
+        text_ += error_text("$", decoded.refusal, decoded.where(-1));
+        decoded.problem = "$: " + std::string(decoded.refusal);
+        answer.rows = 0;
+        answer.errors = 1;
+    }
+    const std::size_t end = text_.size();
+    if (answer.errors && answer.rows == 0) {
+        text_ += cut(decoded.problem, problem_bytes);
+        if (answer.errors > 1) text_ += " (and " + std::to_string(answer.errors - 1) + " more bad rows)";
+    }
+    answer.body = {text_.data(), end - start};
+    answer.error = {text_.data(), text_.size() - end};
+}
+
+void RequestScorer::write_rows(Decoded &decoded, Answer &answer) {
+    const std::size_t start = text_.size();
+    const f32 *output = outputs_.data() + decoded.first_output * writer_.width();
+    const BadRow *bad = bad_.data() + decoded.first_bad, *const bad_end = bad + decoded.bad;
+    const i64 rows = i64{decoded.rows} + decoded.bad;
     if (decoded.many) text_ += '[';
-    for (u32 i = 0; decoded.problem.empty() && i < decoded.rows; ++i, row += writer_.width()) {
-        if (i) text_ += ',';
-        if (!writer_.append(text_, row))
-            decoded.problem = "row " + std::to_string(i) + ": the prediction is not finite";
-        if (text_.size() - start > answer_bytes)
-            decoded.problem =
-                "the answer is larger than " + std::to_string(answer_bytes) + " bytes; send fewer rows at once";
+    for (i64 row = 0; row < rows; ++row) {
+        if (row) text_ += ',';
+        if (bad != bad_end && bad->row == row) {
+            text_ += (bad++)->text;
+            ++answer.errors;
+            continue;
+        }
+        if (writer_.append(text_, output)) {
+            ++answer.rows;
+        } else {
+            text_ += error_text("$", not_finite, decoded.where(row));
+            if (decoded.problem.empty()) decoded.problem = "$: " + std::string(not_finite);
+            ++answer.errors;
+        }
+        output += writer_.width();
+        if (text_.size() - start > answer_bytes) {
+            decoded.refusal = too_large;
+            return;
+        }
     }
     if (decoded.many) text_ += ']';
-    answer.rows = decoded.rows;
-    if (!decoded.problem.empty()) {
-        text_.resize(start);
-        text_ += cut(decoded.problem, problem_bytes);
-        answer.failed = true;
-        answer.rows = 0;
-    }
-    answer.text = {text_.data(), text_.size() - start};
+    if (text_.size() - start > answer_bytes) decoded.refusal = too_large;
 }
 
 }   // namespace st

@@ -15,12 +15,16 @@ namespace st {
 struct RequestBytes {
     const u8 *value;   // null: a record without a value
     u64 size;
+    i32 partition;
+    i64 offset;
 };
 
+// Views are in place until the next score().
 struct Answer {
-    std::string_view text;   // JSON, or the reason why there is no prediction; in place until the next score()
-    bool failed;
-    u32 rows;   // predicted
+    std::string_view body;    // JSON, never empty
+    std::string_view error;   // why no row was answered; empty: some were, or the request has none
+    u32 rows;                 // predicted
+    u32 errors;               // rows answered with an error, or the request as a whole
 };
 
 // Everything a prediction needs from one snapshot. One thread at a time.
@@ -36,19 +40,32 @@ class RequestScorer {
     const std::string &version_text() const { return version_text_; }
     const std::string &digest() const { return digest_; }   // hex
 
-    // One answer per request, in order. A request with a bad row is answered with its first reason.
-    void score(const RequestBytes *requests, std::size_t count, std::vector<Answer> &answers);
+    // One answer per request of `topic`, in order: of one row an object, of many an array, in which an error stands in
+    // the place of each row that cannot be predicted. What cannot be decoded, from some row on, is one last error; from
+    // the first on it is the answer, an object.
+    void score(const std::string &topic, const RequestBytes *requests, std::size_t count, std::vector<Answer> &answers);
 
   private:
-    struct Decoded {
-        u64 first_row;   // in outputs_
-        u32 rows;
-        bool many;             // its answer is an array
-        std::string problem;   // empty: good
+    struct BadRow {
+        i64 row;
+        std::string text;   // its JSON
     };
-    Decoded decode_one(const RequestBytes &request);
+    struct Decoded {
+        const std::string *topic;
+        const RequestBytes *request;
+        u64 first_output, first_bad;
+        u32 rows = 0, bad = 0;     // rows of outputs_ from first_output on, and of bad_ from first_bad on
+        bool many = false;         // its answer is an array
+        std::string problem;       // of a bad row, for a header; empty: none is bad
+        std::string_view refusal;  // why the request as a whole has no answer; empty: it has one
+
+        std::string where(i64 row) const;   // -1: no row
+    };
+    Decoded decode_one(const std::string &topic, const RequestBytes &request);
+    void gather_bad_rows(Decoded &decoded);
     void predict_slot();
     void write_one(Decoded &decoded, Answer &answer);
+    void write_rows(Decoded &decoded, Answer &answer);
 
     Plan &plan_;
     std::shared_ptr<void> owner_;
@@ -61,6 +78,7 @@ class RequestScorer {
     RowSink sink_;
     RowTally tally_;
     std::vector<f32> outputs_;
+    std::vector<BadRow> bad_;
     std::vector<Decoded> decoded_;
     std::string text_;
 };

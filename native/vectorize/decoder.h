@@ -22,13 +22,25 @@ struct DeadRows {
     std::string path;               // "$.dep_delay", "$[3].carrier", "$" for the record
     std::string reason;             // "expected number, got \"n/a\""
     bool remainder;                 // true: the rest of the record cannot be decoded; counts as one row
+    i32 column = -1;                // whose cell it was, of all these rows; -1: the row as a whole
+};
+
+// Rows [row_from, row_to) of the current record were left out because this column, with missing = "skip", is missing.
+struct FilteredRows {
+    i64 row_from, row_to;
+    i32 column;
 };
 
 // What the last next() did with the rows it passed.
 struct RowTally {
     u32 trained = 0, dead = 0, filtered = 0;
     std::vector<DeadRows> dead_rows;
-    void clear() { trained = dead = filtered = 0; dead_rows.clear(); }
+    std::vector<FilteredRows> filtered_rows;
+    void clear() {
+        trained = dead = filtered = 0;
+        dead_rows.clear();
+        filtered_rows.clear();
+    }
 };
 
 class Decoder {
@@ -45,6 +57,8 @@ class Decoder {
     // Whether the record's form holds any number of rows (an array of rows, columns) or is one row alone; packed, which
     // has one form only, by their number. Known after next().
     virtual bool many() const = 0;
+    // Where the cell of `column` stands in the current record, or its row (-1): as DeadRows::path.
+    virtual std::string path(i32 column, i64 row) const = 0;
 };
 
 struct DecodePlan;   // compiled from the job's columns: vectorize/plan.h

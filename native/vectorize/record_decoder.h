@@ -55,9 +55,8 @@ class RecordDecoder : public Decoder {
 
     void start_row(RowSink &sink) { writer_.start(passing() ? nullptr : sink.slot, sink.rows); }
 
-    // The current row is read; `path(column, row)` says where its failed cell stood.
-    template <class Path>
-    void end_row(RowSink &sink, RowTally &tally, Path path) {
+    // The current row is read.
+    void end_row(RowSink &sink, RowTally &tally) {
         const RowEnd end = writer_.finish();
         const i64 row = row_++;
         if (row < from_row_) return;
@@ -68,9 +67,10 @@ class RecordDecoder : public Decoder {
                 sink.newest_event_time_ms = writer_.event_time_ms();
         } else if (end == RowEnd::filtered) {
             ++tally.filtered;
+            report_filtered(tally, row, writer_.failed_column());
         } else {
             ++tally.dead;
-            report(tally, row, path(writer_.failed_column(), row), writer_.reason(), false);
+            report_dead(tally, row);
         }
     }
 
@@ -89,19 +89,31 @@ class RecordDecoder : public Decoder {
         const i64 row = row_++;
         if (row < from_row_) return;
         ++tally.dead;
-        report(tally, row, std::move(path), reason, true);
+        tally.dead_rows.push_back({row, row + 1, std::move(path), std::move(reason), true});
     }
 
-    // Rows in a row with the same reason are one entry, under the first one's path.
-    static void report(RowTally &tally, i64 row, std::string path, const std::string &reason, bool remainder) {
-        if (!tally.dead_rows.empty() && !remainder) {
+    // Rows in a row with the same column and reason are one entry, under the first one's path.
+    void report_dead(RowTally &tally, i64 row) {
+        const i32 column = writer_.failed_column();
+        if (!tally.dead_rows.empty()) {
             DeadRows &last = tally.dead_rows.back();
-            if (last.row_to == row && !last.remainder && last.reason == reason) {
+            if (last.row_to == row && !last.remainder && last.column == column && last.reason == writer_.reason()) {
                 ++last.row_to;
                 return;
             }
         }
-        tally.dead_rows.push_back({row, row + 1, std::move(path), reason, remainder});
+        tally.dead_rows.push_back({row, row + 1, path(column, row), writer_.reason(), false, column});
+    }
+
+    static void report_filtered(RowTally &tally, i64 row, i32 column) {
+        if (!tally.filtered_rows.empty()) {
+            FilteredRows &last = tally.filtered_rows.back();
+            if (last.row_to == row && last.column == column) {
+                ++last.row_to;
+                return;
+            }
+        }
+        tally.filtered_rows.push_back({row, row + 1, column});
     }
 
     bool done_ = true, refused_ = false;

@@ -62,7 +62,8 @@ class RowWriter {
 
     bool has(u32 c) const { return seen_[c] == stamp_; }   // a cell was given
     bool failed() const { return failed_; }
-    i32 failed_column() const { return failed_column_; }   // NO_COLUMN: the row as a whole
+    // Whose cell made the row dead or filtered; NO_COLUMN: the row as a whole.
+    i32 failed_column() const { return failed_column_; }
     const std::string &reason() const { return reason_; }
     const DecodePlan &plan() const { return *plan_; }
 
@@ -275,17 +276,20 @@ class RowWriter {
 
     RowEnd fill_missing() {
         i32 letter = NO_COLUMN;
-        bool skip = false;
+        i32 skip = NO_COLUMN;
         for (u32 c = 0; c < seen_.size(); ++c) {
             const PlanColumn &column = columns_[c];
             if (seen_[c] == stamp_ || column.target == Target::ignored) continue;
-            if (column.missing == Missing::skip) skip = true;
+            if (column.missing == Missing::skip) skip = skip == NO_COLUMN ? static_cast<i32>(c) : skip;
             else if (column.missing == Missing::dead_letter)
                 letter = letter == NO_COLUMN ? static_cast<i32>(c) : letter;
             else if (column.target == Target::event_time) event_time_ms_ = column.missing_time_ms;
             else put(c, column.missing_bits);
         }
-        if (skip) return RowEnd::filtered;
+        if (skip != NO_COLUMN) {
+            failed_column_ = skip;
+            return RowEnd::filtered;
+        }
         if (letter == NO_COLUMN) return RowEnd::trained;
         fail(letter, std::string("expected ") + columns_[letter].expected() + ", got nothing (missing)");
         return RowEnd::dead;

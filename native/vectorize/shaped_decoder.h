@@ -9,6 +9,13 @@ class ShapedDecoder : public RecordDecoder {
   public:
     bool many() const final { return shape_ != Shape::one; }
 
+    std::string path(i32 column, i64 row) const final {
+        const std::string index = "[" + std::to_string(row) + "]";
+        if (shape_ == Shape::columns) return column == NO_COLUMN ? "$" : "$." + column_name(column) + index;
+        const std::string at = shape_ == Shape::many ? "$" + index : "$";
+        return column == NO_COLUMN ? at : at + "." + column_name(column);
+    }
+
   protected:
     using RecordDecoder::RecordDecoder;
 
@@ -19,17 +26,6 @@ class ShapedDecoder : public RecordDecoder {
         const char *at = nullptr;   // its next cell; nullptr: absent
         i64 rows = -1;              // -1: not an array
     };
-
-    std::string path(i32 column, i64 row) const {
-        const std::string index = "[" + std::to_string(row) + "]";
-        if (shape_ == Shape::columns) return column == NO_COLUMN ? "$" : "$." + column_name(column) + index;
-        const std::string at = shape_ == Shape::many ? "$" + index : "$";
-        return column == NO_COLUMN ? at : at + "." + column_name(column);
-    }
-
-    void finish_row(RowSink &sink, RowTally &tally) {
-        end_row(sink, tally, [this](i32 column, i64 row) { return path(column, row); });
-    }
 
     // Makes columns_ of found_ (by column; the last one given counts). False: their lengths differ, the record is
     // refused.

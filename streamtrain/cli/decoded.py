@@ -107,9 +107,14 @@ def _turned(columns: Document) -> list[Document]:
 def _prediction(message: Message) -> Document:
     answer = predictions.decode(message.key, message.value, _pairs(message))
     headers = {name: _text(value) for name, value in answer.headers}
-    document = {"prediction": answer.prediction, "version": answer.version, "digest": answer.digest}
+    prediction: Any = answer.prediction
+    if isinstance(prediction, list):
+        prediction = [{"error": vars(row)} if isinstance(row, predictions.RowError) else row for row in prediction]
+    document: Document = {"prediction": prediction, "version": answer.version, "digest": answer.digest}
+    if answer.partition is not None:
+        document |= {"request_partition": answer.partition, "request_offset": answer.offset}
     if answer.error is not None:
-        document["error"] = answer.error
+        document["error"] = str(answer.error)
     return {**document, **({"headers": headers} if headers else {})}
 
 

@@ -133,7 +133,7 @@ def _sample(job: Job, sample: int) -> Iterator[Finding]:
         decoder.begin(message.value)
         done = False
         while not done:
-            done, _, trained, dead, filtered, _, dead_rows = decoder.next(slot, 0, job.train.batch_rows)
+            done, _, trained, dead, filtered, _, dead_rows, _ = decoder.next(slot, 0, job.train.batch_rows)
             rows.update(trained=trained, dead=dead, filtered=filtered)
             reasons.update({f"{path}: {reason}": to - start for start, to, path, reason, _ in dead_rows})
     if not records:

@@ -35,7 +35,7 @@ class _Bench:
 
     def score(self, rows: Any) -> tuple[Any, list[tuple[int, int, str, str, bool]]]:
         """Outputs (rows, width) that the next call overwrites, and the rows that could not be used."""
-        _, used, _, _, _, _, dead = self._filler.fill(rows, self._slot, 0, self.rows)
+        _, used, _, _, _, _, dead, _ = self._filler.fill(rows, self._slot, 0, self.rows)
         if dead:
             return None, dead
         if used < self.rows:

@@ -91,6 +91,6 @@ class Answers(threading.Thread):
                 self._delays_s.append(max(0.0, now_s - sent_s))
         if answer.error is not None:
             self.errors += 1
-        elif ROW_HEADER in headers and answer.version is not None:
+        elif ROW_HEADER in headers and answer.version is not None and isinstance(answer.prediction, dict):
             self._newest = int(headers[ROW_HEADER]), float(answer.prediction["prediction"]), answer.version
         self.count += 1

@@ -14,7 +14,8 @@ class PredictorMeters(Meters):
         super().__init__("requests that no predictor of the job has answered yet", "there is a trained snapshot")
         self._requests = Growing(self._counter("requests", "requests answered"))
         self._rows = Growing(self._counter("rows", "rows predicted"))
-        self._errors = Growing(self._counter("request_errors", "requests answered with a reason"))
+        self._errors = Growing(self._counter("request_errors", "requests of which no row could be answered"))
+        self._row_errors = Growing(self._counter("row_errors", "rows answered with an error"))
         self._batches = Growing(self._counter("batches", "batches of requests answered"))
         self._rewinds = Growing(self._counter("rewinds", "returns to the committed offsets after a failure"))
         self._rows_per_s = self._gauge("rows_per_second", "rows predicted, a second, lately")
@@ -26,6 +27,7 @@ class PredictorMeters(Meters):
         self._requests.set(event["requests"])
         self._rows.set(event["rows"])
         self._errors.set(event["errors"])
+        self._row_errors.set(event["row_errors"])
         self._batches.set(event["batches"])
         self._rewinds.set(event["rewinds"])
         if (grown := self._lately.grown(event["rows"])) is not None:

@@ -41,15 +41,17 @@ class Tally:
     filtered: int = 0
     newest_event_time_ms: int = -1
     dead_rows: list[DeadRows] = field(default_factory=list)
+    filtered_rows: list[tuple[int, int, int]] = field(default_factory=list)  # from, to, column that is missing
 
     def add(self, filled: _native._Filled) -> None:
         """Adds what one native call passed."""
-        _, _, trained, dead, filtered, newest_event_time_ms, dead_rows = filled
+        _, _, trained, dead, filtered, newest_event_time_ms, dead_rows, filtered_rows = filled
         self.trained += trained
         self.dead += dead
         self.filtered += filtered
         self.newest_event_time_ms = max(self.newest_event_time_ms, newest_event_time_ms)
         self.dead_rows += [DeadRows(*each) for each in dead_rows]
+        self.filtered_rows += filtered_rows
 
 
 def native_plan(schema: Schema, layout: _native.SlotLayout) -> _native.DecodePlan:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from confluent_kafka import Producer
 from streamtrain.clients.predictions import read_predictions
 from streamtrain.errors import UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
-from streamtrain.topics import predictions
 from streamtrain.topics._topic import Message
+from streamtrain.topics.predictions import RowError
 
 
 def send(kafka: Any, topic: str, messages: list[Message]) -> None:
@@ -28,16 +29,19 @@ def test_answers_are_read_as_they_were_written(kafka: Any, monkeypatch: pytest.M
         next(read_predictions(job, kafka.bootstrap))
     Admin(kafka.bootstrap).ensure(wish for wish in job_topics(job) if wish.key == "predictions")
     assert list(read_predictions(job, kafka.bootstrap, until_end=True)) == []
-    good = predictions.message(b"a", [("id", b"7")], {"prediction": 0.5}, 3, b"d" * 32)
-    bad = predictions.error_message(b"b", [], "$.x: expected number", 3, b"d" * 32)
+    ours = (("streamtrain-version", b"3"), ("streamtrain-digest", b"ab" * 32), ("streamtrain-offset", b"41"))
+    good = Message(b"a", b'{"prediction":0.5}', (("id", b"7"), *ours))
+    error = RowError("$.x", "expected number", "flights.requests[0]@7")
+    bad = Message(b"b", json.dumps({"error": vars(error)}).encode(), (*ours, ("streamtrain-error", b"$.x: expected")))
     send(kafka, f"{job}.predictions", [good, bad, Message(b"c", b"no json"), good])
     answers = list(read_predictions(job, kafka.bootstrap, until_end=True))
     assert [(answer.key, answer.prediction, answer.error) for answer in answers] == [
         (b"a", {"prediction": 0.5}, None),
-        (b"b", None, "$.x: expected number"),
+        (b"b", None, error),
         (b"a", {"prediction": 0.5}, None),
     ]
-    assert (answers[0].version, answers[0].digest, answers[0].headers) == (3, (b"d" * 32).hex(), (("id", b"7"),))
+    assert (answers[0].version, answers[0].digest, answers[0].headers) == (3, "ab" * 32, (("id", b"7"),))
+    assert (answers[0].offset, answers[0].partition) == (41, None)
     with monkeypatch.context() as earlier:  # what is written after the call is not read
         earlier.setattr(Admin, "last_stable", lambda *_: [2, 0, 0, 0])
         assert len(list(read_predictions(job, kafka.bootstrap, until_end=True))) == 2

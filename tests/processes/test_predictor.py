@@ -16,10 +16,17 @@ from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.processes import predictor
+from streamtrain.topics.predictions import Answer
 from streamtrain.vectorize.formats import record_format
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")
+
+
+def predicted(answer: Answer) -> list[Any]:
+    """Of the rows of a request, all of them good."""
+    assert isinstance(answer.prediction, list)
+    return [row["prediction"] for row in answer.prediction if isinstance(row, dict)]
 
 
 @pytest.fixture
@@ -42,13 +49,15 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Be
     one = answers["one"]
     assert one.prediction == {"prediction": pytest.approx(served.probability(1, [1.5, -2]), rel=1e-6)}
     assert (one.version, one.digest, one.error) == (1, made.digest.hex(), None)
+    assert {key: (answer.partition, answer.offset) for key, answer in answers.items()} == {
+        "one": (0, 0), "many": (1, 0), "one of many": (0, 1), "columns": (2, 0), "none": (0, 2),
+    }  # fmt: skip
     assert one.headers == (("trace", b"7"), ("trace", b""))
     expected = {
         "many": [[1, 2], [3, 4]], "one of many": [[1, 2]], "columns": [[1, 4], [2, 5], [3, 6]], "none": [],
     }  # fmt: skip
     for key, rows in expected.items():
-        got = [row["prediction"] for row in answers[key].prediction]
-        assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-6)
+        assert predicted(answers[key]) == pytest.approx([served.probability(1, row) for row in rows], rel=1e-6)
     assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
 
 
@@ -67,24 +76,38 @@ def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench) -> None
 
 
 def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
-    ServedModel(bench.bootstrap, bench.job).put()
+    served = ServedModel(bench.bootstrap, bench.job)
+    served.put()
     bad = {
         "text": {"a": "n/a", "b": 1}, "missing": {"a": 1}, "broken": b"{", "empty": b"", "tombstone": None,
-        "second row": [{"a": 1, "b": 2}, {"a": None, "b": 2}], "infinite": b'{"a": 1e999, "b": 1}',
+        "infinite": b'{"a": 1e999, "b": 1}',
     }  # fmt: skip
     for key, value in bad.items():
         bench.ask(value, key)
     bench.ask({"a": 1, "b": 1}, "good")
+    bench.ask([{"a": 1, "b": 2}, {"a": None, "b": 2}], "second row")
     bench.flush()
     totals = predictor.run(bench.config(until_end=True), threading.Event())
-    messages = {(m.key or b"").decode(): m for m in bench.messages()}
+    headers = {(m.key or b"").decode(): dict(m.headers) for m in bench.messages()}
     answers = bench.answers()
-    assert answers.keys() == {*bad, "good"} and answers["good"].error is None
-    for key in bad:
-        assert answers[key].error and messages[key].value is None and answers[key].version == 1
-    assert answers["text"].error == '$.a: expected number, got "n/a"'
-    assert (answers["second row"].error or "").startswith("$[1].a: ")
-    assert (totals["requests"], totals["errors"]) == (8, 7)
+    assert answers.keys() == {*bad, "good", "second row"} and answers["good"].error is None
+    for at, key in enumerate(bad):
+        error = answers[key].error
+        assert error and answers[key].version == 1
+        assert error.where == f"{bench.requests}[0]@{at}" and (answers[key].partition, answers[key].offset) == (0, at)
+        assert headers[key]["streamtrain-error"] == f"{error.path}: {error.reason}".encode()
+        assert "streamtrain-errors" not in headers[key]
+    assert str(answers["text"].error) == f'{bench.requests}[0]@0 at $.a: expected number, got "n/a"'
+    assert {name for name in headers["good"] if name.startswith("streamtrain-")} == {
+        "streamtrain-version", "streamtrain-digest", "streamtrain-partition", "streamtrain-offset",
+    }  # fmt: skip
+    rows = answers["second row"]
+    assert rows.error is None and rows.errors == 1 and headers["second row"]["streamtrain-errors"] == b"1"
+    assert "streamtrain-error" not in headers["second row"]
+    good, missing = rows.prediction  # type: ignore[misc]
+    assert good == {"prediction": pytest.approx(served.probability(1, [1, 2]), rel=1e-6)}
+    assert missing.path == "$[1].a" and missing.where == f"{bench.requests}[0]@7 row 1"
+    assert [totals[name] for name in ("requests", "rows", "errors", "row_errors")] == [8, 2, 6, 7]
 
 
 def test_a_request_of_more_rows_than_a_slot_holds(bench: Bench) -> None:
@@ -97,10 +120,10 @@ def test_a_request_of_more_rows_than_a_slot_holds(bench: Bench) -> None:
     bench.flush()
     predictor.run(bench.config(until_end=True), threading.Event())
     answers = bench.answers()
-    got = [row["prediction"] for row in answers["many"].prediction]
+    got = predicted(answers["many"])
     assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-5)
-    assert [row["prediction"] for row in answers["few"].prediction] == got[:3]
-    assert "send fewer rows" in (answers["too many for one answer"].error or "")
+    assert predicted(answers["few"]) == got[:3]
+    assert "send fewer rows" in str(answers["too many for one answer"].error)
 
 
 def test_key_and_headers_that_leave_no_room_are_given_up(bench: Bench) -> None:
@@ -109,7 +132,8 @@ def test_key_and_headers_that_leave_no_room_are_given_up(bench: Bench) -> None:
     bench.flush()
     predictor.run(bench.config(until_end=True), threading.Event())
     (answer,) = bench.answers().values()
-    assert answer.key == b"k" * 100 and answer.headers == () and "larger than a message" in (answer.error or "")
+    assert answer.key == b"k" * 100 and answer.headers == () and "fits a message" in str(answer.error)
+    assert (answer.partition, answer.offset, answer.prediction) == (0, 0, None)
 
 
 def test_class_names_and_probabilities(bench: Bench) -> None:
@@ -122,6 +146,7 @@ def test_class_names_and_probabilities(bench: Bench) -> None:
     exponents = np.exp(served.logits(1, [[0.5, 1]])[0])
     expected = dict(zip(["walk", 'say "hi"', "süß"], exponents / exponents.sum(), strict=True))
     got = bench.answers()["k"].prediction
+    assert isinstance(got, dict)
     assert got["probabilities"] == pytest.approx(expected, rel=1e-5)
     assert got["prediction"] == max(expected, key=lambda name: expected[name])
 
@@ -144,7 +169,7 @@ def test_requests_wait_for_the_first_trained_snapshot_and_new_ones_are_taken(
             wait_for(lambda version=version: counters["requests"] == version)
     answers = bench.answers()
     assert {key: answer.version for key, answer in answers.items()} == {"waits": 2, "with 2": 2, "with 3": 3}
-    assert answers["with 3"].prediction["prediction"] == pytest.approx(served.probability(3, [1, 1]), rel=1e-6)
+    assert answers["with 3"].prediction == {"prediction": pytest.approx(served.probability(3, [1, 1]), rel=1e-6)}
 
 
 def test_what_is_waited_for_is_said_again_while_there_is_no_topic(

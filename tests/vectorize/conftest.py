@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -102,6 +103,11 @@ def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: i
     for each in tally.dead_rows:
         assert each.path == paths[each.row_from]
         assert each.reason
+        same = [re.sub(r"\[\d+\]", "[]", paths[row]) for row in range(each.row_from, each.row_to)]
+        assert len(set(same)) == 1  # a reason told once for rows whose cells stand in different columns would lie
+    filtered = [row for start, end, _ in tally.filtered_rows for row in range(start, end)]
+    assert filtered == expected.filtered
+    assert all(schema.columns[column][1].missing == "skip" for _, _, column in tally.filtered_rows)
     assert tally.newest_event_time_ms == expected.newest_event_time_ms
     wanted = {
         "numbers": expected.numbers,

@@ -35,7 +35,7 @@ class JsonDecoder final : public ShapedDecoder {
         if (!p) return refuse_broken(p);
         p = JsonText::space(p);
         if (shape_ == Shape::one && p != json_.end()) return refuse_broken(json_.broken(p, "the record's end"));
-        finish_row(sink, tally);
+        end_row(sink, tally);
         if (shape_ == Shape::one) end_record();
         else if (*p == ',') cursor_ = JsonText::space(p + 1);
         else if (*p == ']') close(p + 1);
@@ -288,7 +288,7 @@ class JsonDecoder final : public ShapedDecoder {
             const char *p = JsonText::space(read_cell(cursor.at, cursor.column));
             cursor.at = JsonText::space(p + 1);   // behind ',' or the last ']'
         }
-        finish_row(sink, tally);
+        end_row(sink, tally);
         if (row_ == columns_[0].rows) end_record();
     }
 

@@ -44,7 +44,7 @@ class MsgpackDecoder final : public ShapedDecoder {
         if (shape_ == Shape::columns) return open_columns();
         if (!p) return refuse_broken();
         if (shape_ == Shape::one && p != msgpack_.end()) return close(p);
-        finish_row(sink, tally);
+        end_row(sink, tally);
         cursor_ = p;
         if (shape_ == Shape::one) end_record();
         else if (static_cast<u64>(row_) == rows_) close(p);
@@ -221,7 +221,7 @@ class MsgpackDecoder final : public ShapedDecoder {
 
     void step_columns(RowSink &sink, RowTally &tally) {
         for (ColumnCursor &cursor : columns_) cursor.at = read_cell(cursor.at, cursor.column);
-        finish_row(sink, tally);
+        end_row(sink, tally);
         if (row_ == columns_[0].rows) end_record();
     }
 

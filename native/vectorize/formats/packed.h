@@ -21,6 +21,10 @@ class PackedDecoder final : public RecordDecoder {
 
     bool many() const override { return rows_ != 1; }
 
+    std::string path(i32 column, i64 row) const override {
+        return column == NO_COLUMN ? "$" : "$." + column_name(column) + "[" + std::to_string(row) + "]";
+    }
+
   protected:
     void open(const char *bytes, u64 size) override {
         if (size < PACKED_HEADER_BYTES || std::memcmp(bytes, "STPK", 4) != 0)
@@ -271,9 +275,7 @@ class PackedDecoder final : public RecordDecoder {
         start_row(sink);
         for (const PackedColumn &column : columns_)
             if (column.data) column.read_cell(writer_, static_cast<u32>(row_));
-        end_row(sink, tally, [this](i32 column, i64 row) {
-            return column == NO_COLUMN ? "$" : "$." + column_name(column) + "[" + std::to_string(row) + "]";
-        });
+        end_row(sink, tally);
     }
 
     std::vector<PackedColumn> columns_;              // by the plan's columns

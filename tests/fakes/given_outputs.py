@@ -1,0 +1,40 @@
+"""A scorer whose model gives back what a request holds: its number columns are the outputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute.memory.arena import view
+from streamtrain.vectorize.plan import native_plan, slot_views
+from streamtrain.vectorize.schema import Schema
+
+_SLOT_ROWS = 4  # fewer than some requests have
+
+
+def echo_scorer(
+    columns: dict[str, Any],
+    classes: list[str],
+    format_name: str = "json",
+    requests: bool = True,
+    overflow: float = 1e38,
+) -> _native.RequestScorer:
+    """`columns` has as many numbers as the answers have outputs. Without `requests` a row may be left out. Values
+    above `overflow` become infinity."""
+    schema = Schema.from_columns({**columns, "y": {"role": "label", "missing": 0}}, "mean_squared_error")
+    if requests:
+        schema = schema.for_requests()
+    layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
+
+    def predict(slot: int) -> None:
+        numbers = slot_views(layout, view(slot, layout.slot_bytes))["numbers"]
+        outputs = plan.output()
+        outputs[:] = np.where(numbers > overflow, np.inf, numbers)[: len(outputs)]
+
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), never, never, predict, never, never)
+    return _native.RequestScorer(plan, native_plan(schema, layout), format_name, classes, 12, "ab" * 32)

@@ -15,8 +15,11 @@ from streamtrain.compute.spec import Array, Op, changed, given, size, step_chang
 Formula = Callable[..., tuple[Array, ...]]
 
 
-def update(name: str, formula: Formula, state: tuple[str, ...], factors: dict[str, float]) -> tuple[Op, Op]:
-    """The two ops of an optimizer with this formula; `factors` are its plan constants with values to try."""
+def update(
+    name: str, formula: Formula, state: tuple[str, ...], factors: dict[str, float], dtype: str = "f32"
+) -> tuple[Op, Op]:
+    """The two ops of an optimizer with this formula; `factors` are its plan constants, of
+    `dtype`, with values to try."""
 
     def apply(step: Any, g: Array, held: list[Array], numbers: tuple[float, ...]) -> list[Array]:
         with np.errstate(all="ignore"):
@@ -51,7 +54,7 @@ def update(name: str, formula: Formula, state: tuple[str, ...], factors: dict[st
         held = {kept: abs(rng.normal(size=table)) for kept in ("p", *state)}
         return {**batch, "step": step(), "g": rng.normal(size=(n, batch["dim"])), **held, **factors}
 
-    values = tuple(value(factor) for factor in factors)
+    values = tuple(value(factor, dtype) for factor in factors)
     vector, table = ("f32", "n"), ("f32", "buckets", "dim")
     return (
         Op(name, (size("n"), step_changed(), given("g", *vector), *(changed(kept, *vector) for kept in ("p", *state)),

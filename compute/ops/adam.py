@@ -21,4 +21,4 @@ def formula(
     return p - step.learning_rate * ahead / (np.sqrt(spread) + epsilon), first, second
 
 
-OPS = update("adam", formula, ("m", "v"), {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8})
+OPS = update("adam", formula, ("m", "v"), {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}, dtype="f64")

@@ -5,6 +5,7 @@
 #include "base/lane.h"
 #include "base/math.h"
 #include "base/rng.h"
+#include "base/share.h"
 #include "base/sum.h"
 #include "base/thunk.h"
 #if !ST_CUDA

@@ -5,12 +5,12 @@
 
 ST_KERNEL void mean_squared_error(i64 rows, const f32 *z_r, const f32 *label_r, const f32 *weight_r, const f32 *mean,
                                   const f32 *scale, const StepBlock *step, f32 *dz_r, f32 *loss_r, f32 *p_r) {
-    f32 share = step->weight_sum > 0 ? static_cast<f32>(2.0 / step->weight_sum) : 0.0f;
+    f64 share = 2 * share_of_weight(step);
     ST_FOR(r, rows) {
         f32 z = z_r[r], weight = weight_r[r], error = z - (label_r[r] - mean[0]) * scale[0];
         p_r[r] = z / scale[0] + mean[0];
         loss_r[r] = weight > 0 ? error * error : 0.0f;
-        dz_r[r] = weight > 0 ? weight * share * error : 0.0f;
+        dz_r[r] = weight > 0 ? static_cast<f32>(weight * share) * error : 0.0f;
     }
 }
 ST_EXPORT(mean_squared_error)

@@ -6,14 +6,14 @@
 
 ST_KERNEL void softmax_cross_entropy(i64 rows, i64 classes, const f32 *z_rk, const i32 *label_r, const f32 *weight_r,
                                      const StepBlock *step, f32 *dz_rk, f32 *loss_r, f32 *p_rk) {
-    f32 share = step->weight_sum > 0 ? static_cast<f32>(1.0 / step->weight_sum) : 0.0f;
+    f64 share = share_of_weight(step);
     ST_ROWS(r, rows) {
         const f32 *z = z_rk + r * classes;
         f32 *p = p_rk + r * classes, *dz = dz_rk + r * classes, weight = weight_r[r];
         i64 label = label_r[r] >= 0 && label_r[r] < classes ? label_r[r] : 0;
         f32 largest = maximum<f32>(classes, z[0], [&](i64 k) { return z[k]; });
-        f32 total = softmax_row(classes, z, largest, p);
-        ST_LANES(k, classes) dz[k] = weight > 0 ? weight * share * (p[k] - (k == label ? 1.0f : 0.0f)) : 0.0f;
+        f32 total = softmax_row(classes, z, largest, p), part = static_cast<f32>(weight * share);
+        ST_LANES(k, classes) dz[k] = weight > 0 ? part * (p[k] - (k == label ? 1.0f : 0.0f)) : 0.0f;
         ST_FIRST_LANE loss_r[r] = weight > 0 ? log(total) - (z[label] - largest) : 0.0f;
     }
 }

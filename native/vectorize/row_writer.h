@@ -270,7 +270,7 @@ class RowWriter {
         const f32 rounded = static_cast<f32>(value);
         if (!(std::abs(rounded) <= std::numeric_limits<f32>::max()))
             return fail(static_cast<i32>(c), "expected finite number that fits float32, got " + shown_number(value));
-        if (column.target == Target::weight && rounded < 0) return wrong(c, shown_number(value));
+        if (column.target == Target::weight && value < 0) return wrong(c, shown_number(value));
         put_float(c, rounded);
     }
 

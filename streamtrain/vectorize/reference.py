@@ -211,7 +211,7 @@ def _take(column: dict[str, Any], value: Any) -> Any:
     if isinstance(value, str):
         raise Wrong
     number = _float32(float(value) if abs(value) < 2**1024 - 2**970 else math.inf)
-    if target == "weight" and number < 0:
+    if target == "weight" and value < 0:
         raise Wrong
     return number
 

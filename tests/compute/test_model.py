@@ -129,6 +129,21 @@ def test_rows_of_weight_zero_do_not_matter(rig: Any, spec: Any) -> None:
     assert len(bits) == 1
 
 
+@pytest.mark.parametrize("isa", _native.supported_isas())
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize("power", [-149, -130, -40, 100, 120])
+def test_only_the_ratios_of_weights_matter(rig: Any, spec: Any, loss: str, isa: str, power: int) -> None:
+    """Weights at both ends of float32: 1 / their sum is infinite in float32 below 3e-39, or not a normal number."""
+    found = []
+    for scale in (1.0, 2.0**power):
+        rigged = rig(spec(loss=loss, layers=[{"dense": 4}], optimizer="sgd"))
+        rigged.blocks["weight"][:50, 0] = scale * np.where(np.arange(50) % 3, 1, 2)
+        plan = rigged.plan(isa=isa)
+        found.append((rigged.step(plan), rigged.state[: rigged.model.learned_bytes].tobytes()))
+        assert plan.step.not_finite == 0
+    assert found[1] == (pytest.approx(found[0][0], rel=1e-12), found[0][1])
+
+
 @pytest.mark.parametrize("optimizer", optimizers.names())
 @pytest.mark.parametrize("backend", ["cpu", "reference"])
 def test_a_step_that_is_not_finite_is_flagged(rig: Any, spec: Any, optimizer: str, backend: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import struct
 import time
 from typing import Any
@@ -167,3 +168,14 @@ def test_hostile_records_are_answered_in_linear_time(schemas: dict[str, Schema],
         assert tally.dead + tally.filtered + tally.trained >= (
             0 if record.startswith(b"\xdd\x00\x0f\x00\x00\x90") else 1
         )
+
+
+@pytest.mark.parametrize("weight", [-1.0, -5, -1e-50, math.nan, math.inf, -math.inf])
+def test_a_row_weight_below_0_or_no_number_is_a_dead_letter(format_name: str, weight: float) -> None:
+    """Also one that float32 would round to 0: a row is never left out in silence."""
+    schema = Schema.from_columns({"x": {}, "late": {"role": "label"}, "w": {"role": "weight"}}, "binary_cross_entropy")
+    columns = {"x": [1.0, 2.0, 3.0], "late": [0, 1, 1], "w": [0.0, weight, 1e-42]}
+    blocks, tally = decode_rows(format_name, schema, record_format(format_name).encode(schema, columns))
+    assert blocks["weight"].ravel().tolist() == [0.0, np.float32(1e-42)]
+    assert [(dead.row_from, dead.row_to) for dead in tally.dead_rows] == [(1, 2)] and ".w" in tally.dead_rows[0].path
+    assert "expected" in tally.dead_rows[0].reason

@@ -60,7 +60,8 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     given: Any = {name: column[0] for name, column in cells.items()} if single else cells
     floats = [name for name in schema.numbers if name in cells]
     exact = all(
-        np.float32(cell) == cell for name in cells if name not in floats for cell in cells[name] if type(cell) is float
+        float(np.float32(cell)) == cell
+        for name in cells if name not in floats for cell in cells[name] if type(cell) is float
     )
     packed = msgpack.packb(given, use_single_float=exact)
     assert isinstance(packed, bytes)

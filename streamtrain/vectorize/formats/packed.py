@@ -88,6 +88,8 @@ def _narrowed(name: str, column: Column, array: Array) -> Array:
         return array.astype(np.uint8)
     if array.dtype.itemsize == 1 and column.is_number:
         return array
+    if column.role == "weight" and (array < 0).any():
+        return array  # which the decoder answers; float32 would make a small one 0
     with np.errstate(over="ignore"):  # becomes infinite, which the decoder answers
         return array.astype(np.float64, copy=False).astype(np.float32) if array.dtype != np.float32 else array
 

@@ -1,0 +1,20 @@
+"""Guards of the kernels, the scores and the row weights."""
+
+GUARDS = [
+    (
+        "a small negative weight is not 0", "native/vectorize/row_writer.h",
+        "if (column.target == Target::weight && value < 0) return",
+        "if (column.target == Target::weight && rounded < 0) return",
+        "tests/vectorize/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",
+    ),
+    (
+        "tiny weight sums", "native/base/share.h", "1.0 / step->weight_sum", "static_cast<f32>(1.0 / step->weight_sum)",
+        "tests/compute/test_model.py::test_only_the_ratios_of_weights_matter",
+    ),
+    (
+        "1 - beta in double", "native/kernels/adam.h",
+        "static_cast<f32>(1.0 - beta1), static_cast<f32>(1.0 - beta2)",
+        "1.0f - static_cast<f32>(beta1), 1.0f - static_cast<f32>(beta2)",
+        "tests/regress/test_0270_adam_at_beta2_0_99999.py::test_adam_agrees_with_float64",
+    ),
+]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.progress_bar import ProgressBar
@@ -11,15 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from streamtrain.cli.output import age_text
+from streamtrain.cli.quality import SCORES, quality_table, score, trend, window_name
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.summary import Summary
 
 QUESTION = "Will it arrive more than 15 minutes late?"
 LEARNING = Text("Each flight is predicted, then learned; beside it the constant prediction:", "dim")
-BARS = "▁▂▃▄▅▆▇█"
-BAR_WINDOWS = 48  # newest ones shown
 NAME_COLUMNS = 13  # of the summary
-SCORES = (("log loss", "log_loss"), ("AUC", "auc"), ("accuracy", "accuracy"))
 
 
 def screen(standing: Standing) -> RenderableType:
@@ -29,8 +25,9 @@ def screen(standing: Standing) -> RenderableType:
     head.add_column(justify="right")
     head.add_row(Text(QUESTION, "bold"), Text(f"{standing.date}, 2013 · {standing.seconds:.0f} s", "dim"))
     parts: list[RenderableType] = [head, _stream(standing), "", _processes(standing), "", LEARNING, _quality(standing)]
-    if standing.windows:
-        parts += ["", _history(standing.windows)]
+    shares = trend(standing.windows)
+    if shares is not None:
+        parts += ["", shares]
     if standing.newest_answer is not None:
         parts += ["", _answer(standing)]
     return Padding(Group(*parts), (1, 1, 0, 1))
@@ -75,39 +72,8 @@ def _ms(seconds: float) -> str:
 
 def _quality(standing: Standing) -> Table:
     """Scores of the newest window and in total, the constant prediction's beside each."""
-    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
-    table.add_column(style="bold")
-    for title, _ in SCORES:
-        table.add_column(title, justify="right", style="bold green", header_style="bold")
-        table.add_column("constant", justify="right", style="dim")
     window = standing.windows[-1] if standing.windows else {}
-    for name, scores in ((_window_name(window), window), ("in total", standing.scores)):
-        cells = [cell for _, key in SCORES for cell in (_score(scores, key), _score(scores, f"constant_{key}"))]
-        table.add_row(name, *cells)
-    return table
-
-
-def _window_name(window: dict[str, float]) -> str:
-    return f"last {window['rows']:,.0f}" if window else "last 10,000"
-
-
-def _score(scores: dict[str, float], key: str) -> str:
-    return f"{scores[key]:.4f}" if key in scores else "-"
-
-
-def _history(windows: Sequence[dict[str, float]]) -> Text:
-    """Each window's log loss as a share of the constant prediction's: some weeks are harder than others."""
-    shares = [window["log_loss"] / window["constant_log_loss"] for window in windows][-BAR_WINDOWS:]
-    text = Text("share of the constant's log loss  ", "bold")
-    text.append(bars(shares), "green")
-    return text.append(f"  {shares[0]:.0%} … {shares[-1]:.0%}", "dim")
-
-
-def bars(values: Sequence[float]) -> str:
-    """One bar a value, from the lowest of them to the highest."""
-    low, high = min(values), max(values)
-    step = (high - low) / (len(BARS) - 1) or 1.0
-    return "".join(BARS[round((value - low) / step)] for value in values)
+    return quality_table({window_name(window): window, "in total": standing.scores})
 
 
 def _answer(standing: Standing) -> Text:
@@ -125,11 +91,11 @@ def plain(standing: Standing) -> str:
     if not standing.scores:
         return f"{standing.seconds:5.1f} s  {standing.sent:,} flights sent, none learned yet"
     window = standing.windows[-1] if standing.windows else standing.scores
-    both = {key: f"{_score(window, key)} ({_score(standing.scores, key)} in total)" for key in ("log_loss", "auc")}
+    both = {key: f"{score(window, key)} ({score(standing.scores, key)} in total)" for key in ("log_loss", "auc")}
     return (
         f"{standing.seconds:5.1f} s  {standing.trained:,} rows, {standing.rows_per_s:,.0f}/s, lag {standing.lag:,}; "
         f"snapshot {standing.version}, {age_text(standing.age_s)} old; "
-        f"log loss {both['log_loss']}, constant {_score(standing.scores, 'constant_log_loss')}; AUC {both['auc']}; "
+        f"log loss {both['log_loss']}, constant {score(standing.scores, 'constant_log_loss')}; AUC {both['auc']}; "
         f"{standing.answers_per_s:,.0f} predictions/s"
     )
 
@@ -148,8 +114,8 @@ def _counts(summary: Summary) -> Table:
     table.add_row("left out", f"{report.rows_filtered:,} never arrived, {report.rows_dead:,} damaged: dead letters")
     for title, key in SCORES:
         if key in standing.scores:
-            constant = _score(standing.scores, f"constant_{key}")
-            table.add_row(title, f"{_score(standing.scores, key)}, the constant prediction's {constant}")
+            constant = score(standing.scores, f"constant_{key}")
+            table.add_row(title, f"{score(standing.scores, key)}, the constant prediction's {constant}")
     table.add_row("snapshots", f"{standing.version:,} published")
     errors = f", {standing.errors:,} with an error" if standing.errors else ""
     answered = f"{standing.answered:,} of {standing.asked:,} requests answered{errors}"

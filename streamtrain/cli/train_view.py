@@ -6,22 +6,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 
 from streamtrain.cli.output import Output, age_text, count_text
+from streamtrain.cli.quality import SCORES, quality_table, window_name
 
 Event = dict[str, Any]
 _PLAIN_EVERY_S = 5.0
-SHOWN = ("log_loss", "auc", "accuracy", "mae", "rmse")
 
 
 def _quality(scores: Event | None) -> str:
     """`log_loss 0.2840 (constant 0.5400), auc 0.8950`."""
     found = scores or {}
     texts = []
-    for name in (name for name in SHOWN if name in found):
+    for name in (name for _, name in SCORES if name in found):
         constant = found.get(f"constant_{name}")
         texts.append(f"{name} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
     return ", ".join(texts)
@@ -101,19 +101,19 @@ class TrainView:
             f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, snapshot {self._published['version']}, {quality}"
         )
 
-    def _panel(self, event: Event) -> Table:
+    def _panel(self, event: Event) -> Group:
         table = Table.grid(padding=(0, 2))
         waiting = " (Kafka cannot be reached, waiting)" if event.get("unreachable") else ""
         table.add_row("rows", f"{self._published.get('rows', 0):,}", f"{self._rate:,.0f}/s{waiting}")
         age_s = self._published.get("event_age_s")
         age = "" if age_s is None else f"newest row {age_text(age_s)} old"
         table.add_row("snapshot", str(self._published.get("version", "")), age)
-        for span, scores in self._published.get("metrics", {}).items():
-            table.add_row(span, _quality(scores), "")
         dead = sum(self._published.get("dead_letters", {}).values())
         if dead:
             table.add_row("dead letters", f"{dead:,}", "in the newest publication")
-        return table
+        metrics = self._published.get("metrics", {})
+        window, total = metrics.get("window") or {}, metrics.get("total") or {}
+        return Group(table, *([quality_table({window_name(window): window, "in total": total})] if total else []))
 
     def _end(self, event: Event) -> None:
         dead = sum(event["dead_letters"].values())

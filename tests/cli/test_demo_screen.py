@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from streamtrain.cli.demo_screen import bars, ending, plain, screen
+from streamtrain.cli.demo_screen import ending, plain, screen
 from streamtrain.cli.demo_view import DemoView
 from streamtrain.cli.output import Output
+from streamtrain.cli.quality import bars
 from streamtrain.demo.answers import Told
 from streamtrain.demo.folder import Folder
 from streamtrain.demo.standing import Standing

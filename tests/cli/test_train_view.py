@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from streamtrain.cli.output import Output, count_text
 from streamtrain.cli.train_view import TrainView
@@ -73,3 +75,15 @@ def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_counts(count: int, text: str) -> None:
     assert count_text(count) == text
+
+
+@pytest.mark.parametrize("width", [50, 80, 200])
+def test_no_figure_is_broken_on_a_terminal(width: int) -> None:
+    scores = {"log_loss": 0.2345, "constant_log_loss": 0.5432, "auc": 0.8765, "accuracy": 0.9123, "rows": 10_000}
+    view = TrainView(Output(False), "flights")
+    view({**EVENTS[1], "metrics": {"total": scores, "window": scores}})
+    screen = Console(width=width, file=io.StringIO(), force_terminal=False)
+    screen.print(view._panel(EVENTS[2]))
+    shown = screen.file.getvalue()  # type: ignore[attr-defined]
+    figures = ["0.2345", "0.5432"] if width == 50 else ["0.2345", "0.5432", "0.8765", "0.9123"]
+    assert all(shown.count(figure) == 2 for figure in figures), shown

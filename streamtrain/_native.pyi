@@ -180,6 +180,16 @@ class Ingest:
     def add_partition(self, partition: int) -> None: ...
     def run(self, timeout_s: float) -> int: ...
 
+class SlotFiller:
+    """Ingest's filler on records a program has in its hand: rounds without Kafka, that close only when full."""
+
+    def __init__(self, arena: Arena, format: str, plan: DecodePlan) -> None: ...
+    def start(self) -> None: ...
+    def take(self, value: bytes, offset: int, partition: int = 0) -> None:
+        """Waits while the ring is full."""
+    def end(self) -> None:
+        """The open slot and round are closed, and no more come."""
+
 class RingDrain:
     """Frees every slot as soon as it is filled while the object lives: ingest measured alone."""
 

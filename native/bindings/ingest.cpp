@@ -26,6 +26,34 @@ void make_ingest(Ingest *self, Arena &arena, Consumer &consumer, const std::stri
     new (self) Ingest(arena, consumer, make_decoder(format, std::move(plan)), std::move(settings));
 }
 
+// Ingest's filler on records that a program has in its hand: rounds without Kafka.
+void bind_filler(nb::module_ &m) {
+    nb::class_<SlotFiller>(m, "SlotFiller")
+        .def(
+            "__init__",
+            [](SlotFiller *self, Arena &arena, const std::string &format, std::shared_ptr<DecodePlan> plan) {
+                new (self) SlotFiller(arena, make_decoder(format, std::move(plan)), -1);
+            },
+            nb::arg("arena"), nb::arg("format"), nb::arg("plan"), nb::keep_alive<1, 2>())
+        .def("start", &SlotFiller::start)
+        .def(
+            "take",
+            [](SlotFiller &filler, nb::bytes value, i64 offset, i32 partition) {
+                RecordView record;
+                record.value = static_cast<const u8 *>(value.data());
+                record.size = value.size();
+                record.offset = offset;
+                record.partition = partition;
+                nb::gil_scoped_release release;
+                filler.take(record);
+            },
+            nb::arg("value"), nb::arg("offset"), nb::arg("partition") = 0)
+        .def("end", [](SlotFiller &filler) {
+            filler.close(CloseReason::end);
+            filler.end();
+        });
+}
+
 void arm_failpoint(const std::string &name, i64 hit, int signal) {
     Failpoints::get().points[name] = {hit, signal};
     Failpoints::get().armed.store(true);
@@ -49,6 +77,7 @@ void bind_ingest(nb::module_ &m) {
             },
             nb::arg("timeout_s"))
         .def_prop_ro("errors", &Ingest::errors);
+    bind_filler(m);
     nb::class_<RingDrain>(m, "RingDrain").def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>());
 }
 

@@ -1,0 +1,83 @@
+"""A job's training without Kafka: its records through ingest's filler, the decoder and the workers' rounds, as a
+trainer has them, in threads of this process.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute.memory.arena import copy_local_blocks, published_layout, view
+from streamtrain.compute.metrics import summary
+from streamtrain.compute.model import Model
+from streamtrain.compute.snapshot import views
+from streamtrain.job import Job
+from streamtrain.vectorize.plan import native_plan
+
+RANGES = 512  # of a slot, as the supervisor gives it
+
+
+class LocalRun:
+    """One lineage on the CPU. Rounds close when they are full, and at the end."""
+
+    def __init__(self, job: Job) -> None:
+        train, schema = job.train, job.schema
+        self.model = Model(job.model_spec())
+        layout = _native.SlotLayout.make(train.batch_rows, RANGES, schema.block_specs())
+        self.arena = _native.Arena.create(
+            workers=train.workers, averaging_frequency=train.averaging_frequency, slot_count=train.prefetch_buffer,
+            slot_layout=layout, state_layout=self.model.layout,
+        )  # fmt: skip
+        self._layout = published_layout(self.model.blocks, self.model.layout.state_bytes, train.workers)
+        start = view(self.arena.mean_address(0), self._layout.state_bytes)
+        initial = self.model.initial_state(train.seed)
+        start[: len(initial)] = initial
+        copy_local_blocks(self.model.blocks, self.model.layout.state_bytes, train.workers, start)
+        self.arena.set_positions([(0, 0, 0)])
+        self.arena.set_row_bound(-1)
+        self.arena.set_start(round=-1, seed=train.seed, learning_rate=job.optimizer.learning_rate)
+        self._log = _native.RoundLogThread(self.arena)
+        self._log.start()
+        self.arena.set_ready()
+        self._filler = _native.SlotFiller(self.arena, job.records.format, native_plan(schema, layout))
+        self._filler.start()
+        self._offset = 0
+        self._workers = [threading.Thread(target=self._work, args=(index, layout)) for index in range(train.workers)]
+        for worker in self._workers:
+            worker.start()
+
+    def _work(self, index: int, layout: _native.SlotLayout) -> None:
+        rounds = _native.WorkerRounds(self.arena, index, *self.model.betas)
+        addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
+        plan = self.model.compile("cpu", layout, *addresses)
+        while rounds.run(plan, 1.0) == 0:
+            pass
+
+    def feed(self, records: Sequence[bytes]) -> None:
+        for record in records:
+            self._filler.take(record, self._offset)
+            self._offset += 1
+
+    def end(self) -> dict[str, np.ndarray[Any, Any]]:
+        """The state's blocks by name once every record is trained."""
+        self._filler.end()
+        for worker in self._workers:
+            worker.join()
+        buffer, _ = self.arena.pin_newest()
+        state = view(self.arena.mean_address(buffer), self._layout.state_bytes).copy()
+        return views(self._layout, state)
+
+
+def trained(job: Job, records: Sequence[bytes]) -> dict[str, float]:
+    """The figures of one pass, every row scored before it is learned, and the updates it took."""
+    run = LocalRun(job)
+    run.feed(records)
+    state = run.end()
+    return {
+        **summary({name: array for name, array in state.items() if name.startswith("score.")}),
+        "updates": int(state["optimizer.steps"].reshape(-1)[0]),
+    }

@@ -275,16 +275,17 @@ bool WorkerRounds::all_published() const {
     return true;
 }
 
-bool WorkerRounds::diverges(i64 slots) {
+bool WorkerRounds::diverges(i64 round, i64 slots) {
     AveragerWords &averager = arena_.control().averager;
+    const AveragerWords::Judged before = averager.judged[(round + ANY_ROUNDS - 1) % ANY_ROUNDS];
     u32 rejected = 0;
     for (i64 k = 0; k < slots; ++k) rejected += arena_.slot_result(first_slot_ + k).rejected != 0;
-    u32 recent_slots = averager.recent_slots + static_cast<u32>(slots);
-    u32 recent_rejected = averager.recent_rejected + rejected;
+    u32 recent_slots = before.slots + static_cast<u32>(slots);
+    u32 recent_rejected = before.rejected + rejected;
     bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
     if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return true;
-    averager.recent_slots = judged ? 0 : recent_slots;
-    averager.recent_rejected = judged ? 0 : recent_rejected;
+    averager.judged[round % ANY_ROUNDS] =
+        judged ? AveragerWords::Judged{0, 0} : AveragerWords::Judged{recent_slots, recent_rejected};
     return false;
 }
 
@@ -328,7 +329,7 @@ RoundStatus WorkerRounds::average_round() {
         first_slot_ = control.averager.next_first_slot[(round + ANY_ROUNDS - 1) % ANY_ROUNDS];
     }
     i64 slots = arena_.round_entry(round).slot_count.load();
-    if (diverges(slots)) return RoundStatus::diverged;
+    if (diverges(round, slots)) return RoundStatus::diverged;
     i32 from = control.averager.mean_buffer[(round + ANY_ROUNDS - 1) % ANY_ROUNDS].load(), to = 0;
     i32 pinned = control.coordinator.pinned.load();
     while (to == from || to == pinned) ++to;

@@ -72,7 +72,7 @@ class WorkerRounds {
     WorkerWords &words() { return arena_.control().workers[worker_]; }
     bool all_published() const;
     RoundStatus average_round();
-    bool diverges(i64 slots);
+    bool diverges(i64 round, i64 slots);
     void average_into(i64 round, u8 *mean);
     void score(const u8 *mean, i64 slots);
     RoundStatus train_round(Plan &plan, i64 deadline_ns);

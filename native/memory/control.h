@@ -70,9 +70,11 @@ struct alignas(64) AveragerWords {
     std::atomic<i64> finished_round;   // results of all rounds up to this one are in place
     std::atomic<i32> mean_buffer[ANY_ROUNDS];    // [round % ANY_ROUNDS]: buffer holding the round's result
     i64 next_first_slot[ANY_ROUNDS];   // first slot of the round after it
-    u32 recent_slots, recent_rejected; // since the last judgement whether the model diverges
     f64 score_loss_sum, score_weight_sum;   // of the newest mean on its round's last slot, where that is asked for
-    u64 reserved[6];
+    // Since the last judgement whether the model diverges, as of each round: a round whose averager has died is judged
+    // again from the round before.
+    struct Judged { u32 slots, rejected; } judged[ANY_ROUNDS];
+    u64 reserved[3];
 };
 static_assert(sizeof(AveragerWords) == 128);
 

@@ -109,8 +109,8 @@ class Supervisor:
         self._events: queue.Queue[Event] = queue.Queue()
         self._reader: threading.Thread | None = None  # of the coordinator's events
         self._children: list[_Child] = []
-        self._crashes: Counter[int] = Counter()
-        self._other_deaths: Counter[int] = Counter()
+        self._crashes: Counter[int] = Counter()  # by slot
+        self._other_deaths: Counter[tuple[int, int]] = Counter()  # by round and slot
         self._started = self._running = False  # a run ever, this run
         self._until_rows: int | None = None
         self._spawned: set[str] = set()
@@ -319,14 +319,15 @@ class Supervisor:
             "worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot
         )
         self._on_event({"event": "worker_died", "worker": worker, "how": how, "round": round_, "slot": slot})
-        if code < 0 and -code in _CRASHES:
+        if code < 0 and -code in _CRASHES and slot >= 0:
             self._crashes[slot] += 1
-            if slot >= 0 and self._crashes[slot] == _CRASHES_TO_REJECT:
+            if self._crashes[slot] == _CRASHES_TO_REJECT:
                 log.error("batch rejected: workers died at it three times", slot=slot, how=how)
                 self._arena.reject_slot(slot, worker)
         else:
-            self._other_deaths[slot] += 1
-            if self._other_deaths[slot] >= _OTHER_DEATHS:
-                raise _Ended(1, f"workers died {_OTHER_DEATHS} times at one batch ({how})", is_error=True)
+            self._other_deaths[round_, slot] += 1
+            if self._other_deaths[round_, slot] >= _OTHER_DEATHS:
+                at = "at one batch" if slot >= 0 else f"between the batches of round {round_}"
+                raise _Ended(1, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
         self._arena.clear_dead_worker(worker)
         return self._spawn_worker(worker)

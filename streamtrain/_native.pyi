@@ -1,5 +1,6 @@
 """streamtrain's native code. Kept by hand; tests/architecture compares it with the built module."""
 
+import builtins
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -135,7 +136,10 @@ class Arena:
     def fill_round(self, round: int, first_slot: int, rows: Sequence[int], closed: bool = True) -> None: ...
     def beat(self) -> None: ...
     def set_hold(self, hold: bool) -> None: ...
-    def pin_newest(self) -> tuple[int, int]: ...   # (buffer, round)
+    dead_letter_bytes_waiting: int  # for their publication
+    def dead_letters(self, last_round: int) -> tuple[builtins.bytes, int]: ...  # unpublished entries, number
+    def release_dead_letters(self, bytes: int, entries: int) -> None: ...  # published
+    def pin_newest(self) -> tuple[int, int]: ...  # (buffer, round)
     def unpin(self) -> None: ...
     def wait_round(self, round: int, timeout_s: float) -> bool: ...
     def stop_word(self) -> int: ...
@@ -158,8 +162,8 @@ class RoundLogThread:
     def __init__(self, arena: Arena) -> None: ...
     def start(self) -> None: ...
     def waiting_bytes(self) -> int: ...
-    def take(self) -> tuple[int, int, bytes, bytes, bytes, bytes]:
-        """(last round, newest timestamp in ms, rounds, slots, ranges, dead letters)."""
+    def take(self) -> tuple[int, int, bytes, bytes, bytes]:
+        """(last round, newest timestamp in ms, rounds, slots, ranges)."""
 
 def average(
     layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int

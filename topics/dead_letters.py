@@ -22,6 +22,7 @@ _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below
 _TEXT_BYTES = 1_000  # of a path or a reason
 _KEY_BYTES = 64_000
 _WIRE = b"1"
+_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made anew it is half of the time
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _rows_header(rows: Sequence[DeadRange]) -> tuple[bytes, int]:
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _encode_json(value).encode("utf-8", "replace")
 
 
 def _cut(text: str) -> str:

@@ -6,6 +6,7 @@
 #include "exec/round_log.h"
 #include "exec/rounds.h"
 #include "memory/average.h"
+#include "memory/dead_letter_ring.h"
 
 namespace st {
 
@@ -43,6 +44,7 @@ nb::dict progress_of(const Arena &arena) {
     progress["rows"] = control.ingest.rows.load();
     progress["records"] = control.ingest.records.load();
     progress["bytes"] = control.ingest.bytes.load();
+    progress["held"] = control.ingest.held.load() != 0;
     progress["waiting_for_ring"] = control.ingest.waiting_for_ring.load() != 0;
     progress["score_loss_sum"] = control.averager.score_loss_sum;
     progress["score_weight_sum"] = control.averager.score_weight_sum;
@@ -76,7 +78,7 @@ std::tuple<i32, i64> pin_newest(Arena &arena) {
 void bind_arena(nb::module_ &m) {
     nb::class_<Arena>(m, "Arena")
         .def_static("create", &create_arena, nb::arg("workers"), nb::arg("averaging_frequency"), nb::arg("slot_count"),
-                    nb::arg("slot_layout"), nb::arg("state_layout"), nb::arg("dead_letter_bytes") = u64{8} << 20)
+                    nb::arg("slot_layout"), nb::arg("state_layout"), nb::arg("dead_letter_bytes") = u64{16} << 20)
         .def_static("attach", &Arena::attach, nb::arg("descriptor"))
         .def_prop_ro("descriptor", &Arena::descriptor)
         .def_prop_ro("bytes", &Arena::bytes)
@@ -140,6 +142,24 @@ void bind_arena(nb::module_ &m) {
                  a.control().coordinator.hold.store(hold);
                  a.control().coordinator_event.ring();
              })
+        .def(
+            "dead_letters",   // (the unpublished entries of the rounds up to `last_round`, their number)
+            [](const Arena &a, i64 last_round) {
+                i64 entries = 0;
+                std::vector<u8> bytes = DeadLetterReader(a).up_to(last_round, entries);
+                return std::tuple(bytes_of_vector(bytes), entries);
+            },
+            nb::arg("last_round"))
+        .def(
+            "release_dead_letters",
+            [](Arena &a, i64 bytes, i64 entries) { DeadLetterReader(a).release(bytes, entries); },
+            nb::arg("bytes"), nb::arg("entries"))
+        .def_prop_ro("dead_letter_bytes_waiting",
+                     [](const Arena &a) {
+                         const Control &control = a.control();
+                         return control.ingest.dead_letter_bytes_written.load() -
+                                control.coordinator.dead_letter_bytes_published.load();
+                     })
         .def("pin_newest", &pin_newest)
         .def("unpin", [](Arena &a) { a.control().coordinator.pinned.store(-1); })
         .def("wait_round",
@@ -212,8 +232,7 @@ void bind_rounds(nb::module_ &m) {
             i64 last_round = -1;
             GatheredLog log = thread.take(last_round);
             return nb::make_tuple(last_round, log.newest_timestamp_ms, bytes_of_vector(log.rounds),
-                                  bytes_of_vector(log.slots), bytes_of_vector(log.ranges),
-                                  bytes_of_vector(log.dead_letters));
+                                  bytes_of_vector(log.slots), bytes_of_vector(log.ranges));
         });
     m.def(
         "average",

@@ -4,6 +4,10 @@
 
 namespace st {
 
+namespace {
+constexpr i64 LOOK_AGAIN_NS = 100'000'000;   // how long a wait may miss a ring that a killed process left out
+}  // namespace
+
 RoundLogThread::RoundLogThread(Arena &arena) : arena_(arena) {}
 
 RoundLogThread::~RoundLogThread() {
@@ -69,32 +73,12 @@ void RoundLogThread::gather_round(i64 round) {
     control.coordinator_event.ring();
 }
 
-void RoundLogThread::gather_dead_letters() {
-    Control &control = arena_.control();
-    i64 read = control.coordinator.dead_letters_read.load(), written = control.ingest.dead_letters_written.load();
-    if (read == written) return;
-    u64 capacity = arena_.dead_letter_bytes(), size = static_cast<u64>(written - read),
-        at = static_cast<u64>(read) % capacity;
-    u64 first = std::min(size, capacity - at);
-    std::lock_guard<std::mutex> lock(mutex_);
-    const u8 *ring = arena_.dead_letters();
-    log_.dead_letters.insert(log_.dead_letters.end(), ring + at, ring + at + first);
-    log_.dead_letters.insert(log_.dead_letters.end(), ring, ring + (size - first));
-    control.coordinator.dead_letters_read.store(written);
-    control.coordinator_event.ring();
-}
-
 void RoundLogThread::loop() {
     Control &control = arena_.control();
     while (!leaving_.load()) {
         auto finished = [&] { return leaving_.load() || control.averager.finished_round.load() > last_round_; };
-        // 20 ms: how long dead letters may wait when no round ends; they have their ring to wait in.
-        control.worker_event.wait(monotonic_ns() + 20'000'000, finished);
-        gather_dead_letters();
-        while (!leaving_.load() && last_round_ < control.averager.finished_round.load()) {
-            gather_dead_letters();   // those of a round were written before its slots were published
-            gather_round(last_round_ + 1);
-        }
+        control.worker_event.wait(monotonic_ns() + LOOK_AGAIN_NS, finished);
+        while (!leaving_.load() && last_round_ < control.averager.finished_round.load()) gather_round(last_round_ + 1);
     }
 }
 

@@ -32,11 +32,9 @@ struct GatheredLog {
     std::vector<RoundRecord> rounds;
     std::vector<SlotRecord> slots;
     std::vector<Range> ranges;
-    std::vector<u8> dead_letters;   // entries as dead_letter_ring.h has them
     i64 newest_timestamp_ms = -1;   // of the records in it
     u64 bytes() const {
-        return rounds.size() * sizeof(RoundRecord) + slots.size() * sizeof(SlotRecord) + ranges.size() * sizeof(Range) +
-               dead_letters.size();
+        return rounds.size() * sizeof(RoundRecord) + slots.size() * sizeof(SlotRecord) + ranges.size() * sizeof(Range);
     }
 };
 
@@ -52,7 +50,6 @@ class RoundLogThread {
   private:
     void loop();
     void gather_round(i64 round);
-    void gather_dead_letters();
 
     Arena &arena_;
     std::mutex mutex_;

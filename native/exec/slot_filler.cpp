@@ -65,7 +65,11 @@ void SlotFiller::wait_for_coordinator(Condition condition, bool ring) {
 void SlotFiller::ensure_round() {
     if (round_open_) return;
     Control &control = arena_.control();
-    wait_for_coordinator([&] { return control.coordinator.hold.load() == 0; }, true);
+    auto may_open = [&] { return control.coordinator.hold.load() == 0 && !dead_letters_.full(); };
+    control.ingest.held.store(!may_open());
+    wait_for_coordinator(may_open, true);
+    control.ingest.held.store(0);
+    dead_letters_.begin_round();
     RoundEntry &entry = arena_.round_entry(round_);
     wait_for_coordinator([&] { return slot_ - control.coordinator.slots_released.load() < arena_.slot_count(); }, true);
     round_first_slot_ = slot_;
@@ -130,7 +134,7 @@ void SlotFiller::publish_slot() {
     ST_FAILPOINT("ingest.before_slot");
     words.slots_filled.store(slot_);
     ST_FAILPOINT("ingest.after_slot");
-    if (slot_ - round_first_slot_ == i64{arena_.workers()} * arena_.averaging_frequency())
+    if (slot_ - round_first_slot_ == i64{arena_.workers()} * arena_.averaging_frequency() || dead_letters_.round_full())
         close_round(CloseReason::full);
     arena_.control().ingest_event.ring();
 }
@@ -179,12 +183,10 @@ void SlotFiller::report_dead(const RecordView &record) {
     head.round = round_;
     head.slot = slot_;
     head.offset = record.offset;
-    head.timestamp_ms = record.timestamp_ms;
     head.partition = record.partition;
     head.key_bytes = static_cast<u32>(std::min<u64>(record.key_size, 1u << 20));
     head.record_bytes = record.size;
-    while (!dead_letters_.write(head, tally_.dead_rows, record.key, record.value, monotonic_ns() + LOOK_AGAIN_NS))
-        leave_if_told();
+    dead_letters_.write(head, tally_.dead_rows, record.key, record.value);
 }
 
 void SlotFiller::decode(const RecordView &record, Position &position) {
@@ -207,7 +209,7 @@ void SlotFiller::decode(const RecordView &record, Position &position) {
             ++range.records;
             if (straddles) range.record_rows = static_cast<i32>(decoder_->row());
             position = {record.offset + 1, 0};
-            if (sink_.rows == sink_.row_capacity) publish_slot();
+            if (sink_.rows == sink_.row_capacity || dead_letters_.round_full()) publish_slot();
             return;
         }
         range.to_offset = record.offset;

@@ -14,7 +14,7 @@ struct ArenaSpec {
     u32 workers = 1;
     u32 averaging_frequency = 1;
     u32 slot_count = 24;
-    u64 dead_letter_bytes = 8u << 20;
+    u64 dead_letter_bytes = 16u << 20;
     SlotLayout slot;
     StateLayout state;
 };

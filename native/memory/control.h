@@ -29,26 +29,29 @@ struct alignas(64) SupervisorWords {
 struct alignas(64) CoordinatorWords {
     std::atomic<i64> heartbeat_ns;     // monotonic; 0 before the first beat
     std::atomic<i64> slots_released;   // slots below this number may be filled again
-    std::atomic<i64> dead_letters_read;// bytes of the dead letter ring that may be written again
+    std::atomic<i64> dead_letter_bytes_published;   // of the dead letter ring, which may be written again
     std::atomic<u32> ready;            // parameters and positions are in place
     std::atomic<u32> hold;             // ingest opens no round: too much is unpublished
     std::atomic<i32> pinned;           // mean buffer being published, -1 none
     std::atomic<f32> learning_rate;
     std::atomic<u64> seed;
     std::atomic<i64> row_bound;        // rows ingest may decode this run, -1 without a bound
-    u32 reserved[2];
+    std::atomic<i64> dead_letters_published;        // entries of that ring
+    u64 reserved[8];
 };
+static_assert(sizeof(CoordinatorWords) == 128);
 
 // Written by ingest alone.
 struct alignas(64) IngestWords {
     std::atomic<i64> slots_filled;     // slots below this number are full and fixed
     std::atomic<i64> rounds_opened;    // rounds below this number have a RoundEntry
     std::atomic<i64> final_round;      // the last round, once phase is ended; may be the one before the first
-    std::atomic<i64> dead_letters_written;
+    std::atomic<i64> dead_letter_bytes_written, dead_letters_written;
     std::atomic<u32> phase;            // IngestPhase
     std::atomic<u32> waiting_for_ring; // 1 while the ring is full
     std::atomic<i64> rows, records, bytes;   // decoded this run
-    u64 reserved[7];
+    std::atomic<u32> held;             // 1 while it waits for a publication: too much is unpublished
+    u32 reserved[13];
 };
 static_assert(sizeof(IngestWords) == 128);
 
@@ -83,12 +86,12 @@ struct Control {
     CoordinatorWords coordinator;
     IngestWords ingest;
     AveragerWords averager;
-    Event coordinator_event;           // ready, slots_released, hold, dead_letters_read
+    Event coordinator_event;           // ready, slots_released, hold, dead letters published
     Event ingest_event;                // slots_filled, a round's slot count, phase
     Event worker_event;                // phase published, finished_round, averager
     WorkerWords workers[MAX_WORKERS];
 };
-static_assert(sizeof(Control) == 64 + 64 + 128 + 128 + 3 * 64 + MAX_WORKERS * 64);
+static_assert(sizeof(Control) == 64 + 128 + 128 + 128 + 3 * 64 + MAX_WORKERS * 64);
 
 // One per round in flight, at [round % entries]; ingest writes it, the slot count once, when the round closes.
 struct RoundEntry {

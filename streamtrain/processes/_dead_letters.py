@@ -1,6 +1,6 @@
-"""Dead letters of one publication: what ingest sent through the arena's ring, and batches that were left out.
+"""Dead letters of one publication: what ingest left in the arena's ring, and batches that were left out.
 
-Used by the coordinator.
+Used by the coordinator, in its publishing thread.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamtrain import _native
+from streamtrain.processes._round_log import Columns
+from streamtrain.topics import dead_letters
+from streamtrain.topics._topic import Message
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
-from streamtrain.topics.rounds import Structs
 
 _HEAD = struct.Struct("<QqqqqiIIIQ")  # DeadLetterHead of native/memory/dead_letter_ring.h
 _ROWS = struct.Struct("<qqIII")
@@ -23,32 +26,102 @@ _REJECTED = {
     1: "batch left out: its loss, the parameters or the optimizer state were not finite after its step",
     2: "batch left out: workers died at it three times",
 }
+_MOST_REASONS = 1_000  # counted apart; a reason may hold what was found, and a count must not grow with the data
+OTHER_REASONS = "other reasons"
 
 
 @dataclass(frozen=True)
-class Piece:
-    """What one slot's pass over a record could not use."""
+class Letters:
+    """The dead letters of a publication, and how much of the arena's ring they were."""
 
-    round: int
-    slot: int
-    partition: int
-    offset: int
-    rows: tuple[DeadRange, ...]
-    key: bytes | None
-    value: bytes | None
-    record_bytes: int
-
-    @property
-    def bytes(self) -> int:
-        return 256 + len(self.value or b"")
+    messages: list[Message]
+    reasons: Reasons
+    ring_bytes: int
+    ring_entries: int
 
 
-def pieces(ring: bytes) -> Iterator[Piece]:
-    """The entries in the bytes that RoundLogThread.take() gave."""
+class Reasons:
+    """Rows by "path: reason"."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[str] = Counter()
+
+    def add(self, reason: str, rows: int) -> None:
+        known = reason in self.rows or len(self.rows) < _MOST_REASONS
+        self.rows[reason if known else OTHER_REASONS] += rows
+
+    def add_letter(self, letter: DeadLetter) -> None:
+        for part in letter.rows:
+            self.add(f"{part.path}: {part.reason}", part.row_to - part.row_from)
+        if letter.rows_left_out:
+            self.add(OTHER_REASONS, letter.rows_left_out)
+
+    def update(self, other: Reasons) -> None:
+        for reason, rows in other.rows.items():
+            self.add(reason, rows)
+
+    def told(self) -> str:
+        """`3 x $.a: …; 2 x $.b: …`, the five most frequent."""
+        return "; ".join(f"{rows} x {reason}" for reason, rows in self.rows.most_common(5))
+
+
+def publication_letters(arena: _native.Arena, columns: Columns, last_round: int, topic: str, run: int) -> Letters:
+    """Those of the rounds up to `last_round`, whose log is in `columns`; they stay in the ring until it is released."""
+    ring, entries = arena.dead_letters(last_round)
+    reasons, messages = Reasons(), []
+    for letter in _letters(ring, topic, run):
+        reasons.add_letter(letter)
+        messages.append(dead_letters.message(letter))
+    for letter in rejected_letters(columns, topic, run):
+        reasons.add_letter(letter)
+        messages.append(dead_letters.message(letter))
+    return Letters(messages, reasons, len(ring), entries)
+
+
+def unpublished_reasons(arena: _native.Arena, last_round: int) -> Reasons:
+    """Of the letters that still wait in the ring."""
+    reasons = Reasons()
+    for letter in _letters(arena.dead_letters(last_round)[0], "", 0):
+        reasons.add_letter(letter)
+    return reasons
+
+
+def _letters(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
+    """One letter per record, in the order their first rows were met; a record's entries follow one another."""
+    parts: list[DeadLetter] = []
+    for part in _entries(ring, topic, run):
+        if parts and (parts[0].partition, parts[0].offset) != (part.partition, part.offset):
+            yield _joined(parts)
+            parts = []
+        parts.append(part)
+    if parts:
+        yield _joined(parts)
+
+
+def _joined(parts: list[DeadLetter]) -> DeadLetter:
+    first = parts[0]
+    if len(parts) == 1:
+        return first
+    return DeadLetter(
+        topic=first.topic,
+        partition=first.partition,
+        offset=first.offset,
+        rows=tuple(rows for part in parts for rows in part.rows),
+        run=first.run,
+        round=first.round,
+        key=first.key,
+        value=first.value,
+        value_bytes=first.value_bytes,
+        rows_left_out=sum(part.rows_left_out for part in parts),
+    )
+
+
+def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
+    """What each slot's pass over a record could not use; the first of a record in a round holds its key and bytes."""
     at = 0
     while at < len(ring):
         head = _HEAD.unpack_from(ring, at)
-        size, round_, slot, offset, _, partition, ranges, key_bytes, value_bytes, record_bytes = head
+        size, round_, _, offset, left_out, partition, ranges, key_bytes, value_bytes, record_bytes = head
         cursor = at + _HEAD.size
         rows = []
         for _ in range(ranges):
@@ -58,38 +131,28 @@ def pieces(ring: bytes) -> Iterator[Piece]:
             reason = ring[cursor + path_bytes : cursor + path_bytes + reason_bytes]
             cursor += path_bytes + reason_bytes
             rows.append(DeadRange(row_from, row_to, path.decode("utf-8", "replace"), reason.decode("utf-8", "replace")))
-        key = ring[cursor : cursor + key_bytes] if key_bytes else None
-        value = ring[cursor + key_bytes : cursor + key_bytes + value_bytes] if value_bytes or not record_bytes else None
-        yield Piece(round_, slot, partition, offset, tuple(rows), key, value, record_bytes)
-        at += size
-
-
-def letters(found: Iterable[Piece], topic: str, run: int) -> list[DeadLetter]:
-    """One letter per record, in the order its first rows were met."""
-    records: dict[tuple[int, int], list[Piece]] = {}
-    for piece in found:
-        records.setdefault((piece.partition, piece.offset), []).append(piece)
-    return [
-        DeadLetter(
+        value_at = cursor + key_bytes
+        has_value = value_bytes or not record_bytes
+        yield DeadLetter(
             topic=topic,
             partition=partition,
             offset=offset,
-            rows=tuple(rows for piece in parts for rows in piece.rows),
+            rows=tuple(rows),
             run=run,
-            round=parts[0].round,
-            key=parts[0].key,
-            value=next((piece.value for piece in parts if piece.value is not None), None),
-            value_bytes=parts[0].record_bytes,
+            round=round_,
+            key=ring[cursor:value_at] if key_bytes else None,
+            value=ring[value_at : value_at + value_bytes] if has_value else None,
+            value_bytes=record_bytes,
+            rows_left_out=left_out,
         )
-        for (partition, offset), parts in records.items()
-    ]
+        at += size
 
 
-def rejected_letters(rounds: Structs, slots: Structs, ranges: Structs, topic: str, run: int) -> list[DeadLetter]:
+def rejected_letters(columns: Columns, topic: str, run: int) -> Iterable[DeadLetter]:
     """One letter, by reference, for each range of each batch that was left out."""
-    found: list[DeadLetter] = []
+    rounds, slots, ranges = columns.rounds, columns.slots, columns.ranges
     if not slots["rejected"].any():
-        return found
+        return
     round_of = np.repeat(rounds["round"], rounds["slots"])
     starts = np.concatenate([[0], np.cumsum(slots["range_count"], dtype=np.int64)])
     for index in np.flatnonzero(slots["rejected"]):
@@ -97,25 +160,12 @@ def rejected_letters(rounds: Structs, slots: Structs, ranges: Structs, topic: st
         for part in ranges[starts[index] : starts[index + 1]]:
             if not part["trained"]:
                 continue
-            rows = DeadRange(int(part["from_row"]), int(part["from_row"]) + int(part["trained"]), "$", reason)
-            found.append(
-                DeadLetter(
-                    topic=topic,
-                    partition=int(part["partition"]),
-                    offset=int(part["from_offset"]),
-                    rows=(rows,),
-                    run=run,
-                    round=int(round_of[index]),
-                    until=(int(part["to_offset"]), int(part["to_row"])),
-                )
+            yield DeadLetter(
+                topic=topic,
+                partition=int(part["partition"]),
+                offset=int(part["from_offset"]),
+                rows=(DeadRange(int(part["from_row"]), int(part["from_row"]) + int(part["trained"]), "$", reason),),
+                run=run,
+                round=int(round_of[index]),
+                until=(int(part["to_offset"]), int(part["to_row"])),
             )
-    return found
-
-
-def reasons(found: Iterable[DeadLetter]) -> Counter[str]:
-    """Rows by "path: reason", for a ceiling's message and the metrics."""
-    counts: Counter[str] = Counter()
-    for letter in found:
-        for rows in letter.rows:
-            counts[f"{rows.path}: {rows.reason}"] += rows.row_to - rows.row_from
-    return counts

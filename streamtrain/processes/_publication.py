@@ -1,4 +1,4 @@
-"""One publication: snapshot, round log, dead letters and offsets as the messages of one transaction.
+"""One publication: snapshot, round log and offsets as messages of one transaction, to which dead letters are added.
 
 Used by the coordinator.
 """
@@ -17,23 +17,20 @@ from streamtrain.compute.memory.arena import PublishedLayout
 from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch
-from streamtrain.processes._dead_letters import Piece, letters, rejected_letters
 from streamtrain.processes._lineage import Lineage
 from streamtrain.processes._round_log import Columns, positions_after
-from streamtrain.topics import control, dead_letters, rounds, snapshots
-from streamtrain.topics.dead_letters import DeadLetter
+from streamtrain.topics import control, rounds, snapshots
 from streamtrain.topics.snapshots import Manifest, Position, Run, Slot
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """A publication before its transaction."""
+    """A publication before its transaction, but for its dead letters."""
 
     batch: Batch
     snapshot: snapshots.Publication
-    dead: list[DeadLetter]
+    columns: Columns
     positions: list[Position]
-    bytes: int
 
 
 @dataclass(frozen=True)
@@ -53,10 +50,9 @@ class Publisher:
         state: npt.NDArray[np.uint8],
         last_round: int,
         columns: Columns,
-        pieces: list[Piece],
         metrics: Mapping[str, Any],
     ) -> Assembled:
-        """Everything one transaction writes; `state` is read here and not needed afterwards."""
+        """What one transaction writes but for dead letters; `state` is read here and not needed afterwards."""
         positions = positions_after(lineage.positions, columns.ranges)
         trained = int(columns.slots["trained"].sum(dtype=np.int64))
         manifest = self._manifest(lineage, positions, last_round, trained, metrics)
@@ -79,16 +75,12 @@ class Publisher:
             columns.ranges,
         )
         records = self.topics["records"]
-        dead = letters(pieces, records, self.run.number)
-        dead += rejected_letters(columns.rounds, columns.slots, columns.ranges, records, self.run.number)
-        messages = [(self.topics["dead_letters"], dead_letters.message(letter)) for letter in dead]
-        messages += [(self.topics["rounds"], message) for message in rounds.messages(log)]
+        messages = [(self.topics["rounds"], message) for message in rounds.messages(log)]
         newest = control.Newest(manifest.version, snapshot.digest, manifest.lineage)
         messages.append((self.topics["control"], control.newest_message(newest)))
         messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
         offsets = {(records, partition): position.offset for partition, position in enumerate(positions)}
-        size = sum(len(message.value or b"") for _, message in messages)
-        return Assembled(Batch(messages, offsets, f"snapshot {manifest.version}"), snapshot, dead, positions, size)
+        return Assembled(Batch(messages, offsets, f"snapshot {manifest.version}"), snapshot, columns, positions)
 
     def _manifest(
         self, lineage: Lineage, positions: list[Position], last_round: int, trained: int, metrics: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Rounds that are averaged but not yet published: their log, their dead letters, and the positions they lead to.
+"""Rounds that are averaged but not yet published: their log, and the positions they lead to.
 
 Used by the coordinator.
 """
@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.processes._dead_letters import Piece, pieces
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, Structs
 from streamtrain.topics.snapshots import Position
 
@@ -58,13 +57,11 @@ class UnpublishedRounds:
         self._nbytes = 0
         self._last_round = -1
         self.gathered_round = -1  # the newest round whose log has come, published or not
-        self._pieces: list[Piece] = []
-        self._piece_bytes = 0
         self.newest_timestamp_ms = -1
 
-    def gather(self) -> tuple[Columns, list[Piece]]:
+    def gather(self) -> Columns:
         """Takes what is new and returns it."""
-        self.gathered_round, newest, rounds, slots, ranges, dead = self._thread.take()
+        self.gathered_round, newest, rounds, slots, ranges = self._thread.take()
         self.newest_timestamp_ms = max(self.newest_timestamp_ms, newest)
         new = Columns(
             np.frombuffer(rounds, ROUND_DTYPE), np.frombuffer(slots, SLOT_DTYPE), np.frombuffer(ranges, RANGE_DTYPE)
@@ -73,30 +70,24 @@ class UnpublishedRounds:
             self._gathered.append(new)
             self._nbytes += new.nbytes
             self._last_round = int(new.rounds["round"][-1])
-        found = list(pieces(dead)) if dead else []
-        self._pieces += found
-        self._piece_bytes += sum(piece.bytes for piece in found)
-        return new, found
+        return new
 
     @property
     def nbytes(self) -> int:
-        return self._nbytes + self._piece_bytes + self._thread.waiting_bytes()
+        return self._nbytes + self._thread.waiting_bytes()
 
     @property
     def last_round(self) -> int:
         """The newest round gathered, -1 if none is waiting."""
         return self._last_round if self._gathered else -1
 
-    def take(self, last_round: int) -> tuple[Columns, list[Piece]]:
-        """Log and dead letters of the rounds up to `last_round`, which leave this object."""
+    def take(self, last_round: int) -> Columns:
+        """The log of the rounds up to `last_round`, which leaves this object."""
         whole = Columns.joined(self._gathered)
         taken, rest = whole.cut(last_round)
         self._gathered = [rest] if len(rest.rounds) else []
         self._nbytes = rest.nbytes
-        letters = [piece for piece in self._pieces if piece.round <= last_round]
-        self._pieces = [piece for piece in self._pieces if piece.round > last_round]
-        self._piece_bytes = sum(piece.bytes for piece in self._pieces)
-        return taken, letters
+        return taken
 
 
 def positions_after(positions: Sequence[Position], ranges: Structs) -> list[Position]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import Counter
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.log import get_logger
-from streamtrain.processes._dead_letters import reasons
+from streamtrain.processes._dead_letters import Letters, Reasons, publication_letters, unpublished_reasons
 from streamtrain.processes._job_topics import JobTopics, check_published_last
 from streamtrain.processes._lineage import (
     Lineage,
@@ -98,9 +97,9 @@ class Coordinator:
         self._transactions = Transactions(config.kafka["producer"], self._job.name, self._job.name, self._topics)
         self._thread = ThreadPoolExecutor(1, "publish")
         self._quality = Quality()
-        self._reasons: Counter[str] = Counter()
+        self._reasons = Reasons()  # of the dead letters published
         self._window = [0, 0]  # rows trained and dead since the dead letter window began
-        self._pending: tuple[Future[int], Assembled, int] | None = None
+        self._pending: tuple[Future[tuple[int, Letters]], Assembled, int] | None = None
         self._failure: Exception | None = None
 
     # -- start ----------------------------------------------------------------------------------------------------
@@ -182,8 +181,8 @@ class Coordinator:
         log.debug("started", version=lineage.version, lineage=lineage.id, seed=lineage.seed, **resumed)
 
     def _publish_first(self, lineage: Lineage, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
-        assembled = self._publisher.assemble(lineage, start, lineage.round, Columns.empty(), [], lineage.metrics)
-        return adopt(lineage, assembled, self._commit(assembled))
+        assembled = self._publisher.assemble(lineage, start, lineage.round, Columns.empty(), lineage.metrics)
+        return adopt(lineage, assembled, self._commit(assembled)[0])
 
     # -- loop -----------------------------------------------------------------------------------------------------
 
@@ -193,12 +192,14 @@ class Coordinator:
         next_progress = 0.0
         while True:
             self._arena.beat()
-            ended = self._arena.progress()["ingest_ended"] and self._everything_gathered()
+            progress = self._arena.progress()
+            ended = progress["ingest_ended"] and self._everything_gathered()
             self._gather()  # after the look at the end: what came in between is published too
             now = time.monotonic()
             self._finish_pending()
             waiting = self._unpublished.last_round >= 0
-            if self._pending is None and waiting and (now >= next_publication or ended or self._failure):
+            due = now >= next_publication or progress["held"] or ended or self._failure
+            if self._pending is None and waiting and due:
                 next_publication = now + self._job.publish.interval_s
                 self._begin_publication()
             if now >= next_progress:
@@ -224,16 +225,16 @@ class Coordinator:
         )
 
     def _gather(self) -> None:
-        columns, pieces = self._unpublished.gather()
-        for piece in pieces:
-            for rows in piece.rows:
-                self._reasons[f"{rows.path}: {rows.reason}"] += rows.row_to - rows.row_from
+        columns = self._unpublished.gather()
         if len(columns.slots):
             self._window[0] += int(columns.slots["trained"].sum(dtype=np.int64))
             self._window[1] += int(columns.slots["dead"].sum(dtype=np.int64))
             self._check_ceiling()
-        too_much = self._unpublished.nbytes > self._job.publish.pending_bytes
+        too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
         self._arena.set_hold(too_much or self._failure is not None)
+
+    def _unpublished_bytes(self) -> int:
+        return self._unpublished.nbytes + self._arena.dead_letter_bytes_waiting
 
     def _check_ceiling(self) -> None:
         trained, dead = self._window
@@ -242,10 +243,11 @@ class Coordinator:
             return
         limit = self._job.records.max_dead_letter_share
         if dead > limit * rows and self._failure is None:
-            told = "; ".join(f"{count} x {reason}" for reason, count in self._reasons.most_common(5))
+            found = unpublished_reasons(self._arena, self._unpublished.gathered_round)
+            found.update(self._reasons)
             self._failure = CheckFailed(
                 f"{self._config.topics['records']}: {dead} of the last {rows} rows are dead letters, "
-                f"records.max_dead_letter_share allows {limit:g}: {told}; "
+                f"records.max_dead_letter_share allows {limit:g}: {found.told()}; "
                 "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
             )
         if rows >= _WINDOW_ROWS:
@@ -254,11 +256,11 @@ class Coordinator:
     def _begin_publication(self) -> None:
         buffer, last_round = self._arena.pin_newest()
         state = view(self._arena.mean_address(buffer), self._layout.state_bytes)
-        columns, pieces = self._take_up_to(last_round)
+        columns = self._take_up_to(last_round)
         metrics = self._quality.look(views(self._layout, state))
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = self._score_after_averaging()
-        assembled = self._publisher.assemble(self._lineage, state, last_round, columns, pieces, metrics)
+        assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics)
         self._arena.unpin()
         self._pending = (self._thread.submit(self._commit, assembled), assembled, time.monotonic_ns())
 
@@ -268,16 +270,20 @@ class Coordinator:
         weight = progress["score_weight_sum"]
         return {"loss": progress["score_loss_sum"] / weight, "weight": weight} if weight else {}
 
-    def _take_up_to(self, last_round: int) -> tuple[Columns, list[Any]]:
+    def _take_up_to(self, last_round: int) -> Columns:
         while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way
             self._gather()
         return self._unpublished.take(last_round)
 
-    def _commit(self, assembled: Assembled) -> int:
-        """In the publishing thread: the manifest's offset, once it is committed."""
+    def _commit(self, assembled: Assembled) -> tuple[int, Letters]:
+        """In the publishing thread: the manifest's offset, once it is committed, and the dead letters with it."""
         self._check_topic_id()
+        records, last_round = self._config.topics["records"], assembled.snapshot.manifest.round
+        dead = publication_letters(self._arena, assembled.columns, last_round, records, self._publisher.run.number)
+        letters = [(self._config.topics["dead_letters"], message) for message in dead.messages]
+        batch = replace(assembled.batch, messages=[*letters, *assembled.batch.messages])
         digest = assembled.snapshot.digest
-        return self._transactions.publish(assembled.batch, lambda: self._topics.committed_at(digest))
+        return self._transactions.publish(batch, lambda: self._topics.committed_at(digest)), dead
 
     def _check_topic_id(self) -> None:
         """Nothing read from a topic of another id is published: the start's check names the gap."""
@@ -295,7 +301,9 @@ class Coordinator:
             return
         future, assembled, began_ns = self._pending
         self._pending = None
-        offset = future.result()
+        offset, dead = future.result()
+        self._arena.release_dead_letters(dead.ring_bytes, dead.ring_entries)
+        self._reasons.update(dead.reasons)
         self._lineage = adopt(self._lineage, assembled, offset)
         manifest = assembled.snapshot.manifest
         newest = self._unpublished.newest_timestamp_ms
@@ -305,11 +313,11 @@ class Coordinator:
             digest=assembled.snapshot.digest.hex(),
             round=manifest.round,
             rows=manifest.rows_seen,
-            bytes=assembled.bytes,
+            bytes=sum(len(m.value or b"") for m in (*dead.messages, *(m for _, m in assembled.batch.messages))),
             transaction_s=(time.monotonic_ns() - began_ns) / 1e9,
             event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
             metrics=dict(manifest.metrics),
-            dead_letters=dict(reasons(assembled.dead).most_common(20)),
+            dead_letters=dict(dead.reasons.rows.most_common(20)),
             positions=[list(position) for position in assembled.positions],
         )
 
@@ -318,7 +326,7 @@ class Coordinator:
         tell(
             "progress",
             unreachable=self._transactions.unreachable,
-            unpublished_bytes=self._unpublished.nbytes,
+            unpublished_bytes=self._unpublished_bytes(),
             **progress,
         )
 
@@ -332,7 +340,8 @@ class Coordinator:
             self._transactions.end(self._topics.end(run, exit_code, reason))
 
     def _end(self) -> int:
-        tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dict(self._reasons))
+        dead = dict(self._reasons.rows)
+        tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dead)
         if self._failure is not None:
             raise self._failure
         return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_FLOOD = "tests/regress/test_0171_flood_of_bad_records.py"
 _AVERAGER = "tests/regress/test_0170_averager_dies.py"
 
 GUARDS = [
@@ -18,5 +19,33 @@ GUARDS = [
         "-code in _CRASHES and slot >= 0:",
         "-code in _CRASHES:",
         f"{_AVERAGER}::test_crashes_between_batches_end_the_job",
+    ),
+    (
+        "no round opens while too many dead letters are unpublished",
+        "native/exec/slot_filler.cpp",
+        " && !dead_letters_.full(); };",
+        "; };",
+        f"{_FLOOD}::test_a_flood_goes_out_in_bounded_publications_whatever_the_interval",
+    ),
+    (
+        "dead letters close a round",
+        "native/exec/slot_filler.cpp",
+        " || dead_letters_.round_full())\n        close_round",
+        ")\n        close_round",
+        f"{_FLOOD}::test_a_flood_goes_out_in_bounded_publications_whatever_the_interval",
+    ),
+    (
+        "a record's bytes are in one letter of a round",
+        "native/memory/dead_letter_ring.h",
+        "if (again || value == nullptr ||",
+        "if (value == nullptr ||",
+        f"{_FLOOD}::test_long_letters_are_bounded_by_their_bytes",
+    ),
+    (
+        "a publication is due when ingest waits for it",
+        "streamtrain/processes/coordinator.py",
+        ' or progress["held"]',
+        "",
+        f"{_FLOOD}::test_a_flood_goes_out_in_bounded_publications_whatever_the_interval",
     ),
 ]

@@ -21,7 +21,7 @@ class EndingArena:
         if self._looks_left <= 0:
             self.logged_round = 0
         finished = {"finished_round": self.logged_round, "slots_released": 2 * (self.logged_round + 1)}
-        return {"ingest_ended": 1, "final_round": 0, "slots_filled": 2, **finished}
+        return {"ingest_ended": 1, "final_round": 0, "slots_filled": 2, "held": 0, **finished}
 
     def beat(self) -> None: ...
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
+import shutil
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[1]
+SOURCES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}
 NEED_KAFKA = {"kafka", "private_kafka"}  # fixtures that mark their tests `kafka`
 
 
@@ -76,6 +79,29 @@ def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bro
     for broker in started:
         broker.kill()
         broker.stop()
+
+
+@pytest.fixture(scope="session")
+def kept_build(request: pytest.FixtureRequest) -> Callable[..., Path]:
+    """A folder that `make(folder)` has filled once for these sources of `folders`; kept from run to run."""
+
+    def build(name: str, folders: Sequence[str], make: Callable[[Path], None]) -> Path:
+        digest = hashlib.sha256()
+        for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.is_file()):
+            if path.suffix in SOURCES:
+                digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
+        kept = request.config.cache.mkdir("builds")
+        folder = kept / f"{name}.{digest.hexdigest()[:16]}"
+        if not folder.exists():
+            for old in kept.glob(f"{name}.*"):
+                shutil.rmtree(old, ignore_errors=True)
+            growing = kept / f"{name}.{os.getpid()}"
+            growing.mkdir()
+            make(growing)
+            growing.rename(folder)
+        return folder
+
+    return build
 
 
 @pytest.fixture

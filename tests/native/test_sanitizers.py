@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,13 @@ def library(name: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def sanitized_python(tmp_path_factory) -> list[str]:
+def sanitized_python(kept_build: Callable[..., Path]) -> list[str]:
     """A Python that imports a sanitized build, and every other package from here."""
-    folder = tmp_path_factory.mktemp("sanitized")
+    folder = kept_build("sanitized", ["native", "streamtrain", "compute", "topics"], _build)
+    return [str(folder / "bin" / "python"), "-P"]  # -P: not the checkout's own folders
+
+
+def _build(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     python = str(folder / "bin" / "python")
     command = [python, "-m", "pip", "install", "--quiet", "--no-deps", str(ROOT)]
@@ -47,7 +52,6 @@ def sanitized_python(tmp_path_factory) -> list[str]:
         [python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True, text=True
     )
     (Path(paths.stdout.strip()) / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return [python, "-P"]  # -P: not the checkout's own folders
 
 
 @pytest.fixture

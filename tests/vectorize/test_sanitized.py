@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,20 +18,22 @@ FLAGS = ["-std=gnu++20", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-r
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or not NATIVE.is_dir(), reason="needs g++ and the sources")
 
 
-def built(folder: Path, name: str, *flags: str) -> Path:
-    """The driver's executable; skips where the sanitizers' libraries are not installed."""
-    program = folder / name
-    sources = [str(HERE / f"{name}.cpp"), str(NATIVE / "vectorize" / "plan.cpp")]
-    made = subprocess.run(
-        ["g++", *FLAGS, *flags, f"-I{NATIVE}", *sources, "-o", str(program)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if "cannot find" in made.stderr and "asan" in made.stderr:
-        pytest.skip("needs libasan and libubsan")
-    assert made.returncode == 0, made.stderr
-    return program
+@pytest.fixture(scope="module")
+def built(kept_build: Callable[..., Path]) -> Callable[..., Path]:
+    """The executable of a driver; skips where the sanitizers' libraries are not installed."""
+
+    def build(name: str, *flags: str) -> Path:
+        def make(folder: Path) -> None:
+            sources = [str(HERE / f"{name}.cpp"), str(NATIVE / "vectorize" / "plan.cpp")]
+            command = ["g++", *FLAGS, *flags, f"-I{NATIVE}", *sources, "-o", str(folder / name)]
+            made = subprocess.run(command, capture_output=True, text=True, check=False)
+            if "cannot find" in made.stderr and "asan" in made.stderr:
+                pytest.skip("needs libasan and libubsan")
+            assert made.returncode == 0, made.stderr
+
+        return kept_build("".join([name, *flags]), ["native", "tests/vectorize"], make) / name
+
+    return build
 
 
 @pytest.fixture(scope="module", params=["usual", "portable"])
@@ -51,13 +54,13 @@ def run(*command: str) -> str:
     return done.stdout
 
 
-def test_arithmetic(tmp_path: Path, flags: list[str]) -> None:
-    assert run(str(built(tmp_path, "arithmetic_driver", *flags)), "100000") == "all the same\n"
+def test_arithmetic(built: Callable[..., Path], flags: list[str]) -> None:
+    assert run(str(built("arithmetic_driver", *flags)), "100000") == "all the same\n"
 
 
 @pytest.fixture(scope="module")
-def driver(tmp_path_factory: pytest.TempPathFactory, flags: list[str]) -> Path:
-    return built(tmp_path_factory.mktemp("driver"), "decoder_driver", *flags)
+def driver(built: Callable[..., Path], flags: list[str]) -> Path:
+    return built("decoder_driver", *flags)
 
 
 @pytest.mark.parametrize("name", format_names())

@@ -1,12 +1,14 @@
-"""The rounds topic: what every round trained, in row order. One log per publication, in parts of one message each.
+"""The rounds topic: what every round trained, in row order, and under which terms. One log per publication, in parts.
 
-The columns are raw little-endian structs; RANGE_DTYPE is struct Range of native/memory/slot.h.
+Each part is one message and tells all but the other parts' columns. The columns are raw little-endian structs;
+RANGE_DTYPE is struct Range of native/memory/slot.h.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -15,11 +17,13 @@ import numpy.typing as npt
 
 from streamtrain._native import RANGE_BYTES
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import MESSAGE_BYTES, Message, Topic
-from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics import _terms
+from streamtrain.topics._terms import Terms
+from streamtrain.topics._topic import MESSAGE_BYTES, Message, Topic, sha256
+from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
+from streamtrain.topics.snapshots import Counts, Run
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 TOPIC = Topic(
     key="rounds",
     help="the round log: what was trained, in row order",
@@ -45,13 +49,13 @@ SLOT_DTYPE = np.dtype(
 ROUND_DTYPE = np.dtype(
     [
         ("round", "<i8"), ("first_slot", "<i8"), ("slots", "<u4"), ("workers", "<u4"), ("closed_by", "u1"),
-        ("statistics_pass", "u1"), ("reserved", "u1", (6,)),
+        ("statistics_pass", "u1"), ("reserved", "u1", (6,)), ("newest_event_ms", "<i8"),
     ]
 )  # fmt: skip
-assert RANGE_DTYPE.itemsize == RANGE_BYTES and SLOT_DTYPE.itemsize == 56 and ROUND_DTYPE.itemsize == 32
+assert RANGE_DTYPE.itemsize == RANGE_BYTES and SLOT_DTYPE.itemsize == 56 and ROUND_DTYPE.itemsize == 40
 
 _COLUMNS = {"rounds": ROUND_DTYPE, "slots": SLOT_DTYPE, "ranges": RANGE_DTYPE}
-_HEADER_BYTES = 1_000  # room for a part's map besides its columns
+_COLUMN_BYTES = 100  # room for the names and lengths of a part's columns, its number and the snapshot's digest
 _WHAT = "round log"
 Structs = npt.NDArray[Any]
 
@@ -69,8 +73,8 @@ class ClosedBy(IntEnum):
 class RoundLog:
     """The rounds between two published snapshots, as structured arrays in round, slot and row order.
 
-    `version` and `digest` name the snapshot whose transaction carries the log. A part of a log has the same form,
-    with a slice of each column; `part` of `parts` counts from 0.
+    `version` and `digest` name the snapshot whose transaction carries the log; the one it starts from is that one's
+    parent. A part of a log has the same form, with a slice of each column; `part` of `parts` counts from 0.
     """
 
     job: str
@@ -78,6 +82,10 @@ class RoundLog:
     run: Run
     version: int
     digest: bytes
+    terms: tuple[Terms, ...]  # the first in force at the first round, others where they change within the log
+    metrics: Mapping[str, Any]  # the manifest's
+    created_ms: int  # the manifest's
+    worker_deaths: int  # of the run so far
     rounds: Structs
     slots: Structs
     ranges: Structs
@@ -88,22 +96,58 @@ class RoundLog:
     def rows_trained(self) -> int:
         return int(self.slots["trained"].sum(dtype=np.int64))
 
+    @property
+    def newest_event_ms(self) -> int:
+        """The newest event time among the log's rows (of jobs without one: record timestamp); -1 if there is none."""
+        return int(self.rounds["newest_event_ms"].max(initial=-1))
+
+    def terms_at(self, round_: int) -> Terms:
+        """The terms in force in a round of the log."""
+        return [terms for terms in self.terms if terms.first_round <= round_][-1]
+
+
+def first_chain(lineage: str) -> bytes:
+    """The chain in the manifest of a lineage's first snapshot, which no log leads to."""
+    return sha256(lineage.encode("ascii"))
+
+
+def chain_after(chain: bytes, log: RoundLog) -> bytes:
+    """The chain in the manifest that `log` leads to from a snapshot whose manifest has `chain`."""
+    return sha256(chain + log_digest(log))
+
+
+def counts_after(counts: Counts, log: RoundLog) -> Counts:
+    """A manifest's counts, from its parent's and the log between them."""
+    columns = ("trained", "dead", "filtered", "tombstones")
+    sums = (int(log.slots[name].sum(dtype=np.int64)) for name in columns)
+    return Counts(*(before + found for before, found in zip(counts, sums, strict=True)))
+
+
+def log_digest(log: RoundLog) -> bytes:
+    """SHA-256 of the whole log but the digest of its snapshot, however it is cut into parts."""
+    hashed = hashlib.sha256(pack(_header(log)))
+    for name in _COLUMNS:
+        column = getattr(log, name).tobytes()
+        hashed.update(len(column).to_bytes(8, "little"))
+        hashed.update(column)
+    return hashed.digest()
+
 
 def messages(log: RoundLog) -> tuple[Message, ...]:
     """The log as messages of at most MESSAGE_BYTES, in order; empty when there was no round."""
     check(log)
     if not len(log.rounds):
         return ()
-    parts = _cut(log)
+    header = _header(log)
+    parts = _cut(log, MESSAGE_BYTES - len(pack(header)) - _COLUMN_BYTES - len(log.digest))
     return tuple(
-        Message(f"{log.version}/{index}".encode(), _encode(log, columns, index, len(parts)))
+        Message(f"{log.version}/{index}".encode(), _encode(log, header, columns, index, len(parts)))
         for index, columns in enumerate(parts)
     )
 
 
-def _cut(log: RoundLog) -> list[dict[str, Structs]]:
+def _cut(log: RoundLog, room_bytes: int) -> list[dict[str, Structs]]:
     """Slices of the columns, whole structs, filled in the order rounds, slots, ranges."""
-    room_bytes = MESSAGE_BYTES - _HEADER_BYTES
     parts: list[dict[str, Structs]] = [{}]
     left = room_bytes
     for name, dtype in _COLUMNS.items():
@@ -121,21 +165,24 @@ def _cut(log: RoundLog) -> list[dict[str, Structs]]:
     return parts
 
 
-def _encode(log: RoundLog, columns: dict[str, Structs], part: int, parts: int) -> bytes:
-    value = pack(
-        {
-            "wire": WIRE_VERSION,
-            "job": log.job,
-            "lineage": log.lineage,
-            "run": {"number": log.run.number, "id": log.run.id},
-            "first_round": int(log.rounds["round"][0]),
-            "last_round": int(log.rounds["round"][-1]),
-            "part": part,
-            "parts": parts,
-            "snapshot": {"version": log.version, "digest": log.digest},
-            **{name: columns[name].tobytes() if name in columns else b"" for name in _COLUMNS},
-        }
-    )
+def _header(log: RoundLog) -> dict[str, object]:
+    """What every part tells, but the snapshot's digest: the log's own digest goes into that."""
+    return {
+        "wire": WIRE_VERSION,
+        "job": log.job,
+        "lineage": log.lineage,
+        "run": {"number": log.run.number, "id": log.run.id},
+        "version": log.version,
+        "terms": [_terms.encode(terms) for terms in log.terms],
+        "metrics": plain(log.metrics),
+        "created_ms": log.created_ms,
+        "worker_deaths": log.worker_deaths,
+    }
+
+
+def _encode(log: RoundLog, header: dict[str, object], columns: dict[str, Structs], part: int, parts: int) -> bytes:
+    raw = {name: columns[name].tobytes() if name in columns else b"" for name in _COLUMNS}
+    value = pack({**header, "digest": log.digest, "part": part, "parts": parts, **raw})
     assert len(value) <= MESSAGE_BYTES
     return value
 
@@ -143,7 +190,7 @@ def _encode(log: RoundLog, columns: dict[str, Structs], part: int, parts: int) -
 def decode(value: bytes) -> RoundLog:
     """One part; its columns are read-only views of `value`'s copy. CheckFailed says what is wrong with other bytes."""
     read = Reader.unpack(value, _WHAT, WIRE_VERSION, CheckFailed)
-    run, snapshot = read.child("run"), read.child("snapshot")
+    run = read.child("run")
     columns = {}
     for name, dtype in _COLUMNS.items():
         raw = read.binary(name)
@@ -155,8 +202,12 @@ def decode(value: bytes) -> RoundLog:
         job=read.text("job"),
         lineage=read.hexadecimal("lineage", HEX_128_BIT),
         run=Run(run.integer("number", 1), run.hexadecimal("id", HEX_128_BIT)),
-        version=snapshot.integer("version", 1),
-        digest=snapshot.binary("digest", DIGEST_BYTES),
+        version=read.integer("version", 1),
+        digest=read.binary("digest", DIGEST_BYTES),
+        terms=tuple(_terms.decode(entry) for entry in read.children("terms")),
+        metrics=read.mapping("metrics"),
+        created_ms=read.integer("created_ms"),
+        worker_deaths=read.integer("worker_deaths"),
         part=read.integer("part", 0, parts - 1),
         parts=parts,
         rounds=columns["rounds"],
@@ -170,12 +221,12 @@ def join(parts: Sequence[RoundLog]) -> RoundLog:
     first = parts[0] if parts else None
     if first is None or [part.part for part in parts] != list(range(first.parts)):
         raise CheckFailed(f"{_WHAT}: expected every part in order, got {[(part.part, part.parts) for part in parts]}")
-    identity = (first.job, first.lineage, first.run, first.version, first.digest, first.parts)
+    identity = (_header(first), first.digest, first.parts)
     for part in parts[1:]:
-        if (part.job, part.lineage, part.run, part.version, part.digest, part.parts) != identity:
-            raise CheckFailed(f"{_WHAT}: part {part.part} belongs to snapshot {part.version}, expected {first.version}")
+        if (_header(part), part.digest, part.parts) != identity:
+            raise CheckFailed(f"{_WHAT}: part {part.part} belongs to another log than part 0, of {first.version}")
     rounds, slots, ranges = (np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS)
-    whole = RoundLog(first.job, first.lineage, first.run, first.version, first.digest, rounds, slots, ranges)
+    whole = replace(first, part=0, parts=1, rounds=rounds, slots=slots, ranges=ranges)
     check(whole)
     return whole
 
@@ -199,3 +250,20 @@ def check(log: RoundLog) -> None:
         expected = np.arange(len(log.slots)) + np.repeat(log.rounds["first_slot"] - firsts, counts)
         if not np.array_equal(log.slots["slot"], expected):
             raise CheckFailed(f"{where}: expected slot numbers to count on from each round's first_slot")
+        _check_terms(log, where)
+
+
+def _check_terms(log: RoundLog, where: str) -> None:
+    """They begin with the log, rise within it, and its rounds keep to them."""
+    firsts = np.array([terms.first_round for terms in log.terms], np.int64)
+    numbers, counts = log.rounds["round"], log.rounds["slots"].astype(np.int64)
+    if not len(firsts) or firsts[0] != numbers[0] or (firsts[1:] <= firsts[:-1]).any() or firsts[-1] > numbers[-1]:
+        raise CheckFailed(
+            f"{where}: expected terms from round {numbers[0]}, rising to {numbers[-1]} at most, got {firsts.tolist()}"
+        )
+    at = np.searchsorted(firsts, numbers, side="right") - 1
+    workers = np.array([terms.workers for terms in log.terms])[at]
+    room = np.array([terms.round_slots for terms in log.terms])[at]
+    rows = np.repeat(np.array([terms.slot.row_capacity for terms in log.terms])[at], counts)
+    if (log.rounds["workers"] != workers).any() or (counts > room).any() or (log.slots["rows"] > rows).any():
+        raise CheckFailed(f"{where}: a round has other workers, more slots or larger batches than its terms say")

@@ -14,7 +14,7 @@ from streamtrain.errors import SnapshotError
 from streamtrain.topics._topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
-WIRE_VERSION = 1
+WIRE_VERSION = 2
 TOPIC = Topic(
     key="snapshots",
     help="published parameters with their manifests",
@@ -85,6 +85,7 @@ class Kept:
     digest: bytes
     model_chunks: int
     trainer_chunks: int
+    created_ms: int
 
     @property
     def archived(self) -> bool:
@@ -92,6 +93,15 @@ class Kept:
 
     def all_keys(self) -> list[bytes]:
         return [manifest_key(self.shelf), *chunk_keys(self.shelf, self.model_chunks, self.trainer_chunks)]
+
+
+class Counts(NamedTuple):
+    """Rows since the lineage's first snapshot, where all are 0; tombstones are records without a value."""
+
+    trained: int = 0
+    dead: int = 0
+    filtered: int = 0
+    tombstones: int = 0
 
 
 @dataclass(frozen=True)
@@ -134,8 +144,10 @@ class Manifest:
     schema: Mapping[str, Any]  # what streamtrain.vectorize takes
     metrics: Mapping[str, Any]  # window, total and constant prediction
     untrained: bool
-    rows_seen: int
+    rows_seen: int  # trained into the parameters; after --restore the restored snapshot's
     created_ms: int
+    chain: bytes  # SHA-256 over all round logs of the lineage: topics/rounds.py says how
+    counts: Counts
     gaps: tuple[Mapping[str, Any], ...] = ()
     archived: bool = False
     restored: Restored | None = None
@@ -234,8 +246,8 @@ def publish(
 
 def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ...]:
     """What the topic holds once `manifest` is committed at `offset`: the next manifest's `kept`."""
-    counts = len(manifest.model.chunks), len(manifest.trainer.chunks)
-    return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, *counts))
+    chunks = len(manifest.model.chunks), len(manifest.trainer.chunks)
+    return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, *chunks, manifest.created_ms))
 
 
 def _surplus(kept: tuple[Kept, ...], keep: int, archive_room: int | None) -> list[Kept]:
@@ -278,6 +290,8 @@ def encode(manifest: Manifest) -> bytes:
         "untrained": manifest.untrained,
         "rows_seen": manifest.rows_seen,
         "created_ms": manifest.created_ms,
+        "chain": manifest.chain,
+        "counts": manifest.counts._asdict(),
         "gaps": [plain(gap) for gap in manifest.gaps],
         "archived": manifest.archived,
         "restored": restored and {"version": restored.version, "digest": restored.digest},
@@ -296,7 +310,7 @@ def _encode_payload(payload: Payload) -> dict[str, object]:
 def decode(value: bytes) -> Manifest:
     """The manifest in `value`; SnapshotError says what is wrong with bytes that are not one."""
     read = Reader.unpack(value, _WHAT, WIRE_VERSION, SnapshotError)
-    positions, run = read.child("positions"), read.child("run")
+    positions, run, counts = read.child("positions"), read.child("run"), read.child("counts")
     parent = None if read.value("parent") is None else read.child("parent")
     restored = None if read.value("restored") is None else read.child("restored")
     version = read.integer("version", 1)
@@ -328,6 +342,8 @@ def decode(value: bytes) -> Manifest:
         untrained=read.flag("untrained"),
         rows_seen=read.integer("rows_seen"),
         created_ms=read.integer("created_ms"),
+        chain=read.binary("chain", DIGEST_BYTES),
+        counts=Counts(*(counts.integer(name) for name in Counts._fields)),
         gaps=tuple(read.mappings("gaps")),
         archived=read.flag("archived"),
         restored=None if restored is None else Restored(*_decode_named(restored, version)),
@@ -344,12 +360,13 @@ def _decode_named(read: Reader, version: int) -> tuple[int, bytes]:
 
 def _decode_kept(read: Reader, item: object, version: int) -> Kept:
     match item:
-        case [str(shelf), int(number), int(offset), bytes(digest), int(model), int(trainer)]:
+        case [str(shelf), int(number), int(offset), bytes(digest), int(model), int(trainer), int(created_ms)]:
             chunks_fit = 0 <= model <= _CHUNK_LIMIT and 0 <= trainer <= _CHUNK_LIMIT
-            counts_fit = 0 < number < version and offset >= 0 and chunks_fit
-            if _SHELF.fullmatch(shelf) and counts_fit and len(digest) == DIGEST_BYTES:
-                return Kept(shelf, number, offset, digest, model, trainer)
-    read.fail("kept", f"[shelf, version below {version}, offset, digest, model chunks, trainer chunks]", item)
+            numbers_fit = 0 < number < version and offset >= 0 and chunks_fit and created_ms >= 0
+            if _SHELF.fullmatch(shelf) and numbers_fit and len(digest) == DIGEST_BYTES:
+                return Kept(shelf, number, offset, digest, model, trainer, created_ms)
+    expected = f"[shelf, version below {version}, offset, digest, model chunks, trainer chunks, created_ms]"
+    read.fail("kept", expected, item)
 
 
 def _decode_payload(read: Reader) -> Payload:

@@ -48,6 +48,7 @@ nb::dict progress_of(const Arena &arena) {
     progress["waiting_for_ring"] = control.ingest.waiting_for_ring.load() != 0;
     progress["score_loss_sum"] = control.averager.score_loss_sum;
     progress["score_weight_sum"] = control.averager.score_weight_sum;
+    progress["worker_deaths"] = control.supervisor.worker_deaths.load();
     progress["heartbeat_ns"] = control.coordinator.heartbeat_ns.load();
     return progress;
 }
@@ -189,6 +190,7 @@ void bind_arena(nb::module_ &m) {
                  Control &control = a.control();
                  u32 claim = worker + 1;
                  control.supervisor.averager.compare_exchange_strong(claim, 0);
+                 control.supervisor.worker_deaths.fetch_add(1);
                  control.workers[worker].slot.store(-1);
                  control.worker_event.ring();
              })

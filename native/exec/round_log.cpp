@@ -38,6 +38,7 @@ void RoundLogThread::gather_round(i64 round) {
     RoundEntry &entry = arena_.round_entry(round);
     Control &control = arena_.control();
     i64 count = entry.slot_count.load();
+    i64 newest_event_ms = -1, newest_timestamp_ms = -1;
     std::lock_guard<std::mutex> lock(mutex_);
     for (i64 slot = entry.first_slot; slot < entry.first_slot + count; ++slot) {
         const SlotHeader &header = arena_.slot_header(slot);
@@ -58,8 +59,10 @@ void RoundLogThread::gather_round(i64 round) {
         (result.rejected ? record.dead : record.trained) += header.rows;
         log_.slots.push_back(record);
         log_.ranges.insert(log_.ranges.end(), ranges, ranges + header.range_count);
-        log_.newest_timestamp_ms = std::max(log_.newest_timestamp_ms, header.newest_timestamp_ms);
+        newest_timestamp_ms = std::max(newest_timestamp_ms, header.newest_timestamp_ms);
+        newest_event_ms = std::max(newest_event_ms, header.newest_event_time_ms);
     }
+    log_.newest_timestamp_ms = std::max(log_.newest_timestamp_ms, newest_timestamp_ms);
     RoundRecord record{};
     record.round = round;
     record.first_slot = entry.first_slot;
@@ -67,6 +70,7 @@ void RoundLogThread::gather_round(i64 round) {
     record.workers = arena_.workers();
     record.closed_by = static_cast<u8>(entry.close_reason);
     record.statistics_pass = round == 0;
+    record.newest_event_ms = newest_event_ms >= 0 ? newest_event_ms : newest_timestamp_ms;
     log_.rounds.push_back(record);
     last_round_ = round;
     control.coordinator.slots_released.store(entry.first_slot + count);

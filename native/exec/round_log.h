@@ -16,8 +16,9 @@ struct RoundRecord {
     u8 closed_by;            // CloseReason
     u8 statistics_pass;      // 1 for a lineage's first round
     u8 reserved[6];
+    i64 newest_event_ms;     // newest event time of its rows, else record timestamp; -1 if there is neither
 };
-static_assert(sizeof(RoundRecord) == 32);
+static_assert(sizeof(RoundRecord) == 40);
 
 struct SlotRecord {
     i64 slot;

@@ -22,7 +22,8 @@ enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3 };
 struct alignas(64) SupervisorWords {
     std::atomic<u32> stop;             // Stop
     std::atomic<u32> averager;         // worker + 1
-    u32 reserved[14];
+    std::atomic<u32> worker_deaths;    // healed in this run
+    u32 reserved[13];
 };
 
 // Written by the coordinator alone.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +12,7 @@ from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import dead_letters, predictions, rounds
+from streamtrain.topics._terms import Terms
 from streamtrain.vectorize.formats import record_format
 from streamtrain.vectorize.formats._parsed import MISSING_ENTRY, Pairs, Unusable
 
@@ -146,11 +148,21 @@ def _round_log(message: Message) -> Document:
         "run": log.run.number,
         "part": log.part,
         "parts": log.parts,
+        "created_ms": log.created_ms,
+        "newest_event_ms": log.newest_event_ms,
+        "worker_deaths": log.worker_deaths,
+        "metrics": dict(log.metrics),
+        "terms": [_terms(terms) for terms in log.terms],
         "rows_trained": log.rows_trained,
         "rounds": _structs(log.rounds),
         "slots": _structs(log.slots),
         "ranges": _structs(log.ranges),
     }
+
+
+def _terms(terms: Terms) -> Document:
+    digests = {"columns_digest": terms.columns_digest.hex(), "model_digest": terms.model_digest.hex()}
+    return {**asdict(terms), **digests}
 
 
 def _structs(structs: Any) -> list[Document]:

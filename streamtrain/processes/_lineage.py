@@ -16,7 +16,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
-from streamtrain.topics.snapshots import Kept, Manifest, Parent, Position, Positions, Restored, kept_after
+from streamtrain.topics.snapshots import Counts, Kept, Manifest, Parent, Position, Positions, Restored, kept_after
 
 _MOST_TOLD = 4  # partitions of a topic in an error's text
 
@@ -34,12 +34,13 @@ class Lineage:
     gaps: tuple[Mapping[str, Any], ...] = ()
     parent: Parent | None = None
     kept: tuple[Kept, ...] = ()
-    archived_ms: int = 0
     restored: Restored | None = None
     version: int = 0  # the newest published
     untrained: bool = True
     dead_rows: int = 0
     metrics: dict[str, Any] = field(default_factory=dict)
+    chain: bytes = b""  # of the newest published; a lineage's first publication begins it
+    counts: Counts = field(default_factory=Counts)
 
     def published(self, manifest: Manifest, digest: bytes, offset: int) -> None:
         """Takes `manifest`, committed at `offset`, as the newest."""
@@ -48,8 +49,6 @@ class Lineage:
         self.kept = kept_after(manifest, digest, offset)
         self.untrained = manifest.untrained
         self.restored = None
-        if manifest.archived:
-            self.archived_ms = manifest.created_ms
 
 
 @dataclass(frozen=True)
@@ -93,6 +92,8 @@ def resumed_lineage(job: Job, admin: Admin, newest: Located, accept_gap: bool) -
         topic_id=positions.topic_id,
         gaps=(*manifest.gaps, *gaps),
         metrics=dict(manifest.metrics),
+        chain=manifest.chain,
+        counts=manifest.counts,
     )
     lineage.published(manifest, digest, offset)
     return lineage
@@ -106,6 +107,7 @@ def restored_lineage(job: Job, admin: Admin, newest: Located, wanted: Located, a
     lineage.seed, lineage.round, lineage.rows_seen = manifest.seed, manifest.round, manifest.rows_seen
     lineage.untrained = manifest.untrained
     lineage.metrics = dict(manifest.metrics)
+    lineage.counts = Counts()
     lineage.parent = Parent(manifest.version, wanted.digest, wanted.offset)
     lineage.restored = Restored(newest[0].version, newest[1])
     return lineage

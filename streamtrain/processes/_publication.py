@@ -20,6 +20,8 @@ from streamtrain.kafka.transaction import Batch
 from streamtrain.processes._lineage import Lineage
 from streamtrain.processes._round_log import Columns, positions_after
 from streamtrain.topics import control, rounds, snapshots
+from streamtrain.topics._terms import Terms, columns_digest, model_digest
+from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.snapshots import Manifest, Position, Run, Slot
 
 
@@ -51,46 +53,72 @@ class Publisher:
         last_round: int,
         columns: Columns,
         metrics: Mapping[str, Any],
+        worker_deaths: int = 0,
     ) -> Assembled:
-        """What one transaction writes but for dead letters; `state` is read here and not needed afterwards."""
+        """What one transaction writes but for dead letters; `state` is read here and not needed afterwards.
+
+        A publication without a round begins a lineage: it has no log, and its manifest begins chain and counts.
+        """
         positions = positions_after(lineage.positions, columns.ranges)
-        trained = int(columns.slots["trained"].sum(dtype=np.int64))
-        manifest = self._manifest(lineage, positions, last_round, trained, metrics)
+        log = self._log(lineage, columns, metrics, worker_deaths)
         archive = self.job.publish.archive
         snapshot = snapshots.publish(
-            manifest,
+            self._manifest(lineage, positions, last_round, log),
             model_payload(self.layout, state),
             trainer_payload(self.layout, state),
             self.job.publish.keep,
             None if archive is None else archive.keep,
         )
-        log = rounds.RoundLog(
-            self.job.name,
-            lineage.id,
-            self.run,
-            manifest.version,
-            snapshot.digest,
-            columns.rounds,
-            columns.slots,
-            columns.ranges,
-        )
+        log = replace(log, digest=snapshot.digest)
         records = self.topics["records"]
         messages = [(self.topics["rounds"], message) for message in rounds.messages(log)]
-        newest = control.Newest(manifest.version, snapshot.digest, manifest.lineage)
+        newest = control.Newest(log.version, snapshot.digest, lineage.id)
         messages.append((self.topics["control"], control.newest_message(newest)))
         messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
         offsets = {(records, partition): position.offset for partition, position in enumerate(positions)}
-        return Assembled(Batch(messages, offsets, f"snapshot {manifest.version}"), snapshot, columns, positions)
+        return Assembled(Batch(messages, offsets, f"snapshot {log.version}"), snapshot, columns, positions)
 
-    def _manifest(
-        self, lineage: Lineage, positions: list[Position], last_round: int, trained: int, metrics: Mapping[str, Any]
-    ) -> Manifest:
-        now_ms = time.time_ns() // 1_000_000
-        archive = self.job.publish.archive
-        archived = archive is not None and now_ms - lineage.archived_ms >= archive.every_s * 1000
+    def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
+        """But for the digest of the snapshot, whose manifest takes the log's own."""
+        return RoundLog(
+            job=self.job.name,
+            lineage=lineage.id,
+            run=self.run,
+            version=lineage.version + 1,
+            digest=b"",
+            terms=(self._terms(lineage, int(columns.rounds["round"][0])),) if len(columns.rounds) else (),
+            metrics=metrics,
+            created_ms=time.time_ns() // 1_000_000,
+            worker_deaths=worker_deaths,
+            rounds=columns.rounds,
+            slots=columns.slots,
+            ranges=columns.ranges,
+        )
+
+    def _terms(self, lineage: Lineage, first_round: int) -> Terms:
+        spec, train = self.job.model_spec(), self.job.train
+        return Terms(
+            first_round=first_round,
+            learning_rate={"name": "constant", "rate": self.job.optimizer.learning_rate},
+            optimizer=spec["optimizer"],
+            average_optimizer_state=train.average_optimizer_state,
+            averaging_frequency=train.averaging_frequency,
+            workers=train.workers,
+            slot=self.slot,
+            batch_growth={"name": "off"},
+            format={"name": self.job.records.format},
+            columns_digest=columns_digest(self.job.schema.to_dict()),
+            model_digest=model_digest(spec),
+            topic_id=lineage.topic_id,
+            seed=lineage.seed,
+            build=self.build,
+        )
+
+    def _manifest(self, lineage: Lineage, positions: list[Position], last_round: int, log: RoundLog) -> Manifest:
+        begins = not len(log.rounds)
         return Manifest(
             job=self.job.name,
-            version=lineage.version + 1,
+            version=log.version,
             lineage=lineage.id,
             parent=lineage.parent,
             run=self.run,
@@ -104,15 +132,25 @@ class Publisher:
             build=self.build,
             model_spec=self.job.model_spec(),
             schema=self.job.schema.to_dict(),
-            metrics=metrics,
+            metrics=log.metrics,
             untrained=lineage.untrained and last_round < 0,
-            rows_seen=lineage.rows_seen + trained,
-            created_ms=now_ms,
+            rows_seen=lineage.rows_seen + log.rows_trained,
+            created_ms=log.created_ms,
+            chain=rounds.first_chain(lineage.id) if begins else rounds.chain_after(lineage.chain, log),
+            counts=rounds.counts_after(lineage.counts, log),
             gaps=lineage.gaps,
-            archived=archived and last_round >= 0,
+            archived=last_round >= 0 and self._archive_is_due(lineage, log.created_ms),
             restored=lineage.restored,
             kept=lineage.kept,
         )
+
+    def _archive_is_due(self, lineage: Lineage, now_ms: int) -> bool:
+        """Whatever run wrote the newest archived snapshot; one from the future of a clock set back does not count."""
+        archive = self.job.publish.archive
+        if archive is None:
+            return False
+        archived_ms = max((entry.created_ms for entry in lineage.kept if entry.archived), default=0)
+        return not 0 <= now_ms - archived_ms < archive.every_s * 1000
 
 
 def adopt(lineage: Lineage, assembled: Assembled, offset: int) -> Lineage:
@@ -124,6 +162,8 @@ def adopt(lineage: Lineage, assembled: Assembled, offset: int) -> Lineage:
         rows_seen=manifest.rows_seen,
         positions=assembled.positions,
         metrics=dict(manifest.metrics),
+        chain=manifest.chain,
+        counts=manifest.counts,
     )
     after.published(manifest, assembled.snapshot.digest, offset)
     return after

@@ -260,7 +260,8 @@ class Coordinator:
         metrics = self._quality.look(views(self._layout, state))
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = self._score_after_averaging()
-        assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics)
+        deaths = self._arena.progress()["worker_deaths"]
+        assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics, deaths)
         self._arena.unpin()
         self._pending = (self._thread.submit(self._commit, assembled), assembled, time.monotonic_ns())
 

@@ -21,7 +21,7 @@ RANGE = np.dtype(
      ("record_rows", "<i4"), ("trained", "<u4"), ("dead", "<u4"), ("filtered", "<u4"), ("tombstones", "<u4"),
      ("records", "<u4"), ("reserved", "V12")]
 )  # fmt: skip
-ROUND = np.dtype([("round", "<i8"), ("first_slot", "<i8"), ("slots", "<u4"), ("rest", "V12")])
+ROUND = np.dtype([("round", "<i8"), ("first_slot", "<i8"), ("slots", "<u4"), ("rest", "V20")])
 SLOT = np.dtype(
     [("slot", "<i8"), ("rows", "<u4"), ("trained", "<u4"), ("dead", "<u4"), ("filtered", "<u4"), ("tombstones", "<u4"),
      ("range_count", "<u4"), ("loss_sum", "<f8"), ("weight_sum", "<f8"), ("rejected", "u1"), ("rest", "V7")]
@@ -78,19 +78,22 @@ class Witness:
         logs = self._logs()
         lineage = manifests[-1]["lineage"]
         manifests = [manifest for manifest in manifests if manifest["lineage"] == lineage]
-        assert [log["snapshot"]["version"] for log in logs] == [m["version"] for m in manifests[1:]], (
+        assert [log["version"] for log in logs] == [m["version"] for m in manifests[1:]], (
             "each snapshot after a lineage's first has one round log"
         )
         places = {p: tuple(at) for p, at in enumerate(manifests[0]["positions"]["partitions"])}
         totals: Counter[str] = Counter()
         outcomes = [dict(self._outcomes(p)) for p in range(self._partitions)]
-        round_ = manifests[0]["round"]
+        round_, chain = manifests[0]["round"], hashlib.sha256(lineage.encode()).digest()
+        assert manifests[0]["chain"] == chain and not any(manifests[0]["counts"].values())
         for manifest, log in zip(manifests[1:], logs, strict=True):
-            assert log["lineage"] == lineage and log["snapshot"]["digest"] == manifest["digest"]
+            assert log["lineage"] == lineage and log["digest"] == manifest["digest"]
             assert log["run"] == manifest["run"]
             round_ = _rounds(log, round_)
             for part in log["ranges"]:
                 totals += _range(part, places, outcomes[int(part["partition"])])
+            chain = hashlib.sha256(chain + _log_digest(log)).digest()
+            assert manifest["chain"] == chain and manifest["counts"] == {kind: totals[kind] for kind in KINDS}
             assert manifest["round"] == round_
             assert manifest["rows_seen"] == totals["trained"], (manifest["version"], manifest["rows_seen"], totals)
             assert [places[p] for p in sorted(places)] == [tuple(at) for at in manifest["positions"]["partitions"]]
@@ -139,7 +142,7 @@ class Witness:
             if part["part"] == 0:
                 logs.append({**part, **columns})
             else:
-                assert logs[-1]["snapshot"] == part["snapshot"]
+                assert _head(logs[-1]) == _head(part)
                 for name in _COLUMNS:
                     logs[-1][name] = np.concatenate([logs[-1][name], columns[name]])
         return logs
@@ -168,6 +171,19 @@ def outcome(value: bytes | None) -> Outcome:
         numbers = all(isinstance(row.get(f"x{i}".encode()), float) for i in range(1, 5))
         rows.append("dead" if not numbers else "trained" if b"y" in row else "filtered")
     return rows
+
+
+def _head(part: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key not in ("digest", "part", "parts", *_COLUMNS)}
+
+
+def _log_digest(log: dict[str, Any]) -> bytes:
+    """Of everything but the snapshot's digest and how the log was cut."""
+    hashed = hashlib.sha256(msgpack.packb(_head(log)))
+    for name in _COLUMNS:
+        raw = log[name].tobytes()
+        hashed.update(len(raw).to_bytes(8, "little") + raw)
+    return hashed.digest()
 
 
 def _rounds(log: dict[str, Any], last: int) -> int:

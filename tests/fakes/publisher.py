@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.topics._topic import Message, sha256
 from streamtrain.topics.snapshots import (
+    Counts,
     Kept,
     Manifest,
     Parent,
@@ -47,6 +48,8 @@ def example_manifest(version: int = 7, **changes: object) -> Manifest:
         untrained=False,
         rows_seen=123_456,
         created_ms=1_750_000_000_000,
+        chain=sha256(b"chain"),
+        counts=Counts(123_000, 400, 50, 6),
         gaps=({"partition": 0, "from": [10, 0], "to": [20, 0], "reason": "retention"},),
         restored=Restored(version - 1, sha256(b"positions")) if version > 1 else None,
     )

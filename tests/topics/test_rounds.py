@@ -5,36 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from round_logs import example_log as log
+from round_logs import example_terms as terms
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import rounds
+from streamtrain.topics._terms import columns_digest, model_digest
 from streamtrain.topics._topic import MESSAGE_BYTES, sha256
-from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy, RoundLog
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.snapshots import Counts, Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-
-
-def log(round_count: int = 3, slots_per_round: int = 2, ranges_per_slot: int = 2) -> RoundLog:
-    slot_count = round_count * slots_per_round
-    made_rounds = np.zeros(round_count, ROUND_DTYPE)
-    made_rounds["round"] = np.arange(round_count) + 10
-    made_rounds["first_slot"] = np.arange(round_count) * slots_per_round + 100
-    made_rounds["slots"], made_rounds["workers"] = slots_per_round, 2
-    made_rounds["closed_by"] = ClosedBy.INTERVAL
-    slots = np.zeros(slot_count, SLOT_DTYPE)
-    slots["slot"] = np.arange(slot_count) + 100
-    slots["rows"] = slots["trained"] = 256
-    slots["range_count"], slots["loss_sum"], slots["weight_sum"] = ranges_per_slot, 70.5, 256
-    ranges = np.zeros(slot_count * ranges_per_slot, RANGE_DTYPE)
-    ranges["from_offset"] = np.arange(len(ranges)) * 128
-    ranges["to_offset"] = ranges["from_offset"] + 128
-    ranges["trained"], ranges["record_rows"] = 128, -1
-    return RoundLog("flights", "ab" * 16, Run(2, "cd" * 16), 8, sha256(b"snapshot"), made_rounds, slots, ranges)
 
 
 def same(one: RoundLog, other: RoundLog) -> bool:
@@ -44,16 +30,18 @@ def same(one: RoundLog, other: RoundLog) -> bool:
 def test_golden_bytes() -> None:
     (message,) = rounds.messages(log())
     assert message.key == b"8/0"
-    assert message.value == (GOLDEN / "rounds.v1.msgpack").read_bytes()
+    assert message.value == (GOLDEN / "rounds.v2.msgpack").read_bytes()
 
 
 def test_round_trip() -> None:
     (message,) = rounds.messages(log())
     again = rounds.join([rounds.decode(bytes(message.value or b""))])
-    assert same(again, log()) and replace(again, rounds=0, slots=0, ranges=0) == replace(
-        log(), rounds=0, slots=0, ranges=0
-    )  # type: ignore[arg-type]
-    assert again.rows_trained == 6 * 256
+    assert same(again, log())
+    plain = log()
+    for name in ("job", "lineage", "run", "version", "digest", "terms", "created_ms", "worker_deaths", "part", "parts"):
+        assert getattr(again, name) == getattr(plain, name)
+    assert again.metrics == {"total": {"log_loss": 0.28, "auc": None}}
+    assert again.rows_trained == 6 * 256 and again.newest_event_ms == 1_749_999_999_002
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 40_000), (40_000, 1, 1), (1, 50_000, 1), (200, 20, 7)])
@@ -64,13 +52,108 @@ def test_a_long_log_is_cut_and_joined(shape: tuple[int, int, int]) -> None:
     parts = [rounds.decode(bytes(message.value or b"")) for message in messages]
     assert same(rounds.join(parts), whole)
     cut = replace(parts[-1], slots=parts[-1].slots[:0], ranges=parts[-1].ranges[:0])
-    for wrong in (parts[:-1], parts[::-1], [*parts[:-1], replace(parts[-1], version=9)], [], [*parts[:-1], cut]):
+    foreign = [replace(parts[-1], **changes) for changes in ({"version": 9}, {"metrics": {}}, {"digest": b"x" * 32})]
+    for wrong in (parts[:-1], parts[::-1], *([*parts[:-1], part] for part in foreign), [], [*parts[:-1], cut]):
         with pytest.raises(CheckFailed):
             rounds.join(wrong)
 
 
 def test_no_round_no_message() -> None:
     assert rounds.messages(log(0)) == ()
+    assert log(0).newest_event_ms == -1
+
+
+def test_every_part_begins_with_the_terms() -> None:
+    parts = [rounds.decode(bytes(message.value or b"")) for message in rounds.messages(log(1, 1, 40_000))]
+    assert len(parts) > 2 and all(part.terms == log().terms for part in parts)
+
+
+def test_terms_that_change_within_a_log_are_in_force_from_their_round_on() -> None:
+    made = replace(log(5), terms=(terms(10), terms(12, learning_rate={"name": "constant", "rate": 0.5})))
+    (message,) = rounds.messages(made)
+    again = rounds.join([rounds.decode(bytes(message.value or b""))])
+    assert [again.terms_at(number).rate(number) for number in range(10, 15)] == [3e-3, 3e-3, 0.5, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (), (terms(11),), (terms(9),), (terms(10), terms(10)), (terms(10), terms(13)), (terms(10, workers=3),),
+        (terms(10), terms(12, workers=3)), (terms(10, averaging_frequency=1, workers=1),),
+        (terms(10, slot=replace(terms().slot, row_capacity=255)),),
+    ],
+)  # fmt: skip
+def test_rounds_that_do_not_keep_to_their_terms_are_found(wrong: tuple[object, ...]) -> None:
+    with pytest.raises(CheckFailed):
+        rounds.messages(replace(log(), terms=wrong))  # type: ignore[arg-type]
+
+
+def test_a_schedule_of_another_build_is_refused() -> None:
+    with pytest.raises(CheckFailed, match="cosine"):
+        terms(learning_rate={"name": "cosine", "rate": 1.0, "rows": 10}).rate(3)
+
+
+def test_the_digest_of_a_log_is_over_all_of_it_but_its_snapshot_and_its_parts() -> None:
+    whole = log(1, 1, 40_000)
+    parts = [rounds.decode(bytes(message.value or b"")) for message in rounds.messages(whole)]
+    assert len(parts) > 1 and rounds.log_digest(rounds.join(parts)) == rounds.log_digest(whole)
+    assert rounds.log_digest(replace(log(), digest=b"other" * 8)) == rounds.log_digest(log())
+    others = [
+        replace(log(), **changes)
+        for changes in (
+            {"job": "x"}, {"lineage": "ef" * 16}, {"run": Run(3, "cd" * 16)}, {"run": Run(2, "ce" * 16)}, 
+            {"version": 9}, {"terms": (terms(seed=8),)}, {"metrics": {}}, {"created_ms": 1}, {"worker_deaths": 0},
+        )
+    ]  # fmt: skip
+    for column in ("rounds", "slots", "ranges"):
+        for field in getattr(log(), column).dtype.names:
+            changed = log()
+            getattr(changed, column)[field][-1] += 1
+            others.append(changed)
+    assert len({rounds.log_digest(made) for made in [log(), *others]}) == len(others) + 1
+
+
+@pytest.mark.parametrize("field", [name for name in terms().__dataclass_fields__ if name != "first_round"])
+def test_every_field_of_the_terms_is_in_the_digest(field: str) -> None:
+    was = getattr(terms(), field)
+    now = replace(was, row_capacity=300) if field == "slot" else {
+        int: lambda: was + 1, bool: lambda: not was, str: lambda: was + "x", bytes: lambda: sha256(was),
+        dict: lambda: {**was, "more": 1},
+    }[type(was)]()  # fmt: skip
+    changed = replace(log(), terms=(terms(**{field: now}),))
+    assert rounds.log_digest(changed) != rounds.log_digest(log())
+
+
+def test_chain_and_counts_follow_the_log() -> None:
+    made = log()
+    made.slots["dead"][0], made.slots["filtered"][1], made.slots["tombstones"][2] = 5, 6, 7
+    assert rounds.first_chain("ab" * 16) == sha256(b"ab" * 16)
+    assert rounds.chain_after(b"c" * 32, made) == sha256(b"c" * 32 + rounds.log_digest(made))
+    assert rounds.counts_after(Counts(100, 10, 1, 0), made) == Counts(100 + 6 * 256, 15, 7, 7)
+
+
+def test_digests_of_columns_and_model_do_not_depend_on_order_or_optimizer() -> None:
+    assert columns_digest({"a": 1, "b": (2,)}) == columns_digest({"b": [2], "a": 1}) != columns_digest({"a": 1})
+    spec = {"layers": [{"dense": 4}], "loss": "x", "optimizer": {"name": "sgd"}, "average_optimizer_state": True}
+    changed = {**spec, "optimizer": {"name": "adam"}, "average_optimizer_state": False}
+    assert model_digest(spec) == model_digest(changed) != model_digest({**spec, "loss": "y"})
+    under = terms(optimizer={"name": "momentum", "momentum": 0.5}, average_optimizer_state=False).model_spec(spec)
+    assert under == {**spec, "optimizer": {"name": "momentum", "momentum": 0.5}, "average_optimizer_state": False}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("first_round", -1), ("workers", 0), ("averaging_frequency", 0), ("slot", [1]), ("format", {"x": 1}),
+        ("learning_rate", 0.1), ("optimizer", {"name": 3}), ("batch_growth", None), ("columns_digest", b"x"),
+        ("model_digest", "x" * 32), ("topic_id", 1), ("seed", -1), ("build", None), ("average_optimizer_state", 1),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_of_the_terms_is_named(field: str, value: object) -> None:
+    document = msgpack.unpackb(rounds.messages(log())[0].value)
+    document["terms"][0][field] = value
+    with pytest.raises(CheckFailed, match=rf"terms\[0\].*{field}"):
+        rounds.decode(msgpack.packb(document))
 
 
 def test_columns_that_disagree_are_found() -> None:

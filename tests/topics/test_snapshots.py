@@ -29,9 +29,10 @@ TRAINER = b"trainer"
 
 
 def test_golden_bytes() -> None:
-    made = publish(manifest(kept=(Kept("a/0000", 2, 5, sha256(b"two"), 3, 1),)), MODEL, TRAINER, keep=4)
+    kept = Kept("a/0000", 2, 5, sha256(b"two"), 3, 1, created_ms=1_749_999_000_000)
+    made = publish(manifest(kept=(kept,)), MODEL, TRAINER, keep=4)
     value = bytes(made.messages[-1].value or b"")
-    assert value == (GOLDEN / "manifest.v1.msgpack").read_bytes()
+    assert value == (GOLDEN / "manifest.v2.msgpack").read_bytes()
     assert made.digest == sha256(value)
 
 
@@ -123,7 +124,7 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("wire", 2, "newer streamtrain"),
+        ("wire", 3, "newer streamtrain"),
         ("version", 0, "version"),
         ("version", True, "version"),
         ("lineage", "00", "lineage"),
@@ -131,7 +132,10 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
         ("parent", {"version": 7, "digest": b"x" * 32, "offset": 1}, "parent.version"),
         ("model", {"size": 10**15, "digest": b"x" * 32, "chunks": b""}, "size"),
         ("model", {"size": 10, "digest": b"x" * 32, "chunks": b""}, "chunks"),
-        ("kept", [["s/0001", 9, 1, b"x" * 32, 1, 1]], "kept"),
+        ("kept", [["s/0001", 9, 1, b"x" * 32, 1, 1, 0]], "kept"),
+        ("kept", [["s/0001", 3, 1, b"x" * 32, 1, 1, -1]], "kept"),
+        ("chain", b"x" * 31, "chain"),
+        ("counts", {"trained": 1, "dead": 0, "filtered": 0, "tombstones": -1}, "counts.tombstones"),
         ("shelf", "../etc", "shelf"),
         ("gaps", [1], "gaps"),
     ],

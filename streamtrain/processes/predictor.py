@@ -15,8 +15,8 @@ from typing import Protocol
 
 from streamtrain import _native
 from streamtrain.compute import snapshot
-from streamtrain.compute.model import Model, aligned
-from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.compute.model import aligned
+from streamtrain.errors import SnapshotError, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.chunks import Stored
@@ -25,7 +25,7 @@ from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger
 from streamtrain.vectorize.plan import native_plan
-from streamtrain.vectorize.schema import Schema
+from streamtrain.vectorize.served import schema_and_model
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
@@ -206,11 +206,17 @@ class _Feed:
         if self._config.snapshot is not None:
             yield topic.version(self._config.snapshot, trainer=False)
             return
-        for stored in follow(topic, stop=self._is_over, newest_only=True):
+        for stored in follow(topic, stop=self._is_over, newest_only=True, reject=self._rejected):
             if stored.manifest.untrained:
                 self._wanted, self._said_s = "trained snapshot", float("-inf")
             else:
                 yield stored
+
+    def _rejected(self, text: str) -> None:
+        """A snapshot is no good: the one before goes on, or the next is waited for, but not by a bounded run."""
+        if self._config.until_end and self._version == 0:
+            raise SnapshotError(text)
+        log.warning(text)
 
     def _is_over(self) -> bool:
         """Asked after each look for snapshots: says what is waited for while there is none, at once and then again."""
@@ -224,20 +230,22 @@ class _Feed:
         version = stored.manifest.version
         try:
             self._native.serve(make_scorer(stored, self._config.format, self._config.backend))
-        except StreamtrainError as error:
-            if self._version == 0:
+        except Exception as error:  # one bad snapshot must not end a predictor, however it is bad
+            if self._config.snapshot is not None:
                 raise
-            log.warning(f"{error}; keeping snapshot {self._version}")
+            text = str(error) if isinstance(error, StreamtrainError) else f"snapshot {version}: {error!r}"
+            next_step = f"keeping snapshot {self._version}" if self._version else "waiting for the next"
+            self._rejected(f"{text}; {next_step}")
             return
         log.info("predicting", version=version, digest=stored.digest.hex()[:12])
         self._made_ms, self._version = stored.manifest.created_ms, version
 
 
 def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.RequestScorer:
-    """What answers requests in `format` with one snapshot. Raises StreamtrainError where it does not fit."""
+    """What answers requests in `format` with one snapshot. SnapshotError where it holds nothing to predict with."""
     manifest = stored.manifest
-    schema = Schema.from_dict(manifest.schema).for_requests()
-    model = Model(manifest.model_spec)
+    columns, model = schema_and_model(manifest)
+    schema = columns.for_requests()
     state = aligned(model.state_bytes)
     snapshot.load(model, state, stored.model)
     layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())

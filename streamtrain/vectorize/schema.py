@@ -152,6 +152,8 @@ class Schema:
         try:
             columns = [dict(column) for column in given["columns"]]
             pairs = tuple((column.pop("name"), Column.model_validate(column)) for column in columns)
+            if not all(isinstance(name, str) and name for name, _ in pairs):
+                raise TypeError(f"column names {[name for name, _ in pairs]}")
             schema = cls(pairs, given["loss"], bool(given.get("requests", False)))
         except (KeyError, TypeError, ValidationError) as error:
             raise UserMistake(

@@ -1,0 +1,50 @@
+"""Guards of the predictor: what it answers, what it takes from its topics, and that it goes on."""
+
+_MALFORMED = "tests/regress/test_0220_malformed_manifests.py"
+_WIRE = "tests/topics/test_predictions.py"
+
+GUARDS = [
+    (
+        "a bad snapshot does not end a predictor", "streamtrain/processes/predictor.py",
+        "except Exception as error:  # one bad snapshot", "except UserMistake as error:  # one bad snapshot",
+        f"{_MALFORMED}::test_a_predictor_keeps_the_model_it_has[columns are texts]",
+    ),
+    (
+        "a bounded run does not wait for a good snapshot", "streamtrain/processes/predictor.py",
+        "if self._config.until_end and self._version == 0:", "if False:",
+        f"{_MALFORMED}::test_a_bounded_run_without_a_model_ends_with_exit_code_1",
+    ),
+    (
+        "a malformed schema or model is refused", "streamtrain/vectorize/served.py",
+        "except Exception as error:  # of what", "except SnapshotError as error:  # of what",
+        f"{_MALFORMED}::test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error",
+    ),
+    (
+        "columns and model agree", "streamtrain/vectorize/served.py", "!= value:", "is value:",
+        f"{_MALFORMED}::test_columns_and_model_that_disagree_are_refused",
+    ),
+    (
+        "filtered rows have their place in an answer", "native/vectorize/record_decoder.h",
+        "            report_filtered(tally, row, writer_.failed_column());\n", "",
+        f"{_WIRE}::test_a_row_that_a_plan_leaves_out_is_an_error_in_its_place",
+    ),
+    (
+        "dead rows of one reason are of one column", "native/vectorize/record_decoder.h",
+        "last.column == column && ", "", "tests/vectorize/test_formats.py::test_mutated",
+    ),
+    (
+        "a request that cannot be read at all has one error", "native/exec/request_scorer.cpp",
+        "    decoded.many &= !(first_dead && first_dead->remainder && first_dead->row_from == 0);\n", "",
+        f"{_WIRE}::test_a_request_that_cannot_be_read_at_all_is_answered_with_an_error_alone",
+    ),
+    (
+        "no more errors are written than an answer holds", "native/exec/request_scorer.cpp",
+        "if (bytes > answer_bytes) decoded.refusal = too_large;", "",
+        f"{_WIRE}::test_an_answer_that_would_be_too_large_says_so",
+    ),
+    (
+        "an answer names its request", "native/exec/answer_delivery.cpp",
+        '        add_header(headers, "streamtrain-offset", offset);\n', "",
+        "tests/processes/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",
+    ),
+]  # fmt: skip

@@ -9,10 +9,22 @@ _HOMES = {
     "Job": "streamtrain.job",
     "RecordWriter": "streamtrain.clients.writer",
     "LiveModel": "streamtrain.clients.live_model",
+    "ModelAnswer": "streamtrain.clients.answers",
+    "Snapshot": "streamtrain.clients.snapshots",
     "follow_snapshots": "streamtrain.clients.snapshots",
     "read_predictions": "streamtrain.clients.predictions",
+    "Answer": "streamtrain.topics.predictions",
+    "RowAnswer": "streamtrain.topics.predictions",
+    "RowError": "streamtrain.topics.predictions",
+    "StreamtrainError": "streamtrain.errors",
+    "CheckFailed": "streamtrain.errors",
+    "KafkaUnreachable": "streamtrain.errors",
+    "RecordError": "streamtrain.errors",
+    "Replaced": "streamtrain.errors",
+    "SnapshotError": "streamtrain.errors",
+    "UserMistake": "streamtrain.errors",
 }
-__all__ = ["Job", "LiveModel", "RecordWriter", "__version__", "follow_snapshots", "read_predictions"]
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

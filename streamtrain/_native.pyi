@@ -322,6 +322,16 @@ class RequestScorer:
     def score(self, topic: str, requests: list[bytes | None]) -> list[tuple[bytes, str, int, int]]:
         """(body, why no row was answered or "", rows, errors) per request, as if they stood in `topic` from 0[0] on."""
 
+class RowScorer:
+    """Predicts Python rows with one snapshot: slot, plan, answers. One thread at a time."""
+
+    def __init__(self, plan: Plan, decode_plan: DecodePlan, classes: list[str], free_from: int) -> None: ...
+    def score_rows(self, rows: dict[str, Any] | list[dict[str, Any]]) -> tuple[Any, list[tuple[int, str, str]]]:
+        """(an answer or a list of them, [(row, path, reason)]); None is the answer of a row that failed."""
+
+    def score_columns(self, columns: dict[str, Any]) -> tuple[list[Any], list[tuple[int, str, str]]]:
+        """The same of lists and 1-dimensional arrays of numbers of one length."""
+
 class Predictor:
     """One thread runs it; serve(), counters() and drain_events() may be called by others."""
 

@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TextIO
 
 from streamtrain.errors import UserMistake
@@ -27,8 +28,7 @@ SECRET_TEXT = re.compile(
     rf"""([\w.\-]*(?:{SECRET_WORDS}|[._]key|key[._]pem)["']?\s*[=:]\s*)("[^"]*"|'[^']*'|[^\s,;}}]+)""", re.IGNORECASE
 )
 SECRET_LINE = re.compile(r"""(sasl\S*jaas[\w.]*["']?\s*[=:]\s*).*""", re.IGNORECASE)
-REPEAT_S = 10.0  # a warning that says the same again within this is counted, not shown: librdkafka repeats itself
-# hundreds of times a second while it reconnects
+REPEAT_S = 10.0  # a warning that says the same again within this is counted, not shown
 _DIGITS = re.compile(r"\d+")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -65,6 +65,14 @@ class Log:
 def get_logger(name: str) -> Log:
     """The logger of a module; give it `__name__`."""
     return Log(name)
+
+
+@cache
+def librdkafka_logger() -> logging.Logger:
+    """What librdkafka's clients log to, without its repeats: it says hundreds of times a second that it reconnects."""
+    logger = logging.getLogger("streamtrain.kafka")
+    logger.addFilter(Repeats())
+    return logger
 
 
 def configure_logging(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,11 @@ from pathlib import Path
 import pytest
 
 import streamtrain
+from streamtrain import errors
 
-EXPORTS = ("Job", "LiveModel", "RecordWriter", "follow_snapshots", "read_predictions")
+ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
+TYPES = ("Answer", "ModelAnswer", "RowAnswer", "RowError", "Snapshot")
+EXPORTS = ("Job", "LiveModel", "RecordWriter", "follow_snapshots", "read_predictions", *TYPES, *sorted(ERRORS))
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -25,6 +29,35 @@ def test_the_stub_says_where_each_comes_from() -> None:
     homes = {alias.name: node.module for node in imports for alias in node.names}
     assert homes == streamtrain._HOMES and sorted(homes) == sorted(EXPORTS)
     assert set(EXPORTS) < set(dir(streamtrain)) and set(streamtrain.__all__) == {*EXPORTS, "__version__"}
+
+
+TYPED = """
+from typing import assert_type
+
+import numpy as np
+from streamtrain import (
+    LiveModel, ModelAnswer, RecordError, RowAnswer, RowError, StreamtrainError, read_predictions,
+)
+
+model = LiveModel("job", "localhost:9092")
+assert_type(model.predict({"x": 1, "carrier": "UA"}), RowAnswer)
+assert_type(model.predict({"x": 1, "carrier": "UA"}, errors="return"), RowAnswer | RecordError)
+assert_type(model.predict([{"x": 1}]), list[RowAnswer])
+assert_type(model.predict([{"x": 1}], errors="return"), list[RowAnswer | RecordError])
+assert_type(model.predict({"x": np.zeros(3)}), list[RowAnswer])
+assert_type(model.predict({"x": [1, 2]}), list[RowAnswer])
+assert_type(model.answer({"x": 1}), ModelAnswer[RowAnswer])
+assert_type(model.error, StreamtrainError | None)
+for answer in read_predictions("job", "localhost:9092"):
+    assert_type(answer.prediction, RowAnswer | list[RowAnswer | RowError] | None)
+"""
+
+
+def test_predict_and_answers_are_typed(tmp_path: Path) -> None:
+    (tmp_path / "typed.py").write_text(TYPED)
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", "typed.py"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 def test_no_other_name() -> None:

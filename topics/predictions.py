@@ -12,9 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
-import numpy as np
-import numpy.typing as npt
-
 from streamtrain.errors import CheckFailed
 from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Topic
 
@@ -69,26 +66,6 @@ class Answer:
     partition: int | None  # of the request
     offset: int | None
     headers: tuple[tuple[str, bytes], ...] = ()
-
-
-def rows(output: npt.NDArray[np.float32], classes: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """One answer per row of `output` (rows, outputs): a number, or with more than one output the likeliest class.
-
-    Classes without a name are called by their index. Numbers have the fewest digits that give the float32 back.
-    """
-    if output.shape[1] == 1:
-        return [{"prediction": shortest(value)} for value in output[:, 0]]
-    names = list(classes) or [str(index) for index in range(output.shape[1])]
-    best = output.argmax(axis=1)
-    return [
-        {"prediction": names[top], "probabilities": dict(zip(names, map(shortest, row), strict=True))}
-        for top, row in zip(best.tolist(), output, strict=True)
-    ]
-
-
-def shortest(value: np.float32) -> float:
-    """A float whose repr has the fewest digits that give the float32 back."""
-    return float(str(value))
 
 
 def echoed(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:

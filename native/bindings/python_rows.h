@@ -1,15 +1,54 @@
 // Python rows (a dict, a list in column order, or a list of them) → slot rows, without a wire between; the same checks
-// and hashing as the decoders. Python's own objects are looked at in place: no copy, nothing evaluated but __index__
-// and __float__.
+// and hashing as the decoders.
 #pragma once
 #include <nanobind/nanobind.h>
 
 #include <vector>
 
+#include "bindings/python_cell.h"
 #include "vectorize/row_writer.h"
 
 namespace st {
-namespace nb = nanobind;
+
+// A cell into its column of the row being written.
+struct RowCell {
+    RowWriter &writer;
+    u32 column;
+
+    void missing() { writer.missing(column); }
+    void boolean(bool value) { writer.boolean(column, value); }
+    void integer(u64 magnitude, bool negative) { writer.integer(column, magnitude, negative); }
+    void long_integer(f64 rounded, std::string_view digits) { writer.long_integer(column, rounded, digits); }
+    void number(f64 value) { writer.number(column, value); }
+    void text(std::string_view text) { writer.text(column, text); }
+    void bytes(std::string_view raw) {   // text, where the column takes text
+        const PlanColumn &plan = writer.plan().columns[column];
+        if ((plan.target == Target::category || !plan.classes.empty()) && is_utf8(raw)) writer.text(column, raw);
+        else writer.wrong(column, "bytes");
+    }
+    void surrogate() { writer.wrong(column, "text with half a surrogate pair"); }
+    void other(PyObject *value) {
+        writer.wrong(column, PyLong_Check(value) ? "an integer of more than 1024 bits" : type_name(value));
+    }
+};
+
+// The row is read: counts it, with path and reason where it cannot be used.
+inline void finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 index, bool many, RowSink &sink,
+                              RowTally &tally) {
+    const RowEnd end = writer.finish();
+    if (end == RowEnd::trained) {
+        ++sink.rows, ++tally.trained;
+        sink.newest_event_time_ms = std::max(sink.newest_event_time_ms, writer.event_time_ms());
+    } else if (end == RowEnd::filtered) {
+        ++tally.filtered;
+        tally.filtered_rows.push_back({index, index + 1, writer.failed_column()});
+    } else {
+        ++tally.dead;
+        std::string path = many ? "$[" + std::to_string(index) + "]" : "$";
+        if (writer.failed_column() != NO_COLUMN) path += "." + plan.columns[writer.failed_column()].name;
+        tally.dead_rows.push_back({index, index + 1, path, writer.reason(), false});
+    }
+}
 
 class PythonRows {
   public:
@@ -55,26 +94,14 @@ class PythonRows {
         if (PyDict_Check(row)) read_dict(row);
         else if (PyList_Check(row) || PyTuple_Check(row)) read_sequence(row);
         else writer_.fail(NO_COLUMN, std::string("expected a row (a dict or a list), got ") + Py_TYPE(row)->tp_name);
-        const RowEnd end = writer_.finish();
-        if (end == RowEnd::trained) {
-            ++sink.rows, ++tally.trained;
-            sink.newest_event_time_ms = std::max(sink.newest_event_time_ms, writer_.event_time_ms());
-        } else if (end == RowEnd::filtered) {
-            ++tally.filtered;
-            tally.filtered_rows.push_back({index, index + 1, writer_.failed_column()});
-        } else {
-            ++tally.dead;
-            std::string path = many ? "$[" + std::to_string(index) + "]" : "$";
-            if (writer_.failed_column() != NO_COLUMN) path += "." + plan_->columns[writer_.failed_column()].name;
-            tally.dead_rows.push_back({index, index + 1, path, writer_.reason(), false});
-        }
+        finish_python_row(*plan_, writer_, index, many, sink, tally);
         return true;
     }
 
     void read_dict(PyObject *row) {
         for (const Key &key : keys_) {
             PyObject *value = PyDict_GetItemWithError(row, key.name.ptr());
-            if (value) read_cell(key.column, value);
+            if (value) cell(key.column, value);
             else if (PyErr_Occurred()) PyErr_Clear();
         }
     }
@@ -88,57 +115,13 @@ class PythonRows {
                                 "expected " + std::to_string(full) + " values, got " + std::to_string(count));
         for (u64 i = 0; i < count && i < static_cast<u64>(PySequence_Fast_GET_SIZE(row)); ++i) {
             const u32 column = is_brief ? brief[i] : static_cast<u32>(i);
-            if (plan_->columns[column].target != Target::ignored) read_cell(column, PySequence_Fast_GET_ITEM(row, i));
+            if (plan_->columns[column].target != Target::ignored) cell(column, PySequence_Fast_GET_ITEM(row, i));
         }
     }
 
-    void read_cell(u32 column, PyObject *value) {
-        if (PyFloat_Check(value)) return writer_.number(column, PyFloat_AS_DOUBLE(value));
-        if (value == Py_None) return writer_.missing(column);
-        if (PyBool_Check(value)) return writer_.boolean(column, value == Py_True);
-        if (PyLong_Check(value)) return read_integer(column, value);
-        if (PyUnicode_Check(value)) {
-            Py_ssize_t size;
-            const char *text = PyUnicode_AsUTF8AndSize(value, &size);
-            if (text) return writer_.text(column, {text, static_cast<u64>(size)});
-            PyErr_Clear();
-            return writer_.wrong(column, "text with half a surrogate pair");
-        }
-        read_other(column, value);
-    }
-
-    void read_integer(u32 column, PyObject *value) {
-        int overflow = 0;
-        const long long small = PyLong_AsLongLongAndOverflow(value, &overflow);
-        if (!overflow)
-            return writer_.integer(column, small < 0 ? 0 - static_cast<u64>(small) : static_cast<u64>(small),
-                                   small < 0);
-        const f64 rounded = PyLong_AsDouble(value);
-        if (rounded == -1.0 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return writer_.wrong(column, "an integer of more than 1024 bits");
-        }
-        const nb::object text = nb::steal(PyObject_Str(value));
-        if (!text.is_valid()) throw nb::python_error();
-        writer_.long_integer(column, rounded, PyUnicode_AsUTF8(text.ptr()));
-    }
-
-    // NumPy's scalars and the like.
-    void read_other(u32 column, PyObject *value) {
-        const nb::object held = nb::borrow(value);
-        const std::string type = Py_TYPE(value)->tp_name;
-        if (type == "numpy.bool" || type == "numpy.bool_") return writer_.boolean(column, PyObject_IsTrue(value) == 1);
-        if (PyIndex_Check(value)) {
-            const nb::object whole = nb::steal(PyNumber_Index(value));
-            if (whole.is_valid()) return read_integer(column, whole.ptr());
-            PyErr_Clear();
-        }
-        if (Py_TYPE(value)->tp_as_number && Py_TYPE(value)->tp_as_number->nb_float && !PyComplex_Check(value)) {
-            const f64 number = PyFloat_AsDouble(value);
-            if (number != -1.0 || !PyErr_Occurred()) return writer_.number(column, number);
-            PyErr_Clear();
-        }
-        writer_.wrong(column, type);
+    void cell(u32 column, PyObject *value) {
+        RowCell to{writer_, column};
+        read_cell(value, to);
     }
 
     std::shared_ptr<const DecodePlan> plan_;

@@ -33,6 +33,14 @@ std::string error_text(std::string_view path, std::string_view reason, std::stri
            ",\"where\":" + json_quoted(where) + "}}";
 }
 
+f64 shortest(f32 value) {
+    char text[32];
+    const char *end = std::to_chars(text, text + sizeof text, value).ptr;
+    f64 wide = 0;
+    std::from_chars(text, end, wide);
+    return wide;
+}
+
 AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {
     for (u32 i = 0; width > 1 && i < width; ++i)
         names_.push_back(json_quoted(i < classes.size() ? classes[i] : std::to_string(i)));

@@ -30,5 +30,7 @@ std::string error_text(std::string_view path, std::string_view reason, std::stri
 std::string json_quoted(std::string_view text);
 // Fewest digits that read back as the same float32, always with a point or an exponent.
 void append_number(std::string &out, f32 value);
+// A double of so few digits too: what a JSON reader makes of append_number()'s text.
+f64 shortest(f32 value);
 
 }   // namespace st

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, overload
 
-from streamtrain.clients.scorer import Scorer
+from confluent_kafka import KafkaError
+from numpy.typing import NDArray
+
+from streamtrain.clients.answers import ModelAnswer, Outcome
+from streamtrain.clients.door import address, job_name
+from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.kafka.admin import explain
 from streamtrain.kafka.chunks import Stored
-from streamtrain.kafka.follower import follow
+from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.predictions import RowAnswer
 
 log = logging.getLogger("streamtrain.live_model")
 
 _RETRY_S = 1.0  # after no broker answered
+_POLL_S = 0.1  # how soon close() is seen
+_PROBE_S = 1.0  # for an answer, while there is no connection
 _STOP_S = 15.0  # a close waits this long for a call to Kafka to end
+
+Row = Mapping[str, Any]
+Many = Mapping[str, NDArray[Any] | list[Any] | tuple[Any, ...]] | Iterable[Row]  # frames too, which have no one type
 
 
 class LiveModel:
     """Follows job `job` on Kafka at `bootstrap`; `kafka` holds librdkafka properties. No job file is needed.
 
-    Loads the newest snapshot in a thread of its own and takes each newer one over between two predictions. Before the
-    first trained snapshot it is not ready. Made in the process that uses it: a fork leaves its thread behind.
+    Loads the newest snapshot in a thread of its own; a call uses one snapshot from its first row to its last, and the
+    next call a newer one. Any number of threads may predict at once. Before the first trained snapshot it is not
+    ready. Made in the process that uses it: a fork leaves its thread behind. Raises UserMistake for a name or an
+    address that can be none.
     """
 
     def __init__(self, job: str, bootstrap: str, kafka: Mapping[str, object] | None = None) -> None:
-        self.job = job
-        self.bootstrap = bootstrap
-        self._topic = SnapshotTopic(job, bootstrap, kafka)
+        self.job = job_name("LiveModel", job)
+        self.bootstrap = address("LiveModel", bootstrap)
+        self._topic = SnapshotTopic(job, bootstrap, kafka, on_error=self._said)
         self._process = os.getpid()
         self._scorer: Scorer | None = None
-        self._idle: Scorer | None = None
-        self._failure: StreamtrainError | None = None
+        self._error: StreamtrainError | None = None
+        self._connected = False
         self._stopping = threading.Event()
         self._changed = threading.Condition()
+        self._waiting: list[Callable[[], object]] = []
         self._thread = threading.Thread(target=self._run, name=f"streamtrain-live-{job}", daemon=True)
         self._thread.start()
 
@@ -50,31 +67,97 @@ class LiveModel:
     ) -> None:
         self.close()
 
-    def predict(self, rows: Any) -> Any:
-        """The answer to a dict of one row, or a list of answers to a list of dicts, a dict of arrays or a frame.
-
-        An answer is as on the predictions topic: `{"prediction": 0.83}`, with classes also their probabilities. The
-        label and fields not named by the job may be there or not. Raises RecordError naming the row and column that
-        cannot be used, UserMistake before the first trained snapshot, after close() and in a forked process.
-        """
-        if os.getpid() != self._process:
-            self._refuse_fork()
+    def __repr__(self) -> str:
         scorer = self._scorer
-        if scorer is None:
-            raise self._not_ready("predict")
-        return scorer.predict(rows)
+        state = "closed" if self._stopping.is_set() else "waiting for a snapshot"
+        if scorer is not None:
+            state = f"version {scorer.version}, {self._age_s(scorer):.1f} s old"
+        lost = "" if self._connected or self._stopping.is_set() else ", no connection"
+        return f"<LiveModel {self.job!r}: {state}{lost}>"
+
+    # fmt: off
+    @overload
+    def predict(self, rows: Many, errors: Literal["raise"] = ...) -> list[RowAnswer]: ...
+    @overload
+    def predict(self, rows: Many, errors: Literal["return"]) -> list[Outcome]: ...
+    @overload
+    def predict(self, rows: Row, errors: Literal["raise"] = ...) -> RowAnswer: ...
+    @overload
+    def predict(self, rows: Row, errors: Literal["return"]) -> Outcome: ...
+    @overload
+    def predict(self, rows: Any, errors: Errors = ...) -> Any: ...
+    # fmt: on
+    def predict(self, rows: Any, errors: Errors = "raise") -> Any:
+        """The answer to a dict of one row, or a list of answers to many dicts, a dict of arrays or a frame.
+
+        An answer is as on the predictions topic: `{"prediction": 0.83}`, with classes also their probabilities. All
+        answers of a call are one snapshot's. None, NaN and absent are missing; the label and fields not named by the
+        job may be there or not. Raises RecordError naming the row and column that cannot be used, or with
+        errors="return" puts it where that row's answer would be. Raises UserMistake before the first trained snapshot,
+        after close() and in a forked process.
+        """
+        return self._used("predict").predict(rows, errors)
+
+    # fmt: off
+    @overload
+    def answer(self, rows: Many, errors: Literal["raise"] = ...) -> ModelAnswer[list[RowAnswer]]: ...
+    @overload
+    def answer(self, rows: Many, errors: Literal["return"]) -> ModelAnswer[list[Outcome]]: ...
+    @overload
+    def answer(self, rows: Row, errors: Literal["raise"] = ...) -> ModelAnswer[RowAnswer]: ...
+    @overload
+    def answer(self, rows: Row, errors: Literal["return"]) -> ModelAnswer[Outcome]: ...
+    @overload
+    def answer(self, rows: Any, errors: Errors = ...) -> ModelAnswer[Any]: ...
+    # fmt: on
+    def answer(self, rows: Any, errors: Errors = "raise") -> ModelAnswer[Any]:
+        """As predict(), with the version, digest and age of the snapshot that made the values."""
+        scorer = self._used("answer")
+        return ModelAnswer(scorer.predict(rows, errors), scorer.version, scorer.digest, scorer.created_ms)
 
     def wait_ready(self, timeout_s: float = 30) -> None:
         """Returns when a trained snapshot is loaded; raises what hindered it (KafkaUnreachable, SnapshotError …)."""
         self._refuse_fork()
         with self._changed:
             self._changed.wait_for(lambda: self.ready or self._stopping.is_set(), timeout_s)
-            if not self.ready:
-                raise self._not_ready(f"wait_ready({timeout_s})")
+        if not self.ready:
+            raise self._not_ready(f"wait_ready({timeout_s:g})", waited=True)
+
+    async def aready(self, timeout_s: float = 30) -> None:
+        """As wait_ready(), while the event loop goes on."""
+        self._refuse_fork()
+        loop, woken = asyncio.get_running_loop(), asyncio.Event()
+
+        def wake() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(woken.set)
+
+        with self._changed:
+            self._waiting.append(wake)
+            if self.ready or self._stopping.is_set():
+                woken.set()
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(woken.wait(), timeout_s)
+        finally:
+            with self._changed:
+                self._waiting.remove(wake)
+        if not self.ready:
+            raise self._not_ready(f"aready({timeout_s:g})", waited=True)
 
     @property
     def ready(self) -> bool:
         return self._scorer is not None
+
+    @property
+    def connected(self) -> bool:
+        """Whether Kafka has answered and has not been lost since. Without it the model in use goes on, growing old."""
+        return self._connected
+
+    @property
+    def error(self) -> StreamtrainError | None:
+        """What went wrong last: no answer from Kafka, a snapshot that is not whole. None when it is mended."""
+        return self._error
 
     @property
     def version(self) -> int | None:
@@ -92,60 +175,94 @@ class LiveModel:
     def age_s(self) -> float | None:
         """Seconds since the snapshot in use was made, by this machine's clock; None before the first."""
         scorer = self._scorer
-        return None if scorer is None else max(0.0, time.time() - scorer.created_ms / 1000)
+        return None if scorer is None else self._age_s(scorer)
 
     def close(self) -> None:
         """Stops following; predictions are refused from then on. Safe to call again."""
         if os.getpid() != self._process:
             return  # the thread and the consumer are the parent's
         self._stopping.set()
-        with self._changed:
-            self._changed.notify_all()
+        self._tell()
         if threading.current_thread() is not self._thread:
             self._thread.join(_STOP_S)
-        self._scorer = self._idle = None
+        self._scorer = None
+        self._connected = False
 
     def _run(self) -> None:
         """The background thread: everything Kafka happens here."""
         with self._topic:
             while not self._stopping.is_set():
                 try:
-                    for stored in self._follow():
-                        self._take(stored)
+                    self._follow()
                 except KafkaUnreachable as error:
-                    log.warning("%s; trying again", error)
-                    self._failure = error
-                    self._stopping.wait(_RETRY_S)
+                    self._lost(error)
                 except Exception as error:  # nobody else would hear of it
                     log.exception("following %s ended", self.job)
-                    self._failure = error if isinstance(error, StreamtrainError) else StreamtrainError(repr(error))
-                    self._stopping.wait(_RETRY_S)
+                    self._error = error if isinstance(error, StreamtrainError) else StreamtrainError(repr(error))
+                self._stopping.wait(_RETRY_S)
 
-    def _follow(self) -> Iterator[Stored]:
-        return follow(
-            self._topic, self._stopping.is_set, newest_only=True, after=self.version or 0, reject=self._rejected
-        )
-
-    def _rejected(self, text: str) -> None:
-        log.warning("%s", text)
-        self._failure = StreamtrainError(text)
+    def _follow(self) -> None:
+        follower = Follower(self._topic, False, True, self.version or 0, self._rejected)
+        for stored in follower.start():
+            self._take(stored)
+        self._answered()
+        probe_at = 0.0
+        while not self._stopping.is_set():
+            for stored in follower.poll(_POLL_S):
+                self._answered()
+                self._take(stored)
+            if not self._connected and time.monotonic() > probe_at:
+                if self._topic.answers(_PROBE_S):
+                    self._answered()
+                probe_at = time.monotonic() + _PROBE_S
 
     def _take(self, stored: Stored) -> None:
-        """Loads a snapshot beside the one in use, then swaps; the former one's memory serves the next."""
+        """Makes a snapshot ready beside the one in use, then swaps: calls that run keep theirs."""
         if stored.manifest.untrained:
             return
+        former = self._scorer
         try:
-            scorer = (
-                self._idle if self._idle is not None and self._idle.fits(stored.manifest) else Scorer(stored.manifest)
-            )
-            scorer.load(stored)
+            scorer = Scorer(stored, former.shape if former and former.shape.fits(stored.manifest) else None)
         except StreamtrainError as error:
             self._rejected(f"snapshot {stored.manifest.version}: {error}; keeping snapshot {self.version}")
             return
+        self._scorer, self._error = scorer, None
+        self._tell()
+
+    def _tell(self) -> None:
         with self._changed:
-            self._idle, self._scorer = self._scorer, scorer
-            self._failure = None
             self._changed.notify_all()
+            for wake in self._waiting:
+                wake()
+
+    def _said(self, error: KafkaError) -> None:
+        """What librdkafka reports beside its answers."""
+        if error.code() == KafkaError._ALL_BROKERS_DOWN or not self._connected:
+            self._lost(explain(error, f"topic {self._topic.name}", self.bootstrap))
+
+    def _lost(self, error: StreamtrainError) -> None:
+        if self._connected or type(self._error) is not type(error):
+            log.warning("%s; trying again", error)
+        self._connected, self._error = False, error
+
+    def _answered(self) -> None:
+        if not self._connected and isinstance(self._error, KafkaUnreachable):
+            log.info("Kafka at %s answers again", self.bootstrap)
+            self._error = None
+        self._connected = True
+
+    def _rejected(self, text: str) -> None:
+        log.warning("%s", text)
+        self._error = StreamtrainError(text)
+
+    def _used(self, call: str) -> Scorer:
+        """The scorer a call works with to its end."""
+        if os.getpid() != self._process:
+            self._refuse_fork()
+        scorer = self._scorer
+        if scorer is None:
+            raise self._not_ready(call)
+        return scorer
 
     def _refuse_fork(self) -> None:
         if os.getpid() != self._process:
@@ -154,13 +271,19 @@ class LiveModel:
                 f"{os.getpid()}, where its background thread does not run; make it in the process that uses it"
             )
 
-    def _not_ready(self, where: str) -> StreamtrainError:
+    def _not_ready(self, where: str, waited: bool = False) -> StreamtrainError:
         what = f"LiveModel({self.job!r}).{where}"
         if self._stopping.is_set():
             return UserMistake(f"{what}: expected an open model, got a closed one")
-        if self._failure is not None:
-            return type(self._failure)(f"{what}: {self._failure}")
+        if self._error is not None:
+            return type(self._error)(f"{what}: {self._error}")
+        if waited and not self._connected:
+            return KafkaUnreachable(f"{what}: expected an answer from Kafka at {self.bootstrap}, got none yet")
         return UserMistake(
             f"{what}: expected a trained snapshot in {self._topic.name} at {self.bootstrap}, found none yet; "
             "call wait_ready() first, and check that a trainer runs (streamtrain train)"
         )
+
+    @staticmethod
+    def _age_s(scorer: Scorer) -> float:
+        return max(0.0, time.time() - scorer.created_ms / 1000)

@@ -2,129 +2,123 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
+from collections import deque
+from typing import Any, Literal
 
 from streamtrain import _native
-from streamtrain.clients.rows import columns_of
+from streamtrain.clients.forms import Columns, is_columns, read
 from streamtrain.compute import snapshot as payload
 from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import RecordError, SnapshotError, UserMistake
 from streamtrain.kafka.chunks import Stored
-from streamtrain.topics import predictions
 from streamtrain.topics.snapshots import Manifest
 from streamtrain.vectorize.schema import Schema
 
+Errors = Literal["raise", "return"]
 BATCH_ROWS = 256  # of the plan for many rows; one row has a plan of its own, which has no padding to compute
+_FREE_WORK = 100_000  # multiplications from which on a batch gives up the GIL: about 5 µs, as long as a hand-over
+_Failed = tuple[int, str, str]  # row, path, reason
 
 
-class _Bench:
-    """A slot, what fills it and the plan that reads it, for up to `rows` rows at a time."""
-
-    def __init__(self, schema: Schema, model: Model, state: Any, rows: int) -> None:
-        self.rows = rows
-        layout = _native.SlotLayout.make(rows, 1, schema.block_specs())
-        self._decode = _native.DecodePlan(schema.native_columns(), schema.short_columns(), layout)
-        self._filler = _native.RowFiller(self._decode)
-        self._slot = aligned(layout.slot_bytes)
-        self._address = int(self._slot.ctypes.data)
-        self._plan = model.compile("cpu", layout, state, state[model.learned_bytes :], train=False)
-
-    def score(self, rows: Any) -> tuple[Any, list[tuple[int, int, str, str, bool]]]:
-        """Outputs (rows, width) that the next call overwrites, and the rows that could not be used."""
-        _, used, _, _, _, _, dead, _ = self._filler.fill(rows, self._slot, 0, self.rows)
-        if dead:
-            return None, dead
-        if used < self.rows:
-            self._decode.clear_behind(self._slot, used)
-        self._plan.step.rows = used
-        self._plan.predict(self._address)
-        output = self._plan.output()[:used]
-        if not np.isfinite(output).all():
-            row = int(np.flatnonzero(~np.isfinite(output).all(axis=1))[0])
-            path = "$" if self.rows == 1 else f"$[{row}]"
-            return None, [(row, row + 1, path, "the prediction is not finite", False)]
-        return output, dead
-
-
-class Scorer:
-    """Predicts with one snapshot at a time; load() puts another of the same shape in its place. Thread-safe."""
+class Shape:
+    """What the snapshots of one model and schema have in common. Read-only, shared by their scorers."""
 
     def __init__(self, manifest: Manifest) -> None:
         """Raises UserMistake or SnapshotError where the manifest's model is not one this program can build."""
-        self._shape = _shape(manifest)
+        self.model_spec, self.schema = manifest.model_spec, manifest.schema
         schema = Schema.from_dict(manifest.schema).for_requests()
-        self._classes = schema.class_names
-        self._model = Model(manifest.model_spec)
-        self._state = aligned(self._model.state_bytes)
-        self._one = _Bench(schema, self._model, self._state, 1)
-        self._many = _Bench(schema, self._model, self._state, BATCH_ROWS)
-        self._lock = threading.Lock()
-        self.version, self.digest, self.created_ms = 0, "", 0
+        self.names = frozenset(column["name"] for column in schema.native_columns() if column["target"] != "ignored")
+        self.classes = schema.class_names
+        self.model = Model(manifest.model_spec)
+        weights = sum(block.count for block in self.model.blocks if block.group == "parameters")
+        self.free_from = max(1, _FREE_WORK // max(1, weights))
+        self._plans = {rows: _decode_plan(schema, rows) for rows in (1, BATCH_ROWS)}
 
     def fits(self, manifest: Manifest) -> bool:
-        """Whether load() can take a snapshot of this manifest."""
-        return _shape(manifest) == self._shape
+        """Whether a scorer of this shape can hold the manifest's snapshot."""
+        return manifest.model_spec == self.model_spec and manifest.schema == self.schema
 
-    def load(self, stored: Stored) -> None:
-        """Copies a snapshot's parameters and statistics in; SnapshotError, and no change, where they do not fit."""
-        if not self.fits(stored.manifest):
-            raise SnapshotError(f"snapshot {stored.manifest.version}: its columns or model are not those it is put in")
-        with self._lock:
-            payload.load(self._model, self._state, stored.model)
-            self.version, self.digest = stored.manifest.version, stored.digest.hex()
-            self.created_ms = stored.manifest.created_ms
+    def row_scorer(self, state: Any, rows: int) -> _native.RowScorer:
+        """A workspace for up to `rows` rows at a time over a model's state."""
+        decode = self._plans[rows]
+        plan = self.model.compile("cpu", decode.layout, state, state[self.model.learned_bytes :], train=False)
+        return _native.RowScorer(plan, decode, self.classes, self.free_from)
 
-    def predict(self, rows: Any) -> Any:
+
+class Scorer:
+    """Predicts with one snapshot, which never changes. Any number of threads at once, a workspace for each."""
+
+    def __init__(self, stored: Stored, shape: Shape | None = None) -> None:
+        """`shape`: an earlier snapshot's. Raises UserMistake or SnapshotError for what it cannot be made of."""
+        manifest = stored.manifest
+        if shape is not None and not shape.fits(manifest):
+            raise SnapshotError(f"snapshot {manifest.version}: its columns or model are not those it is put in")
+        self.shape = Shape(manifest) if shape is None else shape
+        self.version, self.digest, self.created_ms = manifest.version, stored.digest.hex(), manifest.created_ms
+        self._state = aligned(self.shape.model.state_bytes)
+        payload.load(self.shape.model, self._state, stored.model)
+        self._state.flags.writeable = False
+        self._one = deque([self.shape.row_scorer(self._state, 1)])
+        self._many = deque([self.shape.row_scorer(self._state, BATCH_ROWS)])
+
+    def predict(self, rows: Any, errors: Errors = "raise") -> Any:
         """See LiveModel.predict."""
+        if errors != "raise" and errors != "return":
+            raise UserMistake(f'predict: expected errors="raise" or errors="return", got {errors!r}')
         if type(rows) is dict:
-            with self._lock:
-                output, dead = self._one.score(rows)
-                if not dead:
-                    return predictions.rows(output, self._classes)[0]
-            if not any(_is_array(value) for value in rows.values()):
-                raise _unusable(dead[0], None)
-        listed = rows if type(rows) is list else _dicts(rows)
-        if isinstance(listed, Mapping):
-            return self.predict(dict(listed))
-        return [answer for part in _parts(listed) for answer in self._batch(part[1], part[0])]
+            answer, failed = self._rows(self._one, 1, rows)
+            if not failed:
+                return answer
+            if not is_columns(rows, self.shape.names):
+                return _outcome(errors, _error(failed[0], alone=True))
+        given = read(rows, self.shape.names)
+        if isinstance(given, dict):
+            return self.predict(given, errors)
+        answers, failed = self._columns(given) if isinstance(given, Columns) else self._rows(
+            self._many, BATCH_ROWS, given
+        )
+        for each in failed:
+            answers[each[0]] = _outcome(errors, _error(each, alone=False))
+        return answers
 
-    def _batch(self, rows: list[Any], first: int) -> list[dict[str, Any]]:
-        with self._lock:
-            output, dead = self._many.score(rows)
-            if not dead:
-                return predictions.rows(output, self._classes)
-        raise _unusable(dead[0], first)
+    def _rows(self, pool: deque[_native.RowScorer], rows: int, given: Any) -> tuple[Any, list[_Failed]]:
+        workspace = self._take(pool, rows)
+        try:
+            return workspace.score_rows(given)
+        finally:
+            pool.append(workspace)
+
+    def _columns(self, given: Columns) -> tuple[list[Any], list[_Failed]]:
+        """Times are no numbers to a model: as objects they are refused by name."""
+        named = {name: list(cells) if not isinstance(cells, list) and cells.dtype.kind == "M" else cells
+                 for name, cells in given.named.items()}  # fmt: skip
+        if not named and given.rows:  # a frame without any of the columns
+            return self._rows(self._many, BATCH_ROWS, [{}] * given.rows)
+        workspace = self._take(self._many, BATCH_ROWS)
+        try:
+            return workspace.score_columns(named)
+        finally:
+            self._many.append(workspace)
+
+    def _take(self, pool: deque[_native.RowScorer], rows: int) -> _native.RowScorer:
+        try:
+            return pool.pop()
+        except IndexError:  # as many threads at once as never before
+            return self.shape.row_scorer(self._state, rows)
 
 
-def _shape(manifest: Manifest) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return manifest.model_spec, manifest.schema
+def _decode_plan(schema: Schema, rows: int) -> _native.DecodePlan:
+    layout = _native.SlotLayout.make(rows, 1, schema.block_specs())
+    return _native.DecodePlan(schema.native_columns(), schema.short_columns(), layout)
 
 
-def _parts(rows: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """At most BATCH_ROWS rows at a time, with the number of the first."""
-    for number, row in enumerate(rows):
-        if not isinstance(row, Mapping):
-            raise UserMistake(f"rows[{number}]: expected a dict, got {type(row).__name__}")
-    return ((at, list(rows[at : at + BATCH_ROWS])) for at in range(0, len(rows), BATCH_ROWS))
+def _outcome(errors: Errors, error: RecordError) -> RecordError:
+    if errors == "raise":
+        raise error
+    return error
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, list | tuple | np.ndarray) or (hasattr(value, "__array__") and hasattr(value, "__len__"))
-
-
-def _dicts(rows: Any) -> list[dict[str, Any]] | dict[str, Any]:
-    """Frames, dicts of arrays and other sequences as dicts."""
-    columns, count, single = columns_of(rows)
-    dicts = [{name: cells[at] for name, cells in columns.items()} for at in range(count)]
-    return dicts[0] if single else dicts
-
-
-def _unusable(dead: tuple[int, int, str, str, bool], first: int | None) -> RecordError:
-    row_from, _, path, reason, _ = dead
-    where = "row" if first is None else f"row {first + row_from}"
-    path = path if first is None else "$" + path.partition("]")[2]
-    return RecordError(f"{where} at {path}: {reason}")
+def _error(failed: _Failed, alone: bool) -> RecordError:
+    row, path, reason = failed
+    where = "row" if alone else f"row {row}"
+    return RecordError(f"{where} at {path if alone and path else '$' + path.partition(']')[2]}: {reason}")

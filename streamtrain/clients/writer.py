@@ -5,7 +5,6 @@ One thread at a time may write; delivery runs in librdkafka's own.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterator
 from types import TracebackType
@@ -16,10 +15,10 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from streamtrain.clients.rows import Columns, columns_of
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.job import Job
+from streamtrain.log import librdkafka_logger
 from streamtrain.topics._topic import MESSAGE_BYTES
 from streamtrain.vectorize.formats import record_format
 
-log = logging.getLogger(__name__)
 PACK_ROWS = 256  # rows in a record where many are written at once
 DELIVERY_TIMEOUT_S = 120.0
 _UNREACHABLE = {KafkaError._MSG_TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT}
@@ -57,7 +56,7 @@ class RecordWriter:
         }
         self._value_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
         try:
-            self._producer = Producer(settings, logger=log)
+            self._producer = Producer(settings, logger=librdkafka_logger())
         except KafkaException as error:
             raise UserMistake(f"[kafka] {error.args[0].str()}") from None
 

@@ -5,9 +5,8 @@ Nothing leaves here that is not whole: every chunk has the digest its manifest n
 
 from __future__ import annotations
 
-import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -17,11 +16,10 @@ from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.admin import SETTLING, TIMEOUT_S, explain
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.consumer import flat_settings
+from streamtrain.log import librdkafka_logger
 from streamtrain.topics import snapshots
 from streamtrain.topics._topic import sha256
 from streamtrain.topics.snapshots import Kept, is_manifest, kept_after, manifest_key
-
-log = logging.getLogger("streamtrain.kafka")
 
 _OWNED = {
     "group.id": "streamtrain-snapshots",  # librdkafka asks for one; it is never joined
@@ -75,16 +73,26 @@ class Held(NamedTuple):
 class SnapshotTopic:
     """The snapshots topic of one job. Opens one consumer that joins no group; one thread at a time.
 
-    Raises KafkaUnreachable when no broker answers within 10 s, SnapshotError for a snapshot that is not whole.
+    `on_error` hears what librdkafka reports beside its answers (all brokers down …) while poll() is called; without it
+    that is logged. Raises KafkaUnreachable when no broker answers within 10 s, SnapshotError for a snapshot that is not
+    whole.
     """
 
-    def __init__(self, job: str, bootstrap: str, kafka: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self,
+        job: str,
+        bootstrap: str,
+        kafka: Mapping[str, object] | None = None,
+        on_error: Callable[[KafkaError], None] | None = None,
+    ) -> None:
         self.job = job
         self.bootstrap = bootstrap
         self.name = snapshots.TOPIC.name(job)
         settings: dict[str, Any] = {**_DEFAULTS, **flat_settings(kafka or {}), **_OWNED, "bootstrap.servers": bootstrap}
+        if on_error is not None:
+            settings["error_cb"] = on_error
         try:
-            self._consumer = Consumer(settings, logger=log)
+            self._consumer = Consumer(settings, logger=librdkafka_logger())
         except KafkaException as error:
             raise UserMistake(f"[kafka] {error.args[0].str()}") from None
 
@@ -98,6 +106,14 @@ class SnapshotTopic:
 
     def close(self) -> None:
         self._consumer.close()
+
+    def answers(self, timeout_s: float) -> bool:
+        """Whether a broker answers within that time."""
+        try:
+            self._consumer.list_topics(self.name, timeout=timeout_s)
+        except KafkaException:
+            return False
+        return True
 
     def newest_manifest(self) -> Located | None:
         """The newest manifest, read from the topic's end; None where there is no snapshot or no topic yet."""

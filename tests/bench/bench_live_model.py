@@ -54,8 +54,7 @@ def main() -> None:
     model = SmallModel.make(columns, layers=(64, 64))
     manifest = example_manifest(1, model_spec=model.spec, schema=model.schema.to_dict())
     payload = model.payload(1)
-    scorer = Scorer(manifest)
-    scorer.load(Stored(manifest, b"d" * 32, 0, payload, None))
+    scorer = Scorer(Stored(manifest, b"d" * 32, 0, payload, None))
     arrays = snapshot.decode(payload)
     layers = [(arrays[f"{name}.weight"], arrays[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
 

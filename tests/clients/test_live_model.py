@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -14,7 +15,7 @@ from publisher import Publisher
 from small_model import SmallModel
 
 from streamtrain.clients.live_model import LiveModel
-from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.errors import KafkaUnreachable, RecordError, StreamtrainError, UserMistake
 
 ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
 MODEL = SmallModel.make()
@@ -120,17 +121,80 @@ def test_after_a_fork_it_says_so(kafka: Any, job: str) -> None:
 
 def test_no_broker_is_said_and_waited_for() -> None:
     with LiveModel("job", bootstrap="127.0.0.1:9") as model:
-        wait(lambda: model._failure is not None)
+        with pytest.raises(KafkaUnreachable, match=r"wait_ready\(0\.01\).*127\.0\.0\.1:9, got none"):
+            model.wait_ready(0.01)
+        wait(lambda: model.error is not None)
+        assert isinstance(model.error, KafkaUnreachable) and not model.connected
         with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):
             model.wait_ready(0.01)
-    with pytest.raises(UserMistake, match="nonsense"):
-        LiveModel("job", bootstrap="127.0.0.1:9", kafka={"nonsense": 1})
+        assert repr(model) == "<LiveModel 'job': waiting for a snapshot, no connection>"
+
+
+@pytest.mark.parametrize(
+    ("job", "bootstrap", "settings", "text"),
+    [
+        ("a/b", "localhost:9092", None, "expected a job's name of letters, digits"),
+        ("", "localhost:9092", None, "expected a job's name"),
+        (None, "localhost:9092", None, "expected a job's name"),
+        (5, "localhost:9092", None, "got 5"),
+        ("job", "", None, "expected Kafka's address"),
+        ("job", None, None, "expected Kafka's address as bootstrap"),
+        ("job", ["localhost:9092"], None, "expected Kafka's address"),
+        ("job", "127.0.0.1:9", {"nonsense": 1}, "nonsense"),
+    ],
+)
+def test_arguments_are_checked_at_the_door(job: Any, bootstrap: Any, settings: Any, text: str) -> None:
+    with pytest.raises(UserMistake, match=text):
+        LiveModel(job, bootstrap=bootstrap, kafka=settings)
+
+
+def test_it_says_what_it_is_and_whether_kafka_answers(kafka: Any, job: str) -> None:
+    publisher = Publisher(kafka.bootstrap, job)
+    with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+        wait(lambda: model.connected)
+        assert repr(model) == f"<LiveModel {job!r}: waiting for a snapshot>" and model.error is None
+        made = MODEL.put(publisher, 3, created_ms=int(time.time() * 1000))
+        model.wait_ready(20)
+        assert repr(model).startswith(f"<LiveModel {job!r}: version 3, ") and repr(model).endswith(" s old>")
+        answer = model.answer([ROW, ROW])
+        assert (answer.version, answer.digest, answer.values) == (3, made.digest.hex(), model.predict([ROW, ROW]))
+        assert 0 <= answer.age_s < 60
+        bad = model.answer([ROW, {}], errors="return").values[1]
+        assert isinstance(bad, RecordError)
+    assert repr(model) == f"<LiveModel {job!r}: closed>" and not model.connected
+
+
+def test_it_is_awaited_while_the_loop_goes_on(kafka: Any, job: str) -> None:
+    publisher = Publisher(kafka.bootstrap, job)
+
+    async def use() -> None:
+        with LiveModel(job, bootstrap=kafka.bootstrap) as model:
+            waiting = [asyncio.create_task(model.aready(60)) for _ in range(3)]
+            ticks = 0
+            while not model.connected:
+                await asyncio.sleep(0)
+                ticks += 1
+            assert ticks and not any(task.done() for task in waiting)
+            with pytest.raises(UserMistake, match=r"aready\(0\.01\).*found none yet"):
+                await model.aready(0.01)
+            await asyncio.to_thread(MODEL.put, publisher, 1)
+            await asyncio.gather(*waiting)
+            await model.aready()
+            assert model.predict(ROW)
+            late = LiveModel(job + "-none", bootstrap=kafka.bootstrap)
+            task = asyncio.create_task(late.aready(60))
+            await asyncio.sleep(0)
+            await asyncio.to_thread(late.close)
+            with pytest.raises(UserMistake, match="closed"):
+                await task
+
+    asyncio.run(use())
 
 
 def test_what_keeps_it_from_being_ready_is_told(kafka: Any, job: str) -> None:
     Publisher(kafka.bootstrap, job).put_damaged(1, MODEL.payload(1), lambda messages: messages[1:])
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        wait(lambda: model._failure is not None)
+        wait(lambda: model._error is not None)
         with pytest.raises(StreamtrainError, match="chunk s/0001/c/0000 is missing"):
             model.wait_ready(0.01)
 

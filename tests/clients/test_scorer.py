@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ from publisher import example_manifest
 from small_model import SmallModel
 
 from streamtrain._native import murmur3
-from streamtrain.clients.scorer import BATCH_ROWS, Scorer
+from streamtrain.clients.scorer import BATCH_ROWS, Scorer, Shape
 from streamtrain.compute.model import Model
 from streamtrain.errors import RecordError, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.kafka.chunks import Stored
@@ -22,9 +25,7 @@ ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "J
 
 def scorer_of(model: SmallModel, seed: int = 3) -> Scorer:
     manifest = example_manifest(seed, model_spec=model.spec, schema=model.schema.to_dict())
-    scorer = Scorer(manifest)
-    scorer.load(Stored(manifest, b"d" * 32, 9, model.payload(seed), None))
-    return scorer
+    return Scorer(Stored(manifest, b"d" * 32, 9, model.payload(seed), None))
 
 
 def in_numpy(model: SmallModel, seed: int, row: dict[str, Any]) -> np.ndarray:
@@ -109,6 +110,11 @@ def test_label_and_unknown_fields_may_be_there_and_missing_has_its_value() -> No
         ({**ROW, "hour": float("nan")}, r"row at \$\.hour"),
         ([ROW] * 300 + [{**ROW, "hour": []}], r"row 300 at \$\.hour"),
         ({"distance": [1, 2], "hour": [3, None], "carrier": ["a", "b"]}, r"row 1 at \$\.hour"),
+        ({"distance": np.array([1, np.inf]), "hour": [3, 4], "carrier": ["a", "b"]}, r"row 1 at \$\.distance"),
+        ({**ROW, "hour": datetime(2026, 1, 2)}, r"row at \$\.hour: expected number, got datetime\.datetime"),
+        ({**ROW, "hour": np.datetime64("2026-01-02")}, r"row at \$\.hour: expected number, got numpy\.datetime64"),
+        (pd.DataFrame([{**ROW, "hour": pd.Timestamp("2026-01-02")}]), r"row 0 at \$\.hour: expected number, got"),
+        ({**ROW, "hour": b"7"}, r"row at \$\.hour: expected number, got bytes"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named(given: Any, text: str) -> None:
@@ -133,22 +139,98 @@ def test_what_is_no_rows_is_a_mistake(given: Any) -> None:
         scorer_of(SmallModel.make()).predict(given)
 
 
-def test_a_snapshot_of_another_shape_is_refused_and_the_former_stays() -> None:
+def test_a_snapshot_of_another_shape_is_refused() -> None:
     model = SmallModel.make()
-    scorer = scorer_of(model)
-    before = scorer.predict(ROW)
+    shape = scorer_of(model).shape
     wider = SmallModel.make(layers=(9,))
     manifest = example_manifest(4, model_spec=wider.spec, schema=wider.schema.to_dict())
     same = replace(manifest, model_spec=model.spec)
-    assert not scorer.fits(manifest)
+    assert not shape.fits(manifest) and shape.fits(same)
     for wrong in (manifest, same):
         with pytest.raises(SnapshotError):
-            scorer.load(Stored(wrong, b"d" * 32, 9, wider.payload(4), None))
-    assert scorer.predict(ROW) == before and scorer.version == 3
+            Scorer(Stored(wrong, b"d" * 32, 9, wider.payload(4), None), shape)
 
 
 @pytest.mark.parametrize("changes", [{"model_spec": {}}, {"schema": {}}, {"model_spec": {"loss": "magic"}}])
 def test_a_manifest_this_program_cannot_build_is_an_error(changes: dict[str, Any]) -> None:
     model = SmallModel.make()
     with pytest.raises(StreamtrainError):
-        Scorer(example_manifest(1, **{"model_spec": model.spec, "schema": model.schema.to_dict(), **changes}))
+        Shape(example_manifest(1, **{"model_spec": model.spec, "schema": model.schema.to_dict(), **changes}))
+
+
+def test_errors_may_be_returned_in_their_rows_places() -> None:
+    scorer, bad = scorer_of(SmallModel.make()), {**ROW, "distance": "far"}
+    good = scorer.predict([ROW])[0]
+    many = [ROW] * 299 + [bad] + [ROW] * 3 + [{}]
+    forms = [many, {name: [row.get(name) for row in many] for name in ROW}, iter(many)]
+    for form in forms:
+        answers = scorer.predict(form, errors="return")
+        errors = {at: str(answer) for at, answer in enumerate(answers) if isinstance(answer, RecordError)}
+        assert errors.keys() == {299, 303}
+        assert errors[299] == 'row 299 at $.distance: expected number, got "far"'
+        assert errors[303].startswith("row 303 at $.distance: expected number, got nothing")
+        assert all(answer == good for at, answer in enumerate(answers) if at not in errors)
+    alone = scorer.predict(bad, errors="return")
+    assert isinstance(alone, RecordError) and str(alone) == 'row at $.distance: expected number, got "far"'
+    assert scorer.predict(ROW, errors="return") == scorer.predict(ROW)
+    for given in (ROW, [ROW]):
+        with pytest.raises(UserMistake, match='errors="raise" or errors="return", got \'ignore\''):
+            scorer.predict(given, errors="ignore")  # type: ignore[arg-type]
+
+
+def test_values_of_other_types_are_taken_where_the_column_can() -> None:
+    scorer = scorer_of(SmallModel.make())
+    plain = scorer.predict(ROW)
+    as_others = {"dep_delay": Decimal("3.5"), "distance": np.int16(7), "hour": np.float32(2), "carrier": b"UA"}
+    assert scorer.predict({**ROW, **as_others}) == plain
+    assert scorer.predict({**ROW, "dep_delay": float("nan")}) == scorer.predict({**ROW, "dep_delay": pd.NA})
+    assert scorer.predict({**ROW, "dep_delay": None}) == scorer.predict({**ROW, "dep_delay": pd.NaT})
+    ignored = {"late": object(), "tags": ["a", "b"], "at": datetime(2026, 1, 2), "x": float("inf")}
+    assert scorer.predict({**ignored, **ROW}) == plain
+    columns = {name: [value] for name, value in ROW.items()}
+    assert scorer.predict({"tags": "none", **columns, "more": [1, 2, 3]}) == scorer.predict([ROW])
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">f8", ">i4", "?"])
+def test_arrays_of_every_type_and_stride(dtype: str) -> None:
+    scorer = scorer_of(SmallModel.make())
+    hours = np.array([0, 1, 1, 0, 1], dtype)
+    expected = [scorer.predict([{**ROW, "hour": int(hour)}])[0] for hour in hours]
+    others = {name: [value] * 5 for name, value in ROW.items() if name != "hour"}
+    assert scorer.predict({**others, "hour": hours}) == expected
+    assert scorer.predict({**others, "hour": np.repeat(hours, 3)[::3]}) == expected
+    assert scorer.predict({**others, "hour": hours[::-1]}) == expected[::-1]
+
+
+def test_arrow_tables_and_their_nulls() -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow comes with the extra data")
+    scorer = scorer_of(SmallModel.make())
+    given = [{**ROW, "dep_delay": None}, {**ROW, "carrier": "AA"}]
+    assert scorer.predict(arrow.Table.from_pylist(given)) == scorer.predict(given)
+    assert scorer.predict(arrow.RecordBatch.from_pylist(given)) == scorer.predict(given)
+
+
+def test_many_threads_predict_at_once_and_each_gets_its_own_rows_answers() -> None:
+    scorer, given = scorer_of(SmallModel.make()), rows(3 * BATCH_ROWS)
+    expected = scorer.predict(given)
+    columns = {name: [row[name] for row in given] for name in ROW}
+    numbers = {name: np.array(columns[name]) for name in ("dep_delay", "distance", "hour")}
+    wrong: list[str] = []
+
+    def work(turn: int) -> None:
+        for number in range(40):
+            at = (turn * 97 + number * 31) % len(given)
+            forms = (given[at:], {name: cells[at:] for name, cells in columns.items()})
+            for answers in (scorer.predict(form) for form in forms):
+                if answers != expected[at:]:
+                    wrong.append(f"thread {turn}, from row {at}")
+            if abs(scorer.predict(given[at])["prediction"] - expected[at]["prediction"]) > 1e-6:
+                wrong.append(f"thread {turn}, row {at}")
+            scorer.predict({**numbers, "carrier": columns["carrier"]})
+
+    threads = [threading.Thread(target=work, args=(turn,)) for turn in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

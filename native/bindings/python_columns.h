@@ -1,0 +1,121 @@
+// Columns as a Python program holds them: arrays of numbers, which native code may read without the GIL, and lists.
+#pragma once
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bindings/python_rows.h"
+#include "vectorize/column_view.h"
+
+namespace st {
+
+// One 1-dimensional array of numbers or a list, held while the object lives.
+class PythonColumn {
+  public:
+    PythonColumn(PyObject *values, const std::string &name) {
+        if (PyList_Check(values)) {
+            list_ = nb::borrow(values);
+            rows_ = static_cast<u64>(PyList_GET_SIZE(values));
+            return;
+        }
+        buffer_.reset(new Py_buffer{});
+        if (PyObject_GetBuffer(values, buffer_.get(), PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+            buffer_->obj = nullptr;
+            throw nb::python_error();
+        }
+        if (buffer_->ndim != 1 || !find_type(buffer_->format, static_cast<u64>(buffer_->itemsize)))
+            throw nb::type_error((name + ": expected a list or a 1-dimensional array of numbers").c_str());
+        view_.data = static_cast<const char *>(buffer_->buf);
+        view_.stride = buffer_->strides[0];
+        rows_ = static_cast<u64>(buffer_->shape[0]);
+    }
+
+    u64 rows() const { return rows_; }
+    bool is_list() const { return list_.is_valid(); }
+    const ColumnView &view() const { return view_; }
+    // Of a list; nullptr where something has cut it short meanwhile.
+    PyObject *item(u64 row) const {
+        return row < static_cast<u64>(PyList_GET_SIZE(list_.ptr())) ? PyList_GET_ITEM(list_.ptr(), row) : nullptr;
+    }
+
+  private:
+    struct Release {
+        void operator()(Py_buffer *buffer) const {
+            if (buffer->obj) PyBuffer_Release(buffer);
+            delete buffer;
+        }
+    };
+
+    bool find_type(const char *format, u64 bytes) {
+        const char kind = format && *format && !format[1] ? *format : 0;
+        const std::string_view kinds(&kind, kind ? 1 : 0);
+        const auto is = [&](std::string_view any) { return !kinds.empty() && any.find(kind) != any.npos; };
+        if (is("f")) view_.type = PackedType::f32;
+        else if (is("d")) view_.type = PackedType::f64;
+        else if (is("?")) view_.type = PackedType::boolean;
+        else if (is("bhilq")) view_.type = of_size(bytes, PackedType::i8);
+        else if (is("BHILQ")) view_.type = of_size(bytes, PackedType::u8);
+        else return false;
+        return true;
+    }
+
+    // i8 … i64 and u8 … u64 follow one another by size.
+    static PackedType of_size(u64 bytes, PackedType first) {
+        const u32 step = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
+        return static_cast<PackedType>(static_cast<u32>(first) + step);
+    }
+
+    nb::object list_;
+    std::unique_ptr<Py_buffer, Release> buffer_;
+    ColumnView view_;
+    u64 rows_ = 0;
+};
+
+// Columns → slot rows, with the checks and reasons of PythonRows.
+class PythonColumns {
+  public:
+    // `given`: a dict of the plan's columns; those it does not name are missing.
+    PythonColumns(const DecodePlan &plan, nb::dict given) : plan_(plan) {
+        for (u32 c = 0; c < plan.columns.size(); ++c) {
+            if (plan.columns[c].target == Target::ignored) continue;
+            PyObject *values = PyDict_GetItemString(given.ptr(), plan.columns[c].name.c_str());
+            if (values) columns_.push_back({c, PythonColumn(values, plan.columns[c].name)});
+        }
+        for (const auto &[c, column] : columns_) {
+            any_list_ |= column.is_list();
+            if (column.rows() != columns_.front().second.rows())
+                throw std::invalid_argument("columns must be of one length");
+        }
+    }
+
+    u64 rows() const { return columns_.empty() ? 0 : columns_.front().second.rows(); }
+    bool needs_gil() const { return any_list_; }
+
+    // Rows from `first` on. False: the slot is full before the last one.
+    bool fill(RowWriter &writer, u64 first, RowSink &sink, RowTally &tally) const {
+        for (u64 row = first; row < rows(); ++row) {
+            if (sink.rows == sink.row_capacity) return false;
+            writer.start(sink.slot, sink.rows);
+            for (const auto &[c, column] : columns_) {
+                RowCell to{writer, c};
+                if (!column.is_list()) {
+                    column.view().read(row, to);
+                } else if (PyObject *value = column.item(row)) {
+                    const nb::object held = nb::borrow(value);
+                    read_cell(value, to);
+                }
+            }
+            finish_python_row(plan_, writer, static_cast<i64>(row), true, sink, tally);
+        }
+        return true;
+    }
+
+  private:
+    const DecodePlan &plan_;
+    std::vector<std::pair<u32, PythonColumn>> columns_;
+    bool any_list_ = false;
+};
+
+}  // namespace st

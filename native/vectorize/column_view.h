@@ -1,0 +1,45 @@
+// A column of numbers as a program's array holds it: any stride, one of the packed wire's types; nothing is owned.
+#pragma once
+#include <cmath>
+
+#include "vectorize/packed_column.h"
+
+namespace st {
+
+struct ColumnView {
+    PackedType type = PackedType::f32;   // f32 to boolean
+    const char *data = nullptr;
+    i64 stride = 0;                      // bytes from a cell to the next
+
+    // Calls one of to.missing() (NaN), number(f64), integer(magnitude, negative) and boolean(b).
+    template <class To>
+    void read(u64 row, To &to) const {
+        const char *p = data + stride * static_cast<i64>(row);
+        switch (type) {
+            case PackedType::f32: return real(load_little<f32>(p), to);
+            case PackedType::f64: return real(load_little<f64>(p), to);
+            case PackedType::i8: return whole(load_little<i8>(p), to);
+            case PackedType::i16: return whole(load_little<std::int16_t>(p), to);
+            case PackedType::i32: return whole(load_little<i32>(p), to);
+            case PackedType::i64: return whole(load_little<i64>(p), to);
+            case PackedType::u8: return to.integer(load_little<u8>(p), false);
+            case PackedType::u16: return to.integer(load_little<u16>(p), false);
+            case PackedType::u32: return to.integer(load_little<u32>(p), false);
+            case PackedType::u64: return to.integer(load_little<u64>(p), false);
+            default: return to.boolean(*p != 0);
+        }
+    }
+
+  private:
+    template <class To>
+    static void real(f64 value, To &to) {
+        if (std::isnan(value)) to.missing();
+        else to.number(value);
+    }
+    template <class To>
+    static void whole(i64 value, To &to) {
+        to.integer(value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value), value < 0);
+    }
+};
+
+}  // namespace st

@@ -1,0 +1,113 @@
+"""Rows as programs hold them: a dict, many dicts, a dict of arrays, a frame. Which it is, and its columns as arrays.
+
+Only the job's columns decide, and only they can be a mistake: what the job ignores is never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamtrain.errors import UserMistake
+
+Array = NDArray[Any]
+Column = Array | list[Any]  # 1-dimensional: numbers, booleans or times; or Python values
+_PLAIN = frozenset((int, float, str, bool, type(None)))
+
+
+class Columns(NamedTuple):
+    """Columns of one length."""
+
+    named: dict[str, Column]
+    rows: int
+
+
+def is_array(value: Any) -> bool:
+    """Whether a value is a column rather than one cell."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return False
+    if isinstance(value, np.ndarray):
+        return value.ndim > 0
+    return isinstance(value, list | tuple | range) or (hasattr(value, "__array__") and hasattr(value, "__len__"))
+
+
+def is_columns(row: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether a dict holds columns: the decoders' rule, that the first of the job's columns in it is an array."""
+    for name, value in row.items():
+        if name in names:
+            return is_array(value)
+    return False
+
+
+def read(rows: Any, names: Collection[str]) -> dict[str, Any] | list[dict[str, Any]] | Columns:
+    """One row, many rows, or columns, of which only `names` are taken.
+
+    Raises UserMistake for what is none of the forms, and for columns of differing lengths.
+    """
+    if isinstance(rows, Mapping):
+        given = rows if type(rows) is dict else dict(rows)
+        return columns_of(given, names) if is_columns(given, names) else given
+    if hasattr(rows, "to_pydict") and hasattr(rows, "column_names"):  # a pyarrow table or batch
+        return columns_of({name: _of_arrow(rows.column(name)) for name in rows.column_names if name in names}, names)
+    if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):  # a frame
+        return columns_of({str(name): rows[name] for name in rows.columns if str(name) in names}, names, len(rows))
+    if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | np.ndarray):
+        return dicts(rows)
+    raise UserMistake(
+        f"rows: expected a dict, a list of dicts, a dict of arrays or a frame, got {type(rows).__name__}"
+    )
+
+
+def dicts(rows: Iterable[Any], first: int = 0) -> list[dict[str, Any]]:
+    """Rows as dicts; UserMistake for the first that is none, counted from `first`."""
+    listed = rows if type(rows) is list else list(rows)
+    if all(type(row) is dict for row in listed):
+        return listed
+    for number, row in enumerate(listed, first):
+        if not isinstance(row, Mapping):
+            raise UserMistake(f"rows[{number}]: expected a dict, got {type(row).__name__}")
+    return [dict(row) for row in listed]
+
+
+def columns_of(given: Mapping[str, Any], names: Collection[str], rows: int = 0) -> Columns:
+    """The named columns, checked; `rows` is how many there are where no column is named."""
+    named: dict[str, Column] = {}
+    for name, values in given.items():
+        if name in names:
+            if not is_array(values):
+                first = next(other for other in given if other in names)
+                raise UserMistake(
+                    f"rows: expected all arrays or all single values, got an array in {first!r}, none in {name!r}"
+                )
+            named[name] = column(name, values)
+    lengths = {name: len(values) for name, values in named.items()}
+    if len(set(lengths.values())) > 1:
+        raise UserMistake(f"rows: expected columns of one length, got {lengths}")
+    return Columns(named, next(iter(lengths.values()), rows))
+
+
+def column(name: str, values: Any) -> Column:
+    """An array of numbers, booleans or times in this machine's byte order, else a list; masked cells are None."""
+    if type(values) is list:
+        return values
+    array = values if isinstance(values, np.ndarray) else np.asarray(values) if hasattr(values, "__array__") else None
+    if array is None:
+        return list(values)
+    if array.ndim != 1:
+        raise UserMistake(f"rows: column {name!r}: expected one value a row, got an array of shape {array.shape}")
+    if isinstance(array, np.ma.MaskedArray):
+        return list(array.tolist())
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if kind in "fiub":
+        wanted = np.dtype(np.float32 if kind == "f" and size == 2 else np.float64 if size > 8 else array.dtype)
+        return array.astype(wanted.newbyteorder("="), copy=False)
+    return array if kind == "M" else list(array.tolist())
+
+
+def _of_arrow(values: Any) -> Any:
+    """A pyarrow column as an array where it has no nulls, else as a list."""
+    return values.to_pylist() if values.null_count else values.to_numpy(zero_copy_only=False)

@@ -13,8 +13,9 @@ from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import dead_letters, predictions, rounds
 from streamtrain.topics._terms import Terms
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.formats._parsed import MISSING_ENTRY, Pairs, Unusable
+from streamtrain.vectorize.formats._parsed import Unusable
+from streamtrain.vectorize.rows import record_rows
+from streamtrain.vectorize.schema import Schema
 
 Document = dict[str, Any]
 MOST_SHOWN_BYTES = 200  # of a value nobody could decode
@@ -23,8 +24,8 @@ MOST_SHOWN_BYTES = 200  # of a value nobody could decode
 def decoder(job: Job, key: str) -> Callable[[Message], Document]:
     """The function that makes a document of one message of the topic `key`."""
     bodies: dict[str, Callable[[Message], Document]] = {
-        "records": lambda message: _rows(job, message),
-        "requests": lambda message: _rows(job, message),
+        "records": lambda message: _rows(job, job.schema, message),
+        "requests": lambda message: _rows(job, job.schema.for_requests(), message),
         "predictions": _prediction,
         "dead-letters": _dead_letter,
         "rounds": _round_log,
@@ -69,41 +70,23 @@ def _headers(message: Message) -> Document:
     return {"headers": {name: _text(value) for name, value in message.headers}} if message.headers else {}
 
 
-def _rows(job: Job, message: Message) -> Document:
+def _rows(job: Job, schema: Schema, message: Message) -> Document:
     if message.value is None:
         return {"tombstone": True, **_headers(message)}
-    parsed = record_format(job.records.format).parse(message.value)
-    if parsed.broken is not None:
-        return {
-            "error": f"not {job.records.format}: {parsed.broken}",
-            "value": _cut(message.value),
-            **_headers(message),
-        }
-    if parsed.columns is not None:
-        rows = _turned(dict(parsed.columns))
-    else:
-        rows = [_row(value) for value in parsed.rows]
-        if len(rows) == 1 and isinstance(rows[0], dict) and any(isinstance(cell, list) for cell in rows[0].values()):
-            rows = _turned(rows[0])
-    return {"rows": rows, **_headers(message)}
+    found = record_rows(schema, job.records.format, message.value)
+    document: Document = {"rows": [_shown(row) for row in found.rows]} if found.rows or not found.broken else {}
+    if found.broken is not None:
+        document |= {"error": f"not {job.records.format}: {found.broken}", "value": _cut(message.value)}
+    return {**document, **_headers(message)}
 
 
-def _row(value: Any) -> Any:
-    """A parsed value as JSON has it; what no column can take says why."""
-    if isinstance(value, Pairs):
-        return {str(name): _row(cell) for name, cell in value}
+def _shown(value: Any) -> Any:
+    """A value as JSON has it; what no column can take says why."""
+    if isinstance(value, dict):
+        return {name: _shown(cell) for name, cell in value.items()}
     if isinstance(value, list):
-        return [_row(cell) for cell in value]
-    if isinstance(value, Unusable):
-        return {"unusable": value.reason}
-    return None if value is MISSING_ENTRY else value
-
-
-def _turned(columns: Document) -> list[Document]:
-    """An object of arrays as rows."""
-    lists = {name: cells if isinstance(cells, list) else [cells] for name, cells in columns.items()}
-    count = max((len(cells) for cells in lists.values()), default=0)
-    return [{name: _row(cells[row]) for name, cells in lists.items() if row < len(cells)} for row in range(count)]
+        return [_shown(cell) for cell in value]
+    return {"unusable": value.reason} if isinstance(value, Unusable) else value
 
 
 def _prediction(message: Message) -> Document:

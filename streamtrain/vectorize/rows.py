@@ -1,0 +1,79 @@
+"""The rows of a record as they were given, by the decoder's own rule of what a row is: to show them, or to send again.
+
+Slow plain Python; no process of training or prediction uses it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from streamtrain.vectorize.formats import record_format
+from streamtrain.vectorize.formats._parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
+from streamtrain.vectorize.schema import Schema
+
+
+@dataclass(frozen=True)
+class RecordRows:
+    """Row k of the record is `rows[k]`: a dict, a list, or what is no row. `broken`: why no more can be read."""
+
+    rows: list[Any]
+    broken: str | None = None
+
+
+def record_rows(schema: Schema, format_name: str, record: bytes) -> RecordRows:
+    """What rows a record holds. A value that no column can take is an Unusable in its row.
+
+    A map is one row, unless its first column that the job uses holds an array: then it is columns.
+    """
+    frame = registry_frame(record)
+    if frame is not None:
+        return RecordRows([], frame)
+    parsed = record_format(format_name).parse(record)
+    if parsed.columns is not None:
+        return _turned(schema, parsed.columns, parsed.broken)
+    if not parsed.many and parsed.rows and _holds_columns(schema, parsed.rows[0]):
+        return _turned(schema, parsed.rows[0], parsed.broken)
+    return RecordRows([_plain(row) for row in parsed.rows], parsed.broken)
+
+
+def _used(schema: Schema) -> set[str]:
+    return {column["name"] for column in schema.native_columns() if column["target"] != "ignored"}
+
+
+def _holds_columns(schema: Schema, row: Any) -> bool:
+    used = _used(schema)
+    return isinstance(row, Pairs) and type(next((value for key, value in row if key in used), None)) is list
+
+
+def _turned(schema: Schema, columns: Pairs, broken: str | None) -> RecordRows:
+    """Columns as rows; a column that the job ignores is in them where it has a cell for each row."""
+    used = _used(schema)
+    lists = {str(name): values for name, values in columns if values is not None}
+    lengths = {len(values) if type(values) is list else -1 for name, values in lists.items() if name in used}
+    if len(lengths) > 1 or -1 in lengths:
+        return RecordRows([], broken or "columns of different lengths")
+    count = next(iter(lengths), 0)
+    whole = {name: values for name, values in lists.items() if type(values) is list and len(values) == count}
+    return RecordRows([{name: _plain(values[row]) for name, values in whole.items()} for row in range(count)], broken)
+
+
+def _plain(value: Any) -> Any:
+    """A parsed value as plain Python: a map as a dict, the last of doubled keys."""
+    if isinstance(value, Pairs):
+        return {name if isinstance(name, str) else str(name): _plain(inner) for name, inner in value}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return None if value is MISSING_ENTRY else value
+
+
+def unusable_path(row: Any, path: str = "$") -> str | None:
+    """Where in a row of `record_rows` the first value stands that no column can take; None where there is none."""
+    if isinstance(row, Unusable):
+        return f"{path} ({row.reason})"
+    inner = row.items() if isinstance(row, dict) else enumerate(row) if isinstance(row, list) else ()
+    for name, value in inner:
+        found = unusable_path(value, f"{path}.{name}" if isinstance(row, dict) else f"{path}[{name}]")
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,44 @@
+"""The rows of a record that are shown and sent again are those the decoders see."""
+
+from __future__ import annotations
+
+import json
+
+import msgpack
+import pytest
+
+from streamtrain.vectorize import reference
+from streamtrain.vectorize.formats import format_names, record_format
+from streamtrain.vectorize.rows import record_rows, unusable_path
+from streamtrain.vectorize.schema import Schema
+from tests.vectorize.conftest import SCHEMAS
+
+TAGS = Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy")
+
+
+@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
+@pytest.mark.parametrize("name", format_names())
+def test_as_many_rows_as_the_decoder_counts(name: str, schema: Schema) -> None:
+    for record in record_format(name).EXAMPLES:
+        for cut in {len(record), len(record) // 2, len(record) - 1}:
+            part = record[:cut]
+            found, meant = record_rows(schema, name, part), reference.decode(schema, name, part)
+            assert len(found.rows) + (found.broken is not None) == meant.rows, (part, found)
+
+
+@pytest.mark.parametrize("name", ["json", "msgpack"])
+def test_an_array_in_a_column_the_job_ignores_is_a_cell(name: str) -> None:
+    encode = {"json": lambda row: json.dumps(row).encode(), "msgpack": msgpack.packb}[name]
+    row = {"tags": ["a", "b"], "x": 1.5, "y": 1}
+    assert record_rows(TAGS, name, encode(row)).rows == [row]
+    columns = {"x": [1, 2], "tags": ["a", "b"], "y": [0, 1], "note": "both"}
+    turned = [{"x": 1, "tags": "a", "y": 0}, {"x": 2, "tags": "b", "y": 1}]
+    assert record_rows(TAGS, name, encode(columns)).rows == turned
+
+
+def test_a_remainder_is_named_and_what_no_column_takes_has_a_path() -> None:
+    record = msgpack.packb([{"x": 1, "y": 0}, {"x": 2, "y": b"raw"}, {"x": 3, "y": 1}])
+    found = record_rows(TAGS, "msgpack", record[:-2])
+    assert found.rows[0] == {"x": 1, "y": 0} and found.broken is not None
+    assert [unusable_path(row) for row in found.rows] == [None, "$.y (binary)"]
+    assert record_rows(TAGS, "json", b"").broken == "expected a record, got an empty value"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute import ops
-from streamtrain.compute.spec import DTYPES, Array, Call, Ref
+from streamtrain.compute.spec import DTYPES, Array, Call, PerRow, Ref
 
 ALIGNMENT = 64   # bytes: every block and buffer starts on a cache line
 
@@ -65,7 +65,7 @@ STEP = Ref("step", "step", "step")
 class Builder:
     """What a layer, loss or optimizer file calls. Calls go to the phases in force (see `during`)."""
 
-    rows: int
+    rows: PerRow
     parameters: list[BlockSpec] = field(default_factory=list)
     table_blocks: list[BlockSpec] = field(default_factory=list)
     statistics: list[BlockSpec] = field(default_factory=list)

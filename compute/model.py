@@ -14,7 +14,7 @@ from streamtrain.compute import backends, input, layers, losses, optimizers
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import BlockSpec, Builder, align
 from streamtrain.compute.model_spec import ModelSpec
-from streamtrain.compute.spec import DTYPES, Array, Program, Ref
+from streamtrain.compute.spec import DTYPES, Array, PerRow, Program, Ref
 from streamtrain.errors import UserMistake
 
 
@@ -135,7 +135,7 @@ class Model:
         )
 
     def _build(self, rows: int) -> tuple[Builder, Ref]:
-        parsed, builder = self.parsed, Builder(rows)
+        parsed, builder = self.parsed, Builder(PerRow(rows))
         loss = losses.get(parsed.loss)
         x = input.build(builder, parsed.input)
         counts: dict[str, int] = {}

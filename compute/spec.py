@@ -18,6 +18,25 @@ DTYPES: dict[str, type] = {
 TEMPLATE_TYPES = {"float": "f32", "double": "f64"}   # what T stands for in a kernel's instance
 
 
+class PerRow(int):
+    """A size that goes with the rows of a batch, `times` for each. As an int it is that of a full slot; a backend may
+    put that of the rows present in its place (the CPU's does)."""
+
+    rows: int
+    times: int
+
+    def __new__(cls, rows: int, times: int = 1) -> PerRow:
+        self = super().__new__(cls, rows * times)
+        self.rows, self.times = rows, times
+        return self
+
+    def __mul__(self, times: int, /) -> PerRow:
+        assert not isinstance(times, PerRow)
+        return PerRow(self.rows, self.times * times)
+
+    __rmul__ = __mul__
+
+
 @dataclass(frozen=True)
 class Arg:
     """One argument of a kernel: a size (i64), a value, an array by its shape in named sizes, or the step block."""

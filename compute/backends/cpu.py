@@ -1,4 +1,7 @@
-"""Plans run by native code on one core: kernels of the selected instruction set over one workspace."""
+"""Plans run by native code on one core: kernels of the selected instruction set over one workspace.
+
+Work goes up to the rows present in a slot, not up to its capacity.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,10 @@ import struct
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import Call, Program, Ref
+from streamtrain.compute.spec import Call, PerRow, Program, Ref
 
 HELP = "native kernels on one core per worker"
-MEMORIES = {"value": 0, "work": 1, "state": 2, "base": 3, "share": 4, "slot": 5, "step": 6}   # st::Memory
+MEMORIES = {"value": 0, "work": 1, "state": 2, "base": 3, "share": 4, "slot": 5, "step": 6, "per_row": 7}   # st::Memory
 
 
 def answers() -> str | None:
@@ -33,6 +36,8 @@ def arguments(program: Program, call: Call) -> list[tuple[int, int]]:
         if isinstance(arg, Ref):
             place = program.place(arg)
             bits.append((MEMORIES[place.memory], place.offset))
+        elif isinstance(arg, PerRow):
+            bits.append((MEMORIES["per_row"], arg.times))
         else:
             bits.append((MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg)))
     return bits

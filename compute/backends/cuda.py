@@ -16,7 +16,7 @@ from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.backends._cublas import PLAIN, TRANSPOSED, WORKSPACE_BYTES, Cublas
 from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device, import_cupy, instances_of
-from streamtrain.compute.spec import Call, Program, Ref
+from streamtrain.compute.spec import Call, PerRow, Program, Ref
 from streamtrain.errors import StreamtrainError
 
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
@@ -96,7 +96,8 @@ class CudaPlan:
     def launcher(self, call: Call, slot: int) -> Callable[[], None]:
         """What a call does on the compute stream, with addresses for this slot buffer."""
         values = [
-            self.address(arg, slot) if isinstance(arg, Ref) else 0 if arg is None else arg for arg in call.args
+            self.address(arg, slot) if isinstance(arg, Ref) else 0 if arg is None
+            else int(arg) if isinstance(arg, PerRow) else arg for arg in call.args   # a graph's launches are fixed
         ]
         if call.op.startswith("dense_") and ops.get(call.op).host_only:
             return lambda: getattr(self, call.op)(*values)
@@ -215,7 +216,7 @@ class CudaPlan:
         output = self.program.output
         with self.device.handle:
             compute = self.device.compute
-            self.device.copy(self.output_address, self.address(output, 0), output.elements * 4, TO_HOST, compute)
+            self.device.copy(self.output_address, self.address(output, 0), int(output.elements) * 4, TO_HOST, compute)
             compute.synchronize()
 
 

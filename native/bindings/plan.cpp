@@ -27,7 +27,8 @@ std::vector<PlanCall> calls_of(const Calls &calls) {
     for (const auto &[kernel, types, arguments] : calls) {
         PlanCall call{kernel, types, {}};
         for (const auto &[memory, bits] : arguments) {
-            if (memory > static_cast<u32>(Memory::step)) mistake("plan", "a memory of 0 to 6", std::to_string(memory));
+            if (memory > static_cast<u32>(Memory::per_row))
+                mistake("plan", "a memory of 0 to 7", std::to_string(memory));
             call.arguments.push_back({static_cast<Memory>(memory), bits});
         }
         out.push_back(std::move(call));
@@ -35,9 +36,12 @@ std::vector<PlanCall> calls_of(const Calls &calls) {
     return out;
 }
 
-const u8 *slot_at(u64 address) {
+const u8 *slot_at(const Plan &plan, u64 address) {
     if (address == 0 || address % 64 != 0)
         mistake("plan", "a slot's address, a multiple of 64", std::to_string(address));
+    const auto *header = reinterpret_cast<const SlotHeader *>(address);
+    if (header->rows > plan.rows())
+        mistake("plan", "a slot of at most " + std::to_string(plan.rows()) + " rows", std::to_string(header->rows));
     return reinterpret_cast<const u8 *>(address);
 }
 
@@ -90,16 +94,16 @@ void bind_plan(nb::module_ &m) {
         .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
         .def("begin_round", &Plan::begin_round, nb::call_guard<nb::gil_scoped_release>())
         .def("end_round", &Plan::end_round, nb::call_guard<nb::gil_scoped_release>())
-        .def("train", [](Plan &self, u64 slot) { self.train(slot_at(slot)); }, nb::arg("slot_address"),
+        .def("train", [](Plan &self, u64 slot) { self.train(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("steps_ahead", &Plan::steps_ahead)
-        .def("enqueue", [](Plan &self, u64 slot) { self.enqueue(slot_at(slot)); }, nb::arg("slot_address"),
+        .def("enqueue", [](Plan &self, u64 slot) { self.enqueue(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
         .def("collect", [](Plan &self) { return reinterpret_cast<u64>(self.collect()); },
              nb::call_guard<nb::gil_scoped_release>())
-        .def("statistics", [](Plan &self, u64 slot) { self.statistics(slot_at(slot)); }, nb::arg("slot_address"),
+        .def("statistics", [](Plan &self, u64 slot) { self.statistics(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
-        .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(slot)); }, nb::arg("slot_address"),
+        .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
         .def("output", &output_of)
         .def_prop_ro("output_address", [](const Plan &self) { return reinterpret_cast<u64>(self.output()); })

@@ -61,7 +61,8 @@ u64 CpuPlan::cell_bits(const PlanArgument &argument, PlanMemory memory) const {
         case Memory::base: return at(memory.base, "base");
         case Memory::share: return at(memory.share, "share");
         case Memory::step: return reinterpret_cast<u64>(step_);
-        case Memory::slot: return 0;   // set at every run
+        case Memory::slot:
+        case Memory::per_row: return 0;   // set at every run
         case Memory::value: break;
     }
     return argument.bits;
@@ -78,6 +79,8 @@ CpuPlan::Phase CpuPlan::compile(const std::vector<PlanCall> &calls, const std::s
         for (const PlanArgument &argument : call.arguments) {
             if (argument.memory == Memory::slot)
                 phase.slot_cells.push_back({static_cast<u32>(cells_.size()), argument.bits});
+            if (argument.memory == Memory::per_row)
+                phase.row_cells.push_back({static_cast<u32>(cells_.size()), argument.bits});
             cells_.push_back(cell_bits(argument, memory));
             pointers_.push_back(&cells_.back());   // stays: the vector was reserved
         }
@@ -86,25 +89,20 @@ CpuPlan::Phase CpuPlan::compile(const std::vector<PlanCall> &calls, const std::s
 }
 
 void CpuPlan::run(const Phase &phase, const u8 *slot) {
+    step_->rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
     for (const SlotCell &cell : phase.slot_cells) cells_[cell.cell] = reinterpret_cast<u64>(slot) + cell.offset;
+    for (const RowCell &cell : phase.row_cells) cells_[cell.cell] = static_cast<u64>(step_->rows) * cell.times;
     for (const Call &call : phase.calls) call.thunk(pointers_.data() + call.first_pointer);
 }
 
 void CpuPlan::train(const u8 *slot) {
-    step_->rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
     step_->loss_sum = step_->weight_sum = 0;
     step_->not_finite = 0;
     run(train_, slot);
 }
 
-void CpuPlan::statistics(const u8 *slot) {
-    step_->rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
-    run(statistics_, slot);
-}
+void CpuPlan::statistics(const u8 *slot) { run(statistics_, slot); }
 
-void CpuPlan::predict(const u8 *slot) {
-    step_->rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
-    run(predict_, slot);
-}
+void CpuPlan::predict(const u8 *slot) { run(predict_, slot); }
 
 }  // namespace st

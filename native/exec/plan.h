@@ -10,12 +10,13 @@
 
 namespace st {
 
-// What a kernel's argument is: its own bits, or the address of a byte offset in one of the plan's memories.
-enum class Memory : u32 { value = 0, work = 1, state = 2, base = 3, share = 4, slot = 5, step = 6 };
+// What a kernel's argument is: its own bits, the address of a byte offset in one of the plan's memories, or a size that
+// goes with the rows of the batch.
+enum class Memory : u32 { value = 0, work = 1, state = 2, base = 3, share = 4, slot = 5, step = 6, per_row = 7 };
 
 struct PlanArgument {
     Memory memory;
-    u64 bits;   // value: the argument's bits; else the offset in bytes
+    u64 bits;   // value: the argument's bits; per_row: the size for each row; else the offset in bytes
 };
 
 struct PlanCall {
@@ -64,9 +65,14 @@ class CpuPlan final : public Plan {
         u32 cell;
         u64 offset;
     };
+    struct RowCell {       // cells that are set to rows x times: work goes up to the rows present
+        u32 cell;
+        u64 times;
+    };
     struct Phase {
         std::vector<Call> calls;
         std::vector<SlotCell> slot_cells;
+        std::vector<RowCell> row_cells;
     };
     struct Free {
         void operator()(u8 *bytes) const;

@@ -31,6 +31,7 @@ BARS = {   # (network, rows) -> least ratio to PyTorch eager, by instruction set
     ("logistic", 256): {"v4": 10.0, "v3": 10.0},
 }
 PARTIAL_FIT_BAR = 25.0
+ROWS, CAPACITIES = (8, 32, 256), (256, 4096, 65536)   # of slots that are not full: the time is that of their rows
 NETWORKS = {"28-64-64-1": [64, 64], "logistic": []}
 
 
@@ -41,13 +42,14 @@ def batch(rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     return x, (x[:, 0] + rng.standard_normal(rows) > 0).astype(np.float32)
 
 
-def ours(sizes: list[int], rows: int) -> Callable[[], object]:
-    """A step of the native plan on a slot."""
+def ours(sizes: list[int], rows: int, capacity: int = 0) -> Callable[[], object]:
+    """A step of the native plan on a slot of this row capacity; without one, on a full slot."""
     model = Model({
         "input": {"numbers": FEATURES}, "layers": [{"dense": size, "activation": "relu"} for size in sizes],
         "loss": "binary_cross_entropy", "optimizer": {"name": "adam"},
     })
-    layout = _native.SlotLayout.make(rows, 1, [("numbers", "f32", FEATURES), ("label", "f32", 1), ("weight", "f32", 1)])
+    blocks = [("numbers", "f32", FEATURES), ("label", "f32", 1), ("weight", "f32", 1)]
+    layout = _native.SlotLayout.make(capacity or rows, 1, blocks)
     slot, state = aligned(layout.slot_bytes), model.initial_state(1)
     x, y = batch(rows)
     for block, content in zip(layout.blocks, (x, y, np.ones(rows, np.float32)), strict=True):
@@ -57,7 +59,7 @@ def ours(sizes: list[int], rows: int) -> Callable[[], object]:
     step, address, (first, second) = plan.step, int(slot.ctypes.data), model.betas
     step.learning_rate, step.optimizer_step = 1e-3, 100
     step.beta1_power, step.beta2_power = first**100, second**100
-    return lambda: (plan.train(address), plan)
+    return lambda: (plan.train(address), plan, slot)   # the plan keeps its memories alive, not a slot
 
 
 def eager(sizes: list[int], rows: int, fused: bool) -> Callable[[], object]:
@@ -132,12 +134,25 @@ def measure(seconds: float) -> None:
             show(name, rows, isa, [found[0], its_seconds], rival, bar)
 
 
+def part_full(seconds: float) -> None:
+    """Slots that are not full, beside PyTorch on as many rows."""
+    isa, (name, sizes) = _native.select_isa(ISA or "auto"), next(iter(NETWORKS.items()))
+    for rows in ROWS:
+        found = best_seconds(
+            [eager(sizes, rows, False), *(ours(sizes, rows, capacity) for capacity in CAPACITIES)], seconds / len(ROWS)
+        )
+        for capacity, mine in zip(CAPACITIES, found[1:], strict=True):
+            show(f"{name} in a slot of {capacity}", rows, isa, [mine, found[0]], "PyTorch eager", None)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
     seconds = parser.parse_args().seconds
     if ISA or "v3" not in _native.supported_isas():
         measure(seconds)
+        if importlib.util.find_spec("torch") is not None:
+            part_full(seconds / 2)
         return
     for isa in [isa for isa in _native.supported_isas() if isa != "v2"]:   # each in a process: torch chooses at import
         command = [sys.executable, __file__, "--seconds", str(seconds / 2)]

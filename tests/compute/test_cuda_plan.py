@@ -56,7 +56,7 @@ def test_steps_agree_with_the_cpu(fake_cupy: Any, rig: Any, spec: Any, shape: di
             np.testing.assert_allclose(other.model.scores(other.share)[name], block, rtol=1e-3, err_msg=name)
     cpu.predict(one.address)
     gpu.predict(other.address)
-    np.testing.assert_allclose(gpu.output(), cpu.output(), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(gpu.output()[: one.rows], cpu.output()[: one.rows], rtol=1e-3, atol=1e-4)
 
 
 def enqueue(plan: _native.Plan, number: int, slot: Any) -> None:
@@ -125,7 +125,7 @@ def test_predicting_alone_needs_no_share(fake_cupy: Any, rig: Any, spec: Any) ->
     gpu.begin_round()
     for plan in (cpu, gpu):
         plan.predict(rigged.address)
-    np.testing.assert_allclose(gpu.output(), cpu.output(), rtol=1e-4)
+    np.testing.assert_allclose(gpu.output()[:50], cpu.output()[:50], rtol=1e-4)
 
 
 def test_the_end_of_a_round_that_was_not_begun_changes_nothing(fake_cupy: Any, rig: Any, spec: Any) -> None:

@@ -90,6 +90,30 @@ def test_padding_changes_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    """What lies behind them in a slot, or is left in the workspace of a fuller batch, is not read on the CPU."""
+    bits = set()
+    for capacity, fuller, junk in ((50, False, 0), (1000, False, 0xFF), (64, True, 0xFF)):   # 0xFF: all floats are NaN
+        rigged = rig(spec(**shape), rows=50, capacity=capacity)
+        plan = rigged.plan()
+        if fuller:
+            state, share = rigged.state.copy(), rigged.share.copy()
+            rigged.slot[16:20].view(np.uint32)[0] = capacity   # SlotHeader.rows
+            rigged.step(plan)
+            rigged.state[:], rigged.share[:] = state, share
+            rigged.slot[16:20].view(np.uint32)[0] = 50
+        for block in rigged.blocks.values():
+            block[50:].view(np.uint8)[:] = junk
+        rigged.statistics(plan)
+        for number in range(1, 4):
+            rigged.step(plan, number=number)
+        plan.predict(rigged.address)
+        assert np.isfinite(plan.output()[:50]).all()
+        bits.add((rigged.state.tobytes(), rigged.share.tobytes(), plan.output()[:50].tobytes()))
+    assert len(bits) == 1
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
 def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**shape))
     plan = rigged.plan()
@@ -239,11 +263,12 @@ def test_a_plan_that_only_predicts_needs_no_label_weight_or_share(rig: Any, spec
     from streamtrain.compute.model import aligned
 
     slot = aligned(layout.slot_bytes)
+    slot[16:20].view(np.uint32)[0] = 50   # SlotHeader.rows
     offset = layout.blocks[0].offset
     slot[offset : offset + 64 * 20].view(np.float32)[:] = rigged.blocks["numbers"].reshape(-1)
     plan = rigged.model.compile("cpu", layout, rigged.state, rigged.base, train=False)
     plan.predict(int(slot.ctypes.data))
-    np.testing.assert_array_equal(plan.output(), expected.output())
+    np.testing.assert_array_equal(plan.output()[:50], expected.output()[:50])
 
 
 def test_a_slot_layout_that_does_not_fit_is_refused(rig: Any, spec: Any) -> None:
@@ -255,6 +280,15 @@ def test_a_slot_layout_that_does_not_fit_is_refused(rig: Any, spec: Any) -> None
         rigged.model.compile("cpu", rigged.layout, rigged.state[:64], rigged.base, rigged.share)
     with pytest.raises(UserMistake, match="multiple of 64"):
         rigged.model.compile("cpu", rigged.layout, rigged.state.ctypes.data + 4, rigged.base, rigged.share)
+
+
+def test_a_slot_of_more_rows_than_the_plans_capacity_is_refused(rig: Any, spec: Any) -> None:
+    rigged = rig(spec())
+    plan = rigged.plan()
+    rigged.slot[16:20].view(np.uint32)[0] = 65   # SlotHeader.rows
+    for phase in (plan.train, plan.enqueue, plan.statistics, plan.predict):
+        with pytest.raises(UserMistake, match="plan: expected a slot of at most 64 rows, got 65"):
+            phase(rigged.address)
 
 
 def test_the_plan_outlives_its_python_owners(rig: Any, spec: Any) -> None:

@@ -2,6 +2,15 @@
 
 GUARDS = [
     (
+        "work goes up to the rows present", "native/exec/plan.cpp",
+        "static_cast<u64>(step_->rows) * cell.times", "static_cast<u64>(rows_) * cell.times",
+        "tests/compute/test_model.py::test_work_goes_up_to_the_rows_present",
+    ),
+    (
+        "no more rows than a slot has", "native/bindings/plan.cpp", "if (header->rows > plan.rows())", "if (false)",
+        "tests/compute/test_model.py::test_a_slot_of_more_rows_than_the_plans_capacity_is_refused",
+    ),
+    (
         "a small negative weight is not 0", "native/vectorize/row_writer.h",
         "if (column.target == Target::weight && value < 0) return",
         "if (column.target == Target::weight && rounded < 0) return",

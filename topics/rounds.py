@@ -67,6 +67,7 @@ class ClosedBy(IntEnum):
     INTERVAL = 1
     STOP = 2
     END = 3  # of a bounded range, or --max-rows
+    PUBLICATION = 4  # one was due
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,20 @@ std::tuple<i32, i64> pin_newest(Arena &arena) {
     }
 }
 
+// Whether, within the time-out, the round that a publication wanted at `due_ns` is closed, or none is open, and every
+// closed one is averaged.
+bool wait_publication(Arena &arena, i64 due_ns, f64 timeout_s) {
+    Control &control = arena.control();
+    const IngestWords &ingest = control.ingest;
+    const i64 deadline_ns = monotonic_ns() + static_cast<i64>(timeout_s * 1e9);
+    auto closed = [&] {
+        return ingest.due_answered_ns.load() == due_ns || ingest.rounds_opened.load() == ingest.rounds_closed.load();
+    };
+    if (!control.ingest_event.wait(deadline_ns, closed)) return false;
+    const i64 last = ingest.rounds_closed.load() - 1;
+    return control.worker_event.wait(deadline_ns, [&] { return control.averager.finished_round.load() >= last; });
+}
+
 void bind_arena(nb::module_ &m) {
     nb::class_<Arena>(m, "Arena")
         .def_static("create", &create_arena, nb::arg("workers"), nb::arg("averaging_frequency"), nb::arg("slot_count"),
@@ -171,6 +185,10 @@ void bind_arena(nb::module_ &m) {
                  return control.worker_event.wait(deadline_ns,
                                                   [&] { return control.averager.finished_round.load() >= round; });
              })
+        .def("set_publication_due",
+             [](Arena &a, i64 due_ns) { a.control().coordinator.publication_due_ns.store(due_ns); }, nb::arg("due_ns"))
+        .def("wait_publication", &wait_publication, nb::arg("due_ns"), nb::arg("timeout_s"),
+             nb::call_guard<nb::gil_scoped_release>())
         .def("stop_word", [](const Arena &a) { return a.control().supervisor.stop.load(); })
         .def("set_stop",
              [](Arena &a, u32 stop) {

@@ -28,6 +28,7 @@ void SlotFiller::start() {
     for (const StartPosition &start : arena_.positions()) set_position(start.partition, {start.offset, start.row});
     round_ = arena_.control().averager.finished_round.load() + 1;
     arena_.control().ingest.rounds_opened.store(round_);
+    arena_.control().ingest.rounds_closed.store(round_);
     arena_.control().ingest.phase.store(static_cast<u32>(IngestPhase::reading));
 }
 
@@ -145,6 +146,9 @@ void SlotFiller::close_round(CloseReason reason) {
     entry.slot_count.store(slot_ - round_first_slot_);
     round_open_ = false;
     ++round_;
+    IngestWords &words = arena_.control().ingest;
+    words.rounds_closed.store(round_);
+    if (const i64 due_ns = publication_due_ns(); due_ns <= monotonic_ns()) words.due_answered_ns.store(due_ns);
     arena_.control().ingest_event.ring();
 }
 
@@ -153,13 +157,22 @@ void SlotFiller::close(CloseReason reason) {
     if (round_open_ && slot_ > round_first_slot_) close_round(reason);
 }
 
+// When a publication wants the open round; far away once a round was closed for it.
+i64 SlotFiller::publication_due_ns() const {
+    const i64 due_ns = arena_.control().coordinator.publication_due_ns.load();
+    const bool answered = due_ns == arena_.control().ingest.due_answered_ns.load();
+    return due_ns == 0 || answered ? std::numeric_limits<i64>::max() : due_ns;
+}
+
 i64 SlotFiller::due_ns() const {
-    if (!round_open_ || round_interval_ns_ < 0) return std::numeric_limits<i64>::max();
-    return round_started_ns_ + round_interval_ns_;
+    constexpr i64 never = std::numeric_limits<i64>::max();
+    if (!round_open_) return never;
+    return std::min(round_interval_ns_ < 0 ? never : round_started_ns_ + round_interval_ns_, publication_due_ns());
 }
 
 void SlotFiller::close_if_due(i64 now_ns) {
-    if (now_ns >= due_ns()) close(CloseReason::interval);
+    if (now_ns < due_ns()) return;
+    close(now_ns >= publication_due_ns() ? CloseReason::publication : CloseReason::interval);
 }
 
 void SlotFiller::end() {

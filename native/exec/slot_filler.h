@@ -33,7 +33,7 @@ class SlotFiller {
     void add_partition(i32 partition, i64 offset) { set_position(partition, {offset, 0}); }
     void take(const RecordView &record);                 // waits for the ring; throws Leaving
     void move_to(i32 partition, i64 offset);             // an empty range over control records up to `offset`
-    void close_if_due(i64 now_ns);                       // round_interval
+    void close_if_due(i64 now_ns);                       // round_interval, or a publication
     void close(CloseReason reason);                      // the tail: publishes what the open slot and round hold
     void end();                                          // after close(): no more rounds
     bool full() const { return max_rows_ >= 0 && rows_ >= max_rows_; }
@@ -47,6 +47,7 @@ class SlotFiller {
     struct Position { i64 offset; i32 row; };
 
     void set_position(i32 partition, Position position);
+    i64 publication_due_ns() const;
     void ensure_round();
     void ensure_slot();
     void publish_slot();

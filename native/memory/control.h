@@ -15,7 +15,7 @@ constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
 enum class Stop : u32 { run = 0, drain = 1, leave = 2 };
 enum class IngestPhase : u32 { starting = 0, reading = 1, ended = 2 };
 enum class WorkerPhase : u32 { idle = 0, training = 1, published = 2 };
-enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3 };
+enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3, publication = 4 };
 
 // Written by the supervisor alone, but for `averager`: claimed by a worker (compare and swap from 0), cleared by the
 // claimant when done or by the supervisor when the claimant is dead.
@@ -38,21 +38,23 @@ struct alignas(64) CoordinatorWords {
     std::atomic<u64> seed;
     std::atomic<i64> row_bound;        // rows ingest may decode this run, -1 without a bound
     std::atomic<i64> dead_letters_published;        // entries of that ring
-    u64 reserved[8];
+    std::atomic<i64> publication_due_ns;   // monotonic: the round open from then on closes, once; 0: none does
+    u64 reserved[7];
 };
 static_assert(sizeof(CoordinatorWords) == 128);
 
 // Written by ingest alone.
 struct alignas(64) IngestWords {
     std::atomic<i64> slots_filled;     // slots below this number are full and fixed
-    std::atomic<i64> rounds_opened;    // rounds below this number have a RoundEntry
+    std::atomic<i64> rounds_opened, rounds_closed;   // rounds below this number have a RoundEntry, a slot count
     std::atomic<i64> final_round;      // the last round, once phase is ended; may be the one before the first
     std::atomic<i64> dead_letter_bytes_written, dead_letters_written;
     std::atomic<u32> phase;            // IngestPhase
     std::atomic<u32> waiting_for_ring; // 1 while the ring is full
     std::atomic<i64> rows, records, bytes;   // decoded this run
+    std::atomic<i64> due_answered_ns;  // the newest publication_due_ns for which a round was closed in time
     std::atomic<u32> held;             // 1 while it waits for a publication: too much is unpublished
-    u32 reserved[13];
+    u32 reserved[9];
 };
 static_assert(sizeof(IngestWords) == 128);
 

@@ -83,7 +83,9 @@ class Train(Section):
         default=4, ge=1, le=1_000_000, description="steps per worker between two averagings"
     )
     round_interval_s: Annotated[float | None, Duration(1, off=True)] = Field(
-        default=0.25, alias="round_interval", description="a round closes at the latest so long after its first record"
+        default=0.25,
+        alias="round_interval",
+        description="a round closes at the latest so long after its first record, or when a publication is due",
     )
     prefetch_buffer: int = Field(
         default=24, ge=1, le=1_048_576, description="slots in the ring; if not given, three rounds where that is more"

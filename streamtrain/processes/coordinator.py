@@ -38,6 +38,7 @@ from streamtrain.processes._lineage import (
     resumed_lineage,
 )
 from streamtrain.processes._publication import Assembled, Publisher, adopt
+from streamtrain.processes._publication_clock import PublicationClock
 from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.topics.snapshots import Positions, Slot
@@ -188,34 +189,35 @@ class Coordinator:
 
     def loop(self) -> int:
         """Gathers, publishes and beats until ingest has ended and everything is published."""
-        next_publication = time.monotonic() + self._job.publish.interval_s
+        clock = PublicationClock(
+            self._arena, self._job.publish.interval_s, self._job.train.round_interval_s is not None
+        )
         next_progress = 0.0
         while True:
             self._arena.beat()
             progress = self._arena.progress()
             ended = progress["ingest_ended"] and self._everything_gathered()
             self._gather()  # after the look at the end: what came in between is published too
-            now = time.monotonic()
             self._finish_pending()
             waiting = self._unpublished.last_round >= 0
-            due = now >= next_publication or progress["held"] or ended or self._failure
-            if self._pending is None and waiting and due:
-                next_publication = now + self._job.publish.interval_s
+            due = progress["held"] or ended or self._failure
+            if self._pending is None and waiting and (due or clock.wait(0)):
+                clock.begun()
                 self._begin_publication()
-            if now >= next_progress:
+            if (now := time.monotonic()) >= next_progress:
                 next_progress = now + _PROGRESS_S
                 self._progress()
             if self._pending is None and not waiting and (ended or self._failure):
                 return self._end()
-            self._sleep(next_publication - now)
+            self._sleep(clock)
 
-    def _sleep(self, until_publication_s: float) -> None:
+    def _sleep(self, clock: PublicationClock) -> None:
         if self._pending is not None:
             wait([self._pending[0]], _TICK_S / 5)
         elif self._unpublished.last_round < 0:
             self._arena.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
         else:
-            time.sleep(max(0.0, min(until_publication_s, _TICK_S)))
+            clock.wait(_TICK_S)
 
     def _everything_gathered(self) -> bool:
         progress = self._arena.progress()

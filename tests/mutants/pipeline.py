@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+_DUE = "tests/regress/test_0172_due_publication_closes_the_round.py"
 _FLOOD = "tests/regress/test_0171_flood_of_bad_records.py"
 _AVERAGER = "tests/regress/test_0170_averager_dies.py"
 
@@ -40,6 +41,27 @@ GUARDS = [
         "if (again || value == nullptr ||",
         "if (value == nullptr ||",
         f"{_FLOOD}::test_long_letters_are_bounded_by_their_bytes",
+    ),
+    (
+        "a due publication closes the open round",
+        "native/exec/slot_filler.cpp",
+        "round_started_ns_ + round_interval_ns_, publication_due_ns());",
+        "round_started_ns_ + round_interval_ns_, never);",
+        f"{_DUE}::test_rows_are_published_at_the_publications_interval_not_at_the_rounds",
+    ),
+    (
+        "a round is closed for a publication once",
+        "native/exec/slot_filler.cpp",
+        "return due_ns == 0 || answered ?",
+        "return due_ns == 0 ?",
+        f"{_DUE}::test_a_publication_that_is_not_taken_at_once_closes_one_round",
+    ),
+    (
+        "rounds that close only when full are not closed for a publication",
+        "streamtrain/processes/_publication_clock.py",
+        "if self._closes_rounds:",
+        "if True:",
+        f"{_DUE}::test_rounds_that_close_only_when_full_stay_open",
     ),
     (
         "a publication is due when ingest waits for it",

@@ -27,13 +27,17 @@ class EndingArena:
 
     def wait_round(self, round_: int, timeout_s: float) -> None: ...
 
+    def set_publication_due(self, due_ns: int) -> None: ...
+
 
 class Loop(Coordinator):
     """Gathers from the arena above and publishes at once."""
 
     def __init__(self, arena: EndingArena) -> None:
         self._arena = arena  # type: ignore[assignment]
-        self._job = SimpleNamespace(publish=SimpleNamespace(interval_s=3600.0))  # type: ignore[assignment]
+        self._job = SimpleNamespace(  # type: ignore[assignment]
+            publish=SimpleNamespace(interval_s=3600.0), train=SimpleNamespace(round_interval_s=0.1)
+        )
         self._unpublished = SimpleNamespace(last_round=-1, gathered_round=-1)  # type: ignore[assignment]
         self._pending = self._failure = None
         self.published: list[int] = []

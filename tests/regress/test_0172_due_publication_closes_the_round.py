@@ -1,0 +1,53 @@
+"""A publication that is due closes the open round and takes it, however long the round could stay open."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+from streamtrain.kafka.reading import read_round_logs
+from streamtrain.topics.rounds import ClosedBy
+from tests.e2e.harness import LiveJob
+
+
+def closed_by(job: LiveJob) -> list[int]:
+    logs = read_round_logs(job.job.kafka_consumer(), job.job.topic("rounds").name or "")
+    return [int(reason) for log in logs for reason in log.rounds["closed_by"]]
+
+
+def test_rows_are_published_at_the_publications_interval_not_at_the_rounds(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, round_interval="1h", publish_interval="100ms")
+    running = job.start("train")
+    for rows in (10, 20, 30):  # far too few for a round
+        job.produce(10, seed=rows)
+        running.wait_event("published", rows=rows)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish() == 0
+    reasons = closed_by(job)
+    assert set(reasons) <= {ClosedBy.PUBLICATION, ClosedBy.STOP} and reasons.count(ClosedBy.PUBLICATION) >= 3
+    assert job.verified()["rows"]["trained"] == 30
+    job.replayed()
+
+
+def test_rounds_that_close_only_when_full_stay_open(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", publish_interval="1ms")
+    job.produce(5000)
+    job.train("--until-end")
+    *full, last = closed_by(job)
+    assert set(full) == {ClosedBy.SLOTS} and last == ClosedBy.END
+
+
+def test_a_publication_that_is_not_taken_at_once_closes_one_round(kafka, tmp_path: Path) -> None:
+    """The third transaction stalls while rows come in and the next publication is due."""
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="1h", publish_interval="100ms")
+    running = job.start("train", STREAMTRAIN_FAILPOINTS="coordinator.stall_in_transaction=4~3")
+    job.produce(10)
+    running.wait_event("published", rows=10)
+    for seed in range(200):
+        job.produce(2, seed=seed)
+    running.wait_event("published", rows=410)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish() == 0
+    reasons = closed_by(job)
+    published = [event for event in running.events if event["event"] == "published"]
+    assert reasons.count(ClosedBy.PUBLICATION) <= len(published) + 1, (reasons, len(published))

@@ -6,11 +6,11 @@ One message per record and publication. The value is the record's bytes, once; e
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import Message, Topic
+from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Message, Topic
 
 TOPIC = Topic(
     key="dead_letters",
@@ -50,6 +50,8 @@ class DeadLetter:
     value_bytes: int = 0  # of the record, also where `value` is left out
     until: tuple[int, int] | None = None
     rows_left_out: int = 0  # of `rows`, because the header was full
+    headers: tuple[tuple[str, bytes], ...] = ()  # the record's own, but for those with our reserved prefix
+    headers_left_out: int = 0  # too large
 
     @property
     def row_count(self) -> int:
@@ -80,8 +82,15 @@ def message(letter: DeadLetter) -> Message:
     if left_out:
         texts["rows-left-out"] = str(left_out).encode()
     key = letter.key if letter.key is not None and len(letter.key) <= _KEY_BYTES else None
-    headers = tuple((f"streamtrain-{name}", text) for name, text in texts.items())
-    return Message(key, letter.value if whole else None, headers)
+    if letter.headers_left_out:
+        texts["headers-left-out"] = str(letter.headers_left_out).encode()
+    ours = tuple((f"{RESERVED_HEADER_PREFIX}{name}", text) for name, text in texts.items())
+    return Message(key, letter.value if whole else None, (*_own(letter.headers), *ours))
+
+
+def _own(headers: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
+    """Headers of the record: what has our prefix would be taken for ours."""
+    return tuple((name, value) for name, value in headers if not name.startswith(RESERVED_HEADER_PREFIX))
 
 
 def _merge(rows: Sequence[DeadRange]) -> list[DeadRange]:
@@ -146,6 +155,8 @@ def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, 
         value_bytes=number("bytes"),
         until=None if until is None else _decode_until(until),
         rows_left_out=number("rows-left-out", 0),
+        headers=_own(headers),
+        headers_left_out=number("headers-left-out", 0),
     )
 
 

@@ -84,7 +84,8 @@ void Ingest::take(const MessageView &message) {
                       message.key_size,
                       message.partition,
                       message.offset,
-                      message.timestamp_ms};
+                      message.timestamp_ms,
+                      message.handle};
     filler_.take(record);
     if (message.offset + 1 >= end) end_partition(message.partition, message.offset + 1);
 }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "base/failpoint.h"
+#include "kafka/consumer.h"
 
 namespace st {
 
@@ -199,7 +200,11 @@ void SlotFiller::report_dead(const RecordView &record) {
     head.partition = record.partition;
     head.key_bytes = static_cast<u32>(std::min<u64>(record.key_size, 1u << 20));
     head.record_bytes = record.size;
-    dead_letters_.write(head, tally_.dead_rows, record.key, record.value);
+    std::vector<DeadLetterHeader> headers;
+    if (record.message)
+        for (const HeaderView &header : headers_of(record.message))
+            headers.push_back({header.name, header.value, header.size});
+    dead_letters_.write(head, tally_.dead_rows, record.key, headers, record.value);
 }
 
 void SlotFiller::decode(const RecordView &record, Position &position) {

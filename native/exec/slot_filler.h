@@ -7,6 +7,8 @@
 
 #include "memory/dead_letter_ring.h"
 
+struct rd_kafka_message_t;
+
 namespace st {
 
 // Thrown inside ingest when the run is over for it: told to leave, or the coordinator is silent.
@@ -22,6 +24,7 @@ struct RecordView {
     i32 partition = 0;
     i64 offset = 0;
     i64 timestamp_ms = -1;
+    const rd_kafka_message_t *message = nullptr;   // for headers, of a record that came from Kafka
 };
 
 class SlotFiller {

@@ -1,7 +1,8 @@
 // Dead letters on their way from ingest (the one writer) to the coordinator (the one reader): a byte ring in the arena,
 // where they stay until they are published, so that the ring is the bound of what a flood of bad records takes.
 // An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason
-// bytes, path, reason}, then the key and the record's bytes (none when they go by reference).
+// bytes, path, reason}, then the key, per header {u32 name bytes, u32 value bytes, name, value}, and the record's bytes
+// (none when they go by reference).
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -21,12 +22,21 @@ struct DeadLetterHead {
     i32 partition;
     u32 ranges;
     u32 key_bytes, value_bytes;
+    u32 header_bytes;      // of all headers that are here
+    u32 headers_left_out;
     u64 record_bytes;      // of the record, whether its bytes are here or not
 };
-static_assert(sizeof(DeadLetterHead) == 64);
+static_assert(sizeof(DeadLetterHead) == 72);
+
+struct DeadLetterHeader {
+    const char *name;
+    const u8 *value;
+    u64 size;
+};
 
 constexpr u64 DEAD_LETTER_VALUE_LIMIT = 512 * 1024;   // longer records go by reference
 constexpr u64 DEAD_LETTER_KEY_LIMIT = 4096;           // longer keys are left out
+constexpr u64 DEAD_LETTER_HEADERS_LIMIT = 32 * 1024;  // of all of them; those that find no place are counted
 constexpr u64 DEAD_LETTER_ROWS_LIMIT = 256 * 1024;    // twice what a letter's header shows: the first tell the story
 constexpr u64 DEAD_LETTER_TEXT_LIMIT = 2048;          // of a path or a reason: twice what a letter shows
 // What one round may bring: it closes at so many letters or bytes, of which the last entry may pass the bound.
@@ -34,7 +44,7 @@ constexpr i64 ROUND_LETTERS = 4'000;
 constexpr u64 ROUND_LETTER_BYTES = u64{2} << 20;
 constexpr u64 ROUND_LETTER_BYTES_AT_MOST = ROUND_LETTER_BYTES + (u64{1} << 20);
 static_assert(sizeof(DeadLetterHead) + DEAD_LETTER_ROWS_LIMIT + 28 + 2 * DEAD_LETTER_TEXT_LIMIT +
-                  DEAD_LETTER_KEY_LIMIT + DEAD_LETTER_VALUE_LIMIT + 8 <= (u64{1} << 20));
+                  DEAD_LETTER_KEY_LIMIT + DEAD_LETTER_HEADERS_LIMIT + DEAD_LETTER_VALUE_LIMIT + 8 <= (u64{1} << 20));
 constexpr i64 UNPUBLISHED_LETTERS = 20'000;           // ingest opens no round above it: a publication is no longer than
                                                       // this and a round, however small the letters
 
@@ -54,7 +64,8 @@ class DeadLetterWriter {
     bool round_full() const { return round_letters_ >= ROUND_LETTERS || round_bytes_ >= ROUND_LETTER_BYTES; }
 
     // There is room: a round is begun only while not full(), and closed when round_full().
-    void write(DeadLetterHead head, const std::vector<DeadRows> &rows, const u8 *key, const u8 *value) {
+    void write(DeadLetterHead head, const std::vector<DeadRows> &rows, const u8 *key,
+               const std::vector<DeadLetterHeader> &headers, const u8 *value) {
         buffer_.assign(sizeof head, 0);
         for (const DeadRows &row : rows) {
             if (buffer_.size() > DEAD_LETTER_ROWS_LIMIT) {
@@ -76,6 +87,7 @@ class DeadLetterWriter {
         last_partition_ = head.partition;
         last_offset_ = head.offset;
         append(key, head.key_bytes);
+        if (!again) put_headers(headers, head);
         append(value, head.value_bytes);
         buffer_.resize((buffer_.size() + 7) & ~u64{7});
         head.entry_bytes = buffer_.size();
@@ -88,6 +100,20 @@ class DeadLetterWriter {
     void append(const void *bytes, u64 size) {
         const u8 *first = static_cast<const u8 *>(bytes);
         if (size) buffer_.insert(buffer_.end(), first, first + size);
+    }
+
+    void put_headers(const std::vector<DeadLetterHeader> &headers, DeadLetterHead &head) {
+        for (const DeadLetterHeader &header : headers) {
+            const u64 name_bytes = std::strlen(header.name), bytes = 8 + name_bytes + header.size;
+            if (head.header_bytes + bytes > DEAD_LETTER_HEADERS_LIMIT) {
+                ++head.headers_left_out;
+                continue;
+            }
+            put(static_cast<u32>(name_bytes)); put(static_cast<u32>(header.size));
+            append(header.name, name_bytes);
+            append(header.value, header.size);
+            head.header_bytes += static_cast<u32>(bytes);
+        }
     }
 
     u64 used() const {

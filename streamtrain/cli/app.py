@@ -33,7 +33,7 @@ def command_files() -> dict[str, tuple[int, str]]:
         text = path.read_text(encoding="utf-8")
         order, summary = re.search(r"^ORDER = (\d+)$", text, re.M), re.match(r'"""(.+?)(?:"""|\n)', text)
         assert order is not None and summary is not None, path
-        found[path.stem] = (int(order[1]), summary[1])
+        found[path.stem.replace("_", "-")] = (int(order[1]), summary[1])
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
@@ -42,7 +42,7 @@ class LazyCommand(typer.core.TyperCommand):
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         assert self.name is not None
-        module = import_module(f"streamtrain.cli.commands.{self.name}")
+        module = import_module(f"streamtrain.cli.commands.{self.name.replace('-', '_')}")
         command = typer.main.get_command(module.app)
         command.help = command.help or module.__doc__
         command.epilog = command.epilog or EPILOG

@@ -74,10 +74,15 @@ def _rows(job: Job, schema: Schema, message: Message) -> Document:
     if message.value is None:
         return {"tombstone": True, **_headers(message)}
     found = record_rows(schema, job.records.format, message.value)
-    document: Document = {"rows": [_shown(row) for row in found.rows]} if found.rows or not found.broken else {}
+    document: Document = {"rows": shown_rows(found.rows)} if found.rows or not found.broken else {}
     if found.broken is not None:
         document |= {"error": f"not {job.records.format}: {found.broken}", "value": _cut(message.value)}
     return {**document, **_headers(message)}
+
+
+def shown_rows(rows: list[Any]) -> list[Any]:
+    """Rows of `record_rows` as JSON has them."""
+    return [_shown(row) for row in rows]
 
 
 def _shown(value: Any) -> Any:

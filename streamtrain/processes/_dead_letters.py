@@ -18,9 +18,10 @@ from streamtrain.topics import dead_letters
 from streamtrain.topics._topic import Message
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 
-_HEAD = struct.Struct("<QqqqqiIIIQ")  # DeadLetterHead of native/memory/dead_letter_ring.h
+_HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/memory/dead_letter_ring.h
 _ROWS = struct.Struct("<qqIII")
-assert _HEAD.size == 64
+_HEADER = struct.Struct("<II")
+assert _HEAD.size == 72
 
 _REJECTED = {
     1: "batch left out: its loss, the parameters or the optimizer state were not finite after its step",
@@ -113,6 +114,8 @@ def _joined(parts: list[DeadLetter]) -> DeadLetter:
         value=first.value,
         value_bytes=first.value_bytes,
         rows_left_out=sum(part.rows_left_out for part in parts),
+        headers=first.headers,
+        headers_left_out=first.headers_left_out,
     )
 
 
@@ -121,7 +124,8 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
     at = 0
     while at < len(ring):
         head = _HEAD.unpack_from(ring, at)
-        size, round_, _, offset, left_out, partition, ranges, key_bytes, value_bytes, record_bytes = head
+        size, round_, _, offset, left_out, partition, ranges, key_bytes, value_bytes, *header, record_bytes = head
+        header_bytes, headers_left_out = header
         cursor = at + _HEAD.size
         rows = []
         for _ in range(ranges):
@@ -131,7 +135,8 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
             reason = ring[cursor + path_bytes : cursor + path_bytes + reason_bytes]
             cursor += path_bytes + reason_bytes
             rows.append(DeadRange(row_from, row_to, path.decode("utf-8", "replace"), reason.decode("utf-8", "replace")))
-        value_at = cursor + key_bytes
+        headers_at = cursor + key_bytes
+        value_at = headers_at + header_bytes
         has_value = value_bytes or not record_bytes
         yield DeadLetter(
             topic=topic,
@@ -140,12 +145,22 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
             rows=tuple(rows),
             run=run,
             round=round_,
-            key=ring[cursor:value_at] if key_bytes else None,
+            key=ring[cursor:headers_at] if key_bytes else None,
             value=ring[value_at : value_at + value_bytes] if has_value else None,
             value_bytes=record_bytes,
             rows_left_out=left_out,
+            headers=tuple(_headers(ring, headers_at, value_at)),
+            headers_left_out=headers_left_out,
         )
         at += size
+
+
+def _headers(ring: bytes, at: int, end: int) -> Iterator[tuple[str, bytes]]:
+    while at < end:
+        name_bytes, value_bytes = _HEADER.unpack_from(ring, at)
+        value_at = at + _HEADER.size + name_bytes
+        at = value_at + value_bytes
+        yield ring[value_at - name_bytes : value_at].decode("utf-8", "replace"), ring[value_at:at]
 
 
 def rejected_letters(columns: Columns, topic: str, run: int) -> Iterable[DeadLetter]:

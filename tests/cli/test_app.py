@@ -31,7 +31,7 @@ def test_version(run: Run) -> None:
 def test_help_names_every_command_and_the_exit_codes(run: Run) -> None:
     ended = run("--help")
     assert ended.code == 0
-    assert set(command_files()) == {path.stem for path in COMMANDS.glob("[!_]*.py")}
+    assert set(command_files()) == {path.stem.replace("_", "-") for path in COMMANDS.glob("[!_]*.py")}
     for name in command_files():
         assert name in ended.out
     text = " ".join(ended.out.split())

@@ -1,6 +1,7 @@
 """Record formats: each file is one, named by its stem; its native half is native/vectorize/formats/<stem>.h.
 
-A format module has HELP, encode(schema, columns) -> bytes, parse(record) -> Parsed (slow, the meaning) and EXAMPLES.
+A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
+(slow, the meaning) and EXAMPLES.
 """
 
 from __future__ import annotations

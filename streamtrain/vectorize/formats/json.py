@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamtrain.vectorize.formats._cells import plain_columns
@@ -47,6 +47,11 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     else:
         given = cells
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
+    """Rows as they are, one record: each an object or an array."""
+    return json.dumps(rows[0] if len(rows) == 1 else list(rows), ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def parse(record: bytes) -> Parsed:

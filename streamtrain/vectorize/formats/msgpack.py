@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgpack
@@ -64,6 +64,13 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
         for name in cells if name not in floats for cell in cells[name] if type(cell) is float
     )
     packed = msgpack.packb(given, use_single_float=exact)
+    assert isinstance(packed, bytes)
+    return packed
+
+
+def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
+    """Rows as they are, one record: each a map or an array."""
+    packed = msgpack.packb(rows[0] if len(rows) == 1 else list(rows))
     assert isinstance(packed, bytes)
     return packed
 

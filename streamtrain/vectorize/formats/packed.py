@@ -6,7 +6,7 @@ NaN is a value (and refused); a missing cell is a null bit: None, a masked entry
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -51,6 +51,12 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
             data.append(piece.ljust(_padded(len(piece), 64), b"\0"))
             at += len(data[-1])
     return b"".join([*pieces, bytes(gap), *data])
+
+
+def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
+    """Rows as they are, one record: each a map. UserMistake for cells that a packed column cannot hold."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return encode(schema, {name: [row.get(name) for row in rows] for name in names})
 
 
 def _padded(size: int, to: int) -> int:

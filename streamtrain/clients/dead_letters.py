@@ -1,0 +1,285 @@
+"""A job's dead letters: as they are, and their rows sent again once what was wrong is mended.
+
+Good rows of the same record have been trained, so only the dead ones are encoded again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from streamtrain.clients.topic_reader import read_messages
+from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, explain
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.reading import bounds, read
+from streamtrain.topics import dead_letters
+from streamtrain.topics.dead_letters import DeadLetter
+from streamtrain.vectorize import reference
+from streamtrain.vectorize.formats import record_format
+from streamtrain.vectorize.rows import record_rows, unusable_path
+
+_LETTERS_A_TRANSACTION = 500
+_TIMEOUT_S = 30.0
+
+
+class Found(NamedTuple):
+    """One message of the dead letters topic."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    letter: DeadLetter
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What of a letter can be sent: rows as they were given; `still_bad`: why today's job would not take them."""
+
+    rows: list[Any]
+    refused: list[str] = field(default_factory=list)
+    still_bad: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Resent:
+    """What was sent, or would be."""
+
+    letters: int = 0
+    rows: int = 0
+    refused: list[str] = field(default_factory=list)
+    still_bad: Counter[str] = field(default_factory=Counter)
+
+
+def read_dead_letters(job: Job, *, after: dict[int, int] | None = None) -> Iterator[Found]:
+    """Every dead letter the topic holds now, oldest first; `after`: {partition: offset to begin at}."""
+    for message in read_messages(job, "dead-letters", until_end=True):
+        if message.offset >= (after or {}).get(message.partition, 0):
+            headers = [(name, value or b"") for name, value in message.headers]
+            letter = dead_letters.decode(message.key, message.value, headers)
+            yield Found(message.partition, message.offset, message.timestamp_ms, letter)
+
+
+def progress(job: Job) -> dict[int, int]:
+    """{partition: offset} from which on dead letters have not been sent again."""
+    topic = str(job.topic("dead-letters").name)
+    admin = Admin(job.kafka.bootstrap, job.kafka_admin())
+    state = admin.describe([topic])[topic]
+    if state is None:
+        raise UserMistake(f"topic {topic}: expected it in Kafka at {job.kafka.bootstrap}, found none")
+    consumer = _group(job)
+    try:
+        found = consumer.committed([TopicPartition(topic, p) for p in range(state.partitions)], timeout=_TIMEOUT_S)
+    except KafkaException as error:
+        raise explain(error.args[0], f"topic {topic}", job.kafka.bootstrap) from None
+    finally:
+        consumer.close()
+    return {at.partition: max(0, at.offset) for at in found}
+
+
+def _group(job: Job) -> Consumer:
+    """A consumer of the group whose offsets are the progress; it never joins."""
+    settings: dict[str, Any] = {**job.kafka_consumer(), "group.id": f"{job.name}.dead-letters"}
+    return Consumer({**settings, "enable.auto.commit": False}, logger=logging.getLogger("streamtrain.kafka"))
+
+
+def dead_rows(job: Job, letter: DeadLetter) -> Rows:
+    """The rows a letter is about, from its own bytes or from the records topic where it is a reference."""
+    place = f"{letter.topic}[{letter.partition}]@{letter.offset}"
+    if letter.rows_left_out:
+        return Rows([], [f"{place}: {letter.rows_left_out} of its dead rows are not named, the letter was full"])
+    try:
+        rows, refused = _left_out_batch(job, letter) if letter.until is not None else _of_record(job, letter, place)
+    except _Gone as gone:
+        return Rows([], [f"{place}: {gone}"])
+    unusable = [path for path in map(unusable_path, rows) if path is not None]
+    if unusable:
+        return Rows([], [*refused, f"{place}: {unusable[0]} cannot be encoded again"])
+    if not rows:
+        return Rows([], refused)
+    try:
+        record = record_format(job.records.format).encode_rows(job.schema, rows)
+    except UserMistake as mistake:
+        return Rows([], [*refused, f"{place}: {mistake}"])
+    wrong = reference.decode(job.schema, job.records.format, record).dead
+    return Rows(rows, refused, [path for _, path, _ in wrong])
+
+
+class _Gone(Exception):
+    """A reference whose record the topic no longer holds."""
+
+
+def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Any], list[str]]:
+    value = letter.value
+    if value is None:
+        ((_, value),) = _fetched(job, letter, letter.offset + 1)
+        if len(value) != letter.value_bytes:
+            raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
+    found = record_rows(job.schema, job.records.format, value)
+    rows, refused = [], []
+    for part in letter.rows:
+        for row in range(part.row_from, part.row_to):
+            if row < len(found.rows):
+                rows.append(found.rows[row])
+            else:
+                refused.append(f"{place} row {row}: the rest of the record cannot be decoded ({part.reason})")
+    return rows, refused
+
+
+def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]:
+    """The rows of a rejected batch's range that were decoded: bad ones have letters of their own."""
+    assert letter.until is not None
+    end, end_row = letter.until
+    first, wanted = letter.rows[0].row_from, letter.row_count
+    rows: list[Any] = []
+    for offset, value in _fetched(job, letter, end + (end_row > 0)):
+        given = record_rows(job.schema, job.records.format, value).rows
+        decoded = reference.decode(job.schema, job.records.format, value)
+        out = {row for row, _, _ in decoded.dead} | set(decoded.filtered)
+        low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
+        rows += [row for number, row in enumerate(given) if low <= number < high and number not in out]
+    if len(rows) != wanted:
+        raise _Gone(f"expected {wanted} rows up to {end}, found {len(rows)}")
+    return rows, []
+
+
+def _fetched(job: Job, letter: DeadLetter, end: int) -> list[tuple[int, bytes]]:
+    with KafkaConsumer(ingest_config(job.kafka_consumer(), group=f"{job.name}.dead-letters")) as consumer:
+        low, high = bounds(consumer, letter.topic, letter.partition)
+        if not low <= letter.offset < end <= high:
+            raise _Gone(f"its record is gone: the topic holds offsets {low} to {high - 1}")
+        messages = read(consumer, letter.topic, letter.partition, letter.offset, end)
+        found = [(message.offset, message.value) for message in messages if message.value is not None]
+    if not found or found[0][0] != letter.offset:
+        raise _Gone("its record is gone")
+    return found
+
+
+class Resender:
+    """Sends the dead rows of every letter since the last time, in transactions that hold the progress too.
+
+    A command that dies in between leaves nothing half done. Raises CheckFailed from `look` for letters that cannot be
+    read at all.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._letters = str(job.topic("dead-letters").name)
+        self._begin = progress(job)
+
+    def look(self) -> Resent:
+        """What `send` would do."""
+        told = Resent()
+        for _, rows in self._rows():
+            self._add(told, rows)
+        return told
+
+    def send(self, topic: str) -> Iterator[Resent]:
+        """Sends to `topic`; gives the totals after each transaction. Rows that still are bad are passed over."""
+        told = Resent()
+        partitions = self._partitions(topic)
+        consumer, producer = _group(self._job), self._producer()
+        try:
+            metadata = consumer.consumer_group_metadata()
+            batch: list[tuple[Found, Rows]] = []
+            for entry in self._rows():
+                batch.append(entry)
+                if len(batch) == _LETTERS_A_TRANSACTION:
+                    yield self._transaction(producer, metadata, topic, partitions, batch, told)
+                    batch = []
+            if batch:
+                yield self._transaction(producer, metadata, topic, partitions, batch, told)
+        except KafkaException as error:
+            raise explain(error.args[0], f"topic {topic}", self._job.kafka.bootstrap) from None
+        finally:
+            consumer.close()
+
+    def _rows(self) -> Iterator[tuple[Found, Rows]]:
+        for found in read_dead_letters(self._job, after=self._begin):
+            yield found, dead_rows(self._job, found.letter)
+
+    @staticmethod
+    def _add(told: Resent, rows: Rows) -> None:
+        told.refused += rows.refused
+        told.still_bad.update(rows.still_bad)
+        if rows.rows and not rows.still_bad:
+            told.letters += 1
+            told.rows += len(rows.rows)
+
+    def _partitions(self, topic: str) -> int:
+        state = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).describe([topic])[topic]
+        if state is None:
+            raise UserMistake(f"topic {topic}: expected it in Kafka at {self._job.kafka.bootstrap}, found none")
+        return state.partitions
+
+    def _producer(self) -> Producer:
+        owned = {"enable.idempotence": True, "transactional.id": f"{self._job.name}.dead-letters"}
+        settings: dict[str, Any] = {**self._job.kafka_producer(), **owned}
+        producer = Producer(settings, logger=logging.getLogger("streamtrain.kafka"))
+        producer.init_transactions(_TIMEOUT_S)
+        return producer
+
+    def _transaction(
+        self, producer: Producer, metadata: object, topic: str, partitions: int, batch: list[tuple[Found, Rows]],
+        told: Resent,
+    ) -> Resent:  # fmt: skip
+        producer.begin_transaction()
+        try:
+            after: dict[int, int] = {}
+            for found, rows in batch:
+                after[found.partition] = found.offset + 1
+                if rows.rows and not rows.still_bad:
+                    self._produce(producer, topic, partitions, found.letter, rows.rows)
+            offsets = [TopicPartition(self._letters, partition, offset) for partition, offset in after.items()]
+            producer.send_offsets_to_transaction(offsets, metadata, _TIMEOUT_S)
+            producer.commit_transaction(_TIMEOUT_S)
+        except BaseException:
+            producer.abort_transaction(_TIMEOUT_S)
+            raise
+        for _, rows in batch:
+            self._add(told, rows)
+        return told
+
+    def _produce(self, producer: Producer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]) -> None:
+        value = record_format(self._job.records.format).encode_rows(self._job.schema, rows)
+        headers: list[tuple[str, str | bytes | None]] = list(letter.headers)
+        where = letter.partition if letter.partition < partitions else -1
+        while True:
+            try:
+                producer.produce(topic, value=value, key=letter.key, headers=headers, partition=where)
+                return
+            except BufferError:
+                producer.poll(0.1)
+
+
+def reasons(letters: Iterator[Found]) -> list[tuple[str, int, int]]:
+    """(path and reason without what was found, letters, rows), most rows first."""
+    rows: Counter[str] = Counter()
+    seen: Counter[str] = Counter()
+    for found in letters:
+        named = {f"{part.path}: {part.reason.partition(', got ')[0]}" for part in found.letter.rows}
+        seen.update(named)
+        for part in found.letter.rows:
+            rows[f"{part.path}: {part.reason.partition(', got ')[0]}"] += part.row_to - part.row_from
+    return [(name, seen[name], count) for name, count in rows.most_common()]
+
+
+def letter_at(job: Job, place: str) -> Found:
+    """The dead letter at "partition@offset" or "offset" of its topic; UserMistake where there is none."""
+    partition, _, offset = place.rpartition("@")
+    if not offset.isdigit() or (partition and not partition.isdigit()):
+        raise UserMistake(f"dead letter: expected its offset, or partition@offset, got {place!r}")
+    wanted = int(partition or 0), int(offset)
+    try:
+        for found in read_dead_letters(job, after={wanted[0]: wanted[1]}):
+            if (found.partition, found.offset) == wanted:
+                return found
+    except CheckFailed as error:
+        raise StreamtrainError(f"{job.topic('dead-letters').name}: {error}") from None
+    raise UserMistake(f"{job.topic('dead-letters').name}: expected a dead letter at {place}, found none")

@@ -1,0 +1,100 @@
+"""Dead letters are listed, grouped and shown; their rows are sent again once what was wrong is mended."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import pytest
+from confluent_kafka import Producer
+
+from tests.e2e.harness import STREAMTRAIN, LiveJob, rows
+
+GOOD = list(rows(8))
+BAD = {**{name: value for name, value in GOOD[0].items() if name != "x1"}, "note": "mended later"}
+HEADERS: list[tuple[str, str | bytes | None]] = [("trace", b"abc"), ("streamtrain-run", b"9")]
+
+
+@pytest.fixture
+def job(kafka: Any, tmp_path: Path) -> LiveJob:
+    """One record of three rows of which one is bad, one cut off in its last row, and one that is junk; trained."""
+    made = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
+    producer = Producer({"bootstrap.servers": made.bootstrap})
+    values = [msgpack.packb([GOOD[0], BAD, GOOD[1]]), msgpack.packb([GOOD[2], GOOD[3]])[:-3], b"\xc1"]
+    for value in values:
+        producer.produce(made.records, value=value, key=b"k", headers=HEADERS, partition=1)
+    assert producer.flush(60) == 0
+    made.produce_values(map(msgpack.packb, GOOD))
+    made.train("--until-end")
+    return made
+
+
+def verb(job: LiveJob, name: str, *arguments: str, code: int = 0) -> list[Any]:
+    done = subprocess.run(
+        [*STREAMTRAIN, "dead-letters", name, str(job.path), *arguments, "--json"], capture_output=True, text=True
+    )
+    assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def records(job: LiveJob) -> list[Any]:
+    done = job.command("read", "records", "--until-end", "--json")
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def mend(job: LiveJob) -> None:
+    """A row without x1 is one from now on."""
+    text = job.path.read_text()
+    job.path.write_text(text.replace('kind = "number", standardize = true', 'kind = "number", missing = 0'))
+
+
+def test_what_there_is(job: LiveJob) -> None:
+    listed = verb(job, "list")
+    assert [(letter["record_partition"], letter["record_offset"], letter["rows"]) for letter in listed] == [
+        (1, 0, 1), (1, 1, 1), (1, 2, 1),
+    ]  # fmt: skip
+    (grouped,) = verb(job, "reasons")
+    assert sum(reason["rows"] for reason in grouped["reasons"]) == 3
+    (shown,) = verb(job, "show", str(listed[0]["offset"]))
+    assert shown["dead_rows"] == [BAD] and shown["key"] == "k"
+    assert shown["headers"] == [["trace", "abc"]]  # what has our prefix would be taken for ours
+    assert shown["reasons"][0]["from"] == 1 and shown["still_bad"] == ["$.x1"]
+    verb(job, "show", "999", code=2)
+
+
+def test_only_dead_rows_are_sent_again_and_once(job: LiveJob) -> None:
+    before = records(job)
+    verb(job, "resend", code=2)  # they would be dead letters again
+    assert records(job) == before
+    mend(job)
+    (dry,) = verb(job, "resend", "--dry-run", code=1)
+    (told,) = verb(job, "resend", code=1)
+    assert (told["letters"], told["rows"]) == (dry["letters"], dry["rows"]) == (1, 1)
+    assert len(told["refused"]) == 2 and all("cannot be decoded" in text for text in told["refused"])
+    known = {(record["partition"], record["offset"]) for record in before}
+    (new,) = (record for record in records(job) if (record["partition"], record["offset"]) not in known)
+    assert new["rows"] == [BAD] and new["key"] == "k" and new["partition"] == 1 and new["headers"] == {"trace": "abc"}
+    (again,) = verb(job, "resend")
+    assert (again["letters"], again["refused"]) == (0, [])
+    assert len(records(job)) == len(before) + 1
+
+
+def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:
+    (told,) = verb(job, "resend", "--skip-bad", code=1)
+    assert told["letters"] == 0 and told["still_bad"] == {"$.x1": 1}
+    mend(job)
+    (again,) = verb(job, "resend")
+    assert again["letters"] == 0
+
+
+def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", max_dead_letter_share=1.0)
+    job.produce(1000)
+    job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
+    (told,) = verb(job, "resend")
+    assert (told["letters"], told["rows"], told["refused"]) == (1, 64, [])
+    job.train("--until-end")
+    assert job.verified()["rows"] == {"trained": 1000, "dead_lettered": 64, "filtered": 0}

@@ -225,6 +225,9 @@ void bind_arena(nb::module_ &m) {
 
 void bind_rounds(nb::module_ &m) {
     bind_arena(m);
+    nb::class_<Silence>(m, "Silence")
+        .def(nb::init<>())
+        .def("lasts", nb::overload_cast<i64, i64>(&Silence::lasts), nb::arg("beat_ns"), nb::arg("now_ns"));
     nb::class_<WorkerRounds>(m, "WorkerRounds")
         .def(nb::init<Arena &, u32, f64, f64>(), nb::arg("arena"), nb::arg("worker"), nb::arg("beta1"),
              nb::arg("beta2"), nb::keep_alive<1, 2>())

@@ -36,11 +36,9 @@ WorkerRounds::WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2)
     weights_offset_ = weights->offset;
 }
 
-bool WorkerRounds::must_leave() const {
+bool WorkerRounds::must_leave() {
     const Control &control = arena_.control();
-    if (control.supervisor.stop.load() == static_cast<u32>(Stop::leave)) return true;
-    i64 beat = control.coordinator.heartbeat_ns.load();
-    return beat != 0 && monotonic_ns() - beat > COORDINATOR_SILENCE_NS;
+    return silence_.lasts(control.coordinator) || control.supervisor.stop.load() == static_cast<u32>(Stop::leave);
 }
 
 bool WorkerRounds::done() const {

@@ -6,6 +6,7 @@
 
 #include "exec/step.h"
 #include "memory/arena.h"
+#include "memory/silence.h"
 
 namespace st {
 
@@ -18,8 +19,6 @@ enum class RoundStatus : u32 {
 
 class WorkerRounds {
   public:
-    static constexpr i64 COORDINATOR_SILENCE_NS = 10'000'000'000;   // after this the run is taken for dead
-
     WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2);
 
     u8 *state() { return arena_.vector(worker_); }                                  // what a plan trains in place
@@ -66,7 +65,7 @@ class WorkerRounds {
     void statistics_pass(Plan &plan);
     bool published() const;
     bool done() const;
-    bool must_leave() const;
+    bool must_leave();
 
     const u8 *start() const;
     WorkerWords &words() { return arena_.control().workers[worker_]; }
@@ -88,6 +87,7 @@ class WorkerRounds {
     f64 weight_sum_ = 0;
     u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part
     u64 weights_offset_ = 0;         // of the weights in a slot
+    Silence silence_;
     Scorer scorer_;
     bool has_steps_ = false, in_round_ = false, statistics_done_ = false;
 };

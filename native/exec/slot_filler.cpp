@@ -11,7 +11,6 @@ namespace {
 
 constexpr i64 RING_PATIENCE_NS = 2'000'000'000;   // pausing drops librdkafka's prefetch, so wait first
 constexpr i64 LOOK_AGAIN_NS = 100'000'000;
-constexpr i64 COORDINATOR_SILENCE_NS = 10'000'000'000;
 
 // A word that only this process writes: no locked instruction per record.
 template <class Word>
@@ -39,10 +38,9 @@ void SlotFiller::set_position(i32 partition, Position position) {
     positions_[at] = position;
 }
 
-void SlotFiller::leave_if_told() const {
+void SlotFiller::leave_if_told() {
     const Control &control = arena_.control();
-    i64 beat = control.coordinator.heartbeat_ns.load();
-    bool silent = beat != 0 && monotonic_ns() - beat > COORDINATOR_SILENCE_NS;
+    const bool silent = silence_.lasts(control.coordinator);
     if (silent || control.supervisor.stop.load() == static_cast<u32>(Stop::leave)) throw Leaving();
 }
 

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "memory/dead_letter_ring.h"
+#include "memory/silence.h"
 
 struct rd_kafka_message_t;
 
@@ -58,12 +59,13 @@ class SlotFiller {
     Range &range_of(i32 partition);
     void decode(const RecordView &record, Position &position);
     void report_dead(const RecordView &record);
-    void leave_if_told() const;
+    void leave_if_told();
     template <class Condition> void wait_for_coordinator(Condition condition, bool ring);
 
     Arena &arena_;
     std::unique_ptr<Decoder> decoder_;
     DeadLetterWriter dead_letters_;
+    Silence silence_;
     i64 round_interval_ns_, max_rows_ = -1, rows_ = 0;   // max_rows_ < 0: no bound
     std::vector<Position> positions_;                    // by partition
     RowSink sink_;

@@ -24,6 +24,7 @@ from streamtrain.failpoints import for_life
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.log import get_logger
+from streamtrain.processes._back_off import BackOff
 from streamtrain.processes._lineage import records_topic
 
 HELP = "starts and watches the processes of a job"
@@ -36,11 +37,8 @@ _POLL_S = 0.05
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
 _CRASHES_TO_REJECT = 3
 _OTHER_DEATHS = 10
-_RESTART_PAUSE_S = (0.2, 5.0)  # first and longest pause before a new run
 _LEAVE = 75
 _SOFTWARE = 70  # a child's unexpected error: worth another run, but not for ever
-_SHORT_RUN_S = 60.0
-_SHORT_RUNS = 5
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,7 @@ class Supervisor:
         self._children: list[_Child] = []
         self._crashes: Counter[int] = Counter()  # by slot
         self._other_deaths: Counter[tuple[int, int]] = Counter()  # by round and slot
-        self._started = self._running = False  # a run ever, this run
+        self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
         self._until_rows: int | None = None
         self._spawned: set[str] = set()
 
@@ -123,7 +121,7 @@ class Supervisor:
 
     def run(self) -> int:
         self._prepare()
-        pause_s, failures = _RESTART_PAUSE_S[0], 0
+        back_off = BackOff()
         while True:
             began = time.monotonic()
             try:
@@ -135,18 +133,15 @@ class Supervisor:
                     if ended.code not in (0, 130):
                         (log.debug if ended.is_told else log.error)(str(ended))
                     return ended.code
-                if time.monotonic() - began > _SHORT_RUN_S:
-                    pause_s, failures = _RESTART_PAUSE_S[0], 0
-                failures += ended.is_error
-                if failures >= _SHORT_RUNS:
-                    log.error(f"{ended}; so ended {failures} runs one after the other")
+                pause_s = back_off.pause_s(self._published, time.monotonic() - began, ended.is_error)
+                if pause_s is None:
+                    log.error(f"{ended}; so ended {back_off.errors} runs one after the other")
                     return 1
                 log.warning(f"{ended}; a new run follows", pause_s=pause_s)
                 self._on_event({"event": "restarting", "reason": str(ended)})
                 if self._stop.asked:
                     return 130 if self._stop.interrupted else 1
                 time.sleep(pause_s)
-                pause_s = min(2 * pause_s, _RESTART_PAUSE_S[1])
             except BaseException:
                 self._end_children()
                 raise
@@ -173,7 +168,7 @@ class Supervisor:
             slot_layout=self._slot_layout,
             state_layout=self._model.layout,
         )
-        self._running = False
+        self._running = self._published = False
         self._crashes.clear()
         self._other_deaths.clear()
         self._children = [self._spawn("coordinator", "coordinator", self._coordinator_config())]
@@ -298,6 +293,7 @@ class Supervisor:
                 if not self._started and self._options.max_rows is not None:
                     self._until_rows = event.get("rows", 0) + self._options.max_rows
                 self._started = self._running = True
+            self._published |= event["event"] == "published"
             self._on_event(event)
 
     def _on_exit(self, index: int, child: _Child, code: int) -> None:

@@ -64,6 +64,27 @@ GUARDS = [
         f"{_DUE}::test_rounds_that_close_only_when_full_stay_open",
     ),
     (
+        "the pause grows only after runs that published nothing",
+        "streamtrain/processes/_back_off.py",
+        "if published or lasted_s > _LONG_RUN_S:",
+        "if lasted_s > _LONG_RUN_S:",
+        "tests/processes/test_back_off.py::test_it_grows_only_from_one_run_that_published_nothing_to_the_next",
+    ),
+    (
+        "the supervisor knows which runs published",
+        "streamtrain/processes/supervisor.py",
+        'self._published |= event["event"] == "published"',
+        "pass",
+        "tests/processes/test_back_off.py::test_runs_that_published_follow_each_other_at_once",
+    ),
+    (
+        "a look at the coordinator's beat counts a second at most",
+        "native/memory/silence.h",
+        "std::min(now_ns - looked_ns_, LOOK_NS)",
+        "(now_ns - looked_ns_)",
+        "tests/regress/test_0173_a_sleep_is_no_silence.py::test_silence_is_counted_in_looks",
+    ),
+    (
         "a publication is due when ingest waits for it",
         "streamtrain/processes/coordinator.py",
         ' or progress["held"]',

@@ -188,6 +188,11 @@ def _encode(log: RoundLog, header: dict[str, object], columns: dict[str, Structs
     return value
 
 
+def encode(part: RoundLog) -> bytes:
+    """The bytes of one part."""
+    return _encode(part, _header(part), {name: getattr(part, name) for name in _COLUMNS}, part.part, part.parts)
+
+
 def decode(value: bytes) -> RoundLog:
     """One part; its columns are read-only views of `value`'s copy. CheckFailed says what is wrong with other bytes."""
     read = Reader.unpack(value, _WHAT, WIRE_VERSION, CheckFailed)

@@ -220,12 +220,7 @@ def publish(
     of the archive, else under `version mod keep`. `archive_keep` None leaves archived snapshots as they are. The
     payloads must stay as they are until the messages are delivered. SnapshotError if the manifest outgrows a message.
     """
-    room = None if archive_keep is None else archive_keep - manifest.archived
-    assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
-    surplus = _surplus(manifest.kept, keep, room)
-    rest = [entry for entry in manifest.kept if entry not in surplus]
-    shelf = _free_archive_shelf(rest) if manifest.archived else f"s/{manifest.version % keep:04d}"
-    stays = tuple(entry for entry in rest if entry.shelf != shelf)
+    shelf, stays = shelved(manifest, keep, archive_keep)
     full = replace(manifest, shelf=shelf, kept=stays, model=Payload.of(model), trainer=Payload.of(trainer))
     chunk_names = chunk_keys(shelf, len(full.model.chunks), len(full.trainer.chunks))
     written = {*chunk_names, manifest_key(shelf)}
@@ -242,6 +237,16 @@ def publish(
     messages += [Message(key, chunk) for key, chunk in zip(chunk_names, chunks, strict=True)]
     messages.append(Message(manifest_key(shelf), value))
     return Publication(full, sha256(value), tuple(messages))
+
+
+def shelved(manifest: Manifest, keep: int, archive_keep: int | None) -> tuple[str, tuple[Kept, ...]]:
+    """Where `manifest`, whose `kept` lists what the topic holds before, goes, and what stays beside it."""
+    room = None if archive_keep is None else archive_keep - manifest.archived
+    assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
+    surplus = _surplus(manifest.kept, keep, room)
+    rest = [entry for entry in manifest.kept if entry not in surplus]
+    shelf = _free_archive_shelf(rest) if manifest.archived else f"s/{manifest.version % keep:04d}"
+    return shelf, tuple(entry for entry in rest if entry.shelf != shelf)
 
 
 def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ...]:

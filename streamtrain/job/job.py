@@ -199,8 +199,13 @@ class Job:
 
     def digest(self) -> str:
         """SHA-256 of `effective()`, in hex."""
-        text = json.dumps(self.effective(), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return settings_digest(self.effective())
+
+
+def settings_digest(effective: Mapping[str, Any]) -> str:
+    """SHA-256 of what `Job.effective` gave, in hex."""
+    text = json.dumps(effective, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _by_name(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -1,79 +1,153 @@
-"""Guarantees 3 to 5 on the snapshots the topic holds: whole, in a chain, finite."""
+"""Guarantees 3 to 5 on the snapshots topic: every snapshot whole, versions rising, every number finite."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
-from streamtrain.compute.snapshot import decode
+from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
-from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.rounds import RoundLog
+from streamtrain.kafka.chunks import Chunks, Located
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import snapshots
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.snapshots import Manifest, chunk_keys, is_manifest, manifest_key
 from streamtrain.verify.report import Check
+from streamtrain.verify.topics import Topic
 
 
-def check_whole(topic: SnapshotTopic, manifests: list[Located]) -> Check:
-    """Every chunk there with its digest, versions rising, every number finite."""
-    check = Check("snapshots", "whole, digests match, versions never go down, every number finite")
-    check.span = (
-        f"{len(manifests)} snapshots, versions {manifests[0].manifest.version} to {manifests[-1].manifest.version}"
-    )
-    for located in manifests:
-        version = located.manifest.version
+@dataclass(frozen=True)
+class Snapshots:
+    """`manifests` by offset. `current`: versions whose key holds nothing newer, so that their chunks are there."""
+
+    manifests: tuple[Located, ...]
+    current: frozenset[int]
+
+    @property
+    def newest(self) -> Located:
+        return self.manifests[-1]
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """Something wrong with the message at `offset`; with a `key` only as long as no later message has taken it."""
+
+    offset: int
+    text: str
+    key: bytes | None = None
+
+
+@dataclass
+class _Pass:
+    """What one pass over the topic gathers, with the chunks of one snapshot at a time in memory."""
+
+    job: str
+    topic: str
+    found: list[Located] = field(default_factory=list)
+    faults: list[_Fault] = field(default_factory=list)
+    taken: dict[bytes, int] = field(default_factory=dict)  # offset of the newest message of each key that has a value
+    waiting: list[Message] = field(default_factory=list)  # chunks whose manifest is still to come
+
+    def take(self, message: Message) -> None:
+        key, value = message.key, message.value
+        if key is None:
+            self.faults.append(_Fault(message.offset, f"{self.topic}@{message.offset}: a message without a key"))
+        elif value is None:
+            self.taken.pop(key, None)
+        else:
+            self.taken[key] = message.offset
+            if is_manifest(key):
+                self._take_manifest(message.offset, key, value)
+                self.waiting = []
+            else:
+                self.waiting.append(message)
+
+    def _take_manifest(self, offset: int, key: bytes, value: bytes) -> None:
+        where = f"{self.topic}@{offset}"
         try:
-            stored = topic.load(located, trainer=True)
+            manifest = snapshots.decode(value)
         except SnapshotError as error:
-            check.problems.append(str(error))
-            continue
-        for name, array in {**decode(stored.model), **decode(stored.trainer or b"")}.items():
-            check.expect(bool(np.isfinite(array).all()), f"snapshot {version}: {name} holds a NaN or infinity")
-    by_offset = sorted(manifests, key=lambda located: located.offset)
-    for before, after in pairwise(by_offset):
+            self.faults.append(_Fault(offset, f"{where}: {error}"))
+            return
+        located = Located(manifest, sha256(value), offset)
+        self.found.append(located)
+        if manifest.job != self.job or manifest_key(manifest.shelf) != key:
+            text = f"expected job {self.job} under its own key {key!r}, got {manifest.job}, shelf {manifest.shelf}"
+            self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: {text}"))
+        if snapshots.encode(manifest) != value:
+            self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: bytes no trainer writes"))
+        self.faults += [_Fault(offset, text, key) for text in self._payload_faults(where, located)]
+
+    def _payload_faults(self, where: str, located: Located) -> Iterator[str]:
+        """Chunks missing or altered, numbers that are not finite."""
+        manifest = located.manifest
+        gathered = Chunks(manifest, trainer=True)
+        for message in self.waiting:
+            gathered.add(message.key, message.value)
+        try:
+            stored = gathered.stored(located, where)
+            for told, payload in ((manifest.model, stored.model), (manifest.trainer, stored.trainer or b"")):
+                if sha256(payload) != told.digest:
+                    yield f"{where}: snapshot {manifest.version}: a payload has another digest than its manifest says"
+                for name, array in decode_tensors(payload).items():
+                    if not np.isfinite(array).all():
+                        yield f"snapshot {manifest.version}: {name} holds a NaN or infinity"
+        except SnapshotError as error:
+            yield str(error)
+
+
+def read_snapshots(job: str, topic: Topic) -> tuple[Check, Snapshots]:
+    """What the topic holds; manifests that cannot be read, or were passed over by `--fresh`, are left out."""
+    check = Check("snapshots", "whole, digests match, versions never go down, every number finite")
+    seen = _Pass(job, topic.name)
+    for message in topic.messages():
+        seen.take(message)
+    over = [_passed_over(located) for located in seen.found if passes_over(located.manifest)]
+    check.not_checkable += [f"{topic.name} offsets {span.start} to {span.stop}: damaged, passed over" for span in over]
+    for fault in seen.faults:
+        is_current = fault.key is None or seen.taken.get(fault.key) == fault.offset
+        check.expect(not is_current or _within(fault.offset, over), fault.text)
+    manifests = [located for located in seen.found if not _within(located.offset, over)]
+    current = [each for each in manifests if seen.taken.get(manifest_key(each.manifest.shelf)) == each.offset]
+    _check_keys(check, topic.name, seen.taken, current, over)
+    for before, after in pairwise(manifests):
         check.expect(
             before.manifest.version < after.manifest.version,
             f"version {after.manifest.version} at offset {after.offset} comes after {before.manifest.version}",
         )
-    return check
+    if manifests:
+        first, last = manifests[0].manifest.version, manifests[-1].manifest.version
+        check.span = f"{len(current)} snapshots, {len(manifests)} manifests, versions {first} to {last}"
+    return check, Snapshots(tuple(manifests), frozenset(located.manifest.version for located in current))
 
 
-def check_lineage(manifests: list[Located], logs: list[RoundLog]) -> Check:
-    """Each snapshot names its parent; runs never go back."""
-    check = Check("lineage", "every snapshot names its parent and its run; a replaced run publishes nothing more")
-    digests = {log.version: log.digest for log in logs}
-    held = {located.manifest.version: located for located in manifests}
-    for located in manifests:
+def passes_over(manifest: Manifest) -> bool:
+    """It begins a lineage above damaged snapshots: only then versions are left out."""
+    before = manifest.parent.version if manifest.parent else 0
+    return manifest.round < 0 and manifest.restored is None and manifest.version > before + 1
+
+
+def _passed_over(located: Located) -> range:
+    """The offsets between the newest snapshot a new lineage found whole and its own first one."""
+    return range(max((entry.offset for entry in located.manifest.kept), default=-1) + 1, located.offset)
+
+
+def _within(offset: int, spans: list[range]) -> bool:
+    return any(offset in span for span in spans)
+
+
+def _check_keys(
+    check: Check, topic: str, taken: dict[bytes, int], current: list[Located], over: list[range]
+) -> None:
+    """Every key that holds a value is of a snapshot that is there."""
+    known = set()
+    for located in current:
         manifest = located.manifest
-        log_digest = digests.get(manifest.version)
-        check.expect(
-            log_digest in (None, located.digest), f"snapshot {manifest.version}: the round log names another digest"
-        )
-        parent = manifest.parent
-        begins = manifest.untrained and manifest.round < 0  # a fresh start passes over what is damaged
-        if parent is None:
-            check.expect(begins, f"snapshot {manifest.version} names no parent")
-            continue
-        follows = parent.version == manifest.version - 1 or begins or manifest.restored is not None
-        check.expect(follows, f"snapshot {manifest.version} names {parent.version} as its parent")
-        known = held.get(parent.version)
-        same = known is None or (known.digest, known.offset) == (parent.digest, parent.offset)
-        check.expect(same, f"snapshot {manifest.version}: its parent {parent.version} has another digest or offset")
-        check.expect(
-            digests.get(parent.version) in (None, parent.digest), f"snapshot {manifest.version}: unknown parent digest"
-        )
-    _check_runs(check, logs)
-    check.span = f"{len(manifests)} snapshots, {len(logs)} round logs"
-    return check
-
-
-def _check_runs(check: Check, logs: list[RoundLog]) -> None:
-    for before, after in pairwise(logs):
-        check.expect(
-            after.run.number > before.run.number or after.run == before.run,
-            f"snapshot {after.version} is of run {after.run.number}, "
-            f"{before.version} before it of run {before.run.number}",
-        )
-        check.expect(
-            after.version > before.version, f"round log of snapshot {after.version} follows that of {before.version}"
-        )
+        counts = len(manifest.model.chunks), len(manifest.trainer.chunks)
+        known |= {manifest_key(manifest.shelf), *chunk_keys(manifest.shelf, *counts)}
+    for key, offset in taken.items():
+        if key not in known and not _within(offset, over):
+            check.problems.append(f"{topic}@{offset}: key {key!r} is of no snapshot that the topic holds")

@@ -1,62 +1,80 @@
-"""Runs every check over what the topics of a job still hold."""
+"""Runs every check over what the topics of a job still hold. `check_topics` needs no Kafka."""
 
 from __future__ import annotations
 
-from streamtrain.errors import CheckFailed, SnapshotError
+from collections.abc import Sequence
+
+from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.reading import read_round_logs
-from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.rounds import RoundLog
 from streamtrain.verify.dead_letters import check_dead_letters
+from streamtrain.verify.decoding import Decoders
+from streamtrain.verify.fold import Fold
+from streamtrain.verify.logs import Logs, read_logs
+from streamtrain.verify.manifests import check_manifests
 from streamtrain.verify.predictions import check_predictions
+from streamtrain.verify.reader import job_topics
 from streamtrain.verify.records import check_records
-from streamtrain.verify.report import Check, Report
-from streamtrain.verify.rounds import check_conservation, check_positions, check_rounds, check_tiling
-from streamtrain.verify.snapshots import check_lineage, check_whole
+from streamtrain.verify.report import Report
+from streamtrain.verify.runs import check_runs, read_control
+from streamtrain.verify.snapshots import Snapshots, read_snapshots
+from streamtrain.verify.terms import check_terms
+from streamtrain.verify.topics import JobTopics
 
 
-def verify(job: Job) -> Report:
+def verify(job: Job, fast: bool = False) -> Report:
     """Checks guarantees 1 to 5 on the job's topics; needs no access to the running processes.
 
-    Raises KafkaUnreachable when no broker answers and CheckFailed where there is nothing to look at.
+    With `fast` whole records are not read again. Raises KafkaUnreachable when no broker answers and CheckFailed where
+    there is nothing to look at.
     """
-    kafka = job.kafka_consumer()
-    report = Report(job.name)
-    rounds_topic = job.topic("rounds").name
-    assert rounds_topic is not None
-    with SnapshotTopic(job.name, kafka["bootstrap.servers"], kafka) as topic:
-        # before the snapshots: each log then has its snapshot or a newer one
-        logs = read_round_logs(kafka, rounds_topic)
-        try:
-            manifests = topic.list()
-        except SnapshotError as error:
-            report.checks.append(Check("snapshots", "a reader sees whole snapshots only", problems=[str(error)]))
-            return report
-        if not manifests:
-            raise CheckFailed(f"{topic.name}: no snapshot yet; start 'streamtrain train' first")
-        report.checks.append(check_whole(topic, manifests))
-    newest = manifests[-1]
-    logs = [log for log in logs if log.version <= newest.manifest.version]
-    _count(report, logs, newest)
+    with job_topics(job) as topics:
+        return check_topics(topics, fast)
+
+
+def check_topics(topics: JobTopics, fast: bool = False) -> Report:
+    """What the messages of a job's topics say of its guarantees. Whatever bytes they hold: a finding, no exception.
+
+    Raises CheckFailed where there is no snapshot.
+    """
+    report = Report(topics.job)
+    if topics.snapshots is None:
+        raise CheckFailed(f"{topics.job}: no snapshots topic; start 'streamtrain train' first")
+    whole, snapshots = read_snapshots(topics.job, topics.snapshots)
+    report.checks.append(whole)
+    if not snapshots.manifests:
+        if whole.ok:
+            raise CheckFailed(f"{topics.snapshots.name}: no snapshot yet; start 'streamtrain train' first")
+        return report
+    newest = snapshots.newest.manifest.version
+    log_check, logs = read_logs(topics.job, topics.rounds, newest)
+    runs, control, newest_before = read_control(topics.job, topics.control, topics.control_end)
+    check_runs(runs, snapshots, logs, control, newest_before)
+    firsts = None if topics.records is None else [partition.low for partition in topics.records.partitions]
+
+    def first_offsets(topic_id: str) -> Sequence[int] | None:
+        return firsts if topics.records is not None and topics.records.topic_id == topic_id else None
+
+    decoders = Decoders(snapshots)
+    letters, waiting = check_dead_letters(topics, logs, newest, decoders)
     report.checks += [
-        check_lineage(manifests, logs),
-        check_rounds(logs),
-        check_tiling(logs, manifests),
-        check_positions(logs, manifests),
-        check_conservation(logs, manifests),
-        check_records(job, logs),
-        check_dead_letters(job, logs),
-        check_predictions(job, manifests, logs),
+        log_check,
+        check_manifests(topics.job, snapshots, logs, control),
+        *Fold(snapshots, logs, first_offsets).run(),
+        check_terms(snapshots, logs),
+        runs,
+        letters,
+        check_records(topics.records, logs, decoders, waiting, fast),
+        check_predictions(topics, snapshots, logs, fast),
     ]
+    _count(report, snapshots, logs)
     return report
 
 
-def _count(report: Report, logs: list[RoundLog], newest: Located) -> None:
-    for log in logs:
-        if log.lineage == newest.manifest.lineage:
+def _count(report: Report, snapshots: Snapshots, logs: Logs) -> None:
+    for log in logs.all:
+        if log.lineage == snapshots.newest.manifest.lineage:
             report.rows_trained += int(log.slots["trained"].sum(dtype="i8"))
             report.rows_dead += int(log.slots["dead"].sum(dtype="i8"))
             report.rows_filtered += int(log.slots["filtered"].sum(dtype="i8"))
-    versions = [log.version for log in logs]
+    versions = [log.version for log in logs.all]
     report.versions = (min(versions), max(versions)) if versions else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from streamtrain.cli.report import show_report
@@ -9,11 +11,14 @@ from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.verify import verify as check_topics
 
 ORDER = 120
+Fast = Annotated[
+    bool, typer.Option("--fast", help="Read records and requests again only where their log alone does not tell.")
+]
 app = typer.Typer(add_completion=False)
 
 
 @app.command()
 @command
-def verify(session: Session, job: JobFile) -> None:
+def verify(session: Session, job: JobFile, fast: Fast = False) -> None:
     """Check a job's guarantees on its topics, while it runs or after; exit code 1 where one does not hold."""
-    show_report(session.out, check_topics(session.connected_job(job)))
+    show_report(session.out, check_topics(session.connected_job(job), fast))

@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from streamtrain.build import build_digest
+
 ROOT = Path(__file__).resolve().parents[1]
 USE = """
 import sys
 from pathlib import Path
 import streamtrain, streamtrain._native, streamtrain.compute, streamtrain.topics
 from streamtrain.broker import distribution
+from streamtrain.build import build_digest
 site = Path(sys.prefix).resolve()
 for module in (streamtrain, streamtrain._native, streamtrain.compute, streamtrain.topics):
     assert Path(module.__file__).resolve().is_relative_to(site), module.__file__
+print(build_digest())
 assert distribution.JAR_LIST.read_text().count("org.apache.kafka:") >= 10
 from importlib.metadata import files
 print("\\n".join(str(path) for path in files("streamtrain")))
@@ -65,7 +69,8 @@ def test_the_wheel_works_outside_the_checkout(built, tmp_path):
     subprocess.run([python, "-m", "pip", "install", "--quiet", str(built[1])], check=True)
     done = subprocess.run([python, "-I", "-c", USE], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    installed = done.stdout.split()
+    digest, *installed = done.stdout.split()
+    assert digest == build_digest(), "a wheel made from the source distribution is the build of the checkout"
     assert {path.split("/")[0] for path in installed} <= {"streamtrain", "streamtrain-0.1.0.dist-info", ".."}
     (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
     assert not {"compute", "topics", "native", "tests"} & {path.name for path in site.iterdir()}

@@ -139,7 +139,7 @@ class Manifest:
     seed: int
     workers: int
     slot: Slot
-    build: str  # version and kernel digest of the build that trained it
+    build: str  # of the trainer: streamtrain/build.py
     model_spec: Mapping[str, Any]  # what compute.model.Model takes
     schema: Mapping[str, Any]  # what streamtrain.vectorize takes
     metrics: Mapping[str, Any]  # window, total and constant prediction

@@ -1,4 +1,5 @@
-// The text of base/, kernels/ and exec/step.h as it was built, for NVRTC; written by kernels.cmake.
+// The text of base/, kernels/ and exec/step.h as it was built, for NVRTC; written by kernels.cmake. And what all of
+// native/ was; written by source_digest.cmake.
 #pragma once
 
 namespace st {
@@ -10,5 +11,6 @@ struct HeaderText {
 
 extern const HeaderText header_texts[];
 extern const unsigned header_text_count;
+extern const char *const source_digest;   // SHA-256, hex
 
 }  // namespace st

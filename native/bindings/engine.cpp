@@ -109,6 +109,7 @@ void bind_engine(nb::module_ &m) {
         }
     });
     m.def("kernels", &kernel_list, "(name, types, isa, arguments, host_only) of every kernel built into the module");
+    m.attr("SOURCE_DIGEST") = source_digest;
     m.def("kernel_texts", &texts, "path -> text of the headers kernels are built from");
     m.def("supported_isas", &supported_isas);
     m.def("selected_isa", &selected_isa);

@@ -212,6 +212,11 @@ void bind_arena(nb::module_ &m) {
                  control.workers[worker].slot.store(-1);
                  control.worker_event.ring();
              })
+        .def("slot_result",
+             [](const Arena &a, i64 slot) {
+                 const SlotResult &result = a.slot_result(slot);
+                 return std::tuple(result.loss_sum, result.weight_sum, result.rejected);
+             })
         .def("reject_slot", [](Arena &a, i64 slot, u32 worker) {   // by the supervisor, while the slot's worker is dead
             SlotResult &result = a.slot_result(slot);
             result = SlotResult{};

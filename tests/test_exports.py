@@ -14,8 +14,9 @@ import streamtrain
 from streamtrain import errors
 
 ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
-TYPES = ("Answer", "ModelAnswer", "RowAnswer", "RowError", "Snapshot")
-EXPORTS = ("Job", "LiveModel", "RecordWriter", "follow_snapshots", "read_predictions", *TYPES, *sorted(ERRORS))
+TYPES = ("Answer", "ModelAnswer", "Published", "RowAnswer", "RowError", "Snapshot")
+CALLS = ("Job", "LiveModel", "RecordWriter", "follow_snapshots", "history", "read_predictions")
+EXPORTS = (*CALLS, *TYPES, *sorted(ERRORS))
 
 
 @pytest.mark.parametrize("name", EXPORTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import signal
 import subprocess
@@ -72,6 +73,24 @@ def test_verify_and_replay(run: Run, trained: Path) -> None:
     assert replayed.code == 0 and replayed.document["ok"]
     assert run("replay", trained, "--from", 5, "--to", 5).code == 2
     assert run("replay", trained, "--from", 99).code == 2
+
+
+def test_history(run: Run, trained: Path) -> None:
+    versions = run("snapshots", "list", trained, "--json").document["snapshots"][-1]["version"]
+    lines = run("history", trained, "--json").lines
+    assert [line["version"] for line in lines] == list(range(2, versions + 1)), "the first snapshot has no round"
+    assert sum(line["rows"] for line in lines) == 1_797 and sum(line["dead"] for line in lines) == 3
+    assert lines[-1]["metrics"]["total"]["rows"] == 1_797 and lines[-1]["worker_deaths"] == 0
+    assert [line["run_end"] for line in lines[:-1]] == [None] * (len(lines) - 1)
+    assert lines[-1]["run_end"]["exit_code"] == 0 and lines[-1]["run_end"]["reason"]
+    assert [line["version"] for line in run("history", trained, "--json", "--last", 1).lines] == [versions]
+
+    rows = list(csv.DictReader(run("history", trained, "--csv").out.splitlines()))
+    assert [int(row["version"]) for row in rows] == [line["version"] for line in lines]
+    assert float(rows[-1]["total.log_loss"]) == lines[-1]["metrics"]["total"]["log_loss"]
+    assert rows[-1]["run_end"] == lines[-1]["run_end"]["reason"]
+    assert "the run ended" in run("history", trained).out
+    assert run("history", trained, "--csv", "--json").code == 2
 
 
 def test_predict(run: Run, trained: Path, tmp_path: Path) -> None:

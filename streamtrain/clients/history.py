@@ -1,0 +1,106 @@
+"""A job's history from its round log and control topic alone: what each publication added, however many snapshots are
+still kept. Joins no group and commits nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from streamtrain.errors import UserMistake
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.round_logs import round_logs
+from streamtrain.topics import control, rounds
+from streamtrain.topics.control import RunEnd
+from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.snapshots import Run
+
+Metrics = Mapping[str, Any]  # total, window: each the figures of the job's loss by name
+
+
+@dataclass(frozen=True)
+class Published:
+    """One publication, as its round log tells it. Times are Unix times in ms."""
+
+    version: int
+    created_ms: int
+    newest_event_ms: int  # -1 where no row has a time
+    lineage: str
+    run: int
+    rounds: int
+    first_round: int
+    updates: int  # batches that changed the parameters
+    rows: int  # trained
+    dead: int
+    filtered: int
+    tombstones: int
+    rows_per_second: float | None  # since the publication before it, if that is of the same run
+    loss: float | None  # mean over these rows' weights, each scored before it was learned
+    metrics: Metrics
+    learning_rate: Mapping[str, Any]
+    workers: int
+    worker_deaths: int  # of the run so far
+    build: str
+    run_end: RunEnd | None = None  # on a run's last publication, where the run could still say how it ended
+
+
+def history(
+    job: str, bootstrap: str, kafka: Mapping[str, object] | None = None, *, topic: str | None = None
+) -> Iterator[Published]:
+    """Every publication whose round log the topic still holds, in order, up to the topic's end at the call.
+
+    `topic` is the name of the rounds topic where the job file renames it. Raises UserMistake where there is no such
+    topic, KafkaUnreachable when no broker answers, CheckFailed for what is no round log.
+    """
+    settings = {**(kafka or {}), "bootstrap.servers": bootstrap}
+    names = rounds.TOPIC.name(job, topic), control.TOPIC.name(job)
+    states = Admin(bootstrap, kafka).describe(names)
+    if states[names[0]] is None:
+        raise UserMistake(f"topic {names[0]}: expected it in Kafka at {bootstrap}, found none")
+    ends: dict[int, RunEnd] = {}
+    if states[names[1]] is not None:
+        with ControlTopic(settings, names[1]) as runs:
+            ends = runs.look().ends
+    before: tuple[Run, Published] | None = None
+    for log in round_logs(settings, names[0]):
+        if before is not None:
+            yield before[1] if before[0] == log.run else _ended(*before, ends)
+        before = log.run, _published(log, before)
+    if before is not None:
+        yield _ended(*before, ends)
+
+
+def _ended(run: Run, last: Published, ends: Mapping[int, RunEnd]) -> Published:
+    end = ends.get(run.number)
+    return last if end is None or end.run != run else replace(last, run_end=end)
+
+
+def _published(log: RoundLog, before: tuple[Run, Published] | None) -> Published:
+    slots, terms = log.slots, log.terms_at(int(log.rounds["round"][-1]))
+    weight = float(slots["weight_sum"].sum())
+    elapsed_ms = log.created_ms - before[1].created_ms if before is not None and before[0] == log.run else 0
+    return Published(
+        version=log.version,
+        created_ms=log.created_ms,
+        newest_event_ms=log.newest_event_ms,
+        lineage=log.lineage,
+        run=log.run.number,
+        rounds=len(log.rounds),
+        first_round=int(log.rounds["round"][0]),
+        updates=int(np.count_nonzero(slots["weight_sum"])),
+        rows=log.rows_trained,
+        dead=int(slots["dead"].sum(dtype=np.int64)),
+        filtered=int(slots["filtered"].sum(dtype=np.int64)),
+        tombstones=int(slots["tombstones"].sum(dtype=np.int64)),
+        rows_per_second=1000 * log.rows_trained / elapsed_ms if elapsed_ms > 0 else None,
+        loss=float(slots["loss_sum"].sum()) / weight if weight > 0 else None,
+        metrics=log.metrics,
+        learning_rate=terms.learning_rate,
+        workers=terms.workers,
+        worker_deaths=log.worker_deaths,
+        build=terms.build,
+    )

@@ -18,6 +18,7 @@ from streamtrain import _native
 from streamtrain.build import build_digest
 from streamtrain.compute.memory.arena import attach, copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
+from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, views
 from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
 from streamtrain.job import Job
@@ -39,7 +40,6 @@ from streamtrain.processes._lineage import (
 )
 from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._publication_clock import PublicationClock
-from streamtrain.processes._quality import Quality
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.topics.snapshots import Positions, Slot
 

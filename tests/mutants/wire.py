@@ -1,6 +1,88 @@
 """Guards of the wire of snapshots and rounds, and of what is written by it."""
 
+_REPLAY = "tests/replay/test_replay.py::test_"
+_FOUND = f"{_REPLAY}what_a_log_says_otherwise_is_found"
+_REFUSED = f"{_REPLAY}a_log_that_cannot_be_followed_is_refused"
+_LINEAGE = "streamtrain/replay/lineage.py"
 GUARDS = [
+    (
+        "replay compares losses",
+        "streamtrain/replay/engine.py",
+        "            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))\n",
+        "            if (found := self._arena.slot_result(first_slot + index)) == (told := None)\n",
+        _FOUND,
+    ),
+    (
+        "replay compares the window's scores",
+        _LINEAGE,
+        '        spans = ("total", "window") if self._window_is_known else ("total",)\n',
+        '        spans = ("total",)\n',
+        _FOUND,
+    ),
+    (
+        "replay compares the scores in total",
+        _LINEAGE,
+        '        spans = ("total", "window") if self._window_is_known else ("total",)\n',
+        '        spans = ("window",) if self._window_is_known else ()\n',
+        _FOUND,
+    ),
+    (
+        "replay compares the chain",
+        _LINEAGE,
+        '            ("chain of round logs", manifest.chain, self._chain),\n',
+        "",
+        _FOUND,
+    ),
+    (
+        "replay compares the counts",
+        _LINEAGE,
+        '            ("counts", manifest.counts, self._counts),\n',
+        "",
+        _FOUND,
+    ),
+    (
+        "replay holds the terms' columns and model against the start's",
+        _LINEAGE,
+        "            if told != ours:\n",
+        "            if False:\n",
+        _REFUSED,
+    ),
+    (
+        "replay reads the records of the terms' topic id",
+        _LINEAGE,
+        "        self._reader.check_topic_id(terms.topic_id)\n",
+        "",
+        f"{_REPLAY}records_of_another_topic_id_are_not_these",
+    ),
+    (
+        "replay names records that are gone",
+        "streamtrain/replay/records.py",
+        "        if offset < low:\n",
+        "        if False:\n",
+        f"{_REPLAY}over_records_that_retention_has_removed",
+    ),
+    (
+        "replay keeps to each log's terms",
+        "streamtrain/replay/lineage.py",
+        "        same = self._terms is not None and replace(self._terms, first_round=terms.first_round) == terms\n",
+        "        same = self._terms is not None\n",
+        "tests/regress/test_0101_replay_over_changed_settings.py::"
+        "test_each_setting_changed_between_starts_and_the_snapshots_between_gone",
+    ),
+    (
+        "the build is also the Python that runs",
+        "streamtrain/build.py",
+        '_PACKAGES = ("streamtrain.compute", "streamtrain.vectorize")',
+        '_PACKAGES = ("streamtrain.compute",)',
+        "tests/test_build.py::test_python_that_decides_bits_counts_as_it_runs",
+    ),
+    (
+        "the build is every native source",
+        "native/source_digest.cmake",
+        '  string(APPEND listing "${path} ${digest}\\n")\n',
+        '  string(APPEND listing "${path}\\n")\n',
+        "tests/test_build.py::test_the_native_part_is_over_every_native_source",
+    ),
     (
         "archive time of an earlier run",
         "streamtrain/processes/_publication.py",

@@ -1,6 +1,6 @@
 """Progressive quality from the score counters of a state: in total, and over the last window of rows.
 
-Used by the coordinator.
+Used by the coordinator, and by replay.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.processes._quality import WINDOW_ROWS, Quality
+from streamtrain.compute.quality import WINDOW_ROWS, Quality
 
 
 def state(rows: int) -> dict[str, Any]:

@@ -1,0 +1,104 @@
+"""The records that ranges of a round log touch, read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from streamtrain.errors import CheckFailed
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.reading import bounds
+
+_READ_TIMEOUT_S = 20.0
+_CAPACITY = 4096  # messages taken at once
+
+
+class RecordsGone(Exception):
+    """The topic no longer holds records of the round log; says which."""
+
+
+@dataclass
+class _Stream:
+    """One partition, read on in offset order; `held` is the newest record read: ranges may share one."""
+
+    consumer: KafkaConsumer
+    messages: Iterator[tuple[int, bytes | None]]
+    held: tuple[int, bytes | None]
+
+
+class RecordReader:
+    """Records of each partition in offset order; one consumer a partition, opened when first needed."""
+
+    def __init__(self, topic: str, topic_id: str, kafka: Mapping[str, str]) -> None:
+        self._topic = topic
+        self._topic_id = topic_id
+        self._settings = ingest_config({**kafka, "queued.max.messages.kbytes": "4096"})
+        self._open: dict[int, _Stream] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in self._open.values():
+            stream.consumer.close()
+        self._open.clear()
+
+    def check_topic_id(self, topic_id: str) -> None:
+        """RecordsGone where ranges of this topic id speak of a topic that was made again since."""
+        if topic_id != self._topic_id:
+            raise RecordsGone(
+                f"its records were those of {self._topic} with the topic id {topic_id}; "
+                f"that topic was deleted and made again as {self._topic_id}"
+            )
+
+    def records(self, part: Any) -> Iterator[tuple[int, bytes | None]]:
+        """The records that range `part` touches; the one at its end only if some of its rows are in the range."""
+        partition, at, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
+        ends_inside = int(part["to_row"]) > 0
+        wanted = int(part["records"]) + ends_inside
+        if not wanted:
+            return  # only control records, aborted or compacted ones
+        stream = self._stream(partition, at)
+        for _ in range(wanted):
+            while stream.held[0] < at:
+                stream.held = next(stream.messages)
+            if stream.held[0] >= end + ends_inside:
+                raise CheckFailed(
+                    f"{self._topic} partition {partition} offsets {int(part['from_offset'])} to {end}: expected "
+                    f"{wanted} records, found fewer"
+                )
+            yield stream.held
+            at = stream.held[0] + 1
+
+    def _stream(self, partition: int, offset: int) -> _Stream:
+        """The partition's stream, not beyond `offset`: anew where a gap led back in a partition that was cut short."""
+        stream = self._open.get(partition)
+        if stream is not None:
+            if stream.held[0] <= offset:
+                return stream
+            stream.consumer.close()
+        consumer = KafkaConsumer(self._settings)
+        low, _ = bounds(consumer, self._topic, partition)
+        if offset < low:
+            consumer.close()
+            raise RecordsGone(
+                f"{self._topic} partition {partition} begins at offset {low}, its round log at {offset}: "
+                "the records between were removed (retention)"
+            )
+        consumer.assign(self._topic, [(partition, offset)])
+        stream = self._open[partition] = _Stream(consumer, self._read(consumer, partition), (offset - 1, None))
+        return stream
+
+    def _read(self, consumer: KafkaConsumer, partition: int) -> Iterator[tuple[int, bytes | None]]:
+        empty_s = 0.0
+        while empty_s < _READ_TIMEOUT_S:
+            messages = consumer.consume(_CAPACITY, 0.5)
+            empty_s = 0.0 if messages else empty_s + 0.5
+            for message in messages:
+                if not message.error:
+                    yield message.offset, message.value
+        raise CheckFailed(
+            f"{self._topic}: partition {partition}: expected more records for the round log, "
+            f"none came in {_READ_TIMEOUT_S:.0f} s"
+        )

@@ -223,7 +223,7 @@ class LiveModel:
         former = self._scorer
         try:
             scorer = Scorer(stored, former.shape if former and former.shape.fits(stored.manifest) else None)
-        except StreamtrainError as error:
+        except Exception as error:  # whatever was published: the model in use goes on
             self._rejected(f"snapshot {stored.manifest.version}: {error}; keeping snapshot {self.version}")
             return
         self._scorer, self._error = scorer, None

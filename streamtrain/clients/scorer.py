@@ -8,11 +8,12 @@ from typing import Any, Literal
 from streamtrain import _native
 from streamtrain.clients.forms import Columns, is_columns, read
 from streamtrain.compute import snapshot as payload
-from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.model import aligned
 from streamtrain.errors import RecordError, SnapshotError, UserMistake
 from streamtrain.kafka.chunks import Stored
 from streamtrain.topics.snapshots import Manifest
 from streamtrain.vectorize.schema import Schema
+from streamtrain.vectorize.served import schema_and_model
 
 Errors = Literal["raise", "return"]
 BATCH_ROWS = 256  # of the plan for many rows; one row has a plan of its own, which has no padding to compute
@@ -24,12 +25,12 @@ class Shape:
     """What the snapshots of one model and schema have in common. Read-only, shared by their scorers."""
 
     def __init__(self, manifest: Manifest) -> None:
-        """Raises UserMistake or SnapshotError where the manifest's model is not one this program can build."""
+        """Raises SnapshotError where the manifest holds no model that this program can build."""
         self.model_spec, self.schema = manifest.model_spec, manifest.schema
-        schema = Schema.from_dict(manifest.schema).for_requests()
+        columns, self.model = schema_and_model(manifest)
+        schema = columns.for_requests()
         self.names = frozenset(column["name"] for column in schema.native_columns() if column["target"] != "ignored")
         self.classes = schema.class_names
-        self.model = Model(manifest.model_spec)
         weights = sum(block.count for block in self.model.blocks if block.group == "parameters")
         self.free_from = max(1, _FREE_WORK // max(1, weights))
         self._plans = {rows: _decode_plan(schema, rows) for rows in (1, BATCH_ROWS)}

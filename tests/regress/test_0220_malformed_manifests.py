@@ -14,6 +14,7 @@ from publisher import example_manifest
 from served_model import ServedModel
 from small_model import SmallModel
 
+from streamtrain.clients.live_model import LiveModel
 from streamtrain.compute.snapshot import model_payload
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
@@ -67,6 +68,22 @@ def test_a_predictor_without_a_model_waits_for_the_next(kafka: Any, caplog: Any)
         served.put()
         wait_for(lambda: counters["requests"] == 1)
     assert bench.answers()["waits"].version == 2
+
+
+def test_a_live_model_keeps_the_model_it_has_and_says_why_once(kafka: Any, caplog: Any) -> None:
+    job = kafka.fresh_name("malformed")
+    served = ServedModel(kafka.bootstrap, job)
+    served.put()
+    with LiveModel(job, kafka.bootstrap) as model:
+        model.wait_ready()
+        for changes in MALFORMED.values():
+            put_malformed(served, **changes)
+            wait_for(lambda: f"snapshot {served.version} of {job}: expected the columns and model" in caplog.text)
+        assert model.version == 1 and model.predict({"a": 1, "b": 1}) and model.error is not None
+        served.put()
+        wait_for(lambda: model.version == served.version)
+    assert "Traceback" not in caplog.text
+    assert len([record for record in caplog.records if "keeping snapshot 1" in record.message]) == len(MALFORMED)
 
 
 def test_a_bounded_run_without_a_model_ends_with_exit_code_1(kafka: Any) -> None:

@@ -84,7 +84,7 @@ def embed(builder: Builder, shape: InputShape, x: Ref) -> None:
         for column, category, table, start in starts:
             seen = builder.buffer(f"{category.name}.seen", category.buckets, dtype="i32")
             lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
-            gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed)
+            gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
             builder.call("embedding_lead", rows, columns, column, category.buckets, indices, weight, seen, lead)
             builder.call("embedding_gradient", rows, category.embed, width, start, dx, lead, gradient)
             builder.tables.append(Table(table, gradient, indices, column, lead))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Role = Literal["size", "value", "given", "out", "changed", "step"]
+Role = Literal["size", "value", "given", "out", "changed", "scratch", "step"]
 DTYPES: dict[str, type] = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u64": np.uint64,
 }
@@ -75,6 +75,11 @@ def out(name: str, dtype: str, *shape: str | int) -> Arg:
 def changed(name: str, dtype: str, *shape: str | int) -> Arg:
     """An array the kernel reads and writes."""
     return Arg(name, "changed", dtype, shape)
+
+
+def scratch(name: str, dtype: str, *shape: str | int, optional: bool = False) -> Arg:
+    """An array whose content neither matters before nor after."""
+    return Arg(name, "scratch", dtype, shape, optional)
 
 
 def step_read() -> Arg:

@@ -117,7 +117,7 @@ class CudaPlan:
             self.device.launch(ops.get("dense_finish_mask"), "", [rows * inputs, mask, dx])
 
     def dense_grad_weight(
-        self, rows: int, inputs: int, outputs: int, x: int, dy: int, dw: int, db: int, workspace: int
+        self, rows: int, inputs: int, outputs: int, x: int, dy: int, dw: int, db: int, totals: int
     ) -> None:
         ones = int(self.ones.data.ptr)
         self.cublas.product(PLAIN, TRANSPOSED, outputs, inputs, rows, dy, outputs, x, inputs, dw, outputs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from streamtrain.compute.builder import Builder, Value
-from streamtrain.compute.ops.dense_grad_weight import workspace_floats
+from streamtrain.compute.ops.dense_grad_weight import CHAIN_ROWS, TOTALS
 from streamtrain.compute.spec import Ref
 
 HELP = "fully connected: dense = outputs, activation = none | relu | tanh | sigmoid | mish"
@@ -38,9 +38,8 @@ def build(builder: Builder, name: str, x: Value, size: int, activation: str = "n
     def backward(dy: Ref) -> tuple[Ref | None, bool]:
         if y is not linear:
             builder.call(f"{activation}_gradient", rows * size, dy, dy, linear, y, types="float")
-        floats = workspace_floats(rows, inputs, size)
-        workspace = builder.buffer(f"{name}.workspace", floats) if floats else None
-        builder.call("dense_grad_weight", rows, inputs, size, x.ref, dy, d_weight, d_bias, workspace)
+        totals = builder.buffer(f"{name}.totals", inputs, TOTALS, dtype="f64") if rows > CHAIN_ROWS else None
+        builder.call("dense_grad_weight", rows, inputs, size, x.ref, dy, d_weight, d_bias, totals)
         if not x.learns:
             return None, False
         dx = builder.buffer(f"{name}.input_gradient", rows, inputs)

@@ -61,6 +61,6 @@ def update(
                   *values), flat, example, each=("n",)),
         Op(f"{name}_rows",
            (*embedding.BATCH, size("dim"), step_changed(), embedding.CATEGORIES, given("lead", "i32", "rows"),
-            given("g", "f32", "rows", "dim"), *(changed(kept, *table) for kept in ("p", *state)), *values),
+            given("g", "f64", "rows", "dim"), *(changed(kept, *table) for kept in ("p", *state)), *values),
            touched, example_rows, rows=("rows",)),
     )

@@ -6,18 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.spec import Arg, Array, Op, given, out, size
+from streamtrain.compute.spec import Array, Op, given, out, scratch, size
 
-HELP = "dw = x^T dy, db = column sums of dy"
-
-
-def workspace_floats(rows: int, inputs: int, outputs: int) -> int:
-    """What the kernel's workspace must hold."""
-    return 0
+HELP = "dw = x^T dy, db = column sums of dy, in float32 over 256 rows and in double over more"
+CHAIN_ROWS = 256
+TOTALS = 64   # for each input, where rows make more than one chain
 
 
 def reference(
-    rows: int, inputs: int, outputs: int, x: Array, dy: Array, dw: Array, db: Array, workspace: Array | None
+    rows: int, inputs: int, outputs: int, x: Array, dy: Array, dw: Array, db: Array, totals: Array | None
 ) -> None:
     dw[:] = x.astype(np.float64).T @ dy
     db[:] = dy.astype(np.float64).sum(0)
@@ -27,7 +24,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     inputs, outputs = 1 + n % 37, 1 + n % 21
     return {
         "rows": n, "inputs": inputs, "outputs": outputs, "x": rng.normal(size=(n, inputs)),
-        "dy": rng.normal(size=(n, outputs)), "workspace": None,
+        "dy": rng.normal(size=(n, outputs)), "totals": np.zeros((inputs, TOTALS)),
     }
 
 
@@ -36,7 +33,7 @@ OPS = (
         "dense_grad_weight",
         (size("rows"), size("inputs"), size("outputs"), given("x", "f32", "rows", "inputs"),
          given("dy", "f32", "rows", "outputs"), out("dw", "f32", "inputs", "outputs"), out("db", "f32", "outputs"),
-         Arg("workspace", "changed", "f32", optional=True)),
+         scratch("totals", "f64", "inputs", TOTALS, optional=True)),
         reference, example, host_only=True,
     ),
 )

@@ -73,7 +73,7 @@ OPS = (
     Op(
         "embedding_gradient",
         (size("rows"), size("dim"), size("width"), size("at"), given("dx", "f32", "rows", "width"),
-         given("lead", "i32", "rows"), changed("gradient", "f32", "rows", "dim")),
+         given("lead", "i32", "rows"), changed("gradient", "f64", "rows", "dim")),
         gradient_of, example, each=("rows", "dim"),
     ),
 )

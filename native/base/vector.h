@@ -30,6 +30,11 @@ ST_INLINE Vector load(const f32 *p) { return *reinterpret_cast<const VectorAnywh
 ST_INLINE Quad load_quad(const f32 *p) { return *reinterpret_cast<const QuadAnywhere *>(p); }
 ST_INLINE void store(f32 *p, Vector v) { *reinterpret_cast<VectorAnywhere *>(p) = v; }
 ST_INLINE void store(f64 *p, Doubles v) { __builtin_memcpy(p, &v, sizeof v); }
+ST_INLINE Doubles load(const f64 *p) {
+    Doubles v;
+    __builtin_memcpy(&v, p, sizeof v);
+    return v;
+}
 ST_INLINE Vector broadcast(f32 x) { return x - Vector{}; }   // x - 0 is x for every x, -0 too
 
 #if defined(__AVX512F__)
@@ -119,6 +124,16 @@ ST_INLINE void to_doubles(Vector v, Doubles halves[2], std::integer_sequence<int
 }
 ST_INLINE void to_doubles(Vector v, Doubles halves[2]) {
     to_doubles(v, halves, std::make_integer_sequence<int, vector_lanes / 2>{});
+}
+
+template <int... lane>
+ST_INLINE Vector to_floats(const Doubles halves[2], std::integer_sequence<int, lane...>) {
+    HalfVector low = __builtin_convertvector(halves[0], HalfVector);
+    HalfVector high = __builtin_convertvector(halves[1], HalfVector);
+    return __builtin_shufflevector(low, high, lane...);
+}
+ST_INLINE Vector to_floats(const Doubles halves[2]) {
+    return to_floats(halves, std::make_integer_sequence<int, vector_lanes>{});
 }
 
 // Each quad of lanes of the four vectors as the rows of a 4 x 4 matrix, transposed.

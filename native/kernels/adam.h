@@ -37,7 +37,7 @@ ST_EXPORT(adam)
 
 // The same for the rows of a table that the batch touched: those that lead (embedding.h); others keep their moments.
 ST_KERNEL void adam_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
-                         const i32 *categories_rc, const i32 *lead_r, const f32 *g_rd, f32 *p_bd, f32 *m_bd, f32 *v_bd,
+                         const i32 *categories_rc, const i32 *lead_r, const f64 *g_rd, f32 *p_bd, f32 *m_bd, f32 *v_bd,
                          f64 beta1, f64 beta2, f64 epsilon) {
     if (!(step->weight_sum > 0)) return;
     AdamFactors factors = adam_factors(step, beta1, beta2, epsilon);
@@ -45,7 +45,10 @@ ST_KERNEL void adam_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim
         if (lead_r[r] != r) continue;
         i64 at = embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
         i32 bad = 0;
-        ST_LANES(d, dim) bad |= adam_update(factors, g_rd[r * dim + d], p_bd + at + d, m_bd + at + d, v_bd + at + d);
+        ST_LANES(d, dim) {
+            f32 g = static_cast<f32>(g_rd[r * dim + d]);
+            bad |= adam_update(factors, g, p_bd + at + d, m_bd + at + d, v_bd + at + d);
+        }
         if (bad) step->not_finite = 1;
     }
 }

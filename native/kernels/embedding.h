@@ -37,14 +37,15 @@ ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, co
 }
 ST_EXPORT(embedding_lead)
 
-// gradient_rd of a leading row: the sum of dx over the rows it leads, in row order; other rows are left as they are.
+// gradient_rd of a leading row: the sum of dx over the rows it leads, in row order and in double; other rows are left
+// as they are.
 ST_KERNEL void embedding_gradient(i64 rows, i64 dim, i64 width, i64 at, const f32 *dx_rw, const i32 *lead_r,
-                                  f32 *gradient_rd) {
+                                  f64 *gradient_rd) {
 #if ST_CUDA
     ST_FOR(e, rows * dim) {
         i64 r = e / dim, d = e % dim;
         if (lead_r[r] == r) {
-            f32 total = dx_rw[r * width + at + d];
+            f64 total = dx_rw[r * width + at + d];
             for (i64 q = r + 1; q < rows; ++q)
                 if (lead_r[q] == r) total += dx_rw[q * width + at + d];
             gradient_rd[e] = total;
@@ -53,7 +54,7 @@ ST_KERNEL void embedding_gradient(i64 rows, i64 dim, i64 width, i64 at, const f3
 #else
     for (i64 r = 0; r < rows; ++r) {
         if (lead_r[r] < 0) continue;
-        f32 *to = gradient_rd + lead_r[r] * dim;
+        f64 *to = gradient_rd + lead_r[r] * dim;
         const f32 *from = dx_rw + r * width + at;
         if (lead_r[r] == r)
             ST_FOR(d, dim) to[d] = from[d];

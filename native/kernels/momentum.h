@@ -21,7 +21,7 @@ ST_EXPORT(momentum)
 
 // The same for the rows of a table that the batch touched: those that lead (see embedding.h).
 ST_KERNEL void momentum_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
-                             const i32 *categories_rc, const i32 *lead_r, const f32 *g_rd, f32 *p_bd, f32 *u_bd,
+                             const i32 *categories_rc, const i32 *lead_r, const f64 *g_rd, f32 *p_bd, f32 *u_bd,
                              f32 factor) {
     if (!(step->weight_sum > 0)) return;
     f32 rate = step->learning_rate;
@@ -29,7 +29,10 @@ ST_KERNEL void momentum_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64
         if (lead_r[r] != r) continue;
         i64 at = embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
         i32 bad = 0;
-        ST_LANES(d, dim) bad |= momentum_update(rate, factor, g_rd[r * dim + d], p_bd + at + d, u_bd + at + d);
+        ST_LANES(d, dim) {
+            f32 g = static_cast<f32>(g_rd[r * dim + d]);
+            bad |= momentum_update(rate, factor, g, p_bd + at + d, u_bd + at + d);
+        }
         if (bad) step->not_finite = 1;
     }
 }

@@ -52,7 +52,7 @@ def pairs(rows: int, inputs: int, outputs: int, isa: str) -> dict[str, list[Call
     shape = (rows, inputs, outputs)
     x, w, bias, y = aligned(rows, inputs), aligned(inputs, outputs), aligned(outputs), aligned(rows, outputs)
     dy, mask, dx = aligned(rows, outputs), aligned(rows, inputs), aligned(rows, inputs)
-    dw, db = aligned(inputs, outputs), aligned(outputs)
+    dw, db, totals = aligned(inputs, outputs), aligned(outputs), np.empty((inputs, 64))
 
     def kernel(name: str, *arguments: object) -> Callable[[], None]:
         return lambda: _native.call_kernel(name, "", [*shape, *arguments], isa)
@@ -60,7 +60,7 @@ def pairs(rows: int, inputs: int, outputs: int, isa: str) -> dict[str, list[Call
     return {
         "forward": [kernel("dense_forward", x, w, bias, 1, y), lambda: np.matmul(x, w, out=y)],
         "grad_input": [kernel("dense_grad_input", dy, w, mask, dx), lambda: np.matmul(dy, w.T, out=dx)],
-        "grad_weight": [kernel("dense_grad_weight", x, dy, dw, db, None), lambda: np.matmul(x.T, dy, out=dw)],
+        "grad_weight": [kernel("dense_grad_weight", x, dy, dw, db, totals), lambda: np.matmul(x.T, dy, out=dw)],
     }
 
 

@@ -1,4 +1,5 @@
-"""The dense kernels give the bits of one fused multiply-add chain in ascending k, on every instruction set.
+"""The dense kernels give the bits of one fused multiply-add chain in ascending k, on every instruction set; sums over
+rows those of chains of 256 rows, added in double.
 
 Run as a program it is the guard-page check: one argument, the instruction set.
 """
@@ -22,6 +23,7 @@ SHAPES = [  # rows, inputs, outputs: each kind of tile, edge and stretch of dept
     (0, 3, 2), (0, 3, 1), (1, 1, 1), (1, 28, 1), (17, 29, 1), (256, 28, 1), (70, 64, 1), (33, 131, 1), (5, 600, 1),
     (64, 28, 64), (37, 29, 5), (7, 64, 64), (33, 65, 63), (5, 1, 130), (70, 140, 17), (3, 5, 2), (257, 31, 33),
     (19, 300, 48), (13, 530, 33), (1000, 3, 72), (1030, 2, 1), (9, 7, 96), (2, 1100, 3), (40, 40, 8), (1, 64, 200),
+    (513, 20, 4), (600, 70, 70), (1025, 6, 200), (1024, 64, 64), (700, 150, 1),
 ]  # fmt: skip
 
 
@@ -46,6 +48,23 @@ def chain(start: Floats, a_rk: Floats, b_kc: Floats) -> Floats:
     return total
 
 
+def added(rows: Floats) -> Floats:
+    """The rows' sum, one after the other."""
+    total = np.zeros(rows.shape[1], np.float32)
+    for row in rows:
+        total += row
+    return total
+
+
+def over_rows(first: Callable[[int, int], Floats], rows: int) -> Floats:
+    """first(r, end) is a chain's sum over these rows."""
+    chains = [first(r, min(r + 256, rows)) for r in range(0, max(rows, 1), 256)]
+    total = chains[0].astype(np.float64)
+    for each in chains[1:]:
+        total += each
+    return chains[0] if len(chains) == 1 else total.astype(np.float32)
+
+
 def ragged(rng: np.random.Generator, *shape: int) -> Floats:
     """Numbers of very different size, so that every order of summing gives other bits."""
     return (rng.standard_normal(shape) * np.exp(rng.uniform(-6, 6, shape))).astype(np.float32)
@@ -65,12 +84,12 @@ class Case:
         zero = np.zeros(1, np.float32)
         y = chain(self.bias, self.x, self.w)
         dx = chain(zero, self.dy, np.ascontiguousarray(self.w.T))
-        db = np.zeros(self.shape[2], np.float32)
-        for row in self.dy:
-            db += row
+        rows = self.shape[0]
+        dw = over_rows(lambda r, end: chain(zero, np.ascontiguousarray(self.x[r:end].T), self.dy[r:end]), rows)
+        db = over_rows(lambda r, end: added(self.dy[r:end]), rows)
         return {
             "y": y, "relu": np.where(y <= 0, zero, y), "dx": dx, "masked": np.where(self.mask <= 0, zero, dx),
-            "dw": chain(zero, np.ascontiguousarray(self.x.T), self.dy), "db": db,
+            "dw": dw, "db": db,
         }  # fmt: skip
 
     def run(self, isa: str, array: Callable[[Floats], Floats] = np.array) -> dict[str, Floats]:
@@ -86,11 +105,12 @@ class Case:
             ]
         }  # fmt: skip
         got["db"] = array(fresh[:outputs])
+        totals = array(np.full((inputs, 128), np.nan, np.float32)).view(np.float64) if rows > 256 else None
         _native.call_kernel("dense_forward", "", [*shape, x, w, bias, 0, got["y"]], isa)
         _native.call_kernel("dense_forward", "", [*shape, x, w, bias, 1, got["relu"]], isa)
         _native.call_kernel("dense_grad_input", "", [*shape, dy, w, None, got["dx"]], isa)
         _native.call_kernel("dense_grad_input", "", [*shape, dy, w, mask, got["masked"]], isa)
-        _native.call_kernel("dense_grad_weight", "", [*shape, x, dy, got["dw"], got["db"], None], isa)
+        _native.call_kernel("dense_grad_weight", "", [*shape, x, dy, got["dw"], got["db"], totals], isa)
         return got
 
 

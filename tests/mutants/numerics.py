@@ -26,4 +26,14 @@ GUARDS = [
         "1.0f - static_cast<f32>(beta1), 1.0f - static_cast<f32>(beta2)",
         "tests/regress/test_0270_adam_at_beta2_0_99999.py::test_adam_agrees_with_float64",
     ),
+    (
+        "chains of rows in double", "native/kernels/dense_grad_weight.h",
+        "constexpr i64 chain_rows = 256;", "constexpr i64 chain_rows = 1 << 30;",
+        "tests/regress/test_0271_gradient_sums_over_a_million_rows.py::test_of_a_dense_layer",
+    ),
+    (
+        "a table row's gradient in double", "native/kernels/embedding.h", "ST_FOR(d, dim) to[d] += from[d];",
+        "ST_FOR(d, dim) to[d] = static_cast<f32>(to[d] + from[d]);",
+        "tests/regress/test_0271_gradient_sums_over_a_million_rows.py::test_of_a_table_row",
+    ),
 ]

@@ -24,7 +24,7 @@ from workbench import BATCH_ROWS, NUMBERS, PARTITIONS, Bed, encoded, figure, kaf
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.kafka.admin import TopicWish
 
-FIGURES = 1  # lines of a whole run
+FIGURES = 4  # lines of a whole run
 
 RATE = 10_000  # rows a second
 INTERVALS_MS = (100, 20)

@@ -1,6 +1,7 @@
 """Memory of `streamtrain train` with two workers beside the broker: the PSS of all its processes, sampled as it runs.
 
 The rival is the plain Python loop over the same records, one process. Flat: the run's last third against its first.
+Then the same with as many records that cannot be decoded.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 import psutil
 from workbench import NETWORKS, Bed, figure, kafka_at, python_loop, train
 
-FIGURES = 2  # lines of a whole run
+FIGURES = 3  # lines of a whole run
 SMOKE = ["--rows", "100000"]
 
 BAR_MB = 400.0
@@ -70,6 +71,25 @@ def of_train(bed: Bed) -> list[float]:
     return samples
 
 
+def of_flood(bootstrap: str, count: int) -> list[float]:
+    """Of a run that meets nothing but bad records, from its start to its end."""
+    bed = Bed(bootstrap)
+    bed.fill(count, [b"not a record %d" % at for at in range(4096)])
+    process = train(bed.job(workers=2), "--until-end", "--set", "records.max_dead_letter_share=1")
+    assert process.stdout is not None
+    sampler: Sampler | None = None
+    dead = 0
+    for line in process.stdout:
+        event = json.loads(line)
+        if event["event"] == "started":
+            sampler = Sampler(process.pid)
+        dead += sum(event["dead_letters"].values()) if event["event"] == "published" else 0
+    assert sampler is not None
+    samples = sampler.stop()
+    assert process.wait() == 0 and dead == count, (dead, count)
+    return samples
+
+
 def of_python(bed: Bed, limit: int) -> list[float]:
     process, answer = python_loop(bed, limit, learns=True)
     sampler = Sampler(process.pid)
@@ -98,6 +118,8 @@ def main() -> None:
         last = peak(ours, lambda count: slice(2 * count // 3, count))
         bench = f"memory over {options.rows:,} rows, last third / first third"
         figure(bench, last, first, FLAT_BAR, "MB, ratio at most")
+        flood = peak(of_flood(bootstrap, options.rows))
+        figure("memory of train on bad records / Python loop", flood, peak(rival), BAR_MB, "MB, at most")
 
 
 if __name__ == "__main__":

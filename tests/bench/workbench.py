@@ -119,9 +119,9 @@ class Bed:
         self.admin.ensure(job_topics(given["name"], topics))
         return path
 
-    def fill(self, count: int) -> None:
-        """`count` more records, in turn over the partitions."""
-        records = encoded(self.format)
+    def fill(self, count: int, records: list[bytes] | None = None) -> None:
+        """`count` more records, in turn over the partitions; 4,096 different ones."""
+        records = records or encoded(self.format)
         producer = Producer({
             "bootstrap.servers": self.bootstrap, "linger.ms": 50, "batch.size": 500_000, "enable.idempotence": True,
             "queue.buffering.max.messages": 500_000,

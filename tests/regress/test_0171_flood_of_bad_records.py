@@ -18,7 +18,7 @@ def flooded(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
     """Bad records alone, then a few good ones; a publication is due only because ingest waits for it."""
     job = LiveJob(kafka, folder, publish_interval="1h", max_dead_letter_share=1.0, **settings)
     one = next(rows(1))
-    job.produce_values(msgpack.packb({**one, "x3": f"n/a {at}"}) for at in range(BAD))
+    job.produce_values(msgpack.packb({**one, "x3": "n/a", "x4": at}) for at in range(BAD))
     job.produce(100)
     return job
 

@@ -22,6 +22,13 @@ _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below
 _TEXT_BYTES = 1_000  # of a path or a reason
 _KEY_BYTES = 64_000
 _WIRE = b"1"
+_HEADERS = {
+    name: RESERVED_HEADER_PREFIX + name
+    for name in (
+        "wire", "topic", "partition", "offset", "path", "reason", "rows", "run", "round", "bytes", "until",
+        "rows-left-out", "headers-left-out",
+    )
+}  # fmt: skip
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made anew it is half of the time
 
 
@@ -84,7 +91,7 @@ def message(letter: DeadLetter) -> Message:
     key = letter.key if letter.key is not None and len(letter.key) <= _KEY_BYTES else None
     if letter.headers_left_out:
         texts["headers-left-out"] = str(letter.headers_left_out).encode()
-    ours = tuple((f"{RESERVED_HEADER_PREFIX}{name}", text) for name, text in texts.items())
+    ours = tuple((_HEADERS[name], text) for name, text in texts.items())
     return Message(key, letter.value if whole else None, (*_own(letter.headers), *ours))
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
 
 import numpy as np
 
@@ -31,14 +31,47 @@ _MOST_REASONS = 1_000  # counted apart; a reason may hold what was found, and a 
 OTHER_REASONS = "other reasons"
 
 
-@dataclass(frozen=True)
 class Letters:
-    """The dead letters of a publication, and how much of the arena's ring they were."""
+    """The dead letters of a publication; `ring` holds those of the arena's ring, `entries` many, until it is released.
 
-    messages: list[Message]
-    reasons: Reasons
-    ring_bytes: int
-    ring_entries: int
+    Each letter is made when it is asked for: thousands of them take much more as Python objects than as bytes.
+    """
+
+    def __init__(self, ring: bytes, entries: int, columns: Columns, topic: str, run: int) -> None:
+        self.ring, self.entries = ring, entries
+        self._columns, self._topic, self._run = columns, topic, run
+        self.reasons = Reasons()
+        self.count = self.bytes = 0
+        for letter in self:
+            self.reasons.add_letter(letter)
+            self.count += 1
+            self.bytes += len(letter.value or b"")
+
+    def __iter__(self) -> Iterator[DeadLetter]:
+        yield from _letters(self.ring, self._topic, self._run)
+        yield from rejected_letters(self._columns, self._topic, self._run)
+
+
+class LettersFirst(Sequence[tuple[str, Message]]):
+    """The messages of a transaction: the letters for `topic`, each encoded when its turn comes, then the others."""
+
+    def __init__(self, letters: Letters, topic: str, others: Sequence[tuple[str, Message]]) -> None:
+        self._letters, self._topic, self._others = letters, topic, others
+
+    def __len__(self) -> int:
+        return self._letters.count + len(self._others)
+
+    def __iter__(self) -> Iterator[tuple[str, Message]]:
+        for letter in self._letters:
+            yield self._topic, dead_letters.message(letter)
+        yield from self._others
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[str, Message]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[str, Message]]: ...
+    def __getitem__(self, index: int | slice) -> tuple[str, Message] | list[tuple[str, Message]]:
+        return list(self)[index]
 
 
 class Reasons:
@@ -68,15 +101,7 @@ class Reasons:
 
 def publication_letters(arena: _native.Arena, columns: Columns, last_round: int, topic: str, run: int) -> Letters:
     """Those of the rounds up to `last_round`, whose log is in `columns`; they stay in the ring until it is released."""
-    ring, entries = arena.dead_letters(last_round)
-    reasons, messages = Reasons(), []
-    for letter in _letters(ring, topic, run):
-        reasons.add_letter(letter)
-        messages.append(dead_letters.message(letter))
-    for letter in rejected_letters(columns, topic, run):
-        reasons.add_letter(letter)
-        messages.append(dead_letters.message(letter))
-    return Letters(messages, reasons, len(ring), entries)
+    return Letters(*arena.dead_letters(last_round), columns, topic, run)
 
 
 def unpublished_reasons(arena: _native.Arena, last_round: int) -> Reasons:

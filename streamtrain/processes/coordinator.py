@@ -27,7 +27,8 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.log import get_logger
-from streamtrain.processes._dead_letters import Letters, Reasons, publication_letters, unpublished_reasons
+from streamtrain.processes._dead_letters import Letters, LettersFirst, Reasons, publication_letters, unpublished_reasons
+from streamtrain.processes._heap import share_one_heap
 from streamtrain.processes._job_topics import JobTopics, check_published_last
 from streamtrain.processes._lineage import (
     Lineage,
@@ -66,6 +67,7 @@ class Config:
 
 
 def run(config: Config) -> int:
+    share_one_heap()
     coordinator = Coordinator(config)
     try:
         coordinator.begin()
@@ -283,8 +285,8 @@ class Coordinator:
         self._check_topic_id()
         records, last_round = self._config.topics["records"], assembled.snapshot.manifest.round
         dead = publication_letters(self._arena, assembled.columns, last_round, records, self._publisher.run.number)
-        letters = [(self._config.topics["dead_letters"], message) for message in dead.messages]
-        batch = replace(assembled.batch, messages=[*letters, *assembled.batch.messages])
+        messages = LettersFirst(dead, self._config.topics["dead_letters"], assembled.batch.messages)
+        batch = replace(assembled.batch, messages=messages)
         digest = assembled.snapshot.digest
         return self._transactions.publish(batch, lambda: self._topics.committed_at(digest)), dead
 
@@ -305,7 +307,7 @@ class Coordinator:
         future, assembled, began_ns = self._pending
         self._pending = None
         offset, dead = future.result()
-        self._arena.release_dead_letters(dead.ring_bytes, dead.ring_entries)
+        self._arena.release_dead_letters(len(dead.ring), dead.entries)
         self._reasons.update(dead.reasons)
         self._lineage = adopt(self._lineage, assembled, offset)
         manifest = assembled.snapshot.manifest
@@ -316,7 +318,7 @@ class Coordinator:
             digest=assembled.snapshot.digest.hex(),
             round=manifest.round,
             rows=manifest.rows_seen,
-            bytes=sum(len(m.value or b"") for m in (*dead.messages, *(m for _, m in assembled.batch.messages))),
+            bytes=dead.bytes + sum(len(message.value or b"") for _, message in assembled.batch.messages),
             transaction_s=(time.monotonic_ns() - began_ns) / 1e9,
             event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
             metrics=dict(manifest.metrics),

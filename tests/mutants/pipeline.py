@@ -85,6 +85,13 @@ GUARDS = [
         "tests/regress/test_0173_a_sleep_is_no_silence.py::test_silence_is_counted_in_looks",
     ),
     (
+        "the coordinator's threads share a heap",
+        "streamtrain/processes/coordinator.py",
+        "    share_one_heap()\n",
+        "",
+        f"{_FLOOD}::test_the_coordinators_memory_stays_as_small",
+    ),
+    (
         "a publication is due when ingest waits for it",
         "streamtrain/processes/coordinator.py",
         ' or progress["held"]',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,20 @@ def test_a_flood_goes_out_in_bounded_publications_whatever_the_interval(kafka, t
     assert max(waiting) <= RING_BYTES, waiting
     assert job.verified()["rows"] == {"trained": 100, "dead_lettered": BAD, "filtered": 0}
     job.replayed()
+
+
+def test_the_coordinators_memory_stays_as_small(kafka, tmp_path: Path) -> None:
+    job = flooded(kafka, tmp_path)
+    job.produce_values(3 * BAD * [b"\xc1"])
+    running = job.start("train", "--until-end")
+    assert running.process.stdout is not None
+    most_mb: list[int] = []
+    for line in running.process.stdout:
+        if json.loads(line)["event"] == "progress":
+            status = Path(f"/proc/{running.children()[0].pid}/status").read_text()
+            most_mb.append(int(status.split("VmHWM:")[1].split()[0]) // 1000)
+    assert running.finish() == 0
+    assert most_mb[-1] < 140, (most_mb[-1], len(most_mb))
 
 
 def test_long_letters_are_bounded_by_their_bytes(kafka, tmp_path: Path) -> None:

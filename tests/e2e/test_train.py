@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from streamtrain.compute.snapshot import decode
+from streamtrain.topics.rounds import first_chain
+from streamtrain.topics.snapshots import Counts
 from tests.e2e.harness import LiveJob, rows
 
 
@@ -148,8 +150,11 @@ def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka, tmp_
     assert restored.model == older.model and restored.manifest.positions == newest.manifest.positions
     assert restored.manifest.parent is not None and restored.manifest.parent.digest == older.digest
     assert restored.manifest.restored is not None and restored.manifest.restored.digest == newest.digest
+    assert restored.manifest.counts == Counts() and restored.manifest.chain == first_chain(restored.manifest.lineage)
+    assert restored.manifest.rows_seen == older.manifest.rows_seen
     job.produce(500, seed=9)
     assert job.train("--until-end")[-1]["rows"] == older.manifest.rows_seen + 500
+    assert job.newest().manifest.counts == Counts(trained=500)
     job.verified()
     job.replayed(restored.manifest.version)
 

@@ -6,6 +6,36 @@ _REFUSED = f"{_REPLAY}a_log_that_cannot_be_followed_is_refused"
 _LINEAGE = "streamtrain/replay/lineage.py"
 GUARDS = [
     (
+        "a slow reader is not a silent Kafka",
+        "streamtrain/kafka/reading.py",
+        "                until = time.monotonic() + _TIMEOUT_S  # the time a caller takes is not Kafka's\n",
+        "",
+        "tests/regress/test_0103_a_slow_reader_of_a_topic.py::test_a_slow_caller_gets_them_all",
+    ),
+    (
+        "a restored lineage counts from 0",
+        "streamtrain/processes/_lineage.py",
+        "    lineage.counts = Counts()\n",
+        "",
+        "tests/e2e/test_train.py::test_restore_publishes_an_older_snapshot_at_the_newest_positions",
+    ),
+    (
+        "deaths of workers are counted",
+        "native/bindings/rounds.cpp",
+        "                 control.supervisor.worker_deaths.fetch_add(1);\n",
+        "",
+        "tests/regress/test_0102_history_without_snapshots.py::"
+        "test_deaths_events_and_ends_of_runs_outlive_the_snapshots",
+    ),
+    (
+        "the newest event is by event time",
+        "native/exec/round_log.cpp",
+        "newest_event_ms >= 0 ? newest_event_ms : newest_timestamp_ms",
+        "newest_timestamp_ms",
+        "tests/regress/test_0102_history_without_snapshots.py::"
+        "test_deaths_events_and_ends_of_runs_outlive_the_snapshots",
+    ),
+    (
         "replay compares losses",
         "streamtrain/replay/engine.py",
         "            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))\n",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
-from streamtrain.kafka.reading import read_round_logs
+from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics.rounds import ClosedBy
 from tests.e2e.harness import LiveJob
 
 
 def closed_by(job: LiveJob) -> list[int]:
-    logs = read_round_logs(job.job.kafka_consumer(), job.job.topic("rounds").name or "")
+    logs = list(round_logs(job.job.kafka_consumer(), job.job.topic("rounds").name or ""))
     return [int(reason) for log in logs for reason in log.rounds["closed_by"]]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from streamtrain.compute.builder import Builder, Table, Value
 from streamtrain.compute.spec import Ref
 
+MOMENTS = ("count", "mean", "squares")   # of a column; squares: the sum of squared deviations from the mean
 EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
 
 
@@ -35,7 +36,7 @@ class InputShape:
 
 def scale_of(builder: Builder, name: str, columns: int, chosen: Sequence[bool], x: Ref, weight: Ref) -> tuple[Ref, Ref]:
     """Mean and scale of columns from the base's moments; the batch's own moments go into the share."""
-    base, share = builder.statistic(name, "statistics", "moments", columns, 3)
+    base, share = builder.statistic(name, "statistics", "moments", columns, len(MOMENTS))
     flags = builder.constant(f"{name}.chosen", [int(flag) for flag in chosen], "u8")
     mean, scale = builder.buffer(f"{name}.mean", columns), builder.buffer(f"{name}.scale", columns)
     builder.call("standardize_scale", columns, base, flags, mean, scale)

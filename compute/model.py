@@ -13,7 +13,7 @@ from streamtrain import _native
 from streamtrain.compute import backends, input, layers, losses, optimizers
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import BlockSpec, Builder, align
-from streamtrain.compute.model_spec import ModelSpec
+from streamtrain.compute.model_spec import LayerSpec, ModelSpec
 from streamtrain.compute.spec import DTYPES, Array, PerRow, Program, Ref
 from streamtrain.errors import UserMistake
 
@@ -58,6 +58,15 @@ class Model:
     @property
     def statistics_bytes(self) -> int:
         return self.state_bytes - self.learned_bytes
+
+    def named_layers(self) -> list[tuple[str, LayerSpec]]:
+        """The layers by the names their parameters begin with: "dense0.weight"; the last one is the output."""
+        counts: dict[str, int] = {}
+        named = []
+        for layer in self.parsed.layers:
+            named.append((f"{layer.kind}{counts.setdefault(layer.kind, 0)}", layer))
+            counts[layer.kind] += 1
+        return [*named, ("output", LayerSpec("dense", losses.get(self.parsed.loss).outputs(self.parsed.input), {}))]
 
     @property
     def betas(self) -> tuple[float, float]:
@@ -138,12 +147,10 @@ class Model:
         parsed, builder = self.parsed, Builder(PerRow(rows))
         loss = losses.get(parsed.loss)
         x = input.build(builder, parsed.input)
-        counts: dict[str, int] = {}
-        for layer in parsed.layers:
-            name = f"{layer.kind}{counts.setdefault(layer.kind, 0)}"
-            counts[layer.kind] += 1
+        *hidden, (output_name, last) = self.named_layers()
+        for name, layer in hidden:
             x = layers.get(layer.kind).build(builder, name, x, layer.size, **layer.options)
-        z = layers.get("dense").build(builder, "output", x, loss.outputs(parsed.input), zero=True)
+        z = layers.get(last.kind).build(builder, output_name, x, last.size, zero=True)
         gradient, output = loss.build(builder, parsed.input, z)
         with builder.during("train"):
             builder.run_backward(gradient)

@@ -138,11 +138,22 @@ def encode(tensors: Mapping[str, Array]) -> bytes:
             "data_offsets": [at, at + array.nbytes],
         }
         at += array.nbytes
-    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
-    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
-    pieces: list[Any] = [len(text).to_bytes(8, "little"), text]
+    pieces: list[Any] = [_head(header)]
     pieces += [np.ascontiguousarray(array).reshape(-1).view(np.uint8) for array in tensors.values() if array.size]
     return b"".join(pieces)
+
+
+def _head(header: Mapping[str, object]) -> bytes:
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(8 + len(text)) % _ALIGNMENT)
+    return len(text).to_bytes(8, "little") + text
+
+
+def with_metadata(payload: bytes, metadata: Mapping[str, str]) -> bytes:
+    """The same tensors under a header that holds `metadata` too, as other programs of the format read it."""
+    length = int.from_bytes(payload[:8], "little")
+    header = {"__metadata__": dict(metadata), **json.loads(payload[8 : 8 + length])}
+    return _head(header) + payload[8 + length :]
 
 
 def decode(payload: bytes | memoryview) -> dict[str, Array]:

@@ -9,6 +9,7 @@ from streamtrain.compute.ops.score_binary import BINS
 from streamtrain.compute.spec import Ref
 
 HELP = "a 0/1 label; predicts its probability"
+PREDICTION = "1 / (1 + exp(-z))"   # z: the outputs of the last layer
 LABEL_DTYPE = "f32"
 EXAMPLES: tuple[dict[str, object], ...] = ({},)   # of the input shape's label settings
 

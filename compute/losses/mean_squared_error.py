@@ -8,6 +8,7 @@ from streamtrain.compute.losses._scores import loss_block
 from streamtrain.compute.spec import Ref
 
 HELP = "a label that is a number; predicts it"
+PREDICTION = "z, or z * deviation + mean by standardize.label where that is there"   # z: the outputs of the last layer
 LABEL_DTYPE = "f32"
 EXAMPLES: tuple[dict[str, object], ...] = ({}, {"standardize_label": True})
 

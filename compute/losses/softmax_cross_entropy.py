@@ -8,6 +8,7 @@ from streamtrain.compute.losses._scores import loss_block
 from streamtrain.compute.spec import Ref
 
 HELP = "a label of two or more classes; predicts their probabilities"
+PREDICTION = "exp(z) / sum(exp(z))"   # z: the outputs of the last layer
 LABEL_DTYPE = "i32"
 EXAMPLES: tuple[dict[str, object], ...] = ({"classes": 2}, {"classes": 5})
 

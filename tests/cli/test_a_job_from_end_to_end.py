@@ -52,6 +52,7 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     assert run("snapshots", "get", trained, "-o", file).code == 0
     header = json.loads(file.read_bytes()[8 : 8 + int.from_bytes(file.read_bytes()[:8], "little")])
     assert any(name.endswith(".weight") for name in header)
+    assert header["__metadata__"]["version"] == str(snapshots[-1]["version"])
 
     letters = run("read", trained, "dead-letters", "--until-end", "--json").lines
     assert [row["reason"] for letter in letters for row in letter["rows"]] == ['expected number, got "n/a"'] * 3

@@ -52,4 +52,14 @@ GUARDS = [
         '        add_header(headers, "streamtrain-offset", offset);\n', "",
         "tests/processes/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",
     ),
+    (
+        "a column's moments have their own row in the file", "streamtrain/vectorize/portable.py",
+        '{"moments_row": row}', '{"moments_row": 0}',
+        "tests/vectorize/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
+    ),
+    (
+        "a category's own hash stands in the file", "streamtrain/vectorize/portable.py",
+        "murmur3(category.name.encode())", "0",
+        "tests/vectorize/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
+    ),
 ]  # fmt: skip

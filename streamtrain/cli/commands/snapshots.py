@@ -16,6 +16,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.snapshots import Manifest
+from streamtrain.vectorize.portable import safetensors_file
 
 ORDER = 100
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -126,21 +127,22 @@ def get(
         ),
     ] = None,
 ) -> None:
-    """Fetch a snapshot's parameters and statistics as a safetensors file."""
+    """Fetch a snapshot's parameters and statistics as a safetensors file, whose metadata tells how to predict."""
     found = session.job(job)
     with _topic(found) as topic:
         stored = topic.load(_located(topic, snapshot), trainer=False)
     version = stored.manifest.version
+    file = safetensors_file(stored.manifest, stored.digest, stored.model)
     path = output or Path(f"{found.name}-{version}.safetensors")
     if str(path) == "-":
-        sys.stdout.buffer.write(stored.model)
+        sys.stdout.buffer.write(file)
         return
     try:
-        path.write_bytes(stored.model)
+        path.write_bytes(file)
     except OSError as error:
         raise UserMistake(f"{path}: cannot be written: {error.strerror}") from error
-    document = {"version": version, "file": str(path), "bytes": len(stored.model), "digest": stored.digest.hex()}
-    session.out.document(document, f"wrote snapshot {version} to {path}, {len(stored.model):,} bytes")
+    document = {"version": version, "file": str(path), "bytes": len(file), "digest": stored.digest.hex()}
+    session.out.document(document, f"wrote snapshot {version} to {path}, {len(file):,} bytes")
 
 
 def _plain(value: Any) -> str:

@@ -1,0 +1,74 @@
+"""A snapshot as a safetensors file whose metadata says all that is needed to predict with it, without our code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from streamtrain.compute import losses, snapshot
+from streamtrain.compute.input import MOMENTS
+from streamtrain.compute.model import Model
+from streamtrain.topics.snapshots import Manifest
+from streamtrain.vectorize.murmur3 import murmur3
+from streamtrain.vectorize.schema import Schema
+from streamtrain.vectorize.served import schema_and_model
+
+_HASH = (
+    "bucket = MurmurHash3_x86_32(UTF-8 text, seed = hash_seed) mod buckets; hash_seed is that hash of the column's "
+    "name with seed 0; a whole number is hashed as its decimal text, a boolean as true or false"
+)
+_STANDARDIZED = "(value - mean) / deviation; deviation = sqrt(squares / count), 1 where squares is 0"
+
+
+def safetensors_file(manifest: Manifest, digest: bytes, model: bytes) -> bytes:
+    """`model` is the snapshot's payload. SnapshotError where the manifest does not say what it is."""
+    return snapshot.with_metadata(model, metadata(manifest, digest))
+
+
+def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
+    """By name; what is not text is JSON."""
+    schema, model = schema_and_model(manifest)
+    parts: dict[str, Any] = {
+        "inputs": list(_inputs(schema, model)),
+        "layers": list(_layers(model)),
+        "classes": schema.class_names,
+        "statistics": {block.name: MOMENTS for block in model.blocks if block.rule == "moments"},
+    }
+    texts = {
+        "job": manifest.job,
+        "version": str(manifest.version),
+        "digest": digest.hex(),
+        "untrained": json.dumps(manifest.untrained),
+        "rows_seen": str(manifest.rows_seen),
+        "created_ms": str(manifest.created_ms),
+        "loss": schema.loss,
+        "prediction": losses.get(schema.loss).PREDICTION,
+        "standardized": _STANDARDIZED,
+        "hash": _HASH,
+    }
+    return {**texts, **{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}}
+
+
+def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
+    """The columns in the order they stand in the input matrix: numbers, one column each, then embeddings."""
+    columns, shape = dict(schema.columns), model.parsed.input
+    for row, name in enumerate(schema.numbers):
+        moments = {"moments_row": row} if shape.standardize[row] else {}
+        yield {"name": name, "kind": "number", "missing": columns[name].missing, **moments}
+    for category in shape.categories:
+        yield {
+            "name": category.name,
+            "kind": "category",
+            "missing": columns[category.name].missing,
+            "buckets": category.buckets,
+            "hash_seed": murmur3(category.name.encode()),
+            "table": f"{category.name}.embedding",
+        }
+
+
+def _layers(model: Model) -> Iterator[dict[str, str]]:
+    """y = activation(x weight + bias), one after the other."""
+    for name, layer in model.named_layers():
+        activation = layer.options.get("activation", "none")
+        yield {"weight": f"{name}.weight", "bias": f"{name}.bias", "activation": activation}

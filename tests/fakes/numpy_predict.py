@@ -1,0 +1,91 @@
+"""What another program does with a file of `snapshots get`: NumPy and the file's own metadata, nothing of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DTYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8"}
+MASK = 0xFFFFFFFF
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "tanh": np.tanh,
+    "sigmoid": lambda x: (1 + np.tanh(x / 2)) / 2,
+    "mish": lambda x: x * np.tanh(np.logaddexp(0, x)),
+}
+
+
+def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """Metadata and tensors of a safetensors file (the package `safetensors` does the same)."""
+    raw = path.read_bytes()
+    start = 8 + int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8:start])
+    metadata = header.pop("__metadata__")
+    tensors = {}
+    for name, each in header.items():
+        begin, end = each["data_offsets"]
+        values = np.frombuffer(raw[start + begin : start + end], DTYPES[each["dtype"]])
+        tensors[name] = values.reshape(each["shape"])
+    return metadata, tensors
+
+
+def murmur3(text: bytes, seed: int) -> int:
+    """MurmurHash3_x86_32; a package such as mmh3 has it."""
+    h = seed
+    padded = text + bytes(-len(text) % 4)
+    for at in range(0, len(padded), 4):
+        k = int.from_bytes(padded[at : at + 4], "little") * 0xCC9E2D51 & MASK
+        h ^= (k << 15 | k >> 17) * 0x1B873593 & MASK
+        if at + 4 <= len(text):
+            h = ((h << 13 | h >> 19) * 5 + 0xE6546B64) & MASK
+    h ^= len(text)
+    h = (h ^ h >> 16) * 0x85EBCA6B & MASK
+    h = (h ^ h >> 13) * 0xC2B2AE35 & MASK
+    return h ^ h >> 16
+
+
+class Predictor:
+    """The model of a file; predict() takes one row as a dict and gives the outputs."""
+
+    def __init__(self, path: Path) -> None:
+        self.metadata, self.tensors = read(path)
+        self.inputs, self.layers, self.classes, self.statistics = (
+            json.loads(self.metadata[name]) for name in ("inputs", "layers", "classes", "statistics")
+        )
+
+    def moments(self, name: str, row: int) -> tuple[float, float, float]:
+        """Mean, deviation and clip of a column."""
+        of = dict(zip(self.statistics[name], self.tensors[name][row], strict=True))
+        deviation = np.sqrt(of["squares"] / of["count"]) if of["squares"] > 0 else 1.0
+        return of["mean"], deviation, of.get("clip", 0) or np.inf
+
+    def predict(self, row: Mapping[str, Any]) -> np.ndarray:
+        x: list[float] = []
+        for column in self.inputs:
+            cell = row.get(column["name"], column["missing"])
+            if column["kind"] == "category":
+                text = str(cell).lower() if isinstance(cell, bool) else str(cell)
+                bucket = murmur3(text.encode(), column["hash_seed"]) % column["buckets"]
+                x += self.tensors[column["table"]][bucket].tolist()
+            elif "moments_row" in column:
+                mean, deviation, clip = self.moments("standardize.moments", column["moments_row"])
+                x.append(float(np.clip((cell - mean) / deviation, -clip, clip)))
+            else:
+                x.append(cell)
+        y = np.array(x)
+        for layer in self.layers:
+            z = y @ self.tensors[layer["weight"]] + self.tensors[layer["bias"]]
+            y = ACTIVATIONS[layer["activation"]](z)
+        if self.metadata["loss"] == "softmax_cross_entropy":
+            return np.exp(y) / np.exp(y).sum()
+        if self.metadata["loss"] == "binary_cross_entropy":
+            return 1 / (1 + np.exp(-y))
+        if "standardize.label" in self.statistics:
+            mean, deviation, _ = self.moments("standardize.label", 0)
+            y = y * deviation + mean
+        return y

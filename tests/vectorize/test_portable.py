@@ -1,0 +1,95 @@
+"""A file of `snapshots get` is enough to predict with, in NumPy and without our code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy_predict import Predictor
+from publisher import example_manifest
+from small_model import FLIGHTS, SmallModel
+
+from streamtrain.compute import snapshot
+from streamtrain.errors import SnapshotError
+from streamtrain.kafka.chunks import Stored
+from streamtrain.processes.predictor import make_scorer
+from streamtrain.vectorize.portable import safetensors_file
+
+ROWS: list[dict[str, Any]] = [
+    {"dep_delay": 3.5, "distance": 700, "hour": 2, "carrier": "UA", "origin": "JFK"},
+    {"distance": -7, "hour": 23, "carrier": "Vueling é 日本", "origin": "LGA"},  # dep_delay is missing
+    {"dep_delay": 1e4, "distance": 1, "hour": 0, "carrier": 1007, "origin": True},
+    {"dep_delay": -1, "distance": 6, "hour": 5, "carrier": "B6"},  # origin is missing
+    {"dep_delay": 0, "distance": 5, "hour": 11, "carrier": -3, "origin": "abcdefg"},
+]
+CLASSES = {**FLIGHTS, "late": {"role": "label", "classes": ["early", "on time", "späť"]}}
+DELAY = {**FLIGHTS, "late": {"role": "label", "standardize": True}}
+MODELS = {
+    "binary": (FLIGHTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
+    "linear": (FLIGHTS, "binary_cross_entropy", ()),
+    "classes": (CLASSES, "softmax_cross_entropy", ({"dense": 8, "activation": "mish"}, {"dense": 5})),
+    "number": (DELAY, "mean_squared_error", ({"dense": 4, "activation": "tanh"},)),
+    "deep": (FLIGHTS, "mean_squared_error", tuple({"dense": 6, "activation": "sigmoid"} for _ in range(3))),
+}
+
+
+def made(columns: Any, loss: str, layers: Any) -> tuple[SmallModel, Stored]:
+    small = SmallModel.make(columns, loss)
+    small.spec["layers"] = list(layers)
+    manifest = example_manifest(7, model_spec=small.spec, schema=small.schema.to_dict())
+    return small, Stored(manifest, b"d" * 32, 9, small.payload(7), None)
+
+
+def answers(stored: Stored) -> list[dict[str, Any]]:
+    scorer = make_scorer(stored, "json")
+    bodies = scorer.score("asked", [json.dumps(row).encode() for row in ROWS])
+    assert all(errors == 0 for *_, errors in bodies)
+    return [json.loads(body) for body, *_ in bodies]
+
+
+@pytest.mark.parametrize(("columns", "loss", "layers"), MODELS.values(), ids=list(MODELS))
+def test_numpy_and_the_file_alone_predict_the_same(columns: Any, loss: str, layers: Any, tmp_path: Path) -> None:
+    _, stored = made(columns, loss, layers)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors_file(stored.manifest, stored.digest, stored.model))
+    theirs = Predictor(path)
+    for row, ours in zip(ROWS, answers(stored), strict=True):
+        outputs = theirs.predict(row)
+        if theirs.classes:
+            expected = dict(zip(theirs.classes, outputs, strict=True))
+            assert ours["probabilities"] == pytest.approx(expected, rel=1e-4, abs=1e-6)
+            assert ours["prediction"] == theirs.classes[int(outputs.argmax())]
+        else:
+            assert ours["prediction"] == pytest.approx(float(outputs[0]), rel=1e-4, abs=1e-6)
+
+
+def test_the_metadata_names_the_snapshot_and_the_tensors_are_those_published(tmp_path: Path) -> None:
+    _, stored = made(*MODELS["classes"])
+    file = safetensors_file(stored.manifest, stored.digest, stored.model)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(file)
+    metadata = Predictor(path).metadata
+    assert all(isinstance(text, str) for text in metadata.values())  # the format allows nothing else
+    expected = {"job": "flights", "version": "7", "digest": (b"d" * 32).hex(), "loss": "softmax_cross_entropy"}
+    assert {name: metadata[name] for name in expected} == expected
+    assert json.loads(metadata["classes"]) == ["early", "on time", "späť"]
+    ours, theirs = snapshot.decode(stored.model), snapshot.decode(file)
+    assert ours.keys() == theirs.keys() and all(np.array_equal(ours[name], theirs[name]) for name in ours)
+
+
+def test_other_programs_read_the_file(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors")
+    _, stored = made(*MODELS["binary"])
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors_file(stored.manifest, stored.digest, stored.model))
+    with safetensors.safe_open(path, "numpy") as file:
+        assert file.metadata()["job"] == "flights"
+        assert set(file.keys()) == set(snapshot.decode(stored.model))
+
+
+def test_a_manifest_that_says_nothing_of_its_model_makes_no_file() -> None:
+    with pytest.raises(SnapshotError, match="expected the columns and model"):
+        safetensors_file(example_manifest(), b"d" * 32, b"")

@@ -22,9 +22,23 @@ class UserMistake(StreamtrainError):
 
 
 class KafkaUnreachable(StreamtrainError):
-    """No broker answered in time."""
+    """No broker answered in time. Asking again may mend it."""
 
     exit_code = 3
+
+
+class KafkaSettling(KafkaUnreachable):
+    """A broker answered, but not what was asked: it is starting, or not settled yet on who leads."""
+
+
+class KafkaDenied(UserMistake):
+    """Kafka does not let this user in or do that: authentication, TLS, authorisation."""
+
+
+class KafkaBroken(StreamtrainError):
+    """Kafka's client, or what it was doing, is of no use any more; one made anew may be."""
+
+    exit_code = 1
 
 
 class Replaced(StreamtrainError):

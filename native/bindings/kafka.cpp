@@ -9,6 +9,7 @@
 #include "kafka/consumer.h"
 #include "kafka/producer.h"
 #include "kafka/raw_consume.h"
+#include "kafka/response.h"
 
 namespace st {
 namespace {
@@ -152,6 +153,13 @@ void bind_kafka(nb::module_ &m) {
     m.def("kafka_version", [] { return std::string(Library::get().version_str()); });
     m.def("kafka_error_name", [](int code) { return std::string(Library::get().err2name(code)); }, nb::arg("code"));
     m.def("kafka_error_text", [](int code) { return std::string(Library::get().err2str(code)); }, nb::arg("code"));
+    m.def("kafka_response", [](int code) { return static_cast<int>(response_to(code)); }, nb::arg("code"));
+    m.def("kafka_responses", [] {
+        nb::list out;
+        for (const KafkaResponse &entry : kafka_responses())
+            out.append(nb::make_tuple(entry.code, entry.name, static_cast<int>(entry.response)));
+        return out;
+    });
     bind_consumer(m);
     bind_producer(m);
     m.def(

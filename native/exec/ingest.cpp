@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/failpoint.h"
+#include "kafka/response.h"
 
 namespace st {
 
@@ -11,11 +12,6 @@ namespace {
 
 constexpr std::size_t PREFETCH_AHEAD = 4;         // messages
 constexpr i64 CONSUME_WAIT_NS = 20'000'000;   // how late a stop or a new partition may be seen on an idle stream
-
-// Errors librdkafka recovers from by itself.
-bool passing(int code) {
-    return code == rd::transport || code == rd::timed_out || code == rd::all_brokers_down || code == rd::resolve;
-}
 
 }  // namespace
 
@@ -71,7 +67,7 @@ void Ingest::prefetch(std::size_t at) const {
 void Ingest::take(const MessageView &message) {
     if (message.error == rd::partition_eof) return end_partition(message.partition, message.offset);
     if (message.error != 0) {
-        if (!passing(message.error))
+        if (!is_passing(message.error))   // librdkafka recovers from the others by itself
             throw KafkaFailure(message.error, message.error_text ? message.error_text : "consumer error");
         ++errors_;
         return;

@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin, explain
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.errors import explain
 from streamtrain.kafka.reading import bounds, read
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter

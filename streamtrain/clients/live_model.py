@@ -19,8 +19,8 @@ from streamtrain.clients.answers import ModelAnswer, Outcome
 from streamtrain.clients.door import address, job_name
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
-from streamtrain.kafka.admin import explain
 from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.errors import explain
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.predictions import RowAnswer

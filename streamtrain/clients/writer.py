@@ -13,15 +13,15 @@ from typing import Any, Literal, Self
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streamtrain.clients.rows import Columns, columns_of
-from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
+from streamtrain.kafka.errors import explain
 from streamtrain.log import librdkafka_logger
 from streamtrain.topics._topic import MESSAGE_BYTES
 from streamtrain.vectorize.formats import record_format
 
 PACK_ROWS = 256  # rows in a record where many are written at once
 DELIVERY_TIMEOUT_S = 120.0
-_UNREACHABLE = {KafkaError._MSG_TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT}
 _DEFAULTS = {"linger.ms": "5"}
 
 
@@ -167,5 +167,4 @@ class RecordWriter:
         if self._failure is None:
             return
         error, self._failure = self._failure, None
-        kind = KafkaUnreachable if error.code() in _UNREACHABLE else StreamtrainError
-        raise kind(f"{self.topic}: a record was not delivered to Kafka at {self._bootstrap}: {error.str()}")
+        raise explain(error, f"{self.topic}: a record was not delivered", self._bootstrap)

@@ -7,37 +7,25 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
-from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.consumer import flat_settings
+from streamtrain.kafka.errors import Heard, Response, explain, response_to
+from streamtrain.kafka.renewing import Renewing
 from streamtrain.topics._topic import registry, topic
 
 log = logging.getLogger("streamtrain.kafka")
 
 TIMEOUT_S = 8.0  # of one call, so that a start without a broker says so within 10 s
 BROKER_DEFAULT = -1  # as replication: what the broker is set to
-_UNREACHABLE = {
-    KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE,
-    KafkaError.REQUEST_TIMED_OUT,
-}  # fmt: skip
-SETTLING = {
-    KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE, KafkaError.OFFSET_NOT_AVAILABLE,
-    KafkaError.UNKNOWN_LEADER_EPOCH, KafkaError.FENCED_LEADER_EPOCH,
-}  # fmt: skip
-_SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
-_MISSING = {
-    KafkaError.UNKNOWN_TOPIC_OR_PART,
-    KafkaError._UNKNOWN_TOPIC,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError._NOENT,
-}
+SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
+_LISTEN_S = 1.0  # how long a wrong password may go unheard while the topics are asked for
 _OffsetSpec: Any = OffsetSpec  # its methods have no types
 T = TypeVar("T")
 
@@ -103,35 +91,42 @@ def job_topics(job: str, settings: Mapping[str, Mapping[str, Any]] | None = None
     return wishes
 
 
-def explain(error: KafkaError, what: str, bootstrap: str) -> StreamtrainError:
-    """Our error for one of Kafka's."""
-    if error.code() in _UNREACHABLE:
-        return KafkaUnreachable(
-            f"{what}: expected an answer from Kafka at {bootstrap}, got none ({error.str()}); "
-            "check the address and that the broker runs (streamtrain broker start)"
-        )
-    return StreamtrainError(f"{what}: Kafka at {bootstrap} refused: {error.str()} ({error.name()})")
-
-
 class Admin:
     """One administration client; made without a connection, so the first call is what raises KafkaUnreachable."""
 
     def __init__(self, bootstrap: str, kafka: Mapping[str, object] | None = None, timeout_s: float = TIMEOUT_S) -> None:
         self.bootstrap = bootstrap
         self.timeout_s = timeout_s
-        settings: dict[str, str | int | float | bool] = {**flat_settings(kafka or {}), "bootstrap.servers": bootstrap}
+        self._heard = Heard()
+        self._settings: dict[str, Any] = {
+            **flat_settings(kafka or {}), "bootstrap.servers": bootstrap, "error_cb": self._heard,
+        }  # fmt: skip
+        self._clients = Renewing(self._open)
+
+    def _open(self) -> AdminClient:
         try:
-            self._client = AdminClient(settings, logger=log)
+            return AdminClient(self._settings, logger=log)
         except KafkaException as error:
             raise UserMistake(f"[kafka] {error.args[0].str()}") from None
 
-    def _call(self, what: str, future: Future[T]) -> T:
-        try:
-            return future.result(self.timeout_s + 1)
-        except KafkaException as error:
-            raise explain(error.args[0], what, self.bootstrap) from None
-        except TimeoutError:
-            raise KafkaUnreachable(f"{what}: no answer from Kafka at {self.bootstrap} in {self.timeout_s} s") from None
+    def _ask(self, what: str, question: Callable[[AdminClient], T]) -> T:
+        """What a client answers, with our errors for Kafka's."""
+
+        def asked(client: AdminClient) -> T:
+            try:
+                return question(client)
+            except KafkaException as error:
+                raise self._explained(client, error.args[0], what) from None
+            except TimeoutError:
+                raise self._explained(client, KafkaError(KafkaError._TIMED_OUT), what) from None
+
+        answer = self._clients.ask(asked)
+        self._heard.clear()
+        return answer
+
+    def _explained(self, client: AdminClient, error: KafkaError, what: str) -> StreamtrainError:
+        client.poll(0)  # hears what came beside the answers
+        return explain(error, what, self.bootstrap, self._heard)
 
     def names(self) -> set[str]:
         """Every topic of the cluster; the cheapest way to learn whether a broker answers."""
@@ -142,33 +137,87 @@ class Admin:
         return len(self._metadata().brokers)
 
     def _metadata(self) -> ClusterMetadata:
-        try:
-            return self._client.list_topics(timeout=self.timeout_s)
-        except KafkaException as error:
-            raise explain(error.args[0], "topics", self.bootstrap) from None
+        until = time.monotonic() + self.timeout_s
+
+        def question(client: AdminClient) -> ClusterMetadata:
+            while True:
+                left_s = until - time.monotonic()
+                try:
+                    return client.list_topics(timeout=max(0.1, min(left_s, _LISTEN_S)))
+                except KafkaException as error:
+                    explained = self._explained(client, error.args[0], "topics")
+                    if not isinstance(explained, KafkaUnreachable) or left_s <= _LISTEN_S:
+                        raise explained from None
+
+        return self._ask("topics", question)
+
+    def absent(self, name: str) -> bool | None:
+        """Whether there is no such topic, by the controller, which alone knows; None: this user may not ask it.
+
+        Any other broker may just not have heard of the topic yet, or not any more.
+        """
+        new = [NewTopic(name, 1)]
+
+        def question(client: AdminClient) -> bool | None:
+            asked = client.create_topics(new, validate_only=True, request_timeout=self.timeout_s)[name]
+            try:
+                asked.result(self.timeout_s + 1)
+                return True
+            except KafkaException as error:
+                if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return False
+                if response_to(error.args[0].code()) is Response.DENIED:
+                    return None
+                raise
+
+        return self._ask(f"topic {name}", question)
 
     def describe(self, names: Sequence[str]) -> dict[str, TopicState | None]:
         """The state of each topic, None where there is none."""
         self.names()  # describe_topics alone waits longer when no broker answers
-        if not names:
-            return {}
-        futures = self._client.describe_topics(TopicCollection(list(names)), request_timeout=self.timeout_s)
-        found: dict[str, Any] = {}
-        for name, future in futures.items():
-            try:
-                found[name] = future.result(self.timeout_s + 1)
-            except KafkaException as error:
-                if error.args[0].code() not in _MISSING:
-                    raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
-        configs = self._configs(list(found))
-        return {name: _state(found[name], configs[name]) if name in found else None for name in names}
+        until = time.monotonic() + self.timeout_s
+        states: dict[str, TopicState | None] = {}
+        while missing := [name for name in names if name not in states]:
+            found, unknown = self._described(missing)
+            states |= found
+            for name, error in unknown.items():
+                if self.absent(name):
+                    states[name] = None
+                elif time.monotonic() > until:
+                    raise explain(error, f"topic {name}", self.bootstrap, self._heard)
+            if unknown:
+                time.sleep(SETTLING_S)
+        return {name: states[name] for name in names}
+
+    def _described(self, names: Sequence[str]) -> tuple[dict[str, TopicState], dict[str, KafkaError]]:
+        """The states of the topics the broker knows, and why it gave none of the others."""
+        descriptions: dict[str, Any] = {}
+        unknown: dict[str, KafkaError] = {}
+
+        def question(client: AdminClient) -> None:
+            futures = client.describe_topics(TopicCollection(list(names)), request_timeout=self.timeout_s)
+            for name, future in futures.items():
+                try:
+                    descriptions[name] = future.result(self.timeout_s + 1)
+                except KafkaException as error:
+                    if response_to(error.args[0].code()) is not Response.MISSING:
+                        raise
+                    unknown[name] = error.args[0]
+
+        self._ask(f"topics {', '.join(names)}", question)
+        configs = self._configs(list(descriptions))
+        return {name: _state(found, configs[name]) for name, found in descriptions.items()}, unknown
 
     def _configs(self, names: list[str]) -> dict[str, dict[str, Any]]:
         if not names:
             return {}
         resources = {name: ConfigResource(ResourceType.TOPIC, name) for name in names}
-        futures = self._client.describe_configs(list(resources.values()), request_timeout=self.timeout_s)
-        return {name: self._call(f"topic {name}", futures[resource]) for name, resource in resources.items()}
+
+        def question(client: AdminClient) -> dict[str, dict[str, Any]]:
+            futures = client.describe_configs(list(resources.values()), request_timeout=self.timeout_s)
+            return {name: futures[resource].result(self.timeout_s + 1) for name, resource in resources.items()}
+
+        return self._ask(f"topics {', '.join(names)}", question)
 
     def ensure(self, wishes: Iterable[TopicWish], dry_run: bool = False) -> list[TopicChange]:
         """Makes what is missing and compares the rest; safe to call again, also from several programs at once.
@@ -192,26 +241,19 @@ class Admin:
 
     def _create(self, wishes: Sequence[TopicWish]) -> None:
         new = [NewTopic(wish.name, wish.partitions, wish.replication, config=dict(wish.config)) for wish in wishes]
-        futures = self._client.create_topics(new, operation_timeout=self.timeout_s, request_timeout=self.timeout_s)
-        for name, future in futures.items():
-            try:
-                future.result(self.timeout_s + 1)
-            except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
-        for wish in wishes:  # made is not yet known to every broker; this waits until each partition has its leader
-            self._settled(wish)
 
-    def _settled(self, wish: TopicWish) -> None:
-        until = time.monotonic() + self.timeout_s
-        while True:
-            try:
-                self.last_stable(wish.name, wish.partitions)
-                return
-            except UserMistake:
-                if time.monotonic() > until:
-                    raise
-                time.sleep(_SETTLING_S)
+        def question(client: AdminClient) -> None:
+            futures = client.create_topics(new, operation_timeout=self.timeout_s, request_timeout=self.timeout_s)
+            for future in futures.values():
+                try:
+                    future.result(self.timeout_s + 1)
+                except KafkaException as error:
+                    if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                        raise
+
+        self._ask(f"topics {', '.join(wish.name for wish in wishes)}", question)
+        for wish in wishes:  # made is not yet known to every broker; this waits until each partition has its leader
+            self.last_stable(wish.name, wish.partitions)
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str | None]:
         """Each topic's id in base64; a topic deleted and made again has another. None where there is no topic."""
@@ -240,18 +282,22 @@ class Admin:
     ) -> list[int]:
         asked = {TopicPartition(name, partition): spec for partition in range(partitions)}
         until = time.monotonic() + self.timeout_s
+
+        def question(client: AdminClient) -> list[int]:
+            futures = client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
+            found = {part.partition: future.result(self.timeout_s + 1) for part, future in futures.items()}
+            return [found[partition].offset for partition in range(partitions)]
+
         while True:
-            futures = self._client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
             try:
-                found = {part.partition: future.result(self.timeout_s + 1) for part, future in futures.items()}
-                return [found[partition].offset for partition in range(partitions)]
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code in _MISSING and name not in self.names():
+                return self._ask(f"topic {name}", question)
+            except KafkaSettling:
+                if self.absent(name):
                     raise UserMistake(f"topic {name}: expected it in Kafka at {self.bootstrap}, found none") from None
-                if code not in SETTLING | _MISSING or time.monotonic() > until:
-                    raise explain(error.args[0], f"topic {name}", self.bootstrap) from None
-                time.sleep(_SETTLING_S)
+                if time.monotonic() > until:
+                    raise
+                time.sleep(SETTLING_S)
+                self._metadata()  # the client asks the leaders it has heard of last
 
 
 def _state(description: Any, entries: dict[str, Any]) -> TopicState:

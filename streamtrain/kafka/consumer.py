@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from confluent_kafka import KafkaError
+
 from streamtrain import _native
-from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka import library
+from streamtrain.kafka.errors import Heard, explain
 
 BEGINNING, END, INVALID = -2, -1, -1001
-PARTITION_EOF, ALL_BROKERS_DOWN, TRANSPORT, TIMED_OUT, FENCED = -191, -187, -195, -185, -144
-AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE = -140, 1
-UNKNOWN_TOPIC, NO_TOPIC, NO_PARTITION = 3, -188, -190
+PARTITION_EOF, ALL_BROKERS_DOWN = -191, -187
 
 Settings = list[tuple[str, str]]
 
@@ -84,6 +85,7 @@ class KafkaConsumer:
 
     def __init__(self, settings: Mapping[str, object] | Settings) -> None:
         library.load()
+        self._bootstrap = str(dict(settings).get("bootstrap.servers", "the given address"))
         pairs = list(flat_settings(settings).items()) if isinstance(settings, Mapping) else settings
         try:
             self.native = _native.KafkaConsumer(pairs)
@@ -129,7 +131,11 @@ class KafkaConsumer:
 
     def explain(self, failure: _native.KafkaFailure) -> StreamtrainError:
         """Our error for one of librdkafka's, with what its threads have said meanwhile."""
+        heard = Heard()
+        self.consume(1, 0.0)  # serves the error callback; whoever reads on assigns again
+        for event in self.events():
+            if event.level <= 4:
+                heard.take(event.code, event.text)
         code, text = failure.args
-        said = "; ".join(dict.fromkeys(event.text for event in self.events() if event.level <= 4))
-        kind = KafkaUnreachable if code in (TRANSPORT, TIMED_OUT, ALL_BROKERS_DOWN) else StreamtrainError
-        return kind(f"{text}; {said}" if said else text)
+        what, _, text = text.partition(": ")
+        return explain(KafkaError(code, text), what, self._bootstrap, heard)

@@ -9,6 +9,7 @@ from typing import Self
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.reading import bounds, read
+from streamtrain.kafka.renewing import Renewing
 from streamtrain.topics.control import Control
 
 
@@ -17,7 +18,7 @@ class ControlTopic:
 
     def __init__(self, kafka: Mapping[str, object], name: str) -> None:
         self.name = name
-        self._consumer = KafkaConsumer(ingest_config(kafka))
+        self._clients = Renewing(lambda: KafkaConsumer(ingest_config(kafka)))
         self._seen = Control()
         self._next = 0
 
@@ -30,17 +31,20 @@ class ControlTopic:
         self.close()
 
     def close(self) -> None:
-        self._consumer.close()
+        self._clients.close()
 
     def look(self) -> Control:
         """What the topic holds up to its last stable offset.
 
         Raises KafkaUnreachable when that could not be read to its end, CheckFailed for an entry that is malformed.
         """
-        low, end = bounds(self._consumer, self.name, 0)
+        return self._clients.ask(self._look)
+
+    def _look(self, consumer: KafkaConsumer) -> Control:
+        low, end = bounds(consumer, self.name, 0)
         if end < self._next:  # the topic was deleted and made again
             self._seen, self._next = Control(), 0
-        for message in read(self._consumer, self.name, 0, max(low, self._next), end):
+        for message in read(consumer, self.name, 0, max(low, self._next), end):
             try:
                 self._seen.take(message.key, message.value)
             except CheckFailed as error:

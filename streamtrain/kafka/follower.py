@@ -6,17 +6,17 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 
-from confluent_kafka import KafkaError
-
 from streamtrain.errors import KafkaUnreachable, SnapshotError
 from streamtrain.kafka.chunks import Chunks, Located, Stored
-from streamtrain.kafka.snapshots import NO_TOPIC, Read, SnapshotTopic
+from streamtrain.kafka.errors import is_passing
+from streamtrain.kafka.snapshots import End, Read, SnapshotTopic
 from streamtrain.topics.snapshots import is_manifest, is_model_chunk
 
 log = logging.getLogger("streamtrain.snapshots")
 
 _BUFFER_BYTES = 512 * 1024 * 1024  # of chunks kept while their manifest has not come; beyond it they are read again
 _PENDING_S = 0.5  # a follower of the newest gives what it has after this, however fast more comes
+_LISTEN_S = 10.0  # of quiet, after which it is asked whether there is more
 
 
 def follow(
@@ -55,6 +55,9 @@ class Follower:
         self._pending: tuple[Located, dict[bytes, bytes]] | None = None
         self._pending_since = 0.0
         self._next = 0
+        self._heard_s = time.monotonic()
+        self._unread = 0  # where the topic ended at the last look, if that was beyond `_next`
+        self._renewals = 0
 
     def start(self) -> Iterator[Stored]:
         """The newest snapshot of the topic; what comes after it is what `poll` reads."""
@@ -71,26 +74,52 @@ class Follower:
             self._reject(f"{error}; waiting for the next snapshot")
             if located is None:
                 self._next = self._topic.bounds()[1]
+        self._assign()
+
+    def _assign(self) -> None:
+        self._renewals = self._topic.renewals
         self._topic.assign(self._next)
 
     def poll(self, timeout_s: float) -> Iterator[Stored]:
         """What one message from the broker completes; nothing for most."""
         waited = self._pending is None
         read = self._topic.poll(timeout_s if waited else 0)
-        if isinstance(read, Read):
+        if isinstance(read, Read | End):
+            self._heard_s, self._unread = time.monotonic(), 0
+        if isinstance(read, End):
+            self._next = max(self._next, read.offset)
+        elif isinstance(read, Read):
             self._next = read.offset + 1
             if not is_manifest(read.key):
                 self._keep(read)
             elif read.value is not None:
                 self._take(read)
-        elif read is not None and read.code() != KafkaError._PARTITION_EOF:
-            log.debug("%s: %s", self._topic.name, read.str())
-            if read.code() in NO_TOPIC:
-                time.sleep(timeout_s)
+        elif read is not None:
+            log.log(logging.DEBUG if is_passing(read.code()) else logging.WARNING, "%s: %s", self._topic.name, read)
+            time.sleep(timeout_s)
+        else:
+            self._listen()
         quiet = not isinstance(read, Read)
         late = time.monotonic() - self._pending_since > _PENDING_S
         if self._pending is not None and (not self._newest_only or quiet or late):
             yield from self._give()
+
+    def _listen(self) -> None:
+        """A consumer that is quiet while there is more for it, at two looks, has gone deaf: it is made anew."""
+        if time.monotonic() - self._heard_s < _LISTEN_S:
+            return
+        self._heard_s = time.monotonic()
+        try:
+            end = self._topic.bounds()[1]
+        except KafkaUnreachable as error:
+            log.debug("%s", error)
+            end = 0
+        if end > self._next and self._unread:
+            self._topic.renew()
+        self._unread = end if end > self._next else 0
+        if self._topic.renewals != self._renewals:
+            log.warning("%s: reading on with a new client", self._topic.name)
+            self._assign()
 
     def _keep(self, read: Read) -> None:
         """Chunks wait for their manifest, the trainer's only if they are asked for; too many are read again later."""
@@ -132,7 +161,7 @@ class Follower:
                 try:
                     stored = self._topic.load(located, self._trainer)
                 finally:
-                    self._topic.assign(self._next)
+                    self._assign()
         except (SnapshotError, KafkaUnreachable) as error:
             self._reject(f"{error}; keeping snapshot {self._version}")
             return

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from streamtrain.kafka.admin import explain
 from streamtrain.kafka.consumer import flat_settings
+from streamtrain.kafka.errors import Heard, explain
 
 log = logging.getLogger("streamtrain.kafka")
 
@@ -23,7 +24,10 @@ class GroupLag:
     def __init__(self, kafka: Mapping[str, object], group: str, topic: str, timeout_s: float) -> None:
         self._topic = topic
         self._timeout_s = timeout_s
-        settings = {**_DEFAULTS, **flat_settings(kafka), **_OWNED, "group.id": group}
+        self._heard = Heard()
+        settings: dict[str, Any] = {
+            **_DEFAULTS, **flat_settings(kafka), **_OWNED, "group.id": group, "error_cb": self._heard,
+        }  # fmt: skip
         self._bootstrap = str(settings["bootstrap.servers"])
         self._consumer = Consumer(settings, logger=log)
 
@@ -38,7 +42,8 @@ class GroupLag:
             passed = self._consumer.committed(asked, timeout=self._timeout_s) if asked else []
             return sum(self._behind(part) for part in passed)
         except KafkaException as error:
-            raise explain(error.args[0], f"topic {self._topic}", self._bootstrap) from None
+            self._consumer.poll(0)  # hears what came beside the answers
+            raise explain(error.args[0], f"topic {self._topic}", self._bootstrap, self._heard) from None
 
     def _behind(self, passed: TopicPartition) -> int:
         bounds = self._consumer.get_watermark_offsets(passed, timeout=self._timeout_s)

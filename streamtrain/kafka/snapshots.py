@@ -12,10 +12,12 @@ from typing import Any, NamedTuple, Self
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
-from streamtrain.kafka.admin import SETTLING, TIMEOUT_S, explain
+from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
+from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.consumer import flat_settings
+from streamtrain.kafka.errors import Heard, explain, is_passing
+from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import librdkafka_logger
 from streamtrain.topics import snapshots
 from streamtrain.topics._topic import sha256
@@ -38,8 +40,6 @@ _DEFAULTS = {
     "queued.max.messages.kbytes": "65536",
     "topic.metadata.refresh.interval.ms": "10000",
 }
-NO_TOPIC = {KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION}
-_SETTLING_S = 0.05  # between two tries while a broker that has just started takes up its partitions
 _FIRST_STEP = 4  # offsets looked at from the end: a commit marker, the manifest and little more
 _STEP_GROWTH = 4
 _WIDER_LOOKS = 2  # for chunks, when an aborted transaction of another producer lies between them
@@ -51,6 +51,12 @@ class Read(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
+
+
+class End(NamedTuple):
+    """All that is committed now has been read; `offset` comes next."""
+
+    offset: int
 
 
 class Held(NamedTuple):
@@ -88,11 +94,15 @@ class SnapshotTopic:
         self.job = job
         self.bootstrap = bootstrap
         self.name = snapshots.TOPIC.name(job)
-        settings: dict[str, Any] = {**_DEFAULTS, **flat_settings(kafka or {}), **_OWNED, "bootstrap.servers": bootstrap}
-        if on_error is not None:
-            settings["error_cb"] = on_error
+        self._kafka = flat_settings(kafka or {})
+        self._heard = Heard(on_error)
+        owned = {**_OWNED, "bootstrap.servers": bootstrap, "error_cb": self._heard}
+        self._settings: dict[str, Any] = {**_DEFAULTS, **self._kafka, **owned}
+        self._clients = Renewing(self._open)
+
+    def _open(self) -> Consumer:
         try:
-            self._consumer = Consumer(settings, logger=librdkafka_logger())
+            return Consumer(self._settings, logger=librdkafka_logger())
         except KafkaException as error:
             raise UserMistake(f"[kafka] {error.args[0].str()}") from None
 
@@ -105,12 +115,12 @@ class SnapshotTopic:
         self.close()
 
     def close(self) -> None:
-        self._consumer.close()
+        self._clients.close()
 
     def answers(self, timeout_s: float) -> bool:
         """Whether a broker answers within that time."""
         try:
-            self._consumer.list_topics(self.name, timeout=timeout_s)
+            self._clients.client.list_topics(self.name, timeout=timeout_s)
         except KafkaException:
             return False
         return True
@@ -188,53 +198,82 @@ class SnapshotTopic:
             return None
 
     def bounds(self) -> tuple[int, int]:
-        """The first offset and the last stable one; (0, 0) where there is no topic."""
-        until = time.monotonic() + TIMEOUT_S
+        """The first offset and the last stable one; (0, 0) where the controller says that there is no topic.
+
+        Raises KafkaUnreachable where Kafka does not say, KafkaDenied where this user is not let in.
+        """
+        until, controller = time.monotonic() + TIMEOUT_S, None
         while True:
             try:
-                bounds = self._consumer.get_watermark_offsets(TopicPartition(self.name, 0), timeout=TIMEOUT_S)
-                break
-            except KafkaException as error:
-                if error.args[0].code() in NO_TOPIC:
+                bounds = self._clients.ask(self._bounds)
+                self._heard.clear()
+                return bounds
+            except KafkaSettling:
+                controller = controller or Admin(self.bootstrap, self._kafka)
+                if controller.absent(self.name):
                     return 0, 0
-                if error.args[0].code() not in SETTLING or time.monotonic() > until:
-                    raise explain(error.args[0], f"topic {self.name}", self.bootstrap) from None
-                time.sleep(_SETTLING_S)
+                if time.monotonic() > until:
+                    raise
+                time.sleep(SETTLING_S)
+
+    def _bounds(self, consumer: Consumer) -> tuple[int, int]:
+        try:
+            bounds = consumer.get_watermark_offsets(TopicPartition(self.name, 0), timeout=TIMEOUT_S)
+        except KafkaException as error:
+            raise self._explained(consumer, error.args[0]) from None
         if bounds is None:
-            raise KafkaUnreachable(f"topic {self.name}: no answer from Kafka at {self.bootstrap} in {TIMEOUT_S} s")
-        low, high = bounds
-        return low, high
+            raise self._explained(consumer, KafkaError(KafkaError._TIMED_OUT))
+        return bounds[0], bounds[1]
+
+    def _explained(self, consumer: Consumer, error: KafkaError) -> StreamtrainError:
+        consumer.poll(0)  # hears what came beside the answers; whoever reads on assigns again
+        return explain(error, f"topic {self.name}", self.bootstrap, self._heard)
 
     def window(self, begin: int, end: int) -> Iterator[Read]:
-        """The committed messages with begin <= offset < end, in order."""
+        """The committed messages with begin <= offset < end, in order; KafkaUnreachable where it is cut short."""
         self.assign(begin)
         until = time.monotonic() + TIMEOUT_S
         while begin < end:
             read = self.poll(0.1)
-            if isinstance(read, Read):
+            if isinstance(read, End):
+                if read.offset >= end:
+                    return
+            elif isinstance(read, Read):
                 if read.offset >= end:
                     return
                 until = time.monotonic() + TIMEOUT_S
                 yield read
                 begin = read.offset + 1
-            elif read is not None and read.code() == KafkaError._PARTITION_EOF:
-                return
-            elif time.monotonic() > until:
+            elif read is not None and not is_passing(read.code()):
+                raise self._explained(self._clients.client, read)
+            if time.monotonic() > until:
+                self._clients.renew()  # it answered bounds(), and reads nothing
                 raise KafkaUnreachable(
-                    f"topic {self.name}: no message from Kafka at {self.bootstrap} in {TIMEOUT_S} s (from {begin})"
+                    f"topic {self.name}: expected its messages from {begin} to {end} from Kafka at {self.bootstrap}, "
+                    f"got none in {TIMEOUT_S} s"
                 )
 
     def assign(self, offset: int) -> None:
-        self._consumer.assign([TopicPartition(self.name, 0, offset)])
+        self._clients.client.assign([TopicPartition(self.name, 0, offset)])
 
-    def poll(self, timeout_s: float) -> Read | KafkaError | None:
-        message = self._consumer.poll(timeout_s)
+    @property
+    def renewals(self) -> int:
+        """Grows when the consumer was made anew: it has to be assigned again."""
+        return self._clients.made
+
+    def renew(self) -> None:
+        """Leaves a consumer behind that reads no more."""
+        self._clients.renew()
+
+    def poll(self, timeout_s: float) -> Read | End | KafkaError | None:
+        message = self._clients.client.poll(timeout_s)
         if message is None:
             return None
-        failure = message.error()
+        failure, offset = message.error(), message.offset()
         if failure is not None:
-            return failure
-        offset, key = message.offset(), message.key()
+            at_end = failure.code() == KafkaError._PARTITION_EOF and offset is not None
+            return End(offset) if at_end and offset is not None else failure
+        key = message.key()
         assert offset is not None
         return Read(offset, key.encode() if isinstance(key, str) else key, message.value())
 

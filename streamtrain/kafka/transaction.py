@@ -10,17 +10,18 @@ import logging
 import random
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
-from threading import Thread
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Delivered
 
-from streamtrain.errors import KafkaUnreachable, Replaced, StreamtrainError
+from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
 from streamtrain.failpoints import hit
+from streamtrain.kafka.errors import Heard, Response, explain, response_to
+from streamtrain.kafka.renewing import in_background, leave_behind
 from streamtrain.log import get_logger
 from streamtrain.topics._topic import Message
 from streamtrain.topics.control import RunEntry
@@ -32,10 +33,10 @@ T = TypeVar("T")
 
 TRANSACTION_TIMEOUT_MS = 10_000
 _COMMIT_TIMEOUT_S = 9.0  # below the broker's, so that an unknown outcome is met here first
-# The broker has aborted a transaction by then. librdkafka may not have noticed: send_offsets_to_transaction never
-# returns when its group coordinator goes away at the wrong moment (seen with 2.16).
+# The broker has aborted a transaction by then, which librdkafka, should it not come back, need not have noticed.
 _ABANDON_AFTER_S = 13.0
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
+_SAY_AGAIN_S = 10.0  # what is waited for
 _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers must not keep fencing each other in step
 _OWNED = {
     "enable.idempotence": "true",
@@ -49,10 +50,9 @@ _OWNED = {
 
 @dataclass(frozen=True)
 class Batch:
-    """What one transaction writes. `offsets` {(topic, partition): next offset} are committed for the group `group`."""
+    """What one transaction writes: (topic, message), in this order."""
 
     messages: Sequence[tuple[str, Message]]
-    offsets: Mapping[tuple[str, int], int] = field(default_factory=dict)
     name: str = ""
 
 
@@ -64,6 +64,9 @@ class Holding(Protocol):
 
     def published_run(self) -> int:
         """The number of the run that published last; 0: none has."""
+
+    def gone(self, topics: Iterable[str]) -> str | None:
+        """One of these topics that Kafka holds no more."""
 
     def entry(self, run: Run) -> tuple[str, Message]:
         """Topic and message by which `run` takes the job."""
@@ -77,6 +80,13 @@ class _Aborted(Exception):
     """The transaction was aborted; the same producer may try again."""
 
 
+def replaced(entry: RunEntry) -> Replaced:
+    """What ends a run whose job `entry` has taken."""
+    return Replaced(
+        f"run {entry.run.number} on {entry.host} (process {entry.process}) has taken this job over; this run ends"
+    )
+
+
 class Transactions:
     """The job's one transactional producer, and the run that holds it. One thread at a time."""
 
@@ -84,16 +94,17 @@ class Transactions:
         self,
         settings: Mapping[str, str],
         transactional_id: str,
-        group: str,
         held: Holding,
     ) -> None:
-        self._settings = {**settings, **_OWNED, "transactional.id": transactional_id}
-        self._group = group
+        self._heard = Heard()
+        owned = {**_OWNED, "transactional.id": transactional_id, "error_cb": self._heard}
+        self._settings: dict[str, Any] = {**settings, **owned}
         self._held = held
         self._producer: Producer | None = None
-        self._metadata: object | None = None
+        self._attempt: Future[int] | None = None
         self.run: Run | None = None
         self.unreachable = False
+        self._said_s = float("-inf")
 
     def open(self) -> Run:
         """Takes the job: fences its holder and commits a new run entry. Replaced if a newer run wins meanwhile."""
@@ -106,7 +117,7 @@ class Transactions:
             try:
                 self._transaction(Batch([self._held.entry(run)], name="run entry"))
             except _Aborted:
-                continue
+                self._refuse_gone([self._held.entry(run)])
             except _Unknown:
                 newest = self.answered(self._held.holder)
                 if newest is not None and newest.run.id == run_id:
@@ -114,11 +125,11 @@ class Transactions:
                     self._take_back()
                     return newest.run
                 if newest is not None and (seen is None or newest.run != seen.run):
-                    raise Replaced(self._replaced_by(newest)) from None
+                    raise replaced(newest) from None
                 time.sleep(random.uniform(*_JITTER_S))
-                continue
-            self.run = run
-            return run
+            else:
+                self.run = run
+                return run
 
     def publish(self, batch: Batch, committed_at: Callable[[], int | None]) -> int:
         """Commits `batch`, whatever it takes, and gives its last message's offset.
@@ -132,6 +143,7 @@ class Transactions:
                 return self._transaction(batch)
             except _Aborted as aborted:
                 log.warning("transaction aborted, publishing again", batch=batch.name, reason=str(aborted))
+                self._refuse_gone(batch.messages)
                 time.sleep(random.uniform(*_JITTER_S))
             except _Unknown as unknown:
                 log.warning("transaction outcome unknown", batch=batch.name, reason=str(unknown))
@@ -139,6 +151,16 @@ class Transactions:
                 found = self.answered(committed_at)
                 if found is not None:
                     return found
+
+    def _refuse_gone(self, messages: Iterable[tuple[str, Message]]) -> None:
+        """No repetition brings a topic back that was deleted."""
+        topics = sorted({topic for topic, _ in messages})
+        gone = self.answered(lambda: self._held.gone(topics))
+        if gone is not None:
+            raise UserMistake(
+                f"{gone}: expected the topic, which is written to, found that it was deleted; make it again with "
+                "'streamtrain topics create', then start again"
+            )
 
     def end(self, message: tuple[str, Message]) -> None:
         """The run's last word, tried once: what is missing then is a line of the job's history."""
@@ -158,52 +180,52 @@ class Transactions:
         newest = self.answered(self._held.holder)
         assert self.run is not None
         if newest is not None and newest.run != self.run and newest.run.number >= self.run.number:
-            raise Replaced(self._replaced_by(newest))
-
-    def _replaced_by(self, entry: RunEntry) -> str:
-        return (
-            f"run {entry.run.number} on {entry.host} (process {entry.process}) has taken this job over; this run ends"
-        )
+            raise replaced(newest)
 
     def _new_producer(self, first: bool = False) -> None:
-        if self._metadata is None:
-            # A member that never joins: its generation is -1 and the offsets are for lag tools only.
-            with_group = {**{k: v for k, v in self._settings.items() if k not in _OWNED}, "group.id": self._group}
-            with_group.pop("transactional.id", None)
-            consumer = Consumer(with_group)
-            self._metadata = consumer.consumer_group_metadata()
-            consumer.close()
         give_up = time.monotonic() + _FIRST_ANSWER_S
         while True:
+            if self._producer is not None and (self._attempt is None or self._attempt.done()):
+                leave_behind(self._producer)  # another is still in the hands of a thread that was left behind
             self._producer = Producer(self._settings, logger=_librdkafka)
             try:
                 self._producer.init_transactions(2.0 if first else 10.0)
                 self.unreachable = False
+                self._heard.clear()
                 return
             except KafkaException as cause:
                 error: KafkaError = cause.args[0]
-                if not (error.retriable() or error.code() in (KafkaError._TIMED_OUT, KafkaError._FENCED)):
-                    raise StreamtrainError(f"kafka: init_transactions: {error.str()}") from cause
-                if first and time.monotonic() > give_up:
-                    raise KafkaUnreachable(
-                        f"kafka: no broker of {self._settings.get('bootstrap.servers')} answered for 10 s: "
-                        f"{error.str()}; check bootstrap.servers and that the broker is up"
-                    ) from cause
-                self.unreachable = error.code() != KafkaError._FENCED
+                fenced = error.code() == KafkaError._FENCED
+                explained = self._explained(error, "init_transactions")
+                if not (fenced or isinstance(explained, KafkaUnreachable | KafkaBroken)):
+                    raise explained from None
+                if first and not fenced and time.monotonic() > give_up:
+                    raise explained from None
+                self.unreachable = not fenced
+                self._say_waiting(explained)
+
+    def _explained(self, error: KafkaError, what: str) -> StreamtrainError:
+        bootstrap = self._settings.get("bootstrap.servers", "")
+        return explain(error, f"kafka: {what}", bootstrap, self._heard)
 
     def answered(self, read: Callable[[], T]) -> T:
         """What `read` gives, once a broker answers."""
         while True:
             try:
                 answer = read()
-            except KafkaUnreachable as cause:
-                if not self.unreachable:
-                    log.warning("kafka cannot be reached, waiting", reason=str(cause))
+            except (KafkaUnreachable, KafkaBroken) as cause:
                 self.unreachable = True
+                self._say_waiting(cause)
                 time.sleep(random.uniform(*_JITTER_S))
                 continue
             self.unreachable = False
             return answer
+
+    def _say_waiting(self, cause: Exception) -> None:
+        """Says what is waited for, and again now and then: whoever looks later is to see it."""
+        if time.monotonic() - self._said_s >= _SAY_AGAIN_S:
+            self._said_s = time.monotonic()
+            log.warning("waiting for Kafka", reason=str(cause))
 
     def _transaction(self, batch: Batch) -> int:
         """One transaction, in a thread that is left behind when librdkafka does not come back from it.
@@ -212,21 +234,13 @@ class Transactions:
         """
         producer = self._producer
         assert producer is not None
-        future: Future[int] = Future()
-
-        def attempt() -> None:
-            try:
-                future.set_result(self._attempt(producer, batch))
-            except BaseException as error:
-                future.set_exception(error)
-
-        Thread(target=attempt, name="transaction", daemon=True).start()
         try:
-            return future.result(_ABANDON_AFTER_S)
+            self._attempt = in_background(self._commit, producer, batch, name="transaction")
+            return self._attempt.result(_ABANDON_AFTER_S)
         except TimeoutError:
             raise _Unknown(f"no answer from librdkafka for {_ABANDON_AFTER_S:.0f} s") from None
 
-    def _attempt(self, producer: Producer, batch: Batch) -> int:
+    def _commit(self, producer: Producer, batch: Batch) -> int:
         try:
             hit("coordinator.before_produce")
             producer.begin_transaction()
@@ -243,11 +257,6 @@ class Transactions:
                 if message.value is not None:
                     manifest = message.key is not None and message.key.endswith(b"/m")
                     hit("coordinator.after_manifest" if manifest else "coordinator.after_chunks")
-            if batch.offsets:
-                offsets = [
-                    TopicPartition(topic, partition, offset) for (topic, partition), offset in batch.offsets.items()
-                ]
-                self._retried(lambda: producer.send_offsets_to_transaction(offsets, self._metadata, 5.0))
             hit("coordinator.stall_in_transaction")
             hit("coordinator.in_commit")
             self._retried(lambda: producer.commit_transaction(_COMMIT_TIMEOUT_S))
@@ -284,12 +293,11 @@ class Transactions:
     def _classify(self, producer: Producer, cause: KafkaException) -> Exception:
         error: KafkaError = cause.args[0]
         text = f"{error.name()}: {error.str()}"
-        if error.code() in (KafkaError._FENCED, KafkaError._TIMED_OUT):
-            return _Unknown(text)
         if error.txn_requires_abort():
             try:
                 self._retried(lambda: producer.abort_transaction(_COMMIT_TIMEOUT_S))
             except KafkaException as again:
                 return _Unknown(f"{text}; abort: {again.args[0].str()}")
-            return _Aborted(text)
-        return StreamtrainError(f"kafka: transaction failed for good: {text}")
+        if response_to(error.code()) >= Response.REFUSE:
+            return self._explained(error, "transaction")
+        return _Aborted(text) if error.txn_requires_abort() else _Unknown(text)

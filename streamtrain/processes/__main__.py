@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import json
+import logging
 import os
 import signal
 import sys
 from importlib import import_module
 
 from streamtrain import failpoints
-from streamtrain.errors import StreamtrainError
+from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.log import configure_logging, get_logger
 
 _PR_SET_PDEATHSIG = 1
@@ -33,13 +34,18 @@ def main() -> int:
     process = import_module(f"streamtrain.processes.{document['process']}")
     try:
         return int(process.run(process.Config(**document["config"])))
+    except KafkaBroken as error:
+        log.error(str(error))
     except StreamtrainError as error:
         log.error(str(error))
         return error.exit_code
     except Exception:
         log.exception("unexpected error")
-        return 70  # EX_SOFTWARE of sysexits.h: the supervisor starts a new run
+    return 70  # EX_SOFTWARE of sysexits.h: the supervisor starts a new run
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    code = main()
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)  # a thread left behind in librdkafka, or a client that does not end, would hold an ordinary exit up

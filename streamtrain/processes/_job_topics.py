@@ -8,10 +8,11 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from streamtrain.build import build_digest
 from streamtrain.errors import SnapshotError
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -24,8 +25,9 @@ from streamtrain.topics.snapshots import Run
 class JobTopics:
     """Snapshots and control of one job; opens their readers. One thread at a time."""
 
-    def __init__(self, job: str, kafka: Mapping[str, str], control_name: str) -> None:
+    def __init__(self, job: str, kafka: Mapping[str, str], control_name: str, admin: Admin) -> None:
         self._job = job
+        self._admin = admin
         self._control_name = control_name
         self.control = ControlTopic(kafka, control_name)
         self.snapshots = SnapshotTopic(job, kafka["bootstrap.servers"], kafka)
@@ -45,6 +47,10 @@ class JobTopics:
         """The offset of the newest manifest if it is the one with that digest."""
         newest = self.snapshots.newest_manifest()
         return newest.offset if newest is not None and newest.digest == digest else None
+
+    def gone(self, topics: Iterable[str]) -> str | None:
+        """One of these that the controller does not know any more."""
+        return next((topic for topic in topics if self._admin.absent(topic)), None)
 
     def entry(self, run: Run) -> tuple[str, Message]:
         """The run's own entry, for its first transaction."""
@@ -68,7 +74,9 @@ def check_published_last(topic: str, newest: Located | None, last: Newest | None
     """
     if last is None or (newest is not None and newest.digest == last.digest):
         return
-    found = "none" if newest is None else f"version {newest.manifest.version}, digest {newest.digest.hex()[:12]}…"
+    found = "none"
+    if newest is not None:
+        found = f"version {newest.manifest.version}, digest {newest.digest.hex()[:12]}… at {topic}@{newest.offset}"
     raise SnapshotError(
         f"{topic}: expected version {last.version}, digest {last.digest.hex()[:12]}…, which was published last, found "
         f"{found}; was the topic deleted, or did its broker lose what it held? Bring that back"

@@ -70,13 +70,11 @@ class Publisher:
             None if archive is None else archive.keep,
         )
         log = replace(log, digest=snapshot.digest)
-        records = self.topics["records"]
         messages = [(self.topics["rounds"], message) for message in rounds.messages(log)]
         newest = control.Newest(log.version, snapshot.digest, lineage.id)
         messages.append((self.topics["control"], control.newest_message(newest)))
         messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
-        offsets = {(records, partition): position.offset for partition, position in enumerate(positions)}
-        return Assembled(Batch(messages, offsets, f"snapshot {log.version}"), snapshot, columns, positions)
+        return Assembled(Batch(messages, f"snapshot {log.version}"), snapshot, columns, positions)
 
     def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
         """But for the digest of the snapshot, whose manifest takes the log's own."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,16 +20,19 @@ from streamtrain.compute.memory.arena import attach, copy_local_blocks, publishe
 from streamtrain.compute.model import Model
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, views
-from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
+from streamtrain.errors import CheckFailed, KafkaBroken, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.chunks import Located, Stored
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.renewing import in_background
 from streamtrain.kafka.snapshots import Held
-from streamtrain.kafka.transaction import Transactions
+from streamtrain.kafka.transaction import Transactions, replaced
 from streamtrain.log import get_logger
 from streamtrain.processes._dead_letters import Letters, LettersFirst, Reasons, publication_letters, unpublished_reasons
 from streamtrain.processes._heap import share_one_heap
 from streamtrain.processes._job_topics import JobTopics, check_published_last
+from streamtrain.processes._late_offsets import LateOffsets
 from streamtrain.processes._lineage import (
     Lineage,
     StartFlags,
@@ -42,13 +45,16 @@ from streamtrain.processes._lineage import (
 from streamtrain.processes._publication import Assembled, Publisher, adopt
 from streamtrain.processes._publication_clock import PublicationClock
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
+from streamtrain.processes._watch import Watch
 from streamtrain.topics.snapshots import Positions, Slot
+from streamtrain.vectorize.served import schema_and_model
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)
 
 _TICK_S = 0.05  # how late the loop may see a finished transaction or the end
 _PROGRESS_S = 0.5
+_PENDING_S = 60.0  # of a publication, counted while Kafka answers
 _WINDOW_ROWS = 10_000  # of the dead letter ceiling
 _CEILING_FROM_ROWS = 1_000
 
@@ -95,10 +101,10 @@ class Coordinator:
         self._layout = published_layout(self._model.blocks, layout.state_bytes, self._job.train.workers)
         bootstrap = config.kafka["consumer"]["bootstrap.servers"]
         self._admin = Admin(bootstrap, config.kafka["consumer"])
-        self._topics = JobTopics(self._job.name, config.kafka["consumer"], config.topics["control"])
+        self._topics = JobTopics(self._job.name, config.kafka["consumer"], config.topics["control"], self._admin)
         self._snapshots = self._topics.snapshots
-        self._transactions = Transactions(config.kafka["producer"], self._job.name, self._job.name, self._topics)
-        self._thread = ThreadPoolExecutor(1, "publish")
+        self._transactions = Transactions(config.kafka["producer"], self._job.name, self._topics)
+        self._offsets = LateOffsets(config.kafka["consumer"], self._job.name, config.topics["records"])
         self._quality = Quality()
         self._reasons = Reasons()  # of the dead letters published
         self._window = [0, 0]  # rows trained and dead since the dead letter window began
@@ -123,6 +129,8 @@ class Coordinator:
         self._log_thread = _native.RoundLogThread(self._arena)
         self._log_thread.start()
         self._unpublished = UnpublishedRounds(self._log_thread)
+        control = ControlTopic(self._config.kafka["consumer"], self._config.topics["control"])  # nobody else uses it
+        self._watch = Watch(run, control.look)
         self._arena.beat()
         self._arena.set_ready()
 
@@ -136,30 +144,36 @@ class Coordinator:
         return Slot(layout.row_capacity, layout.range_capacity)
 
     def _load(self, flags: StartFlags, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
-        last = self._topics.published_last()
+        waited = self._transactions.answered
+        last = waited(self._topics.published_last)
         try:
-            newest = self._snapshots.newest()
-            known = None if newest is None else Located(newest.manifest, newest.digest, newest.offset)
+            known = waited(self._snapshots.newest_manifest)
             check_published_last(self._snapshots.name, known, last)
+            newest = None if known is None or flags.restore is not None else waited(lambda: self._whole(known))
         except SnapshotError as error:
             if not flags.fresh:
                 raise SnapshotError(f"{error}; nothing was trained; start over with --fresh") from None
             log.warning(f"{error}; passed over for a new lineage")
-            return self._begin_lineage(self._snapshots.salvage().above(last.version if last else 0), start)
-        if newest is None or known is None:
+            return self._begin_lineage(waited(self._snapshots.salvage).above(last.version if last else 0), start)
+        if flags.restore is not None:
+            return self._restore(flags, known, start)
+        if known is None or newest is None:
             return self._begin_lineage(Held(), start)
         if flags.fresh:
             return self._begin_lineage(Held.of(known), start)
-        if flags.restore is not None:
-            return self._restore(flags, known, start)
         check_fit(self._job, newest.manifest)
-        lineage = resumed_lineage(self._job, self._admin, known, flags.accept_gap)
+        lineage = waited(lambda: resumed_lineage(self._job, self._admin, known, flags.accept_gap))
         load(self._layout, start, newest.model, newest.trainer)
         self._tell_started(lineage, rows=lineage.rows_seen)
         return lineage
 
+    def _whole(self, located: Located) -> Stored:
+        """SnapshotError unless every chunk is there and the manifest holds columns and a model."""
+        schema_and_model(located.manifest)
+        return self._snapshots.load(located, trainer=True)
+
     def _begin_lineage(self, held: Held, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
-        lineage = fresh_lineage(self._job, self._admin, held)
+        lineage = self._transactions.answered(lambda: fresh_lineage(self._job, self._admin, held))
         initial = self._model.initial_state(lineage.seed)
         start[: len(initial)] = initial
         copy_local_blocks(self._model.blocks, self._model.layout.state_bytes, self._job.train.workers, start)
@@ -167,15 +181,25 @@ class Coordinator:
         self._tell_started(lineage)
         return lineage
 
-    def _restore(self, flags: StartFlags, newest: Located, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
-        assert flags.restore is not None
-        wanted = self._snapshots.version(flags.restore)
+    def _restore(
+        self, flags: StartFlags, newest: Located | None, start: np.ndarray[Any, np.dtype[np.uint8]]
+    ) -> Lineage:
+        """Needs the newest snapshot's manifest only: its parameters may be damaged."""
+        version, waited = flags.restore or 0, self._transactions.answered
+        wanted = waited(lambda: self._snapshots.version(version))  # refuses what the topic does not hold
+        assert newest is not None
+        schema_and_model(wanted.manifest)
         check_fit(self._job, wanted.manifest)
         located = Located(wanted.manifest, wanted.digest, wanted.offset)
-        lineage = restored_lineage(self._job, self._admin, newest, located, flags.accept_gap)
+        lineage = waited(lambda: restored_lineage(self._job, self._admin, newest, located, flags.accept_gap))
+        try:
+            waited(lambda: self._whole(newest))
+        except SnapshotError as error:
+            log.warning(f"{error}; its positions are gone on from, it is not kept")
+            lineage.kept = newest.manifest.kept
         load(self._layout, start, wanted.model, wanted.trainer)
         lineage = self._publish_first(lineage, start)
-        self._tell_started(lineage, rows=lineage.rows_seen, restored=flags.restore)
+        self._tell_started(lineage, rows=lineage.rows_seen, restored=version)
         return lineage
 
     def _tell_started(self, lineage: Lineage, **resumed: int) -> None:
@@ -201,6 +225,7 @@ class Coordinator:
             ended = progress["ingest_ended"] and self._everything_gathered()
             self._gather()  # after the look at the end: what came in between is published too
             self._finish_pending()
+            self._heed_watch()
             waiting = self._unpublished.last_round >= 0
             due = progress["held"] or ended or self._failure
             if self._pending is None and waiting and (due or clock.wait(0)):
@@ -212,6 +237,16 @@ class Coordinator:
             if self._pending is None and not waiting and (ended or self._failure):
                 return self._end()
             self._sleep(clock)
+
+    def _heed_watch(self) -> None:
+        """Leaves the job to a newer run, and to a new one what this one does not get published."""
+        if self._watch.replaced_by is not None:
+            tell("replaced")
+            raise replaced(self._watch.replaced_by)
+        if self._pending is None:
+            self._pending_from_s = self._watch.answered_s
+        elif self._watch.answered_s - self._pending_from_s > _PENDING_S:
+            raise KafkaBroken(f"a publication is pending for {_PENDING_S:.0f} s while Kafka answers; a new run")
 
     def _sleep(self, clock: PublicationClock) -> None:
         if self._pending is not None:
@@ -267,7 +302,7 @@ class Coordinator:
         deaths = self._arena.progress()["worker_deaths"]
         assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics, deaths)
         self._arena.unpin()
-        self._pending = (self._thread.submit(self._commit, assembled), assembled, time.monotonic_ns())
+        self._pending = (in_background(self._commit, assembled, name="publish"), assembled, time.monotonic_ns())
 
     def _score_after_averaging(self) -> dict[str, float]:
         """The newest mean's loss on its round's last batch, per weight."""
@@ -310,6 +345,7 @@ class Coordinator:
         self._arena.release_dead_letters(len(dead.ring), dead.entries)
         self._reasons.update(dead.reasons)
         self._lineage = adopt(self._lineage, assembled, offset)
+        self._offsets.commit([position.offset for position in assembled.positions])
         manifest = assembled.snapshot.manifest
         newest = self._unpublished.newest_timestamp_ms
         tell(
@@ -330,7 +366,7 @@ class Coordinator:
         progress = self._arena.progress()
         tell(
             "progress",
-            unreachable=self._transactions.unreachable,
+            unreachable=self._transactions.unreachable or self._watch.unreachable,
             unpublished_bytes=self._unpublished_bytes(),
             **progress,
         )

@@ -12,15 +12,10 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.memory.arena import attach
-from streamtrain.kafka.consumer import (
-    AUTO_OFFSET_RESET,
-    NO_PARTITION,
-    NO_TOPIC,
-    OFFSET_OUT_OF_RANGE,
-    UNKNOWN_TOPIC,
-    KafkaConsumer,
-    ingest_config,
-)
+from streamtrain.errors import KafkaBroken, KafkaUnreachable
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.errors import Response, is_passing, response_to
 from streamtrain.log import get_logger
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.schema import Schema
@@ -30,7 +25,6 @@ log = get_logger(__name__)
 
 _RUN_S = 0.5  # one native call; what only Python does may wait so long
 _METADATA_S = 5.0  # between two looks at the topic: it may have new partitions, or be gone
-_MOVED = {AUTO_OFFSET_RESET, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC, NO_TOPIC, NO_PARTITION}
 NEW_RUN = 70  # the supervisor starts a new run, whose coordinator names the gap as at any start
 
 
@@ -92,24 +86,32 @@ def _loop(config: Config, arena: _native.Arena, consumer: KafkaConsumer, ingest:
                 look_at = time.monotonic() + _METADATA_S
                 partitions = _look_at_topic(config, consumer, ingest, partitions)
     except _native.KafkaFailure as failure:
-        code, text = failure.args
-        if code not in _MOVED:
-            raise consumer.explain(failure) from None
-        log.warning(f"{config.topic}: cannot be read on ({text}); a new run looks at what is left of it")
+        error = consumer.explain(failure)
+        if not isinstance(error, KafkaBroken | KafkaUnreachable):
+            raise error from None
+        log.warning(f"{config.topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
         return NEW_RUN
 
 
 def _look_at_topic(config: Config, consumer: KafkaConsumer, ingest: _native.Ingest, known: int) -> int:
-    """Adds new partitions, unless the range is bounded; raises KafkaFailure of `_MOVED` where the topic is gone."""
+    """Adds new partitions, unless the range is bounded; raises KafkaFailure where the topic is gone."""
     try:
         count = consumer.native.partition_count(config.topic, 2000)
     except _native.KafkaFailure as failure:
-        if failure.args[0] in _MOVED:
+        if not is_passing(failure.args[0]) or (response_to(failure.args[0]) is Response.MISSING and _is_gone(config)):
             raise
-        return known  # the broker is away; ingest waits for it anyway
+        return known  # the broker is away or settling; ingest waits for it anyway
     if config.until_end:
         return known
     for partition in range(known, count):
         log.info("new partition", topic=config.topic, partition=partition)
         ingest.add_partition(partition)
     return max(known, count)
+
+
+def _is_gone(config: Config) -> bool:
+    """Whether the controller knows no such topic; another broker that knows none may not be told yet."""
+    try:
+        return bool(Admin(config.kafka["bootstrap.servers"], config.kafka).absent(config.topic))
+    except KafkaUnreachable:
+        return False

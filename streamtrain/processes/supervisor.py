@@ -20,6 +20,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.model import Model
+from streamtrain.errors import KafkaUnreachable
 from streamtrain.failpoints import for_life
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
@@ -39,6 +40,7 @@ _CRASHES_TO_REJECT = 3
 _OTHER_DEATHS = 10
 _LEAVE = 75
 _SOFTWARE = 70  # a child's unexpected error: worth another run, but not for ever
+_DRAIN_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ class Supervisor:
         self._crashes: Counter[int] = Counter()  # by slot
         self._other_deaths: Counter[tuple[int, int]] = Counter()  # by round and slot
         self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
+        self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
         self._spawned: set[str] = set()
 
@@ -264,17 +267,22 @@ class Supervisor:
     # -- one run --------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        drained = 0
+        drained_s: float | None = None
         while True:
             self._pass_events()
             if self._stop.asked and not self._running:
                 raise _Ended(130 if self._stop.interrupted else 0, "stopped before it began")
             if self._stop.asked >= 2:
                 raise _Ended(130, "stopped at once")
-            if self._stop.asked and not drained:
-                drained = 1
+            if self._stop.asked and drained_s is None:
+                drained_s = time.monotonic()
                 log.info("draining: the open round is averaged and published")
                 self._arena.set_stop(DRAIN)
+            if drained_s is not None and time.monotonic() - drained_s > _DRAIN_S:
+                raise _Ended(
+                    KafkaUnreachable.exit_code if self._unreachable else 1,
+                    f"not drained in {_DRAIN_S:.0f} s; what is not published is trained again by the next start",
+                )
             for index, child in enumerate(self._children):
                 code = child.process.poll()
                 if code is not None:
@@ -293,6 +301,8 @@ class Supervisor:
                 if not self._started and self._options.max_rows is not None:
                     self._until_rows = event.get("rows", 0) + self._options.max_rows
                 self._started = self._running = True
+            elif event["event"] == "progress":
+                self._unreachable = event["unreachable"]
             self._published |= event["event"] == "published"
             self._on_event(event)
 
@@ -300,7 +310,8 @@ class Supervisor:
         if code == 0:
             self._children.remove(child)
             return
-        if 1 <= code <= 4:
+        given_up = code == KafkaUnreachable.exit_code and self._started  # only a command's first run may
+        if 1 <= code <= 4 and not given_up:
             raise _Ended(code, f"{child.label} ended with exit code {code}", is_told=True)
         if child.label.startswith("worker-") and code != _LEAVE:
             self._children[index] = self._heal(int(child.label.removeprefix("worker-")), code)

@@ -19,7 +19,7 @@ from streamtrain.topics._terms import Terms, columns_digest, model_digest
 from streamtrain.topics._wire import plain
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 from streamtrain.topics.snapshots import Run
-from streamtrain.vectorize.schema import Schema
+from streamtrain.vectorize.served import schema_and_model
 
 _MOST_TOLD = 5  # differences of one kind
 
@@ -34,7 +34,7 @@ class LineageState:
         self.notes: list[str] = []
         self._start = start
         self._reader = reader
-        self._schema = Schema.from_dict(dict(manifest.schema))
+        self._schema, _ = schema_and_model(manifest)
         self._chain, self._counts = manifest.chain, manifest.counts
         self._terms: Terms | None = None
         self._engine: Engine | None = None

@@ -60,6 +60,9 @@ class TrainerMeters(Meters):
     def _on_restarting(self, event: Event) -> None:
         self.works = False
 
+    def _on_replaced(self, event: Event) -> None:
+        self.works = False
+
     def _on_ended(self, event: Event) -> None:
         self.works = False
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from confluent_kafka.admin import AdminClient
+
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.topics.control import Control
@@ -18,7 +20,8 @@ def control(job: LiveJob) -> Control:
 def made_anew(job: LiveJob, key: str) -> None:
     """Deletes the topic and makes it again, empty."""
     name = f"{job.name}.{key}"
-    job.admin._client.delete_topics([name])[name].result(20)
+    client = AdminClient({"bootstrap.servers": job.bootstrap})
+    client.delete_topics([name])[name].result(20)
     Admin(job.bootstrap).ensure(wish for wish in job_topics(job.name) if wish.key == key)
 
 

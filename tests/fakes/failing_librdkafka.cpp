@@ -1,7 +1,8 @@
 // librdkafka with faults: FAULTS="commit_transaction=3,..." names calls that never return;
-// "send_offsets_to_transaction=2!" one that fails so that the transaction has to be aborted. Of destroy only a
-// producer's count. Built by its Python side, with REAL the path of the library whose other functions it passes on;
-// what a fault stands for is never called.
+// "send_offsets_to_transaction=2!" one that fails so that the transaction has to be aborted; "commit_transaction=3?"
+// one whose answer is lost though it was done; "query_watermark_offsets=5*" a client that has gone deaf: this call and
+// its later ones of that name time out. Of destroy only a producer's count. Built by its Python side, with REAL the
+// path of the library whose other functions it passes on; what the first two stand for is never called.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -18,7 +19,7 @@ Function *real(const char *name) {
     return reinterpret_cast<Function *>(dlsym(library, name));
 }
 
-enum class Fault { none, stuck, fails };
+enum class Fault { none, stuck, fails, unanswered, deaf };
 
 struct Call {
     const char *name;
@@ -28,8 +29,9 @@ struct Call {
         const char *faults = getenv("FAULTS");
         const std::string all = "," + std::string(faults ? faults : "") + ",";
         const std::string this_one = "," + std::string(name) + "=" + std::to_string(++count);
-        if (all.find(this_one + ",") != std::string::npos) return Fault::stuck;
-        return all.find(this_one + "!,") != std::string::npos ? Fault::fails : Fault::none;
+        const auto has = [&](const char *mark) { return all.find(this_one + mark + ",") != std::string::npos; };
+        if (has("")) return Fault::stuck;
+        return has("!") ? Fault::fails : has("?") ? Fault::unanswered : has("*") ? Fault::deaf : Fault::none;
     }
     void pass() {
         if (fault() == Fault::stuck) wait_for_ever();
@@ -40,7 +42,8 @@ struct Call {
 };
 
 Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
-Call abort_{"abort_transaction"}, destroy{"destroy"};
+Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermark_offsets"};
+constexpr int timed_out = -185;   // RD_KAFKA_RESP_ERR__TIMED_OUT
 constexpr char made_up[] = "made up by the test";
 
 }   // namespace
@@ -67,13 +70,25 @@ int rd_kafka_error_txn_requires_abort(const void *error) {
 }
 
 void *rd_kafka_commit_transaction(void *client, int timeout_ms) {
-    commit.pass();
-    return real<void *(void *, int)>("rd_kafka_commit_transaction")(client, timeout_ms);
+    const Fault fault = commit.fault();
+    if (fault == Fault::stuck) Call::wait_for_ever();
+    void *error = real<void *(void *, int)>("rd_kafka_commit_transaction")(client, timeout_ms);
+    if (fault != Fault::unanswered || error) return error;
+    return real<void *(int, const char *, ...)>("rd_kafka_error_new")(timed_out, "%s", "answer lost by the test");
 }
 
 void *rd_kafka_abort_transaction(void *client, int timeout_ms) {
     abort_.pass();
     return real<void *(void *, int)>("rd_kafka_abort_transaction")(client, timeout_ms);
+}
+
+int rd_kafka_query_watermark_offsets(void *client, const char *topic, int partition, long *low, long *high,
+                                     int timeout_ms) {
+    static std::atomic<void *> deaf{nullptr};
+    if (watermarks.fault() == Fault::deaf) deaf = client;
+    if (deaf == client) return timed_out;
+    return real<int(void *, const char *, int, long *, long *, int)>("rd_kafka_query_watermark_offsets")(
+        client, topic, partition, low, high, timeout_ms);
 }
 
 void rd_kafka_destroy(void *client) {

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 from publisher import Publisher
 
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.follower import follow
-from streamtrain.kafka.snapshots import SnapshotTopic, Stored
+from streamtrain.kafka.snapshots import Read, SnapshotTopic, Stored
 from streamtrain.topics._topic import Message
 from streamtrain.topics.snapshots import encode
 
@@ -90,7 +89,7 @@ def test_a_start_reads_one_model_and_not_the_topic(publisher: Publisher, topic: 
 
     def counting(timeout_s: float) -> Any:
         read = poll(timeout_s)
-        seen.extend([len(read.value or b"")] if isinstance(read, tuple) else [])
+        seen.extend([len(read.value or b"")] if isinstance(read, Read) else [])
         return read
 
     topic.poll = counting  # type: ignore[method-assign]
@@ -364,24 +363,3 @@ def test_a_compacted_topic_holds_what_is_kept_and_nothing_else(kafka: Any, job: 
     assert topic.version(7).model == MODEL[:400_000] + b"\x07"
     for version in held[1:]:
         assert topic.version(version).model.startswith(MODEL[:400_000])
-
-
-def test_a_broker_that_takes_up_its_partitions_is_waited_for(topic: SnapshotTopic, publisher: Publisher) -> None:
-    publisher.put(1, MODEL, TRAINER)
-    real = topic._consumer
-
-    class Settling:
-        refusals = 3
-
-        def get_watermark_offsets(self, *arguments: Any, **given: Any) -> Any:
-            self.refusals -= 1
-            if self.refusals >= 0:
-                raise KafkaException(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION))
-            return real.get_watermark_offsets(*arguments, **given)
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(real, name)
-
-    topic._consumer = Settling()  # type: ignore[assignment]
-    found = topic.newest_manifest()
-    assert found is not None and found.manifest.version == 1

@@ -51,6 +51,8 @@ class Loop(Coordinator):
         self.published.append(self._unpublished.last_round)
         self._unpublished.last_round = -1
 
+    def _heed_watch(self) -> None: ...
+
     def _progress(self) -> None: ...
 
     def _end(self) -> int:

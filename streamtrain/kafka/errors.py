@@ -1,0 +1,85 @@
+"""What Kafka's error codes mean for whoever asked: our errors for them, by the one table, which native/kafka owns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import IntEnum
+
+from confluent_kafka import KafkaError
+
+from streamtrain import _native
+from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, StreamtrainError
+from streamtrain.log import librdkafka_logger
+
+
+class Response(IntEnum):
+    """native/kafka/response.h."""
+
+    WAIT = 0
+    MISSING = 1
+    RENEW = 2
+    REFUSE = 3
+    DENIED = 4
+
+
+def response_to(code: int) -> Response:
+    return Response(_native.kafka_response(code))
+
+
+def is_passing(code: int) -> bool:
+    """Whether time alone may mend it."""
+    return response_to(code) <= Response.MISSING
+
+
+class Heard:
+    """The last error of a client that came beside its answers, as `error_cb`: what a time-out does not tell.
+
+    Each is handed on to `listener`, or logged.
+    """
+
+    def __init__(self, listener: Callable[[KafkaError], None] | None = None) -> None:
+        self.code, self.text = 0, ""
+        self._listener = listener
+
+    def __call__(self, error: KafkaError) -> None:
+        self.take(error.code(), error.str())
+        if self._listener is not None:
+            self._listener(error)
+        else:
+            librdkafka_logger().error(error.str())
+
+    def take(self, code: int, text: str) -> None:
+        """`code` 0: a line of its log, which an error outweighs."""
+        if code == KafkaError._ALL_BROKERS_DOWN or (code == 0 and self.code):
+            return  # says less than what it follows
+        if response_to(self.code) is Response.DENIED and is_passing(code):
+            return  # a handshake that failed is also told as a connection that was lost
+        # a broker that goes away in a TLS handshake is no mistake of the user's
+        gone = code == KafkaError._SSL and "Disconnected" in text
+        self.code, self.text = KafkaError._TRANSPORT if gone else code, text
+
+    def clear(self) -> None:
+        self.code, self.text = 0, ""
+
+
+def explain(error: KafkaError, what: str, bootstrap: str, heard: Heard | None = None) -> StreamtrainError:
+    """Our error for one of Kafka's at `bootstrap`, while `what` was asked; `heard` by the same client meanwhile."""
+    code, text, response = error.code(), error.str(), response_to(error.code())
+    said = f"; {heard.text}" if heard is not None and heard.text else ""
+    if response <= Response.MISSING and heard is not None and response_to(heard.code) is Response.DENIED:
+        response, text = Response.DENIED, heard.text
+    if response <= Response.MISSING:
+        kind = KafkaSettling if code > 0 or response is Response.MISSING else KafkaUnreachable
+        return kind(
+            f"{what}: expected an answer from Kafka at {bootstrap}, got none ({text}{said}); "
+            "check the address and that the broker runs (streamtrain broker start)"
+        )
+    if response is Response.DENIED:
+        return KafkaDenied(
+            f"{what}: Kafka at {bootstrap} does not let this user in: {text}; "
+            "check security.protocol, the certificates and the user's name, password and rights in [kafka]"
+        )
+    broken = response is Response.RENEW
+    return (KafkaBroken if broken else StreamtrainError)(
+        f"{what}: Kafka at {bootstrap} refused: {text}{said} ({error.name()})"
+    )

@@ -1,0 +1,85 @@
+"""Clients of librdkafka that may go deaf (after a broker's stall of 25 s, two in forty): thrown away and made anew.
+
+Also calls that may not come back: made in threads that are left behind.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from threading import Thread
+from typing import Any, Generic, TypeVar
+
+from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable
+
+C = TypeVar("C")
+T = TypeVar("T")
+
+_SILENCES = 2  # unanswered questions, one after the other, after which a client counts as deaf ...
+_DEAF_S = 10.0  # ... if it has not answered for so long: a broker that is away refuses connections much faster
+_CLOSE_S = 5.0
+
+
+def in_background(call: Callable[..., T], *arguments: Any, name: str) -> Future[T]:
+    """The outcome of a call in a thread of its own, which does not hold up the end of the process."""
+    future: Future[T] = Future()
+
+    def attempt() -> None:
+        try:
+            future.set_result(call(*arguments))
+        except BaseException as error:
+            future.set_exception(error)
+
+    Thread(target=attempt, name=name, daemon=True).start()
+    return future
+
+
+def leave_behind(client: object) -> Future[None]:
+    """Closes a client, which may never come back."""
+    close = getattr(client, "close", lambda: None)  # an AdminClient ends when it is dropped
+    return in_background(close, name="left behind")
+
+
+class Renewing(Generic[C]):
+    """One client, made by `make`, and anew when it was silent twice or is broken. One thread at a time."""
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self._make = make
+        self.made = 0  # clients so far: what was assigned to one before is not to this one
+        self._begin()
+
+    def _begin(self) -> None:
+        self.client = self._make()
+        self.made += 1
+        self._answered()
+
+    def _answered(self) -> None:
+        self._silences, self._last_answer_s = 0, time.monotonic()
+
+    def ask(self, question: Callable[[C], T]) -> T:
+        """What the client answers; raises what `question` does."""
+        try:
+            answer = question(self.client)
+        except KafkaSettling:
+            self._answered()
+            raise
+        except KafkaUnreachable:
+            self._silences += 1
+            if self._silences >= _SILENCES and time.monotonic() - self._last_answer_s >= _DEAF_S:
+                self.renew()
+            raise
+        except KafkaBroken:
+            self.renew()
+            raise
+        self._answered()
+        return answer
+
+    def renew(self) -> None:
+        """Leaves the client behind for a new one."""
+        leave_behind(self.client)
+        self._begin()
+
+    def close(self) -> None:
+        """Closes the client, or leaves it behind where that takes too long."""
+        wait([leave_behind(self.client)], _CLOSE_S)

@@ -1,0 +1,46 @@
+"""Looks at the control topic every two seconds: has a newer run taken the job, and does Kafka answer at all.
+
+Runs in a thread of the coordinator, with a client of its own, so that what hangs elsewhere is noticed here.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from streamtrain.errors import KafkaBroken, KafkaUnreachable
+from streamtrain.log import get_logger
+from streamtrain.topics.control import Control, RunEntry
+from streamtrain.topics.snapshots import Run
+
+log = get_logger(__name__)
+
+EVERY_S = 2.0
+
+
+class Watch:
+    """`look` is ControlTopic.look of a topic that nobody else uses."""
+
+    def __init__(self, run: Run, look: Callable[[], Control], every_s: float = EVERY_S) -> None:
+        self._run = run
+        self._look = look
+        self._every_s = every_s
+        self.replaced_by: RunEntry | None = None
+        self.unreachable = False
+        self.answered_s = 0.0  # time in which Kafka was seen to answer
+        threading.Thread(target=self._repeat, name="watch", daemon=True).start()
+
+    def _repeat(self) -> None:
+        while self.replaced_by is None:
+            time.sleep(self._every_s)
+            try:
+                holder = self._look().holder
+            except (KafkaUnreachable, KafkaBroken) as error:
+                log.debug("control cannot be read", reason=str(error))
+                self.unreachable = True
+                continue
+            self.unreachable = False
+            self.answered_s += self._every_s
+            if holder is not None and holder.run != self._run and holder.run.number >= self._run.number:
+                self.replaced_by = holder

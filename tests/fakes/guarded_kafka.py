@@ -1,0 +1,130 @@
+"""A Kafka that lets not everybody in: listeners with SASL (PLAIN, SCRAM) and TLS, and rights by user."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
+
+from streamtrain.broker import Broker
+from streamtrain.broker.folder import PORTS, port_free
+
+HOST = "127.0.0.1"
+PASSWORD = "right"
+_JAAS = "org.apache.kafka.common.security"
+
+
+class GuardedKafka:
+    """User alice may do anything, mallory nothing; the listener without a password is the super user's."""
+
+    def __init__(self, start: Callable[..., Broker], folder: Path) -> None:
+        if shutil.which("openssl") is None:
+            pytest.skip("needs openssl for certificates")
+        self.authority, self.stranger = _certificates(folder), _authority(folder, "stranger")
+        self._ports = dict(zip(("PLAINTEXT", "CONTROLLER", "SASL", "TLS"), _free_ports(4), strict=True))
+        start(data=folder / "kafka", port=self._ports["PLAINTEXT"], properties=self._properties(folder))
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        self._let_in("alice")
+        everything = [
+            (ResourceType.TOPIC, "*"), (ResourceType.GROUP, "*"), (ResourceType.TRANSACTIONAL_ID, "*"),
+            (ResourceType.BROKER, "kafka-cluster"),
+        ]  # fmt: skip
+        rights = [
+            AclBinding(
+                kind, name, ResourcePatternType.LITERAL, "User:alice", "*", AclOperation.ALL, AclPermissionType.ALLOW
+            )
+            for kind, name in everything
+        ]
+        for done in self._admin.create_acls(rights).values():
+            done.result(30)
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self._ports['PLAINTEXT']}"
+
+    def fresh_name(self, prefix: str) -> str:
+        return prefix
+
+    def sasl(self, user: str, password: str, mechanism: str = "PLAIN") -> dict[str, str]:
+        """Settings of a client."""
+        return {
+            "bootstrap.servers": f"{HOST}:{self._ports['SASL']}", "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": mechanism, "sasl.username": user, "sasl.password": password,
+        }  # fmt: skip
+
+    def tls(self, authority: Path) -> dict[str, str]:
+        bootstrap = f"{HOST}:{self._ports['TLS']}"
+        return {"bootstrap.servers": bootstrap, "security.protocol": "SSL", "ssl.ca.location": str(authority)}
+
+    def _let_in(self, user: str) -> None:
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        asked = [UserScramCredentialUpsertion(user, info, PASSWORD.encode())]
+        for done in self._admin.alter_user_scram_credentials(asked).values():
+            done.result(30)
+
+    def _properties(self, folder: Path) -> dict[str, str]:
+        places = {name: f"{name}://{HOST}:{port}" for name, port in self._ports.items()}
+        users = " ".join(f'user_{user}="{PASSWORD}"' for user in ("alice", "mallory"))
+        tls: dict[str, Any] = {
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": folder / "server.pem", "ssl.client.auth": "none",
+        }  # fmt: skip
+        return {
+            "listeners": ",".join(places.values()),
+            "advertised.listeners": ",".join(place for name, place in places.items() if name != "CONTROLLER"),
+            "controller.quorum.voters": f"1@{HOST}:{self._ports['CONTROLLER']}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL:SASL_PLAINTEXT,TLS:SSL",
+            "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+            "listener.name.sasl.plain.sasl.jaas.config": f"{_JAAS}.plain.PlainLoginModule required {users};",
+            "listener.name.sasl.scram-sha-256.sasl.jaas.config": f"{_JAAS}.scram.ScramLoginModule required;",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            **{f"listener.name.tls.{name}": str(value) for name, value in tls.items()},
+        }
+
+
+def _free_ports(count: int) -> list[int]:
+    return [port for port in random.sample(PORTS, 200) if port_free(port)][:count]
+
+
+def _certificates(folder: Path) -> Path:
+    """An authority and a server's certificate by it, with its key, in `server.pem`; gives the authority's file."""
+    key = ["-newkey", "rsa:2048", "-nodes"]
+    authority, authority_key = _authority(folder, "authority"), folder / "authority.key"
+    request, own_key, certificate = folder / "server.csr", folder / "server.key", folder / "server.crt"
+    _openssl("req", *key, "-keyout", own_key, "-out", request, "-subj", f"/CN={HOST}")
+    names = folder / "names"
+    names.write_text(f"subjectAltName=IP:{HOST}\n")
+    _openssl(
+        "x509", "-req", "-in", request, "-CA", authority, "-CAkey", authority_key, "-CAcreateserial",
+        "-out", certificate, "-days", "2", "-extfile", names,
+    )  # fmt: skip
+    (folder / "server.pem").write_text(own_key.read_text() + certificate.read_text())
+    return authority
+
+
+def _authority(folder: Path, name: str) -> Path:
+    """An authority's certificate; its key lies beside it."""
+    made = folder / f"{name}.pem"
+    key = ["-newkey", "rsa:2048", "-nodes", "-keyout", folder / f"{name}.key"]
+    _openssl("req", "-x509", *key, "-out", made, "-days", "2", "-subj", f"/CN={name}")
+    return made
+
+
+def _openssl(*arguments: object) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], check=True, capture_output=True)

@@ -112,7 +112,8 @@ def test_every_command_named_exists() -> None:
 
 def options_of(name: str) -> set[str]:
     """The options of a command, or of all below it."""
-    command = typer.main.get_command(import_module(f"streamtrain.cli.commands.{name.replace(chr(45), chr(95))}").app)
+    module = name.replace("-", "_")
+    command = typer.main.get_command(import_module(f"streamtrain.cli.commands.{module}").app)
     below = getattr(command, "commands", {"": command})
     return {option for entry in below.values() for parameter in entry.params for option in parameter.opts}
 

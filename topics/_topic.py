@@ -18,6 +18,8 @@ from streamtrain.errors import UserMistake
 
 MESSAGE_BYTES = 900_000  # of a value we write; librdkafka's message.max.bytes is 1,000,000, key and headers included
 RESERVED_HEADER_PREFIX = "streamtrain-"
+# Kafka refuses a message whose writer's clock is an hour ahead; nothing of ours reads the time of these messages
+_OURS = {"message.timestamp.type": "LogAppendTime"}
 _NAME_LENGTH = 249  # Kafka's limit for a topic name
 
 
@@ -43,7 +45,8 @@ class Topic:
     owned: bool = field(default=True)  # False: the user's own topic, whose settings are only shown, never compared
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "config", MappingProxyType(dict(self.config)))
+        config = {**(_OURS if self.owned else {}), **self.config}
+        object.__setattr__(self, "config", MappingProxyType(config))
 
     @property
     def suffix(self) -> str:

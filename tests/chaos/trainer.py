@@ -23,17 +23,20 @@ class Told(NamedTuple):
 class Trainer:
     """Reads its own events in a thread, so that nothing waits for whoever looks."""
 
-    def __init__(self, job: LiveJob, log: Path) -> None:
+    def __init__(self, job: LiveJob, log: Path, **environment: str) -> None:
         self.log = log
         with log.open("w") as errors:
             self.process = subprocess.Popen(
-                [*STREAMTRAIN, "train", str(job.path), "--json"],
-                stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ,
-            )  # fmt: skip
+                self.command(job), stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, **environment}
+            )
         self.told: list[Told] = []
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
+
+    @staticmethod
+    def command(job: LiveJob) -> list[str]:
+        return [*STREAMTRAIN, "train", str(job.path), "--json"]
 
     def _read(self) -> None:
         assert self.process.stdout is not None

@@ -56,7 +56,6 @@ class RecordDecoder:
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
         self._slot = np.zeros(layout.slot_bytes, np.uint8)
         self._decoder = _native.Decoder(format_name, native_plan(schema, layout))
-        self.has_event_time = schema.column_of("event_time") is not None
 
     def count(self, values: list[bytes], fates: Fates) -> None:
         """Adds every row of these records."""
@@ -79,6 +78,15 @@ class RecordDecoder:
         while not done:
             done, _, *rest = self._decoder.next(self._slot, 0, _SCRATCH_ROWS)[:6]
             fates.add(*rest)
+
+    def newest_event_ms(self, value: bytes, from_row: int, trained: int) -> int:
+        """The newest event time of a record's first `trained` rows that can be trained, from `from_row` on."""
+        self._decoder.begin(value, from_row)
+        newest, done = -1, False
+        while trained > 0 and not done:
+            done, used, _, _, _, event_ms = self._decoder.next(self._slot, 0, min(trained, _SCRATCH_ROWS))[:6]
+            newest, trained = max(newest, event_ms), trained - used
+        return newest
 
     def dead_rows(self, value: bytes, from_row: int = 0) -> Iterator[DeadRow]:
         """A record's dead rows from `from_row` on, with where and why."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -21,6 +22,8 @@ class Waiting:
     """Letters whose record is still to be read, by (partition, offset): digest, bytes and key it must have."""
 
     by_place: dict[tuple[int, int], list[tuple[str, bytes | None, int, bytes | None]]] = field(default_factory=dict)
+    _met: set[tuple[int, int]] = field(default_factory=set)
+    _offsets: dict[int, list[int]] = field(default_factory=dict)  # of each partition, sorted when first asked for
 
     def put(self, where: str, letter: DeadLetter) -> None:
         digest = None if letter.value is None else sha256(letter.value)
@@ -29,10 +32,25 @@ class Waiting:
 
     def meet(self, check: Check, message: Message) -> None:
         """Compares the letters about a record with it."""
-        for where, digest, size, key in self.by_place.get((message.partition, message.offset), ()):
+        expected = self.by_place.get((message.partition, message.offset), ())
+        if expected:
+            self._met.add((message.partition, message.offset))
+        for where, digest, size, key in expected:
             value = message.value or b""
             same = size == len(value) and digest in (None, sha256(value)) and key in (None, message.key)
             check.expect(same, f"{where}: its key and bytes are not the record's")
+
+
+    def check_met(self, check: Check, partition: int, begin: int, end: int) -> None:
+        """Once all records there were read: letters about offsets where none lies."""
+        if not self._offsets:
+            for number, offset in sorted(self.by_place):
+                self._offsets.setdefault(number, []).append(offset)
+        offsets = self._offsets.get(partition, [])
+        for offset in offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]:
+            if (partition, offset) not in self._met:
+                where = self.by_place[partition, offset][0][0]
+                check.problems.append(f"{where}: there is no record {offset} in partition {partition}")
 
 
 class Told:

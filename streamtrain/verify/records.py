@@ -31,7 +31,6 @@ class RoundTime:
     where: str
     told_ms: int
     ranges: int  # not yet read
-    known: bool = True
     event_ms: int = -1
     timestamp_ms: int = -1
 
@@ -43,7 +42,7 @@ class RoundTime:
     def problem(self) -> str:
         """Once all of its records were read: what is wrong, or nothing."""
         newest_ms = self.event_ms if self.event_ms >= 0 else self.timestamp_ms
-        if not self.known or newest_ms == self.told_ms:
+        if newest_ms == self.told_ms:
             return ""
         return f"{self.where}: its newest event is of {newest_ms} ms, the round log says {self.told_ms}"
 
@@ -158,11 +157,13 @@ class _Reading:
             return
         last, _ = ranges[-1]
         end = int(last["to_offset"]) + (int(last["to_row"]) > 0)
-        messages = _Ahead(partition.read(int(ranges[0][0]["from_offset"]), end))
+        begin = int(ranges[0][0]["from_offset"])
+        messages = _Ahead(partition.read(begin, end))
         for part, time in ranges:
             self._range(f"partition {stretch.partition}", part, time, messages, decoder)
             told = "" if time.ranges else time.problem()
             self._check.expect(not told, told)
+        self._waiting.check_met(self._check, stretch.partition, begin, end)
 
     def _range(self, where: str, part: Any, time: RoundTime, messages: _Ahead, decoder: RecordDecoder) -> None:
         begin = int(part["from_offset"]), int(part["from_row"])
@@ -177,7 +178,6 @@ class _Reading:
             newest_ms = newest_ms if value is None else max(newest_ms, message.timestamp_ms)
             if message.offset == end[0]:
                 self._within(decoder, message, from_row, end[1], fates)
-                time.known = time.known and not decoder.has_event_time
                 break
             messages.next()
             self.records += 1
@@ -206,10 +206,12 @@ class _Reading:
         """Adds the rows [from_row, to_row) of a record that the next range goes on with."""
         if message.value is None:
             return
-        rest = Fates()
-        decoder.count_from(message.value, from_row, fates)
+        whole, rest = Fates(), Fates()
+        decoder.count_from(message.value, from_row, whole)
         decoder.count_from(message.value, to_row, rest)
-        fates.add(-rest.trained, -rest.dead, -rest.filtered, -1)
+        trained = whole.trained - rest.trained
+        newest_ms = decoder.newest_event_ms(message.value, from_row, trained)
+        fates.add(trained, whole.dead - rest.dead, whole.filtered - rest.filtered, newest_ms)
 
 
 class _Ahead:

@@ -79,7 +79,9 @@ class _Pass:
             self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: {text}"))
         if snapshots.encode(manifest) != value:
             self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: bytes no trainer writes"))
-        self.faults += [_Fault(offset, text, key) for text in self._payload_faults(where, located)]
+        names = chunk_keys(manifest.shelf, len(manifest.model.chunks), len(manifest.trainer.chunks))
+        there = {message.key for message in self.waiting}.issuperset(names)  # else a later snapshot may have taken them
+        self.faults += [_Fault(offset, text, None if there else key) for text in self._payload_faults(where, located)]
 
     def _payload_faults(self, where: str, located: Located) -> Iterator[str]:
         """Chunks missing or altered, numbers that are not finite."""

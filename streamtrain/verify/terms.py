@@ -15,7 +15,12 @@ from streamtrain.verify.snapshots import Snapshots
 def check_terms(snapshots: Snapshots, logs: Logs) -> Check:
     """Those of a run agree with each other and with the manifests of that run."""
     check = Check("terms", "the terms of each round are the settings of its run")
-    told = {located.manifest.run: expected_terms(located.manifest) for located in snapshots.manifests}
+    told: dict[Run, dict[str, Any]] = {}
+    for located in snapshots.manifests:
+        mine = expected_terms(located.manifest)
+        run = told.setdefault(located.manifest.run, mine)
+        different = [name for name, value in mine.items() if value != run[name]]
+        check.expect(not different, f"snapshot {located.manifest.version}: other {different} than its run began with")
     before: dict[Run, Terms] = {}
     for log in logs.all:
         for terms in log.terms:

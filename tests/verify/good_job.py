@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -26,7 +27,7 @@ from streamtrain.processes._dead_letters import rejected_letters
 from streamtrain.processes._lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
 from streamtrain.processes._publication import Publisher, adopt
 from streamtrain.processes._round_log import Columns
-from streamtrain.topics import control, dead_letters, predictions
+from streamtrain.topics import control, dead_letters, predictions, rounds
 from streamtrain.topics._topic import Message
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter
@@ -92,9 +93,9 @@ class GoodJob:
         self._rows += 1
         return {"x": self._rows / 7, "z": 1.0, "at": 1_700_000_000_000 + self._rows, "y": self._rows % 2, **changes}
 
-    def produce(self, count: int = 12) -> None:
+    def produce(self, count: int = 12, partitions: Iterable[int] | None = None) -> None:
         """To each partition: single rows, one record of many rows, bad ones, filtered ones, a tombstone, holes."""
-        for partition in range(len(self.written.partitions["records"])):
+        for partition in partitions or range(len(self.written.partitions["records"])):
             for index in range(count):
                 self.record(self.row(), partition, key=b"k%d" % index)
             self.record([self.row(x="bad" if at in (1, 6) else at) for at in range(13)], partition)
@@ -180,7 +181,7 @@ class GoodJob:
             if index == 3:
                 where = f"good.requests[{partition}]@{offset}"
                 body = {"error": {"path": "$", "reason": "expected a row", "where": where}}
-                headers.append((predictions.ERROR_HEADER, b"expected a row"))
+                headers.append((predictions.ERROR_HEADER, b"$: expected a row"))
             self.written.append("predictions", json.dumps(body).encode(), b"r%d" % index, headers, partition)
         for partition in range(2):
             self.written.skip("predictions", 1, partition)
@@ -218,13 +219,16 @@ def good_job() -> GoodJob:
         made.predict()
     made.end()
     made.produce(9)
-    records = made.written.partitions["records"][1]
+    records = made.written.partitions["records"][2]
     records.remove(records.end - 8)
     made.begin(accept_gap=True)
-    for _ in range(3):
+    for _ in range(2):
         made.train()
         made.predict(2)
         made.produce(4)
+    with patch.object(rounds, "MESSAGE_BYTES", 1_700):  # a log in parts
+        made.train()
+    made.produce(4, partitions=[0, 2])
     made.train()
     made.end()
     return made

@@ -1,0 +1,34 @@
+"""What no check can see, each with the reason: a kind of message and the path of a field, or of a forgery by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_TRAINING = "what the rows of a batch lost and weighed comes out of training: replay computes and compares it"
+_TWIN = "stands in the manifest too; where that is compacted away nothing else tells it"
+_WORDS = "of a run's own telling: no other message has it"
+
+UNSEEN: dict[tuple[str, ...], str] = {
+    ("first manifest", "positions", "partitions", "-the last"): (
+        "a partition that a lineage's first snapshot does not list is read from its first offset, as it was"
+    ),
+    ("log", "slots", "[]", "loss_sum"): _TRAINING,
+    ("log", "slots", "[]", "weight_sum"): _TRAINING,
+    ("log alone", "slots", "[]", "loss_sum"): _TRAINING,
+    ("log alone", "slots", "[]", "weight_sum"): _TRAINING,
+    ("log alone", "metrics", "total", "log_loss"): _TWIN,
+    ("log alone", "metrics", "total", "rows"): _TWIN,
+    ("log alone", "metrics", "window", "log_loss"): _TWIN,
+    ("log alone", "created_ms"): _TWIN,
+    ("log alone", "worker_deaths"): "a count of the run, which no other message has: only that it never falls",
+    ("run", "host"): _WORDS,
+    ("run", "process"): _WORDS,
+    ("run", "started_ms"): _WORDS,
+    ("end", "reason"): _WORDS,
+    ("end", "ended_ms"): _WORDS,
+}
+
+
+def named(kind: str, path: tuple[Any, ...]) -> tuple[str, ...]:
+    """As it stands in the list: indices of lists are not told apart."""
+    return (kind, *(step if isinstance(step, str) else "[]" for step in path))

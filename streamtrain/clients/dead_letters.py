@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -58,13 +58,14 @@ class Resent:
     still_bad: Counter[str] = field(default_factory=Counter)
 
 
-def read_dead_letters(job: Job, *, after: dict[int, int] | None = None) -> Iterator[Found]:
-    """Every dead letter the topic holds now, oldest first; `after`: {partition: offset to begin at}."""
-    for message in read_messages(job, "dead-letters", until_end=True):
-        if message.offset >= (after or {}).get(message.partition, 0):
-            headers = [(name, value or b"") for name, value in message.headers]
-            letter = dead_letters.decode(message.key, message.value, headers)
-            yield Found(message.partition, message.offset, message.timestamp_ms, letter)
+def read_dead_letters(
+    job: Job, *, begin: Mapping[int, int] | None = None, newest: int | None = None
+) -> Iterator[Found]:
+    """The dead letters the topic holds now, oldest first; `begin` and `newest` as `read_messages` has them."""
+    for message in read_messages(job, "dead-letters", until_end=True, begin=begin, newest=newest):
+        headers = [(name, value or b"") for name, value in message.headers]
+        letter = dead_letters.decode(message.key, message.value, headers)
+        yield Found(message.partition, message.offset, message.timestamp_ms, letter)
 
 
 def progress(job: Job) -> dict[int, int]:
@@ -202,7 +203,7 @@ class Resender:
             consumer.close()
 
     def _rows(self) -> Iterator[tuple[Found, Rows]]:
-        for found in read_dead_letters(self._job, after=self._begin):
+        for found in read_dead_letters(self._job, begin=self._begin):
             yield found, dead_rows(self._job, found.letter)
 
     @staticmethod
@@ -259,7 +260,7 @@ class Resender:
                 producer.poll(0.1)
 
 
-def reasons(letters: Iterator[Found]) -> list[tuple[str, int, int]]:
+def reasons(letters: Iterable[Found]) -> list[tuple[str, int, int]]:
     """(path and reason without what was found, letters, rows), most rows first."""
     rows: Counter[str] = Counter()
     seen: Counter[str] = Counter()
@@ -278,7 +279,7 @@ def letter_at(job: Job, place: str) -> Found:
         raise UserMistake(f"dead letter: expected its offset, or partition@offset, got {place!r}")
     wanted = int(partition or 0), int(offset)
     try:
-        for found in read_dead_letters(job, after={wanted[0]: wanted[1]}):
+        for found in read_dead_letters(job, begin={wanted[0]: wanted[1]}):
             if (found.partition, found.offset) == wanted:
                 return found
     except CheckFailed as error:

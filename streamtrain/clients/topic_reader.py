@@ -5,7 +5,7 @@ Read-committed; joins no group and commits nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
@@ -16,10 +16,19 @@ _CONSUME_TIMEOUT_S = 0.1  # how soon Ctrl-C and a passed end are seen
 _CONSUME_ROWS = 1_000
 
 
-def read_messages(job: Job, key: str, *, from_beginning: bool = True, until_end: bool = False) -> Iterator[Message]:
+def read_messages(
+    job: Job,
+    key: str,
+    *,
+    from_beginning: bool = True,
+    until_end: bool = False,
+    begin: Mapping[int, int] | None = None,
+    newest: int | None = None,
+) -> Iterator[Message]:
     """Messages of the topic `key` ("records", "dead-letters", …); without `from_beginning` only those still to come.
 
-    With `until_end` it ends where the topic ends when called. Raises UserMistake where there is no such topic.
+    With `until_end` it ends where the topic ends when called. `begin`: {partition: offset to begin at}; `newest`: so
+    many offsets of each other partition. Raises UserMistake where there is no such topic.
     """
     name = job.topic(key).name
     assert name is not None
@@ -30,7 +39,10 @@ def read_messages(job: Job, key: str, *, from_beginning: bool = True, until_end:
             f"topic {name}: not in Kafka at {job.kafka.bootstrap}; make it with `streamtrain topics create`"
         )
     ends = admin.last_stable(name, state.partitions)
-    starts = admin.earliest(name, state.partitions) if from_beginning else ends
+    starts = admin.earliest(name, state.partitions) if from_beginning else list(ends)
+    for partition, end in enumerate(ends):
+        wanted = (begin or {}).get(partition, 0 if newest is None else end - newest)
+        starts[partition] = max(starts[partition], min(wanted, end))
     open_ = {partition for partition in range(state.partitions) if not until_end or starts[partition] < ends[partition]}
     if not open_:
         return

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from types import TracebackType
+from typing import Self
 
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
 from streamtrain.kafka.reading import bounds, read
+from streamtrain.kafka.renewing import Renewing
 from streamtrain.topics.rounds import RoundLog, decode, join
 
 
@@ -15,15 +18,51 @@ def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLog]:
 
     One whose first parts retention has removed is passed over. CheckFailed names what is not a part of a log.
     """
-    parts: list[RoundLog] = []
     with KafkaConsumer(ingest_config(kafka)) as consumer:
-        for message in read(consumer, topic, 0, *bounds(consumer, topic, 0)):
-            try:
-                part = decode(message.value or b"")
-                if part.part == 0:
-                    parts = []
-                parts.append(part)
-                if part.part == part.parts - 1 and len(parts) == part.parts:
-                    yield join(parts)
-            except CheckFailed as error:
-                raise CheckFailed(f"{topic}@{message.offset}: {error}") from None
+        yield from _joined(topic, read(consumer, topic, 0, *bounds(consumer, topic, 0)))
+
+
+def _joined(topic: str, messages: Iterable[Message]) -> Iterator[RoundLog]:
+    parts: list[RoundLog] = []
+    for message in messages:
+        try:
+            part = decode(message.value or b"")
+            if part.part == 0:
+                parts = []
+            parts.append(part)
+            if part.part == part.parts - 1 and len(parts) == part.parts:
+                yield join(parts)
+        except CheckFailed as error:
+            raise CheckFailed(f"{topic}@{message.offset}: {error}") from None
+
+
+class RoundLogTail:
+    """The newest round logs of a topic, then those that have been added since the last look; one thread at a time."""
+
+    def __init__(self, kafka: Mapping[str, object], topic: str, messages: int) -> None:
+        self._clients = Renewing(lambda: KafkaConsumer(ingest_config(kafka)))
+        self._topic = topic
+        self._messages = messages  # looked at first
+        self._next = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._clients.close()
+
+    def look(self) -> list[RoundLog]:
+        """Raises KafkaUnreachable when no broker answers, CheckFailed for what is no round log."""
+        return self._clients.ask(self._look)
+
+    def _look(self, consumer: KafkaConsumer) -> list[RoundLog]:
+        low, end = bounds(consumer, self._topic, 0)
+        begin = self._next if 0 <= self._next <= end else end - self._messages
+        found = list(_joined(self._topic, read(consumer, self._topic, 0, max(low, begin), end)))
+        self._next = end  # a publication's parts are committed together
+        return found

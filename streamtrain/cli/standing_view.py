@@ -1,0 +1,79 @@
+"""How a job's standing is shown to people: what `streamtrain status` has on the screen."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from streamtrain.cli.output import age_text, table
+from streamtrain.cli.quality import quality_table, trend, window_name
+
+_MOST_LAGS = 8  # partitions told apart
+_SPANS = ("total", "window", "after_averaging")
+
+
+def standing_view(document: dict[str, Any]) -> Group:
+    """A screen of `JobStanding.look`'s document; "error" in it is why it is an older one."""
+    lines: list[tuple[str, object]] = [("job", document["job"])]
+    if not document["exists"]:
+        lines.append(("records", f"{document['records']} is not there; streamtrain topics create"))
+    snapshot = document["snapshot"]
+    if snapshot is None:
+        lines.append(("snapshot", "none yet"))
+    else:
+        untrained = " (untrained)" if snapshot["untrained"] else ""
+        version = f"{snapshot['version']}{untrained}, {age_text(snapshot['age_s'])} old, round {snapshot['round']}"
+        lines += [("snapshot", version), ("rows", _rows(document)), ("lag", _lag(document))]
+    if document.get("run"):
+        lines.append(("run", _run(document["run"], snapshot)))
+    metrics = document.get("metrics", {})
+    lines += [(name, _told(value)) for name, value in metrics.items() if name not in _SPANS]
+    lines += [("dead letters", f"{rows:,} x {reason}") for reason, rows in document["dead_letters"].items()]
+    if "error" in document:
+        lines.append(("error", Text(document["error"], "bold red")))
+    parts: list[RenderableType] = [table(["", ""], lines)]
+    total, window = metrics.get("total") or {}, metrics.get("window") or {}
+    if len(total) > 2:  # more than rows and weight
+        parts += ["", quality_table({window_name(window): window, "in total": total})]
+    shares = trend(document["windows"])
+    if shares is not None:
+        parts += ["", shares]
+    return Group(*parts)
+
+
+def _rows(document: dict[str, Any]) -> str:
+    snapshot, rate = document["snapshot"], document["rows_per_second"]
+    counts = snapshot["counts"]
+    left_out = [f"{counts[name]:,} {what}" for name, what in _LEFT_OUT if counts[name]]
+    speed = [] if rate is None else [f"{rate:,.0f}/s"]
+    return ", ".join([f"{snapshot['rows_seen']:,} learned", *speed, *left_out])
+
+
+_LEFT_OUT = (("dead", "dead letters"), ("filtered", "filtered"), ("tombstones", "tombstones"))
+
+
+def _lag(document: dict[str, Any]) -> str:
+    if document["lag"] is None:
+        return "not known: the records topic is another one"
+    lags = document["lags"]
+    each = ", ".join(f"{partition}: {lag:,}" for partition, lag in enumerate(lags[:_MOST_LAGS]))
+    more = f" and {len(lags) - _MOST_LAGS} partitions more" if len(lags) > _MOST_LAGS else ""
+    return f"{document['lag']:,} offsets" + (f" ({each}{more})" if len(lags) > 1 else "")
+
+
+def _run(run: dict[str, Any], snapshot: dict[str, Any] | None) -> str:
+    workers = f", {snapshot['workers']} worker{'s' if snapshot['workers'] > 1 else ''}" if snapshot else ""
+    deaths = f", {run['worker_deaths']} deaths" if run["worker_deaths"] else ""
+    begun = age_text(max(0.0, time.time() - run["started_ms"] / 1000))
+    text = f"{run['number']} on {run['host']} (process {run['process']}), begun {begun} ago{workers}{deaths}"
+    ended = run["ended"]
+    return text if ended is None else f"{text}; ended with {ended['exit_code']}: {ended['reason']}"
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, dict):
+        return "  ".join(f"{name} {_told(inner)}" for name, inner in value.items())
+    return f"{value:.4f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,168 @@
+"""How a job stands, from its topics alone: newest snapshot, lag, rate, quality over time, dead letters, run.
+
+Joins no group and commits nothing; each look reads what has been added since the last.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from streamtrain.clients.dead_letters import Found, read_dead_letters
+from streamtrain.compute.quality import WINDOW_ROWS
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.round_logs import RoundLogTail
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.rounds import RoundLog
+
+Document = dict[str, Any]
+_LOGS = 256  # newest publications looked at first
+_WINDOWS = 48  # of quality
+_LETTERS = 2_000  # newest dead letters whose reasons are counted
+_RATE_S = 10.0  # over which rows a second are told
+_MOST_REASONS = 8
+
+
+class JobStanding:
+    """Looks at one job again and again. Opens a few clients; one thread at a time."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self._admin = Admin(job.kafka.bootstrap, job.kafka_admin())
+        settings = {**job.kafka_consumer(), "bootstrap.servers": job.kafka.bootstrap}
+        self._snapshots = SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
+        self._logs = RoundLogTail(settings, str(job.topic("rounds").name), _LOGS)
+        self._control = ControlTopic(settings, str(job.topic("control").name))
+        self._newest_logs: deque[RoundLog] = deque(maxlen=_LOGS)
+        self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
+        self._reasons: Counter[str] = Counter()
+        self._letters_at: dict[int, int] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._snapshots.close()
+        self._logs.close()
+        self._control.close()
+
+    def look(self) -> Document:
+        """The standing as plain data; what there is nothing to say of yet is None or empty.
+
+        Raises KafkaUnreachable when no broker answers, SnapshotError where the newest manifest is damaged.
+        """
+        topics = {key: str(self._job.topic(key).name) for key in ("records", "snapshots", "rounds", "control")}
+        topics["dead_letters"] = str(self._job.topic("dead-letters").name)
+        states = self._admin.describe(list(topics.values()))
+        there = {key for key, name in topics.items() if states[name] is not None}
+        records = states[topics["records"]]
+        ends = [] if records is None else self._admin.last_stable(records.name, records.partitions)
+        newest = self._snapshots.newest_manifest() if "snapshots" in there else None
+        if "rounds" in there:
+            self._take(self._logs.look())
+        return {
+            "job": self._job.name,
+            "records": topics["records"],
+            "exists": records is not None,
+            "ends": ends,
+            "snapshot": None if newest is None else _snapshot(newest),
+            "run": self._run() if "control" in there else None,
+            "rows_per_second": self._rate(),
+            "windows": [dict(window) for window in self._windows],
+            "dead_letters": self._dead_letters() if "dead_letters" in there else {},
+            **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
+        }
+
+    def _take(self, logs: list[RoundLog]) -> None:
+        for log in logs:
+            if self._newest_logs and self._newest_logs[-1].lineage != log.lineage:
+                self._newest_logs.clear()
+                self._windows.clear()
+            self._newest_logs.append(log)
+            window = log.metrics.get("window")
+            if not window or (self._windows and self._windows[-1] == window):
+                continue
+            if self._windows and self._windows[-1]["rows"] < min(WINDOW_ROWS, window["rows"]):
+                self._windows.pop()  # a run's first window is shown as it grows
+            self._windows.append(window)
+
+    def _rate(self) -> float | None:
+        """Rows trained a second over the newest publications of a run; None where there are too few."""
+        if not self._newest_logs:
+            return None
+        last = self._newest_logs[-1]
+        if time.time() - last.created_ms / 1000 > _RATE_S:
+            return 0.0
+        since_ms = last.created_ms - 1000 * _RATE_S
+        first, *others = (log for log in self._newest_logs if log.run == last.run and log.created_ms >= since_ms)
+        elapsed_ms = last.created_ms - first.created_ms
+        return 1000 * sum(log.rows_trained for log in others) / elapsed_ms if elapsed_ms > 0 else None
+
+    def _run(self) -> Document | None:
+        control = self._control.look()
+        if control.holder is None:
+            return None
+        end = control.ends.get(control.holder.run.number)
+        ended = None if end is None or end.run != control.holder.run else asdict(end)
+        return {
+            "number": control.holder.run.number,
+            "host": control.holder.host,
+            "process": control.holder.process,
+            "started_ms": control.holder.started_ms,
+            "ended": ended and {key: ended[key] for key in ("exit_code", "reason", "ended_ms")},
+            "worker_deaths": self._newest_logs[-1].worker_deaths if self._newest_logs else 0,
+        }
+
+    def _dead_letters(self) -> dict[str, int]:
+        """Rows by path and reason, of the newest letters and those that came since the first look."""
+        for found in read_dead_letters(self._job, begin=self._letters_at, newest=_LETTERS):
+            self._count(found)
+        return dict(self._reasons.most_common(_MOST_REASONS))
+
+    def _count(self, found: Found) -> None:
+        self._letters_at[found.partition] = found.offset + 1
+        for part in found.letter.rows:
+            self._reasons[f"{part.path}: {part.reason.partition(', got ')[0]}"] += part.row_to - part.row_from
+
+
+def _snapshot(newest: Located) -> Document:
+    manifest = newest.manifest
+    return {
+        "version": manifest.version,
+        "digest": newest.digest.hex(),
+        "lineage": manifest.lineage,
+        "run": manifest.run.number,
+        "round": manifest.round,
+        "rows_seen": manifest.rows_seen,
+        "age_s": round(max(0.0, time.time() - manifest.created_ms / 1_000), 3),
+        "untrained": manifest.untrained,
+        "workers": manifest.workers,
+        "counts": manifest.counts._asdict(),
+    }
+
+
+def _positions(newest: Located, ends: list[int], topic_id: str | None) -> Document:
+    manifest = newest.manifest
+    positions = [position.offset for position in manifest.positions.partitions]
+    positions += [0] * (len(ends) - len(positions))  # partitions added since
+    same = topic_id == manifest.positions.topic_id
+    lags = [max(0, end - position) for end, position in zip(ends, positions, strict=False)]
+    return {
+        "same_topic": same,
+        "positions": positions,
+        "lag": sum(lags) if same else None,
+        "lags": lags if same else None,
+        "metrics": dict(manifest.metrics),
+    }

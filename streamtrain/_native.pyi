@@ -335,7 +335,10 @@ class RequestScorer:
     @property
     def version(self) -> int: ...
     def score(self, topic: str, requests: list[bytes | None]) -> list[tuple[bytes, str, int, int]]:
-        """(body, why no row was answered or "", rows, errors) per request, as if they stood in `topic` from 0[0] on."""
+        """(body, why no row was answered or "", rows, errors) of as many requests as are answered at once.
+
+        They are answered as if they stood in `topic` at partition 0 from offset 0 on.
+        """
 
 class RowScorer:
     """Predicts Python rows with one snapshot: slot, plan, answers. One thread at a time."""

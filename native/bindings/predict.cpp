@@ -20,7 +20,8 @@ std::shared_ptr<void> keep(nb::object object) {
             }};
 }
 
-// (body, error, rows, errors) per request, without Kafka: request i as if it stood at offset i of partition 0.
+// (body, error, rows, errors) of as many requests as are answered at once, without Kafka: request i as if it stood at
+// offset i of partition 0.
 nb::list score(RequestScorer &scorer, const std::string &topic,
                const std::vector<std::optional<nb::bytes>> &requests) {
     std::vector<RequestBytes> bytes;

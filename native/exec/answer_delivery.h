@@ -10,7 +10,7 @@
 namespace st {
 
 struct AnsweredBatch {
-    const std::vector<const MessageView *> &requests;
+    const MessageView *const *requests;
     const std::vector<Answer> &answers;    // one per request
     const Consumer::Offsets &next;         // of each partition in the batch: the offset after it
     const std::string &version, &digest;   // of the snapshot that answered

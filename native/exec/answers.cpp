@@ -44,6 +44,7 @@ f64 shortest(f32 value) {
 AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {
     for (u32 i = 0; width > 1 && i < width; ++i)
         names_.push_back(json_quoted(i < classes.size() ? classes[i] : std::to_string(i)));
+    for (const std::string &name : names_) output_bytes_ = std::max<u64>(output_bytes_, name.size() + 16);
 }
 
 bool AnswerWriter::append(std::string &out, const f32 *row) const {

@@ -16,11 +16,13 @@ class AnswerWriter {
     AnswerWriter(u32 width, const std::vector<std::string> &classes);
 
     u32 width() const { return width_; }
+    u64 output_bytes() const { return output_bytes_; }   // what one output takes in an answer, about
     // Appends one row's answer. False, with nothing appended, for NaN and infinity, which JSON does not have.
     bool append(std::string &out, const f32 *row) const;
 
   private:
     u32 width_;
+    u64 output_bytes_ = 32;
     std::vector<std::string> names_;   // quoted and escaped
 };
 

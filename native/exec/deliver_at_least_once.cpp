@@ -27,7 +27,7 @@ class AtLeastOnce final : public AnswerDelivery {
     bool deliver(const AnsweredBatch &batch) override {
         in_flight_.push_back({0, false, batch.next});   // a deque: the others, and this one from now on, stay in place
         InFlight &own = in_flight_.back();
-        for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+        for (std::size_t i = 0; i < batch.answers.size(); ++i) {
             ++own.outstanding;
             if (int code = send(*producer_, batch, i, &own)) {
                 note(code, std::string("produce: ") + Library::get().err2str(code));

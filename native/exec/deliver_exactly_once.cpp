@@ -86,7 +86,7 @@ class ExactlyOnce final : public AnswerDelivery {
         const auto group = std::make_shared<const GroupMetadata>(consumer_.group_metadata());
         const KafkaOutcome begun = lane.producer->begin_transaction();
         if (begun.code) return undo(lane, named("begin_transaction", begun));
-        for (std::size_t i = 0; i < batch.requests.size(); ++i)
+        for (std::size_t i = 0; i < batch.answers.size(); ++i)
             if (int code = send(*lane.producer, batch, i, nullptr)) {
                 const bool fatal = code == rd::fatal;
                 return undo(lane, named("produce", {code, false, !fatal, fatal, Library::get().err2str(code)}));

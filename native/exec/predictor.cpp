@@ -154,10 +154,30 @@ void Predictor::sort_out(std::size_t count) {
     }
 }
 
+// All of the batch, in as many parts as its answers' size asks for.
 bool Predictor::answer() {
-    scorer_->score(settings_.requests, bytes_.data(), bytes_.size(), answers_);
-    const Consumer::Offsets next(next_.begin(), next_.end());
-    if (!delivery_->deliver({requests_, answers_, next, scorer_->version_text(), scorer_->digest()})) return false;
+    std::size_t first = 0;
+    do {
+        const std::size_t rest = requests_.size() - first;
+        const std::size_t count = rest ? scorer_->score(settings_.requests, &bytes_[first], rest, answers_) : 0;
+        answers_.resize(count);
+        if (!deliver(first, count == rest ? next_ : next_after(first, count))) return false;
+        first += count;
+    } while (first < requests_.size());
+    return true;
+}
+
+std::map<i32, i64> Predictor::next_after(std::size_t first, std::size_t count) const {
+    std::map<i32, i64> next;
+    for (std::size_t i = first; i < first + count; ++i) next[requests_[i]->partition] = requests_[i]->offset + 1;
+    return next;
+}
+
+// `answers_` belong to the requests from `first` on; afterwards the offsets are `next`.
+bool Predictor::deliver(std::size_t first, const std::map<i32, i64> &next) {
+    const Consumer::Offsets offsets(next.begin(), next.end());
+    const MessageView *const *requests = requests_.data() + first;
+    if (!delivery_->deliver({requests, answers_, offsets, scorer_->version_text(), scorer_->digest()})) return false;
     for (auto [partition, offset] : next) done_[partition] = offset;
     std::lock_guard lock(mutex_);
     ++counters_.batches;
@@ -166,7 +186,7 @@ bool Predictor::answer() {
         counters_.rows += answers_[i].rows;
         counters_.errors += !answers_[i].error.empty();
         counters_.row_errors += answers_[i].errors;
-        counters_.newest_request_ms = std::max(counters_.newest_request_ms, requests_[i]->timestamp_ms);
+        counters_.newest_request_ms = std::max(counters_.newest_request_ms, requests[i]->timestamp_ms);
     }
     return true;
 }

@@ -57,6 +57,8 @@ class Predictor {
     void take_batch();
     void sort_out(std::size_t count);
     bool answer();
+    bool deliver(std::size_t first, const std::map<i32, i64> &next);
+    std::map<i32, i64> next_after(std::size_t first, std::size_t count) const;
     bool reached_ends();
     void leave();
     void gather_events();

@@ -8,6 +8,7 @@ namespace st {
 namespace {
 
 constexpr std::size_t answer_bytes = 900'000;   // what fits a message of 1,000,000 bytes with key and headers
+constexpr std::size_t batch_bytes = 16'000'000;   // of answers written at once, about
 constexpr std::size_t problem_bytes = 2'000;    // a reason goes into a header
 constexpr std::string_view left_out = "expected a value, got nothing (missing = \"skip\" leaves such rows out)";
 constexpr std::string_view no_value = "expected a row, got a record without a value";
@@ -45,13 +46,17 @@ RequestScorer::RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::share
 
 RequestScorer::~RequestScorer() { std::free(slot_); }
 
-void RequestScorer::score(const std::string &topic, const RequestBytes *requests, std::size_t count,
-                          std::vector<Answer> &answers) {
+std::size_t RequestScorer::score(const std::string &topic, const RequestBytes *requests, std::size_t count,
+                                 std::vector<Answer> &answers) {
     outputs_.clear();
     bad_.clear();
+    bad_bytes_ = 0;
     decoded_.clear();
     text_.clear();
-    for (std::size_t i = 0; i < count; ++i) decoded_.push_back(decode_one(topic, requests[i]));
+    const auto has_room = [this] { return bad_bytes_ + outputs_.size() * writer_.output_bytes() < batch_bytes; };
+    for (std::size_t i = 0; i < count && (i == 0 || has_room()); ++i)
+        decoded_.push_back(decode_one(topic, requests[i]));
+    count = decoded_.size();
     predict_slot();
     // Views into text_ are made when it does not grow any more: first the lengths.
     answers.assign(count, Answer{});
@@ -62,6 +67,7 @@ void RequestScorer::score(const std::string &topic, const RequestBytes *requests
             *part = {at, part->size()};
             at += part->size();
         }
+    return count;
 }
 
 RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const RequestBytes &request) {
@@ -105,6 +111,7 @@ void RequestScorer::gather_bad_rows(Decoded &decoded) {
         }
     }
     decoded.bad = static_cast<u32>(bad_.size() - decoded.first_bad);
+    bad_bytes_ += bytes;
     if (bytes > answer_bytes) decoded.refusal = too_large;
 }
 

@@ -40,10 +40,12 @@ class RequestScorer {
     const std::string &version_text() const { return version_text_; }
     const std::string &digest() const { return digest_; }   // hex
 
-    // One answer per request of `topic`, in order: of one row an object, of many an array, in which an error stands in
-    // the place of each row that cannot be predicted. What cannot be decoded, from some row on, is one last error; from
-    // the first on it is the answer, an object.
-    void score(const std::string &topic, const RequestBytes *requests, std::size_t count, std::vector<Answer> &answers);
+    // Answers requests of `topic` in order until the answers take much memory; gives how many, at least one. Of one row
+    // the answer is an object, of many an array, in which an error stands in the place of each row that cannot be
+    // predicted. What cannot be decoded, from some row on, is one last error; from the first on it is the answer, an
+    // object.
+    std::size_t score(const std::string &topic, const RequestBytes *requests, std::size_t count,
+                      std::vector<Answer> &answers);
 
   private:
     struct BadRow {
@@ -79,6 +81,7 @@ class RequestScorer {
     RowTally tally_;
     std::vector<f32> outputs_;
     std::vector<BadRow> bad_;
+    u64 bad_bytes_ = 0;
     std::vector<Decoded> decoded_;
     std::string text_;
 };

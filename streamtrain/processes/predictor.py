@@ -50,6 +50,7 @@ CONSUMER_DEFAULTS = {
 }
 PRODUCER_DEFAULTS = {
     "linger.ms": "0",
+    "queue.buffering.max.kbytes": "65536",  # of answers on their way
     "partitioner": "murmur2_random",  # where the Java clients put the same key
     "retry.backoff.ms": "1",  # p50 of a small transaction 4 ms instead of 105
     "retry.backoff.max.ms": "20",

@@ -62,4 +62,14 @@ GUARDS = [
         "murmur3(category.name.encode())", "0",
         "tests/vectorize/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
     ),
+    (
+        "answers are written in parts", "native/exec/request_scorer.cpp",
+        "i < count && (i == 0 || has_room())", "i < count",
+        "tests/processes/test_predictor_topics.py::test_answers_are_written_in_parts_of_bounded_size",
+    ),
+    (
+        "a part is not the whole batch", "native/exec/predictor.cpp",
+        "first < requests_.size());\n    return true;", "false);\n    return true;",
+        "tests/processes/test_predictor_topics.py::test_empty_and_huge_requests_are_answered_in_bounded_memory",
+    ),
 ]  # fmt: skip

@@ -191,6 +191,11 @@ class Admin:
 
     def _described(self, names: Sequence[str]) -> tuple[dict[str, TopicState], dict[str, KafkaError]]:
         """The states of the topics the broker knows, and why it gave none of the others."""
+        descriptions, unknown = self._descriptions(names)
+        configs = self._configs(list(descriptions))
+        return {name: _state(found, configs[name]) for name, found in descriptions.items()}, unknown
+
+    def _descriptions(self, names: Sequence[str]) -> tuple[dict[str, Any], dict[str, KafkaError]]:
         descriptions: dict[str, Any] = {}
         unknown: dict[str, KafkaError] = {}
 
@@ -205,8 +210,7 @@ class Admin:
                     unknown[name] = error.args[0]
 
         self._ask(f"topics {', '.join(names)}", question)
-        configs = self._configs(list(descriptions))
-        return {name: _state(found, configs[name]) for name, found in descriptions.items()}, unknown
+        return descriptions, unknown
 
     def _configs(self, names: list[str]) -> dict[str, dict[str, Any]]:
         if not names:
@@ -256,8 +260,14 @@ class Admin:
             self.last_stable(wish.name, wish.partitions)
 
     def topic_ids(self, names: Sequence[str]) -> dict[str, str | None]:
-        """Each topic's id in base64; a topic deleted and made again has another. None where there is no topic."""
-        return {name: None if state is None else state.topic_id for name, state in self.describe(names).items()}
+        """Each topic's id in base64; a topic deleted and made again has another. None where there is no topic.
+
+        One small question, for each publication asks it: the names of all topics take 40 ms where there are 3,000.
+        """
+        found, unknown = self._descriptions(names)
+        states = self.describe(list(unknown)) if unknown else {}
+        ids = {name: str(description.topic_id) for name, description in found.items()}
+        return ids | {name: None if state is None else state.topic_id for name, state in states.items()}
 
     def earliest(self, name: str, partitions: int) -> list[int]:
         """The first offset still there, per partition."""

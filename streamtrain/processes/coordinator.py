@@ -294,6 +294,7 @@ class Coordinator:
 
     def _begin_publication(self) -> None:
         buffer, last_round = self._arena.pin_newest()
+        checked = in_background(self._check_topic_id, name="topic id")  # all that is published has been read by now
         state = view(self._arena.mean_address(buffer), self._layout.state_bytes)
         columns = self._take_up_to(last_round)
         metrics = self._quality.look(views(self._layout, state))
@@ -302,7 +303,8 @@ class Coordinator:
         deaths = self._arena.progress()["worker_deaths"]
         assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics, deaths)
         self._arena.unpin()
-        self._pending = (in_background(self._commit, assembled, name="publish"), assembled, time.monotonic_ns())
+        committed = in_background(self._commit, assembled, checked, name="publish")
+        self._pending = (committed, assembled, time.monotonic_ns())
 
     def _score_after_averaging(self) -> dict[str, float]:
         """The newest mean's loss on its round's last batch, per weight."""
@@ -315,9 +317,10 @@ class Coordinator:
             self._gather()
         return self._unpublished.take(last_round)
 
-    def _commit(self, assembled: Assembled) -> tuple[int, Letters]:
+    def _commit(self, assembled: Assembled, checked: Future[None] | None = None) -> tuple[int, Letters]:
         """In the publishing thread: the manifest's offset, once it is committed, and the dead letters with it."""
-        self._check_topic_id()
+        if checked is not None:
+            checked.result()
         records, last_round = self._config.topics["records"], assembled.snapshot.manifest.round
         dead = publication_letters(self._arena, assembled.columns, last_round, records, self._publisher.run.number)
         messages = LettersFirst(dead, self._config.topics["dead_letters"], assembled.batch.messages)
@@ -327,9 +330,7 @@ class Coordinator:
 
     def _check_topic_id(self) -> None:
         """Nothing read from a topic of another id is published: the start's check names the gap."""
-        lineage = getattr(self, "_lineage", None)
-        if lineage is None:
-            return
+        lineage = self._lineage
         topic = self._config.topics["records"]
         found = self._transactions.answered(lambda: self._admin.topic_ids([topic])[topic])
         if found != lineage.topic_id:

@@ -25,6 +25,7 @@ log = logging.getLogger("streamtrain.kafka")
 TIMEOUT_S = 8.0  # of one call, so that a start without a broker says so within 10 s
 BROKER_DEFAULT = -1  # as replication: what the broker is set to
 SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
+_ELECTION = 3  # times a call's time-out, in which a cluster that answers has found another node for what one had
 _LISTEN_S = 1.0  # how long a wrong password may go unheard while the topics are asked for
 _OffsetSpec: Any = OffsetSpec  # its methods have no types
 T = TypeVar("T")
@@ -175,10 +176,16 @@ class Admin:
     def describe(self, names: Sequence[str]) -> dict[str, TopicState | None]:
         """The state of each topic, None where there is none."""
         self.names()  # describe_topics alone waits longer when no broker answers
-        until = time.monotonic() + self.timeout_s
+        until = time.monotonic() + _ELECTION * self.timeout_s
         states: dict[str, TopicState | None] = {}
         while missing := [name for name in names if name not in states]:
-            found, unknown = self._described(missing)
+            try:
+                found, unknown = self._described(missing)
+            except KafkaUnreachable:  # the node that is asked, by preference the controller, may be the one that died
+                if time.monotonic() > until:
+                    raise
+                self.names()
+                continue
             states |= found
             for name, error in unknown.items():
                 if self.absent(name):

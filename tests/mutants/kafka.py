@@ -1,0 +1,93 @@
+"""The guards of what is read from and written to Kafka."""
+
+from __future__ import annotations
+
+LOST = "tests/regress/test_0142_answers_lost.py"
+SETTLING = "tests/kafka/test_settling.py::test_a_broker_that_takes_up_its_partitions_is_waited_for"
+
+GUARDS = [
+    (
+        "the look for a committed batch",
+        "streamtrain/kafka/transaction.py",
+        "                found = self.answered(committed_at)\n",
+        "                found = None\n",
+        f"{LOST}::test_a_commit_whose_answer_is_lost_is_not_made_twice",
+    ),
+    (
+        "a deaf client is made anew",
+        "streamtrain/kafka/renewing.py",
+        "            if self._silences >= _SILENCES and time.monotonic() - self._last_answer_s >= _DEAF_S:\n",
+        "            if False:\n",
+        f"{LOST}::test_a_client_that_goes_deaf_after_a_lost_answer_is_made_anew",
+    ),
+    (
+        "a settling broker says nothing of what is there",
+        "streamtrain/kafka/snapshots.py",
+        "                if controller.absent(self.name):\n",
+        "                if True:\n",
+        SETTLING,
+    ),
+    (
+        "an end before the end is none",
+        "streamtrain/kafka/snapshots.py",
+        "            if isinstance(read, End):\n                if read.offset >= end:\n                    return\n",
+        "            if isinstance(read, End):\n                return\n",
+        "tests/kafka/test_settling.py::test_an_end_before_the_end_is_no_end",
+    ),
+    (
+        "an equal version is not newer",
+        "streamtrain/kafka/follower.py",
+        "        if located.manifest.version <= newest:\n",
+        "        if located.manifest.version < newest:\n",
+        "tests/regress/test_0145_equal_version.py::test_an_equal_version_is_left_out",
+    ),
+    (
+        "the newest manifest is what control names",
+        "streamtrain/processes/_job_topics.py",
+        "    if last is None or (newest is not None and newest.digest == last.digest):\n",
+        "    if True:\n",
+        "tests/e2e/test_newest.py::test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_above",
+    ),
+    (
+        "a new lineage goes on above what control names",
+        "streamtrain/processes/coordinator.py",
+        ".above(last.version if last else 0), start)\n",
+        ", start)\n",
+        "tests/e2e/test_newest.py::test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_above",
+    ),
+    (
+        "runs count on from the manifest",
+        "streamtrain/kafka/transaction.py",
+        "            run = Run(max(seen.run.number if seen else 0, published) + 1, run_id)\n",
+        "            run = Run((seen.run.number if seen else 0) + 1, run_id)\n",
+        "tests/e2e/test_newest.py::test_runs_count_on_from_the_manifest_where_control_was_lost",
+    ),
+    (
+        "a replaced run leaves",
+        "streamtrain/processes/coordinator.py",
+        "        if self._watch.replaced_by is not None:\n",
+        "        if False:\n",
+        "tests/regress/test_0143_patience.py::test_a_replaced_trainer_leaves_though_no_row_comes",
+    ),
+    (
+        "only a command's first run gives up on Kafka",
+        "streamtrain/processes/supervisor.py",
+        "        if 1 <= code <= 4 and not given_up:\n",
+        "        if 1 <= code <= 4:\n",
+        "tests/regress/test_0143_patience.py::test_a_run_after_the_first_waits_for_a_broker",
+    ),
+    (
+        "a drain ends",
+        "streamtrain/processes/supervisor.py",
+        "            if drained_s is not None and time.monotonic() - drained_s > _DRAIN_S:\n",
+        "            if False:\n",
+        "tests/regress/test_0143_patience.py::test_a_drain_without_a_broker_ends",
+    ),
+    (
+        "what is heard beside a time-out",
+        "streamtrain/kafka/errors.py",
+        "    if response <= Response.MISSING and heard is not None and response_to(heard.code) is Response.DENIED:\n",
+        "    if False:\n",
+        "tests/kafka/test_errors.py::test_a_time_out_after_a_refused_password_is_a_refused_password",
+    ),
+]

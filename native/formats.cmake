@@ -1,11 +1,14 @@
-# One line per vectorize/formats/*.h: the header x.h defines st::formats::x(plan), and the file's stem is the format's name.
+# One line per vectorize/formats/*.h: the header x.h defines st::formats::x(plan), x_encoder.h beside it x_encoder(), and
+# the stem x is the format's name.
 file(GLOB ST_FORMAT_HEADERS CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/vectorize/formats/*.h")
+list(FILTER ST_FORMAT_HEADERS EXCLUDE REGEX "_encoder\\.h$")
 set(ST_FORMAT_INCLUDES "")
 set(ST_FORMAT_ENTRIES "")
 foreach(header IN LISTS ST_FORMAT_HEADERS)
   get_filename_component(stem "${header}" NAME_WE)
   string(APPEND ST_FORMAT_INCLUDES "#include \"vectorize/formats/${stem}.h\"\n")
-  string(APPEND ST_FORMAT_ENTRIES "    {\"${stem}\", formats::${stem}},\n")
+  string(APPEND ST_FORMAT_INCLUDES "#include \"vectorize/formats/${stem}_encoder.h\"\n")
+  string(APPEND ST_FORMAT_ENTRIES "    {\"${stem}\", formats::${stem}, formats::${stem}_encoder},\n")
 endforeach()
 set(ST_FORMAT_TABLE "${CMAKE_CURRENT_BINARY_DIR}/format_table.cpp")
 file(CONFIGURE OUTPUT "${ST_FORMAT_TABLE}" CONTENT [[
@@ -16,6 +19,7 @@ namespace {
 struct Entry {
     const char *name;
     std::unique_ptr<Decoder> (*make)(std::shared_ptr<const DecodePlan>);
+    std::unique_ptr<RecordEncoder> (*encoder)();
 };
 constexpr Entry ENTRIES[] = {
 @ST_FORMAT_ENTRIES@};
@@ -30,6 +34,12 @@ std::vector<std::string> decoder_formats() {
 std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr<const DecodePlan> plan) {
     for (const Entry &entry : ENTRIES)
         if (format == entry.name) return entry.make(std::move(plan));
+    throw std::invalid_argument("no record format is named " + format);
+}
+
+std::unique_ptr<RecordEncoder> make_encoder(const std::string &format) {
+    for (const Entry &entry : ENTRIES)
+        if (format == entry.name) return entry.encoder();
     throw std::invalid_argument("no record format is named " + format);
 }
 }  // namespace st

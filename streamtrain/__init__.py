@@ -18,12 +18,15 @@ _HOMES = {
     "Answer": "streamtrain.topics.predictions",
     "RowAnswer": "streamtrain.topics.predictions",
     "RowError": "streamtrain.topics.predictions",
-    "StreamtrainError": "streamtrain.errors",
     "CheckFailed": "streamtrain.errors",
+    "KafkaBroken": "streamtrain.errors",
+    "KafkaDenied": "streamtrain.errors",
+    "KafkaSettling": "streamtrain.errors",
     "KafkaUnreachable": "streamtrain.errors",
     "RecordError": "streamtrain.errors",
     "Replaced": "streamtrain.errors",
     "SnapshotError": "streamtrain.errors",
+    "StreamtrainError": "streamtrain.errors",
     "UserMistake": "streamtrain.errors",
 }
 __all__ = ["__version__", *_HOMES]

@@ -7,6 +7,9 @@ from streamtrain.clients.snapshots import Snapshot as Snapshot
 from streamtrain.clients.snapshots import follow_snapshots as follow_snapshots
 from streamtrain.clients.writer import RecordWriter as RecordWriter
 from streamtrain.errors import CheckFailed as CheckFailed
+from streamtrain.errors import KafkaBroken as KafkaBroken
+from streamtrain.errors import KafkaDenied as KafkaDenied
+from streamtrain.errors import KafkaSettling as KafkaSettling
 from streamtrain.errors import KafkaUnreachable as KafkaUnreachable
 from streamtrain.errors import RecordError as RecordError
 from streamtrain.errors import Replaced as Replaced

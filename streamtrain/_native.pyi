@@ -324,6 +324,28 @@ class RowFiller:
     def __init__(self, plan: DecodePlan) -> None: ...
     def fill(self, rows: Any, slot: Any, used: int, row_capacity: int, first: int = 0) -> _Filled: ...
 
+class RecordEncoder:
+    """Python rows → records of one format. One thread at a time.
+
+    `columns` are Schema.native_columns(); `convert(value, column)` gives a plain value for one of another type, or
+    None. Each call raises ValueError((row, column, expected, got)) for a cell its column cannot take.
+    """
+
+    def __init__(
+        self, format: str, columns: list[dict[str, Any]], convert: Callable[[Any, int], Any]
+    ) -> None: ...
+    def encode_row(self, row: dict[str, Any]) -> bytes | None:
+        """None where the dict is no row but columns."""
+
+    def read_rows(self, rows: list[dict[str, Any]]) -> None: ...
+    def read_columns(self, columns: dict[str, Any], rows: int) -> None: ...
+    def encode(self, first: int, count: int) -> bytes:
+        """A record of `count` of the rows read last."""
+
+    def encode_chosen(self, rows: list[int]) -> bytes: ...
+    def clear(self) -> None:
+        """Lets go of the arrays read."""
+
 # predict: scoring of requests, the predictor's loop
 
 class RequestScorer:

@@ -24,6 +24,12 @@ class Columns(NamedTuple):
     named: dict[str, Column]
     rows: int
 
+    def part(self, first: int, end: int) -> Columns:
+        """Rows [first, end), without a copy of arrays."""
+        if first == 0 and end >= self.rows:
+            return self
+        return Columns({name: cells[first:end] for name, cells in self.named.items()}, min(end, self.rows) - first)
+
 
 def is_array(value: Any) -> bool:
     """Whether a value is a column rather than one cell."""
@@ -43,18 +49,22 @@ def is_columns(row: Mapping[str, Any], names: Collection[str]) -> bool:
     return False
 
 
-def read(rows: Any, names: Collection[str]) -> dict[str, Any] | list[dict[str, Any]] | Columns:
-    """One row, many rows, or columns, of which only `names` are taken.
+def read(
+    rows: Any, names: Collection[str], others: bool = False
+) -> dict[str, Any] | list[dict[str, Any]] | Columns:
+    """One row, many rows, or columns: those of `names`, and with `others` arrays of plain values beside them.
 
     Raises UserMistake for what is none of the forms, and for columns of differing lengths.
     """
     if isinstance(rows, Mapping):
         given = rows if type(rows) is dict else dict(rows)
-        return columns_of(given, names) if is_columns(given, names) else given
+        return columns_of(given, names, others) if is_columns(given, names) else given
     if hasattr(rows, "to_pydict") and hasattr(rows, "column_names"):  # a pyarrow table or batch
-        return columns_of({name: _of_arrow(rows.column(name)) for name in rows.column_names if name in names}, names)
+        arrow = {name: rows.column(name) for name in rows.column_names if others or name in names}
+        return columns_of({name: _of_arrow(cells) for name, cells in arrow.items()}, names, others, len(rows))
     if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):  # a frame
-        return columns_of({str(name): rows[name] for name in rows.columns if str(name) in names}, names, len(rows))
+        frame = {str(name): rows[name] for name in rows.columns if others or str(name) in names}
+        return columns_of(frame, names, others, len(rows))
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | np.ndarray):
         return dicts(rows)
     raise UserMistake(
@@ -73,8 +83,8 @@ def dicts(rows: Iterable[Any], first: int = 0) -> list[dict[str, Any]]:
     return [dict(row) for row in listed]
 
 
-def columns_of(given: Mapping[str, Any], names: Collection[str], rows: int = 0) -> Columns:
-    """The named columns, checked; `rows` is how many there are where no column is named."""
+def columns_of(given: Mapping[str, Any], names: Collection[str], others: bool = False, rows: int = 0) -> Columns:
+    """The columns, checked; `rows` is how many rows there are where none is named."""
     named: dict[str, Column] = {}
     for name, values in given.items():
         if name in names:
@@ -87,7 +97,23 @@ def columns_of(given: Mapping[str, Any], names: Collection[str], rows: int = 0) 
     lengths = {name: len(values) for name, values in named.items()}
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"rows: expected columns of one length, got {lengths}")
-    return Columns(named, next(iter(lengths.values()), rows))
+    rows = next(iter(lengths.values()), rows)
+    if others:
+        beside = ((str(name), _other(values, rows)) for name, values in given.items() if name not in names)
+        named |= {name: cells for name, cells in beside if cells is not None}
+    return Columns(named, rows)
+
+
+def _other(values: Any, rows: int) -> Column | None:
+    """A column that the job does not name; None where it cannot go along."""
+    if not is_array(values):
+        return None
+    try:
+        cells = column("", values)
+    except (UserMistake, TypeError, ValueError):
+        return None
+    is_time = not isinstance(cells, list) and cells.dtype.kind == "M"
+    return None if is_time or len(cells) != rows else cells
 
 
 def column(name: str, values: Any) -> Column:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from streamtrain.clients.answers import ModelAnswer, Outcome
 from streamtrain.clients.door import address, job_name
+from streamtrain.clients.forks import after_fork, keep_for_ever
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.chunks import Stored
@@ -50,6 +51,7 @@ class LiveModel:
         self.bootstrap = address("LiveModel", bootstrap)
         self._topic = SnapshotTopic(job, bootstrap, kafka, on_error=self._said)
         self._process = os.getpid()
+        after_fork(self, LiveModel._leave_to_parent)
         self._scorer: Scorer | None = None
         self._error: StreamtrainError | None = None
         self._connected = False
@@ -263,6 +265,11 @@ class LiveModel:
         if scorer is None:
             raise self._not_ready(call)
         return scorer
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child, where neither the lock nor the threads are of use."""
+        self._changed = threading.Condition()
+        keep_for_ever(self._topic)
 
     def _refuse_fork(self) -> None:
         if os.getpid() != self._process:

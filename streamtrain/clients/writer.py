@@ -1,97 +1,190 @@
 """RecordWriter: rows from any program onto a job's records or requests topic, in the job's format.
 
-One thread at a time may write; delivery runs in librdkafka's own.
+Any thread may write; delivery runs in librdkafka's own.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+import asyncio
+import functools
+import logging
+import os
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException
 
-from streamtrain.clients.rows import Columns, columns_of
-from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.clients.cells import key_bytes
+from streamtrain.clients.door import job_of
+from streamtrain.clients.forks import after_fork
+from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
+from streamtrain.clients.records import Record, Records
+from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.errors import explain
-from streamtrain.log import librdkafka_logger
 from streamtrain.topics._topic import MESSAGE_BYTES
-from streamtrain.vectorize.formats import record_format
+
+log = logging.getLogger("streamtrain.writer")
+T = TypeVar("T")
 
 PACK_ROWS = 256  # rows in a record where many are written at once
+MOST_PACK_ROWS = 65_536
 DELIVERY_TIMEOUT_S = 120.0
+_LEAVING_S = 30.0  # for delivery where an exception or the program's end leaves the writer
+_HEADER_BYTES = 32  # of a message beside key, value and headers
+_POLL_MASK = 63  # single rows are looked at for failures this often
 _DEFAULTS = {"linger.ms": "5"}
 
 
-class RecordWriter:
-    """Writes rows to Kafka in the job's format, idempotently: a retry writes no row twice.
+class _Along(NamedTuple):
+    """What goes along with the rows of a call. Rows that are gathered into one record have the same."""
 
-    `pack`: rows in a record. Without it a row given alone is a record of its own and rows given together are packed
-    by 256; with it, single rows are gathered too, until there are so many, or `flush`. Where the job has a key column
-    it is the message's key, and rows in one record have one key. Leaving the `with` waits for delivery.
+    key: bytes | None = None
+    own_keys: bool = False  # the key column's instead
+    headers: Headers | None = None
+    timestamp_ms: int | None = None
+    on_delivery: OnDelivery | None = None
+
+    @property
+    def spare_bytes(self) -> int:
+        headers = sum(len(name) + len(value or b"") + _HEADER_BYTES for name, value in self.headers or ())
+        return headers + len(self.key or b"")
+
+
+class RecordWriter:
+    """Writes rows to Kafka in the job's format, idempotently: a retry writes no row twice. Any thread may write.
+
+    `job` is a Job or the path of its file. `pack`: rows in a record. Without it a row given alone is a record of its
+    own and rows given together are packed by 256; with it, single rows are gathered too, until there are so many, or
+    `flush`. Where the job has a key column it is the message's key, and rows in one record have one key. A record
+    holds the job's columns, in json and msgpack also other fields with plain values: of 64 names, beyond that perhaps.
+
+    `on_delivery(error, message)`, with confluent_kafka's KafkaError or None and its Message, is called for each record
+    from a thread of the writer, and must not write itself.
+
+    A row that `write` has returned for is accepted: it is delivered, or an error says that it was not, at the latest
+    from `flush` or `close`. Leaving the `with` closes: it waits for delivery and raises what failed. When an exception
+    leaves the block, what was accepted is sent all the same, for up to 30 s, and what was not delivered then is said in
+    a note on that exception. A writer left open at the program's end does the same and says so in the log. `async
+    with`, awrite, aflush and aclose do all of it beside an event loop.
     """
 
-    def __init__(self, job: Job, to: Literal["records", "requests"] = "records", *, pack: int | None = None) -> None:
+    def __init__(
+        self,
+        job: Job | str | Path,
+        to: Literal["records", "requests"] = "records",
+        *,
+        pack: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> None:
+        job = job_of("RecordWriter", job)
         if to not in ("records", "requests"):
             raise UserMistake(f"RecordWriter: expected records or requests, got {to!r}")
-        if pack is not None and pack < 1:
-            raise UserMistake(f"RecordWriter: expected a pack of at least 1 row, got {pack}")
+        if pack is not None and (not isinstance(pack, int) or not 1 <= pack <= MOST_PACK_ROWS):
+            raise UserMistake(f"RecordWriter: expected a pack of at least 1 row and at most 65,536, got {pack!r}")
         self.topic = str(job.topic(to).name)
-        self.rows_written = 0
-        self.records_written = 0
-        self._schema = job.schema
-        self._format = record_format(job.records.format)
+        self._rows = self._records_made = 0
+        self._singles = 0  # rows that were a record of their own
         self._pack = pack
-        self._gathered: list[dict[str, Any]] = []
-        self._failure: KafkaError | None = None
-        names = [name for name, column in job.file.columns.items() if column.role == "key"]
-        self._key = names[0] if names else None
-        self._bootstrap = job.kafka.bootstrap
-        settings: dict[str, str | int | float | bool] = {
-            **_DEFAULTS,
-            **job.kafka_producer(),
-            "enable.idempotence": True,
-        }
-        self._value_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
-        try:
-            self._producer = Producer(settings, logger=librdkafka_logger())
-        except KafkaException as error:
-            raise UserMistake(f"[kafka] {error.args[0].str()}") from None
+        settings: dict[str, Any] = {**_DEFAULTS, **job.kafka_producer(), "enable.idempotence": True}
+        most_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
+        self._records = Records(job.schema, job.records.format, self.topic, pack or PACK_ROWS, most_bytes)
+        self._default = _Along(own_keys=self._records.key_column is not None)
+        self._gathered = _Gathered([], self._default)
+        self._outbox = Outbox(settings, self.topic, job.kafka.bootstrap, on_delivery)
+        self._quick = pack is None and self._records.key_column is None  # a dict alone is a record
+        self._encode, self._most_bytes = self._records.encode, most_bytes
+        self._lock = threading.Lock()
+        self._forked = False
+        self._process = os.getpid()
+        after_fork(self, RecordWriter._leave_to_parent)
+        # one thread of the writer's own: calls keep their order and the loop's own threads stay free
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix=f"streamtrain-awrite-{self.topic}")
+        self._last_words = weakref.finalize(self, _left_open, self._records, self._gathered, self._outbox)
 
-    def write(self, rows: Any) -> int:
-        """Writes one dict, a list of dicts, a dict of arrays or a frame; gives the number of rows.
+    def write(
+        self,
+        rows: Any,
+        *,
+        key: str | bytes | None = None,
+        headers: Mapping[str, str | bytes | None] | Headers | None = None,
+        timestamp_ms: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> int:
+        """Accepts a dict, many dicts, a dict of arrays or a frame; gives the number of rows.
 
-        Raises UserMistake for rows the format cannot hold, and what an earlier delivery failed of.
+        All of the call's records get `key` (else that of the job's key column), `headers`, `timestamp_ms` (since 1970;
+        else now) and are reported to `on_delivery`. datetime, Decimal, NumPy's scalars and the like are taken where the
+        column can; fields the job does not name are no reason for an error. Raises UserMistake naming the row and
+        column that cannot be written, with none of the call's rows accepted (of more than 65,536: none from the block
+        of that row on, as the error says); what an earlier delivery failed of; KafkaUnreachable when librdkafka's queue
+        has been full for two minutes: rows accepted are kept then. Waits while that queue is full.
         """
-        self._raise_failure()
-        if self._pack is not None and isinstance(rows, dict):
-            columns, count, single = columns_of(rows)
-            if single:
-                self._gathered.append({name: cells[0] for name, cells in columns.items()})
-                if len(self._gathered) >= self._pack:
-                    self._send_gathered()
-                return 1
-        else:
-            columns, count, _ = columns_of(rows)
-        self._send_gathered()
-        self._send(columns, count)
-        return count
+        outbox = self._outbox
+        with self._lock:
+            if outbox.refusing:
+                self._refuse()
+            if key is None and headers is None and timestamp_ms is None and on_delivery is None:
+                if self._quick and type(rows) is dict and not outbox.waiting:
+                    try:  # one dict that is a record of its own: the hot path
+                        value = self._encode(rows)
+                        if value is not None and len(value) <= self._most_bytes:
+                            outbox.produce(self.topic, value)
+                            self._singles = singles = self._singles + 1
+                            if not singles & _POLL_MASK:
+                                outbox.serve()
+                            return 1
+                    except (ValueError, BufferError, KafkaException):
+                        pass  # the other way says what it is
+                return self._write(rows, self._default)
+            return self._write(rows, self._along(key, headers, timestamp_ms, on_delivery))
+
+    @property
+    def rows_written(self) -> int:
+        """Rows accepted; those gathered for a record are not yet among them."""
+        return self._rows + self._singles
+
+    @property
+    def records_written(self) -> int:
+        return self._records_made + self._singles
 
     def flush(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
-        """Waits until all that was written is delivered; raises what failed."""
-        self._send_gathered()
-        left = self._producer.flush(timeout_s)
-        self._raise_failure()
-        if left:
-            raise KafkaUnreachable(
-                f"{left} records to {self.topic} not taken by Kafka at {self._bootstrap} in {timeout_s:g} s"
-            )
+        """Waits until all that was accepted is delivered; raises what failed, KafkaUnreachable after `timeout_s`."""
+        with self._lock:
+            if self._outbox.shut:
+                self._refuse()
+            self._send_gathered()
+            self._outbox.send(timeout_s)
+        self._outbox.flush(timeout_s)
 
-    def close(self) -> None:
-        """As `flush`; the writer cannot be used afterwards."""
-        self.flush()
+    def close(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
+        """As `flush`; the writer takes nothing afterwards. Safe to call again."""
+        if self._forked:
+            return  # the producer is the parent's
+        outbox = self._outbox
+        try:
+            with self._lock:
+                if self._outbox.shut:
+                    return
+                outbox.shut = outbox.refusing = True
+                self._last_words.detach()
+                self._send_gathered()
+                self._outbox.send(timeout_s)
+            self._outbox.flush(timeout_s)
+        finally:
+            self._outbox.close()
+            self._beside.shutdown(wait=False)
+
+    def _leave_to_parent(self) -> None:
+        """In a forked child: neither the lock nor the producer's threads are of use here."""
+        self._forked = True
+        self._lock = threading.Lock()
+        self._last_words.detach()
+        self._outbox.leave_to_parent()
 
     def __enter__(self) -> Self:
         return self
@@ -99,72 +192,152 @@ class RecordWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None:
+        if error is None:
             self.close()
-        else:  # deliver what was written, but let the first error be seen
-            self._producer.flush(5)
+            return
+        try:
+            self.close(_LEAVING_S)
+        except StreamtrainError as failure:  # the first error is seen, this one beside it
+            error.add_note(f"RecordWriter: {failure}")
+            log.error("%s", failure)
+
+    async def awrite(self, rows: Any, **along: Any) -> int:
+        """As write(), with its keywords; the event loop goes on while it waits. Calls are accepted in their order."""
+        return await self._beside_loop(functools.partial(self.write, rows, **along))
+
+    async def aflush(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
+        """As flush(), while the event loop goes on."""
+        await self._beside_loop(functools.partial(self.flush, timeout_s))
+
+    async def aclose(self, timeout_s: float = DELIVERY_TIMEOUT_S) -> None:
+        """As close(), while the event loop goes on."""
+        await self._beside_loop(functools.partial(self.close, timeout_s))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._beside_loop(functools.partial(self.__exit__, kind, error, trace))
+
+    async def _beside_loop(self, call: Callable[[], T]) -> T:
+        """The call in the writer's own thread; no lock is waited for in the loop's."""
+        if self._outbox.shut:
+            return call()  # which refuses, or does nothing
+        return await asyncio.get_running_loop().run_in_executor(self._beside, call)
+
+    def _along(
+        self,
+        key: str | bytes | None,
+        headers: Mapping[str, str | bytes | None] | Headers | None,
+        timestamp_ms: int | None,
+        on_delivery: OnDelivery | None,
+    ) -> _Along:
+        if key is not None and not isinstance(key, str | bytes):
+            raise UserMistake(f"write: expected a key of text or bytes, got {type(key).__name__}")
+        if timestamp_ms is not None and (not isinstance(timestamp_ms, int) or timestamp_ms < 1):
+            raise UserMistake(f"write: expected timestamp_ms as whole milliseconds since 1970, got {timestamp_ms!r}")
+        if on_delivery is not None:
+            self._outbox.report_all(DELIVERY_TIMEOUT_S)
+        own_keys = key is None and self._default.own_keys
+        return _Along(key_bytes(key), own_keys, _headers(headers), timestamp_ms, on_delivery)
+
+    def _write(self, rows: Any, along: _Along) -> int:
+        if self._pack is not None and isinstance(rows, Mapping):
+            row = dict(rows)  # the caller's may change before it is sent
+            own_key = key_bytes(row.get(self._records.key_column)) if along.own_keys else None
+            if self._records.of_dict(row, along.spare_bytes + len(own_key or b"")) is not None:
+                self._gather(row, along)
+                return 1
+        self._send_gathered()
+        before = self.rows_written
+        try:
+            for block in self._records.blocks(rows, along.key, along.own_keys, along.spare_bytes):
+                self._accept(block, along)
+                self._outbox.send(DELIVERY_TIMEOUT_S)
+        except UserMistake as mistake:
+            if self.rows_written == before:
+                raise
+            written = self.rows_written - before
+            raise UserMistake(f"{mistake}; the {written:,} rows before its block are written") from None
+        return self.rows_written - before
+
+    def _gather(self, row: dict[str, Any], along: _Along) -> None:
+        if along != self._gathered.along:
+            self._send_gathered()
+            self._gathered.along = along
+        self._gathered.rows.append(row)
+        if len(self._gathered.rows) >= (self._pack or 1):
+            self._send_gathered()
 
     def _send_gathered(self) -> None:
-        if self._gathered:
-            columns, count, _ = columns_of(self._gathered)
-            self._gathered = []
-            self._send(columns, count)
+        if self._gathered.rows:
+            self._accept(self._gathered.take(self._records), self._gathered.along)
+        self._outbox.send(DELIVERY_TIMEOUT_S)
 
-    def _send(self, columns: Columns, count: int) -> None:
-        for key, chosen in self._by_key(columns, count):
-            for start in range(0, len(chosen), self._pack or PACK_ROWS):
-                self._send_record(key, columns, chosen[start : start + (self._pack or PACK_ROWS)])
+    def _accept(self, records: list[Record], along: _Along) -> None:
+        for record in records:
+            self._outbox.put(Outgoing(record, along.headers, along.timestamp_ms, along.on_delivery))
+            self._rows += record.rows
+            self._records_made += 1
 
-    def _by_key(self, columns: Columns, count: int) -> Iterator[tuple[bytes | None, list[int]]]:
-        """Row numbers that may share a record, by key in order of first sight."""
-        if self._key is None or self._key not in columns:
-            yield None, list(range(count))
-            return
-        groups: dict[Any, list[int]] = {}
-        for number, cell in enumerate(columns[self._key]):
-            groups.setdefault(cell, []).append(number)
-        for cell, chosen in groups.items():
-            yield (None if cell is None else cell if isinstance(cell, bytes) else str(cell).encode()), chosen
+    def _refuse(self) -> None:
+        if self._forked:
+            raise UserMistake(
+                f"RecordWriter to {self.topic}: made in process {self._process}, used after a fork in process "
+                f"{os.getpid()}, where nothing delivers; make it in the process that uses it"
+            )
+        if self._outbox.shut:
+            raise UserMistake(f"RecordWriter to {self.topic}: expected an open writer, got a closed one")
+        self._outbox.raise_failure()  # once said, the writer goes on
 
-    def _send_record(self, key: bytes | None, columns: Columns, chosen: list[int]) -> None:
-        """One record, or two halves of it where it would be larger than a message may be."""
-        if not chosen:
-            return
-        alone = len(chosen) == 1 and all(len(cells) == 1 for cells in columns.values())
-        picked = columns if alone else {name: [cells[i] for i in chosen] for name, cells in columns.items()}
-        value = self._format.encode(self._schema, picked)
-        if len(value) + len(key or b"") > self._value_bytes:
-            if len(chosen) == 1:
-                raise UserMistake(
-                    f"{self.topic}: expected a row of at most {self._value_bytes:,} bytes, got {len(value):,}; "
-                    "raise message.max.bytes in [kafka.producer] and the topic's max.message.bytes, or make it smaller"
-                )
-            self._send_record(key, columns, chosen[: len(chosen) // 2])
-            self._send_record(key, columns, chosen[len(chosen) // 2 :])
-            return
-        self._produce(key, value)
-        self.rows_written += len(chosen)
-        self.records_written += 1
 
-    def _produce(self, key: bytes | None, value: bytes) -> None:
-        deadline = time.monotonic() + DELIVERY_TIMEOUT_S
-        while True:
-            try:
-                self._producer.produce(self.topic, value, key, on_delivery=self._delivered)
-                self._producer.poll(0)
-                return
-            except BufferError:  # librdkafka's queue is full: let deliveries make room
-                self._producer.poll(0.1)
-                self._raise_failure()
-                if time.monotonic() > deadline:
-                    raise KafkaUnreachable(f"{self.topic}: Kafka at {self._bootstrap} takes no records") from None
+class _Gathered:
+    """Single rows that will be one record, each checked alone."""
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._failure is None:
-            self._failure = error
+    def __init__(self, rows: list[dict[str, Any]], along: _Along) -> None:
+        self.rows = rows
+        self.along = along
 
-    def _raise_failure(self) -> None:
-        if self._failure is None:
-            return
-        error, self._failure = self._failure, None
-        raise explain(error, f"{self.topic}: a record was not delivered", self._bootstrap)
+    def take(self, records: Records) -> list[Record]:
+        """Their records; `rows` is empty afterwards."""
+        rows, along = self.rows, self.along
+        try:
+            made = [record for block in records.blocks(rows, along.key, along.own_keys, along.spare_bytes)
+                    for record in block]  # fmt: skip
+        except UserMistake:  # each is good alone, but no format holds them together
+            made = [record for row in rows
+                    for block in records.blocks([row], along.key, along.own_keys, along.spare_bytes)
+                    for record in block]  # fmt: skip
+        self.rows = []
+        return made
+
+
+def _headers(given: Mapping[str, str | bytes | None] | Headers | None) -> Headers | None:
+    if given is None:
+        return None
+    try:
+        pairs = [(name, value) for name, value in (given.items() if isinstance(given, Mapping) else given)]
+    except (TypeError, ValueError):
+        pairs = [(None, None)]  # type: ignore[list-item]
+    if not all(isinstance(name, str) and isinstance(value, str | bytes | None) for name, value in pairs):
+        raise UserMistake(f"write: expected headers of names with text, bytes or None, got {given!r}")
+    return pairs
+
+
+def _left_open(records: Records, gathered: _Gathered, outbox: Outbox) -> None:
+    """A writer is thrown away, or the program ends, without close()."""
+    failure: StreamtrainError | None = None
+    try:
+        for record in gathered.take(records) if gathered.rows else ():
+            along = gathered.along
+            outbox.put(Outgoing(record, along.headers, along.timestamp_ms, along.on_delivery))
+        outbox.send(_LEAVING_S)
+        outbox.flush(_LEAVING_S)
+    except StreamtrainError as error:
+        failure = error
+    finally:
+        outbox.close()
+    if failure is not None:
+        log.error("RecordWriter to %s was not closed: %s", outbox.topic, failure)

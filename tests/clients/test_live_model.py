@@ -27,7 +27,7 @@ def job(kafka: Any) -> str:
 
 
 def wait(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
+    until = time.monotonic() + 120
     while not condition():
         assert time.monotonic() < until
         time.sleep(0.005)
@@ -40,12 +40,13 @@ def test_it_waits_for_the_first_trained_snapshot_and_follows(kafka: Any, job: st
         with pytest.raises(UserMistake, match="found none yet"):
             model.predict(ROW)
         MODEL.put(publisher, 1, untrained=True)
+        wait(lambda: model.connected)
         with pytest.raises(UserMistake, match="found none yet"):
             model.wait_ready(0.3)
         made = MODEL.put(publisher, 2, created_ms=int(time.time() * 1000))
-        model.wait_ready(20)
+        model.wait_ready(120)
         assert (model.version, model.digest) == (2, made.digest.hex())
-        assert model.age_s is not None and 0 <= model.age_s < 20
+        assert model.age_s is not None and 0 <= model.age_s < 600
         first = model.predict(ROW)
         MODEL.put(publisher, 3)
         wait(lambda: model.version == 3)
@@ -62,7 +63,7 @@ def test_a_model_of_another_shape_is_taken_over(kafka: Any, job: str) -> None:
     publisher = Publisher(kafka.bootstrap, job)
     MODEL.put(publisher, 1)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        model.wait_ready(20)
+        model.wait_ready(120)
         other = SmallModel.make({"x": {}, "y": {"role": "label"}}, "mean_squared_error", ())
         other.put(publisher, 2)
         wait(lambda: model.version == 2)
@@ -79,7 +80,7 @@ def test_threads_predict_while_models_are_swapped(kafka: Any, job: str) -> None:
     MODEL.put(publisher, 1)
     expected: set[float] = set()
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        model.wait_ready(20)
+        model.wait_ready(120)
         seen: list[set[float]] = [set() for _ in range(4)]
         stop = threading.Event()
 
@@ -104,7 +105,7 @@ def test_threads_predict_while_models_are_swapped(kafka: Any, job: str) -> None:
 def test_after_a_fork_it_says_so(kafka: Any, job: str) -> None:
     MODEL.put(Publisher(kafka.bootstrap, job), 1)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        model.wait_ready(20)
+        model.wait_ready(120)
         child = os.fork()
         if child == 0:  # no assert here: the child must end by _exit
             told = 0
@@ -154,11 +155,11 @@ def test_it_says_what_it_is_and_whether_kafka_answers(kafka: Any, job: str) -> N
         wait(lambda: model.connected)
         assert repr(model) == f"<LiveModel {job!r}: waiting for a snapshot>" and model.error is None
         made = MODEL.put(publisher, 3, created_ms=int(time.time() * 1000))
-        model.wait_ready(20)
+        model.wait_ready(120)
         assert repr(model).startswith(f"<LiveModel {job!r}: version 3, ") and repr(model).endswith(" s old>")
         answer = model.answer([ROW, ROW])
         assert (answer.version, answer.digest, answer.values) == (3, made.digest.hex(), model.predict([ROW, ROW]))
-        assert 0 <= answer.age_s < 60
+        assert 0 <= answer.age_s < 600
         bad = model.answer([ROW, {}], errors="return").values[1]
         assert isinstance(bad, RecordError)
     assert repr(model) == f"<LiveModel {job!r}: closed>" and not model.connected
@@ -202,7 +203,7 @@ def test_what_keeps_it_from_being_ready_is_told(kafka: Any, job: str) -> None:
 def test_one_dict_is_answered_within_100_microseconds(kafka: Any, job: str) -> None:
     MODEL.put(Publisher(kafka.bootstrap, job), 1)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        model.wait_ready(20)
+        model.wait_ready(120)
         took = []
         for _ in range(5000):
             begun = time.perf_counter()

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import threading
+import uuid
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from streamtrain import Job, RecordWriter
+from streamtrain.clients.records import BLOCK_ROWS
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
@@ -86,7 +95,7 @@ def test_a_record_too_large_is_split_and_a_row_too_large_refused(job: Job) -> No
     with RecordWriter(job) as writer:
         writer.write({"x": range_list(8), "carrier": ["a" * 300_000] * 8, "late": [0] * 8})
         assert writer.records_written == 4
-        with pytest.raises(UserMistake, match=r"expected a row of at most 900,000 bytes, got 1,000,\d\d\d"):
+        with pytest.raises(UserMistake, match=r"a row of at most 900,000 bytes with its key.*, got 1,000,\d{3}"):
             writer.write({"x": 1, "carrier": "a" * 1_000_000, "late": 0})
     assert sorted(x for value in values(job) for x in value["x"]) == range_list(8)
 
@@ -120,11 +129,186 @@ def test_a_delivery_that_failed_is_raised(kafka: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("to", "pack", "message"), [("rounds", None, "records or requests"), ("records", 0, "at least 1")]
-)
-def test_mistakes(job: Job, to: Any, pack: int | None, message: str) -> None:
+    ("to", "pack", "message"),
+    [("rounds", None, "records or requests"), ("records", 0, "at least 1"), ("records", 65_537, "at most 65,536"),
+     ("records", 1.5, "at least 1")],
+)  # fmt: skip
+def test_mistakes(job: Job, to: Any, pack: Any, message: str) -> None:
     with pytest.raises(UserMistake, match=message):
         RecordWriter(job, to, pack=pack)
+
+
+def test_the_job_may_be_a_path(job: Job, tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(TEXT.format(name=job.name, bootstrap=job.kafka.bootstrap, key=""))
+    for given in (path, str(path)):
+        with RecordWriter(given) as writer:
+            writer.write({"x": 1, "late": 0})
+    assert len(values(job)) == 2
+    for wrong, text in ((tmp_path / "none.toml", "none.toml"), (5, "expected a Job or the path of a job file")):
+        with pytest.raises(UserMistake, match=text):
+            RecordWriter(wrong)  # type: ignore[arg-type]
+
+
+def test_key_headers_and_timestamp_are_the_calls(kafka: Any) -> None:
+    job = made(kafka, 'id = { role = "key" }')
+    row = {"id": "own", "x": 1, "carrier": "AA", "late": 0}
+    with RecordWriter(job) as writer:
+        writer.write(row, headers={"a": "é", "b": b"\xff", "c": None}, timestamp_ms=1_700_000_000_123)
+        writer.write([row, {**row, "id": "other"}], key=b"given", headers=[("a", "1"), ("a", "2")])
+        writer.write({**row, "id": np.int64(7)}, key="text")
+    found = {message.key: message for message in read_messages(job, "records", until_end=True)}
+    assert found.keys() == {b"own", b"given", b"text"}
+    assert found[b"own"].headers == [("a", "é".encode()), ("b", b"\xff"), ("c", None)]
+    assert found[b"own"].timestamp_ms == 1_700_000_000_123
+    assert found[b"given"].headers == [("a", b"1"), ("a", b"2")]
+    assert json.loads(found[b"given"].value or b"")["id"] == ["own", "other"]
+
+
+@pytest.mark.parametrize(
+    ("along", "text"),
+    [({"key": 5}, "key of text or bytes"), ({"timestamp_ms": 1.5}, "whole milliseconds"),
+     ({"timestamp_ms": 0}, "whole milliseconds"), ({"headers": {"a": 1}}, "expected headers"),
+     ({"headers": 5}, "expected headers"), ({"headers": ["ab", "abc"]}, "expected headers")],
+)  # fmt: skip
+def test_what_goes_along_is_checked(job: Job, along: Any, text: str) -> None:
+    with RecordWriter(job, pack=4) as writer, pytest.raises(UserMistake, match=text):
+        writer.write({"x": 1, "late": 0}, **along)
+    assert values(job) == []
+
+
+def test_rows_with_other_headers_are_gathered_apart(job: Job) -> None:
+    with RecordWriter(job, pack=3) as writer:
+        for number in range(6):
+            writer.write({"x": number, "late": 0}, headers={"half": str(number // 3)})
+    found = [(message.headers, json.loads(message.value or b"")["x"]) for message in
+             read_messages(job, "records", until_end=True)]  # fmt: skip
+    assert sorted(found) == [([("half", b"0")], [0, 1, 2]), ([("half", b"1")], [3, 4, 5])]
+
+
+def test_times_and_other_types_go_where_the_column_can(kafka: Any) -> None:
+    job = made(kafka, 'at = { role = "event_time", unit = "ms" }\nid = { role = "key" }')
+    moment = datetime(2026, 3, 4, 5, 6, 7, 250_000, tzinfo=UTC)
+    ms = 1_772_600_767_250
+    others = {"note": object(), "when": moment, "tags": ["a", "b"]}  # the job ignores them
+    rows = [
+        {"x": Decimal("1.5"), "carrier": b"AA", "late": np.bool_(True), "at": moment, "id": uuid.UUID(int=1), **others},
+        {"x": np.float32(1.5), "carrier": "AA", "late": 1, "at": pd.Timestamp(moment), "id": str(uuid.UUID(int=1))},
+        {"x": 1.5, "carrier": "AA", "late": True, "at": np.datetime64(ms, "ms"), "id": np.str_(uuid.UUID(int=1))},
+    ]
+    with RecordWriter(job) as writer:
+        writer.write(rows)
+        for row in rows:
+            writer.write(row)
+        frame = pd.DataFrame([{**row, "x": float(row["x"])} for row in rows[1:]])
+        frame["at"] = pd.to_datetime(frame["at"], utc=True)
+        writer.write(frame)
+        frame["at"] = frame["at"].dt.tz_localize(None)
+        writer.write(frame)
+        mistakes = [{"x": moment}, {"carrier": moment}, {"late": date(2026, 1, 1)}, {"at": timedelta(1)}, {"x": b"1"},
+                    {"x": 1j}, {"carrier": b"\xff"}, {"carrier": "\ud800"}, {"x": float("inf")}]  # fmt: skip
+        for mistake in mistakes:
+            (name,) = mistake
+            with pytest.raises(UserMistake, match=rf"^row at \$\.{name}: expected "):
+                writer.write({**rows[0], **mistake})
+            with pytest.raises(UserMistake, match=rf"^row 2 at \$\.{name}: expected "):
+                writer.write([rows[0], rows[1], {**rows[2], **mistake}])
+    messages = list(read_messages(job, "records", until_end=True))
+    assert {message.key for message in messages} == {str(uuid.UUID(int=1)).encode()} and len(messages) == 6
+    for message in messages:
+        value = json.loads(message.value or b"")
+        assert set(np.atleast_1d(value["at"])) == {ms} and set(np.atleast_1d(value["x"])) == {1.5}
+        assert value.keys() == {"x", "carrier", "late", "at", "id"}
+
+
+def test_frames_iterators_and_nothing(job: Job) -> None:
+    arrow = pytest.importorskip("pyarrow", reason="pyarrow comes with the extra data")
+    rows = [{"x": number, "carrier": "AA", "late": 0} for number in range(300)]
+    with RecordWriter(job) as writer:
+        for given in (pd.DataFrame(rows), arrow.Table.from_pylist(rows), (row for row in rows), map(dict, rows), rows):
+            assert writer.write(given) == 300
+        for nothing in ([], (), iter(()), pd.DataFrame(rows[:0]), {"x": []}, arrow.Table.from_pylist(rows[:0])):
+            assert writer.write(nothing) == 0
+        assert writer.write({}) == 1
+        for wrong in (5, "text", None, b"bytes", [5], iter([{"x": 1}, 5])):
+            with pytest.raises(UserMistake, match="expected a dict"):
+                writer.write(wrong)
+        assert (writer.rows_written, writer.records_written) == (1501, 11)
+    assert sum(len(np.atleast_1d(value.get("x", 0))) for value in values(job)) == 1501
+
+
+def test_many_dicts_are_written_block_by_block_and_a_mistake_says_what_is_written(job: Job) -> None:
+    rows = [{"x": number, "late": 0} for number in range(BLOCK_ROWS + 10)]
+    with RecordWriter(job, pack=4096) as writer:
+        assert writer.write(rows) == len(rows)
+        rows[-1] = {"x": object(), "late": 0}
+        with pytest.raises(UserMistake, match=r"row 65545 at \$\.x: .*object; the 65,536 rows before its block are"):
+            writer.write(iter(rows))
+        with pytest.raises(UserMistake, match=r"row 65545 at"):
+            writer.write(rows)
+        assert writer.rows_written == len(rows) + 2 * BLOCK_ROWS
+    assert sum(len(value["x"]) for value in values(job)) == writer.rows_written
+
+
+def test_awaited_while_the_loop_goes_on(job: Job) -> None:
+    async def use() -> None:
+        async with RecordWriter(job) as writer:
+            written = [asyncio.create_task(writer.awrite({"x": number, "late": 0})) for number in range(50)]
+            assert sum(await asyncio.gather(*written)) == 50
+            assert await writer.awrite([{"x": 50, "late": 0}], headers={"a": "1"}) == 1
+            await writer.aflush()
+            with pytest.raises(UserMistake, match=r"row at \$\.x"):
+                await writer.awrite({"x": object()})
+        for call in (lambda: writer.awrite({"x": 1}), writer.aflush):
+            with pytest.raises(UserMistake, match="got a closed one"):
+                await call()
+        await writer.aclose()
+        await lost()
+
+    async def lost() -> None:
+        """The queue is full and nobody takes anything: the loop is not blocked meanwhile."""
+        text = TEXT.format(name="x", bootstrap="127.0.0.1:1", key="")
+        full = ["kafka.producer.queue.buffering.max.messages=1", "kafka.producer.message.timeout.ms=1000"]
+        writer = RecordWriter(Job.parse(text, sets=full))
+        await writer.awrite({"x": 1, "late": 0})
+        waiting = asyncio.create_task(writer.awrite({"x": 2, "late": 0}))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        assert await waiting == 1  # the first has failed and made room
+        with pytest.raises(KafkaUnreachable, match="2 records were not delivered"):
+            await writer.aflush()
+        with contextlib.suppress(KafkaUnreachable):
+            await writer.aclose(5)
+
+    asyncio.run(use())
+
+
+def test_deliveries_are_reported(job: Job) -> None:
+    told: list[tuple[Any, Any, Any]] = []
+    own: list[Any] = []
+
+    def all_of_them(error: Any, message: Any) -> None:
+        told.append((error, message.key(), json.loads(message.value())["x"]))
+        raise RuntimeError("of the program; logged")
+
+    with RecordWriter(job, on_delivery=all_of_them) as writer:
+        writer.write({"x": 1, "late": 0}, key="a")
+        writer.write({"x": [2, 3], "late": [0, 0]}, on_delivery=lambda error, message: own.append(message.offset()))
+        writer.flush()
+        assert sorted(told, key=str) == [(None, None, [2, 3]), (None, b"a", 1)] and len(own) == 1
+    with RecordWriter(job) as writer:  # only some of them
+        writer.write({"x": 4, "late": 0})
+        writer.write({"x": 5, "late": 0}, on_delivery=lambda error, message: own.append(error))
+        writer.flush()
+        assert own[1:] == [None] and writer.rows_written == 2
+    assert len(values(job)) == 4
+
+
+def test_a_report_comes_without_another_call(job: Job) -> None:
+    told = threading.Event()
+    with RecordWriter(job, on_delivery=lambda error, message: told.set()) as writer:
+        writer.write({"x": 1, "late": 0})
+        assert told.wait(60)
 
 
 def test_reading_until_the_end_stops_where_the_end_was(job: Job) -> None:

@@ -1,0 +1,103 @@
+// Python rows → records, in every format. The rows are read with the GIL, a record is encoded without it.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
+
+#include "bindings/bindings.h"
+#include "bindings/plan_column.h"
+#include "bindings/python_table.h"
+#include "vectorize/record_encoder.h"
+
+namespace st {
+namespace {
+
+constexpr u64 FREE_CELLS = 8192;   // from which on the GIL is given up: for fewer that costs more than it gives
+
+// A CellMistake as Python sees it: ValueError((row, column, expected, got)).
+[[noreturn]] void raise(const RowTable &table, const CellMistake &mistake) {
+    PyErr_SetObject(PyExc_ValueError, nb::make_tuple(mistake.row, table.columns[mistake.column].plan.name,
+                                                     mistake.expected, mistake.got).ptr());
+    throw nb::python_error();
+}
+
+std::vector<PlanColumn> plan_columns(nb::list columns) {
+    std::vector<PlanColumn> made;
+    for (nb::handle column : columns) made.push_back(column_of(nb::cast<nb::dict>(column)));
+    return made;
+}
+
+class PythonEncoder {
+    template <class Call>
+    auto checked(Call call) {
+        try {
+            return call();
+        } catch (const CellMistake &mistake) {
+            raise(rows_.table, mistake);
+        }
+    }
+
+  public:
+    PythonEncoder(const std::string &format, nb::list columns, nb::callable convert)
+        : rows_(plan_columns(columns), std::move(convert), format != "packed"), encoder_(make_encoder(format)) {}
+
+    // The record of one dict; None where it is no row but columns.
+    nb::object encode_row(nb::dict row) {
+        return checked([&]() -> nb::object {
+            if (!rows_.read_row(row.ptr())) return nb::none();
+            return bytes({0, 1, nullptr});
+        });
+    }
+
+    void read_rows(nb::list rows) {
+        checked([&] { rows_.read_rows(rows.ptr()); });
+    }
+
+    void read_columns(nb::dict columns, u64 rows) {
+        checked([&] { rows_.read_columns(columns, rows); });
+    }
+
+    nb::object encode(u64 first, u64 count) {
+        if (first + count > rows_.table.rows) throw std::invalid_argument("rows behind the last one that was read");
+        return checked([&] { return bytes({first, count, nullptr}); });
+    }
+
+    nb::object encode_chosen(const std::vector<u32> &chosen) {
+        for (u32 row : chosen)
+            if (row >= rows_.table.rows) throw std::invalid_argument("a row behind the last one that was read");
+        return checked([&] { return bytes({0, chosen.size(), chosen.data()}); });
+    }
+
+    void clear() { rows_.clear(); }
+
+  private:
+    nb::object bytes(PickedRows picked) {
+        {
+            std::optional<nb::gil_scoped_release> released;
+            if (picked.count * rows_.table.columns.size() >= FREE_CELLS) released.emplace();
+            encoder_->encode(rows_.table, picked, record_);
+        }
+        return nb::bytes(record_.data(), record_.size());
+    }
+
+    PythonTable rows_;
+    std::unique_ptr<RecordEncoder> encoder_;
+    std::string record_;
+};
+
+}  // namespace
+
+void bind_encode(nb::module_ &m) {
+    nb::class_<PythonEncoder>(m, "RecordEncoder")
+        .def(nb::init<const std::string &, nb::list, nb::callable>(), nb::arg("format"), nb::arg("columns"),
+             nb::arg("convert"))
+        .def("encode_row", &PythonEncoder::encode_row, nb::arg("row"))
+        .def("read_rows", &PythonEncoder::read_rows, nb::arg("rows"))
+        .def("read_columns", &PythonEncoder::read_columns, nb::arg("columns"), nb::arg("rows"))
+        .def("encode", &PythonEncoder::encode, nb::arg("first"), nb::arg("count"))
+        .def("encode_chosen", &PythonEncoder::encode_chosen, nb::arg("rows"))
+        .def("clear", &PythonEncoder::clear);
+}
+
+}  // namespace st

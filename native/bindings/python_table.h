@@ -1,0 +1,232 @@
+// Python rows or columns → a RowTable: cells as native values, so that a record can be encoded without the GIL.
+#pragma once
+#include <algorithm>
+#include <vector>
+
+#include "bindings/python_columns.h"
+#include "vectorize/row_table.h"
+
+namespace st {
+
+// Reads every form. Keys are expected in the order of the row before: a match costs one comparison of pointers.
+class PythonTable {
+  public:
+    // `convert(value, column)` gives a plain value for one of another type, or raises. With `others` plain fields that
+    // the job does not name go along.
+    PythonTable(std::vector<PlanColumn> columns, nb::callable convert, bool others)
+        : convert_(std::move(convert)), others_(others) {
+        for (PlanColumn &column : columns) {
+            names_[nb::str(column.name.c_str())] = table.columns.size();
+            table.columns.push_back({std::move(column), true, false, false, {}});
+        }
+        named_ = static_cast<u32>(table.columns.size());
+        table.naming = 1;
+    }
+
+    RowTable table;
+
+    // A dict, if it is one row: false, and nothing read, where the first of the job's columns holds more than a value.
+    bool read_row(PyObject *row) {
+        start(1);
+        return read_dict(row, 0, true);
+    }
+
+    // `rows`: a list of dicts.
+    void read_rows(PyObject *rows) {
+        start(static_cast<u64>(PyList_GET_SIZE(rows)));
+        for (u64 r = 0; r < table.rows && r < static_cast<u64>(PyList_GET_SIZE(rows)); ++r) {
+            const nb::object row = nb::borrow(PyList_GET_ITEM(rows, r));
+            if (!PyDict_Check(row.ptr())) throw nb::type_error("rows must be dicts");
+            read_dict(row.ptr(), r, false);
+        }
+        // rows without any of the job's columns are rows all the same: nothing in one of them says how many
+        const auto given = [](const RowTable::Column &column) { return column.given; };
+        if (table.rows > 1 && named_ && std::none_of(table.columns.begin(), table.columns.begin() + named_, given))
+            table.columns[0].given = true;
+    }
+
+    // `given`: lists and 1-dimensional arrays of numbers, `rows` long, by name. Held until clear().
+    void read_columns(nb::dict given, u64 rows) {
+        start(rows);
+        for (auto [name, values] : given) {
+            const u32 c = find(name.ptr());
+            if (c == NOWHERE) continue;
+            held_.emplace_back(values.ptr(), nb::cast<std::string>(name));
+            const PythonColumn &column = held_.back();
+            if (column.rows() != rows) throw std::invalid_argument("columns must be of one length");
+            table.columns[c].given = c < named_ || !column.is_list();
+            if (!column.is_list()) {
+                table.columns[c].is_view = true;
+                table.columns[c].view = column.view();
+                continue;
+            }
+            for (u64 r = 0; r < rows; ++r) {
+                const nb::object value = nb::borrow(column.item(r));
+                if (!value.is_valid()) throw std::invalid_argument("a column was cut short while it was read");
+                put(value.ptr(), c, r);
+            }
+        }
+    }
+
+    // Lets go of the arrays.
+    void clear() {
+        held_.clear();
+        table.rows = 0;
+        for (RowTable::Column &column : table.columns) column.given = column.is_view = false;
+    }
+
+  private:
+    static constexpr u32 NOWHERE = ~u32{0};
+    // Other fields' names that are remembered from call to call, and as many new ones a call may bring: names that rows
+    // give by the thousand are data.
+    static constexpr u32 LEAST_OTHERS = 64, MOST_OTHERS = 2 * LEAST_OTHERS;
+
+    void start(u64 rows) {
+        clear();
+        if (table.columns.size() > named_ + LEAST_OTHERS) forget_others();
+        table.rows = rows;
+        table.letters.clear();
+        table.cells.assign(rows * table.columns.size(), Cell{});
+    }
+
+    void forget_others() {
+        table.columns.resize(named_);
+        ++table.naming;
+        order_.clear();
+        names_.clear();
+        for (u32 c = 0; c < named_; ++c) names_[nb::str(table.columns[c].plan.name.c_str())] = c;
+    }
+
+    // `alone`: false where this is no row but columns.
+    bool read_dict(PyObject *row, u64 r, bool alone) {
+        PyObject *key, *value;
+        Py_ssize_t at = 0;
+        u64 place = 0;
+        bool first = alone;
+        while (PyDict_Next(row, &at, &key, &value)) {
+            const u32 c = place < order_.size() && order_[place].key.ptr() == key ? order_[place].column
+                                                                                 : learn(place, key);
+            ++place;
+            if (c == NOWHERE) continue;
+            if (first && c < named_) {
+                if (!is_scalar(value)) return false;
+                first = false;
+            }
+            if (PyFloat_CheckExact(value) && std::isfinite(PyFloat_AS_DOUBLE(value))) {
+                table.columns[c].given = true;
+                Cell &cell = table.cell(c, r);
+                cell.kind = CellKind::number;
+                cell.number = PyFloat_AS_DOUBLE(value);
+            } else {
+                put(value, c, r);
+            }
+        }
+        return true;
+    }
+
+    static bool is_scalar(PyObject *value) {
+        return PyFloat_Check(value) || value == Py_None || PyLong_Check(value) || PyUnicode_Check(value);
+    }
+
+    u32 learn(u64 place, PyObject *key) {
+        const u32 c = find(key);
+        if (place < order_.size()) order_[place] = {nb::borrow(key), c};
+        else if (place == order_.size() && place < MOST_OTHERS + named_) order_.push_back({nb::borrow(key), c});
+        return c;
+    }
+
+    // The column of a name, a new one where it may go along.
+    u32 find(PyObject *key) {
+        PyObject *known = PyDict_GetItemWithError(names_.ptr(), key);
+        if (known) return static_cast<u32>(PyLong_AsUnsignedLong(known));
+        if (PyErr_Occurred()) throw nb::python_error();
+        if (!others_ || !PyUnicode_Check(key) || table.columns.size() >= named_ + MOST_OTHERS) return NOWHERE;
+        Py_ssize_t size;
+        const char *name = PyUnicode_AsUTF8AndSize(key, &size);
+        if (!name) return PyErr_Clear(), NOWHERE;
+        const u32 c = static_cast<u32>(table.columns.size());
+        RowTable::Column other{{}, false, false, false, {}};
+        other.plan.name.assign(name, static_cast<u64>(size));
+        table.columns.push_back(std::move(other));
+        ++table.naming;
+        table.cells.resize(table.rows * table.columns.size());
+        names_[nb::handle(key)] = c;
+        return c;
+    }
+
+    // A value as a cell of the table.
+    struct Put {
+        PythonTable &self;
+        u32 column;
+        u64 row;
+        bool converted = false;
+
+        Cell &cell(CellKind kind) {
+            Cell &found = self.table.cell(column, row);
+            found.kind = kind;
+            return found;
+        }
+        bool named() const { return column < self.named_; }
+        void missing() { cell(CellKind::missing); }
+        void boolean(bool value) { cell(CellKind::boolean).flag = value; }
+        void integer(u64 magnitude, bool negative) {
+            Cell &to = cell(CellKind::integer);
+            to.magnitude = magnitude;
+            to.flag = negative;
+        }
+        void long_integer(f64, std::string_view digits) { letters(CellKind::long_integer, digits); }
+        void number(f64 value) {
+            if (!std::isinf(value)) cell(CellKind::number).number = value;
+            else if (named()) wrong(shown_number(value));
+        }
+        void text(std::string_view text) { letters(CellKind::text, text); }
+        void bytes(std::string_view raw) {
+            const PlanColumn &plan = self.table.columns[column].plan;
+            const bool takes_text =   // ignored is the key
+                plan.target == Target::category || plan.class_count || plan.target == Target::ignored;
+            if (named() && takes_text && is_utf8(raw)) text(raw);
+            else if (named()) wrong("bytes");
+        }
+        void surrogate() {
+            if (named()) wrong("text with half a surrogate pair");
+        }
+        void other(PyObject *value) {
+            if (!named()) return;
+            if (converted || PyLong_Check(value)) return wrong(std::string(type_name(value)));
+            const nb::object plain = self.convert_(nb::handle(value), column);
+            if (plain.is_none()) return wrong(std::string(type_name(value)));
+            converted = true;
+            read_cell(plain.ptr(), *this);
+        }
+        void letters(CellKind kind, std::string_view text) {
+            Cell &to = cell(kind);
+            to.letters_at = self.table.letters.size();
+            to.size = static_cast<u32>(text.size());
+            self.table.letters += text;
+        }
+        void wrong(std::string got) {
+            throw CellMistake{column, row, self.table.columns[column].plan.expected(), std::move(got)};
+        }
+    };
+
+    void put(PyObject *value, u32 c, u64 r) {
+        Put to{*this, c, r};
+        read_cell(value, to);
+        // another field is left out where no row has a plain value
+        table.columns[c].given |= c < named_ || table.cell(c, r).kind != CellKind::missing;
+    }
+
+    struct Place {
+        nb::object key;
+        u32 column;
+    };
+
+    nb::callable convert_;
+    bool others_;
+    u32 named_ = 0;
+    nb::dict names_;               // column number by name
+    std::vector<Place> order_;     // of the keys of the row before
+    std::vector<PythonColumn> held_;
+};
+
+}  // namespace st

@@ -1,0 +1,227 @@
+// One column of a table as the packed wire has it: which type fits its cells, and their bytes.
+#pragma once
+#include <cstring>
+#include <limits>
+#include <unordered_map>
+
+#include "vectorize/row_table.h"
+
+namespace st {
+
+// The values of a column's picked rows and the bits of those that are missing. Reused from column to column.
+class PackedValues {
+  public:
+    PackedType type = PackedType::f32;
+    std::string data;     // encoded
+    std::string nulls;    // empty: none is missing
+
+    // Throws CellMistake for what no packed column of its kind can hold.
+    void take(const RowTable &table, u32 column, const PickedRows &rows) {
+        const RowTable::Column &given = table.columns[column];
+        table_ = &table, column_ = column, rows_ = &rows;
+        nulls.clear();
+        becomes_float_ = becomes_float(given.plan);
+        if (given.is_view && becomes_float_ && take_view(given)) return;
+        Kinds kinds;
+        for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
+        const bool is_array = given.is_view && !kinds.any(BOOLEAN) && !kinds.large;   // a category's may stay numbers
+        if (given.plan.target == Target::category ? !is_array : kinds.any(TEXT)) return take_texts(given.plan);
+        if (becomes_float_ || kinds.seen == 0) return take_all<f32>(PackedType::f32);
+        if (kinds.seen == BOOLEAN) return take_all<u8>(PackedType::boolean);
+        if (kinds.any(FRACTION) || kinds.large) return take_all<f64>(PackedType::f64);
+        return take_all<i64>(PackedType::i64);
+    }
+
+  private:
+    static constexpr u32 BOOLEAN = 1, INTEGER = 2, FRACTION = 4, TEXT = 8;
+
+    // Columns whose cells become float32 in the slot anyway.
+    static bool becomes_float(const PlanColumn &plan) {
+        return plan.target == Target::number || plan.target == Target::weight || plan.target == Target::label_number ||
+               (plan.target == Target::label_binary && plan.class_count == 0);
+    }
+
+    // What stands in a column.
+    struct Kinds {
+        u32 seen = 0;
+        bool large = false;   // an integer that i64 does not hold
+        bool any(u32 kinds) const { return seen & kinds; }
+        void missing() {}
+        void boolean(bool) { seen |= BOOLEAN; }
+        void integer(u64 magnitude, bool) { seen |= INTEGER, large |= magnitude > u64{1} << 62; }
+        void long_integer(f64, std::string_view) { seen |= FRACTION; }
+        void number(f64) { seen |= FRACTION; }
+        void text(std::string_view) { seen |= TEXT; }
+    };
+
+    // Cells as one number each.
+    template <class T>
+    struct Numbers {
+        PackedValues &self;
+        T *to;
+        u64 i = 0;
+
+        void put(T value) { to[i] = value; }
+        void missing() { self.null(i); }
+        void boolean(bool value) { put(static_cast<T>(value)); }
+        void integer(u64 magnitude, bool negative) {
+            if constexpr (std::is_same_v<T, i64>) put(static_cast<i64>(negative ? 0 - magnitude : magnitude));
+            else put(static_cast<T>(negative ? -static_cast<f64>(magnitude) : static_cast<f64>(magnitude)));
+        }
+        void long_integer(f64 rounded, std::string_view) { number(rounded); }
+        void number(f64 value) { put(static_cast<T>(value)); }
+        void text(std::string_view) {}
+    };
+
+    template <class T>
+    void take_all(PackedType as) {
+        type = as;
+        data.assign(rows_->count * sizeof(T), 0);
+        Numbers<T> to{*this, reinterpret_cast<T *>(data.data())};
+        for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+    }
+
+    // Whole arrays at once; false where a cell has to be looked at by itself.
+    bool take_view(const RowTable::Column &given) {
+        if (rows_->chosen) return false;
+        const ColumnView &view = given.view;
+        const char *from = view.data + view.stride * static_cast<i64>(rows_->first);
+        switch (view.type) {
+            case PackedType::f32: return copy<f32>(from, view.stride);
+            case PackedType::f64: return copy<f64>(from, view.stride);
+            case PackedType::i32: return copy<i32>(from, view.stride);
+            case PackedType::i64: return copy<i64>(from, view.stride);
+            case PackedType::i8:
+            case PackedType::u8: return given.plan.target == Target::number && copy_bytes(from, view);
+            default: return false;
+        }
+    }
+
+    bool copy_bytes(const char *from, const ColumnView &view) {
+        type = view.type;
+        data.resize(rows_->count);
+        for (u64 i = 0; i < rows_->count; ++i) data[i] = from[view.stride * static_cast<i64>(i)];
+        return true;
+    }
+
+    template <class T>
+    bool copy(const char *from, i64 stride) {
+        return stride == sizeof(T) ? copy_by<T>(from, sizeof(T)) : copy_by<T>(from, stride);
+    }
+
+    template <class T>
+    [[gnu::always_inline]] bool copy_by(const char *from, i64 stride) {
+        type = PackedType::f32;
+        data.resize(rows_->count * 4);
+        char *to = data.data();
+        u32 odd = 0;
+        for (u64 i = 0; i < rows_->count; ++i) {
+            const T value = load_little<T>(from + stride * static_cast<i64>(i));
+            odd |= !(static_cast<f64>(value) - static_cast<f64>(value) == 0);   // NaN and infinity
+            const f32 narrow = static_cast<f32>(static_cast<f64>(value));
+            std::memcpy(to + 4 * i, &narrow, 4);
+        }
+        return !odd;
+    }
+
+    // Cells as text: words and codes where words repeat, else one text a row.
+    struct Texts {
+        PackedValues &self;
+        const PlanColumn &plan;
+        u64 i = 0;
+
+        void missing() { self.null(i), self.add_text(""); }
+        void text(std::string_view text) { self.add_text(text); }
+        void boolean(bool value) { of_word(value ? "true" : "false"); }
+        void integer(u64 magnitude, bool negative) {
+            char buffer[24];
+            of_word(integer_text(magnitude, negative, buffer));
+        }
+        void long_integer(f64, std::string_view digits) { of_word(digits); }
+        void number(f64 value) {
+            if (!is_exact_whole(value)) return wrong(shown_number(value));
+            integer(static_cast<u64>(std::abs(value)), value < 0);
+        }
+        // What is no text in a column of text: its words, where the column takes words.
+        void of_word(std::string_view word) { self.add_text(word); }
+        void wrong(std::string got) { throw CellMistake{self.column_, (*self.rows_)[i], plan.expected(), got}; }
+    };
+
+    void take_texts(const PlanColumn &plan) {
+        if (plan.target == Target::number || plan.target == Target::weight || plan.target == Target::event_time)
+            refuse_text(plan);
+        words_.clear();
+        ends_.clear();
+        codes_.clear();
+        letters_.clear();
+        Texts to{*this, plan};
+        for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+        data.clear();
+        if (2 * ends_.size() <= rows_->count) {
+            type = PackedType::words;
+            append(codes_);
+            const u32 count = static_cast<u32>(ends_.size());
+            data.append(reinterpret_cast<const char *>(&count), 4);
+            append(ends_);
+            data += letters_;
+            return;
+        }
+        type = PackedType::text;
+        u32 end = 0;
+        std::string all;
+        std::vector<u32> ends;
+        for (u32 code : codes_) {
+            const u32 from = code ? ends_[code - 1] : 0;
+            all.append(letters_, from, ends_[code] - from);
+            ends.push_back(end += ends_[code] - from);
+        }
+        append(ends);
+        data += all;
+    }
+
+    void add_text(std::string_view text) {
+        const auto [found, fresh] = words_.try_emplace(std::string(text), static_cast<u32>(ends_.size()));
+        if (fresh) {
+            letters_ += text;
+            ends_.push_back(static_cast<u32>(letters_.size()));
+        }
+        codes_.push_back(found->second);
+    }
+
+    void append(const std::vector<u32> &values) {
+        data.append(reinterpret_cast<const char *>(values.data()), values.size() * 4);
+    }
+
+    // The first text in a column of numbers.
+    void refuse_text(const PlanColumn &plan) {
+        struct First {
+            std::string got;
+            bool found = false;
+            void missing() {}
+            void boolean(bool) {}
+            void integer(u64, bool) {}
+            void long_integer(f64, std::string_view) {}
+            void number(f64) {}
+            void text(std::string_view text) { found = true, got = '"' + shown(text) + '"'; }
+        } first;
+        for (u64 i = 0; i < rows_->count; ++i) {
+            table_->read(column_, (*rows_)[i], first);
+            if (first.found) throw CellMistake{column_, (*rows_)[i], plan.expected(), first.got};
+        }
+    }
+
+    void null(u64 i) {
+        if (nulls.empty()) nulls.assign((rows_->count + 7) / 8, 0);
+        nulls[i >> 3] = static_cast<char>(nulls[i >> 3] | 1 << (i & 7));
+    }
+
+    const RowTable *table_ = nullptr;
+    u32 column_ = 0;
+    const PickedRows *rows_ = nullptr;
+    bool becomes_float_ = false;
+    std::unordered_map<std::string, u32> words_;
+    std::vector<u32> ends_, codes_;
+    std::string letters_;
+};
+
+}  // namespace st

@@ -1,0 +1,118 @@
+// Rows on their way into a record: cells by column, read once, in no format yet. Filled by one thread, then read-only.
+#pragma once
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "vectorize/column_view.h"
+#include "vectorize/plan.h"
+
+namespace st {
+
+enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text };
+
+struct Cell {
+    CellKind kind = CellKind::missing;
+    bool flag = false;     // a boolean's value; whether an integer is negative
+    u32 size = 0;          // of text and of a long integer's digits
+    union {
+        f64 number;
+        u64 magnitude;
+        u64 letters_at;    // of text and digits
+    };
+    Cell() : magnitude(0) {}
+};
+static_assert(sizeof(Cell) == 16);
+
+// A cell cannot stand in its column in this format.
+struct CellMistake {
+    u32 column;
+    u64 row;
+    std::string expected, got;
+};
+
+struct RowTable {
+    struct Column {
+        PlanColumn plan;
+        bool named = true;             // by the job; the others' target is ignored
+        bool given = false;            // some row has it
+        bool is_view = false;          // an array's cells, not those of the table
+        ColumnView view;
+    };
+
+    // An array's cells but infinity, which no record holds.
+    template <class To>
+    struct Finite {
+        const RowTable &table;
+        u32 column;
+        u64 row;
+        To &to;
+
+        void missing() { to.missing(); }
+        void boolean(bool value) { to.boolean(value); }
+        void integer(u64 magnitude, bool negative) { to.integer(magnitude, negative); }
+        void number(f64 value) {
+            if (!std::isinf(value)) [[likely]] return to.number(value);
+            const Column &of = table.columns[column];
+            if (of.named) throw CellMistake{column, row, of.plan.expected(), shown_number(value)};
+            to.missing();
+        }
+    };
+
+    std::vector<Column> columns;
+    std::vector<Cell> cells;           // [column][row]
+    std::string letters;               // of all text
+    u64 rows = 0;
+    u64 naming = 0;                    // counted up where the columns' names change, for what encoders know of them
+
+    Cell &cell(u32 column, u64 row) { return cells[column * rows + row]; }
+
+    std::string_view text(const Cell &cell) const { return {letters.data() + cell.letters_at, cell.size}; }
+
+    // Calls one of to.missing(), boolean(b), integer(magnitude, negative), long_integer(rounded, digits), number(f64)
+    // and text(UTF-8).
+    template <class To>
+    void read(u32 column, u64 row, To &to) const {
+        if (columns[column].is_view) {
+            Finite<To> finite{*this, column, row, to};
+            return columns[column].view.read(row, finite);
+        }
+        const Cell &cell = cells[column * rows + row];
+        switch (cell.kind) {
+            case CellKind::missing: return to.missing();
+            case CellKind::boolean: return to.boolean(cell.flag);
+            case CellKind::integer: return to.integer(cell.magnitude, cell.flag);
+            case CellKind::number: return to.number(cell.number);
+            case CellKind::text: return to.text(text(cell));
+            case CellKind::long_integer: {
+                const std::string_view digits = text(cell);
+                f64 rounded = 0;
+                std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
+                return to.long_integer(rounded, digits);
+            }
+        }
+    }
+};
+
+// Rows of a table: `count` from `first` on, or those `chosen` lists.
+struct PickedRows {
+    u64 first = 0, count = 0;
+    const u32 *chosen = nullptr;
+    u64 operator[](u64 i) const { return chosen ? chosen[i] : first + i; }
+};
+
+// The text that an integer is as a category or a class.
+inline std::string_view integer_text(u64 magnitude, bool negative, char (&buffer)[24]) {
+    buffer[0] = '-';
+    const bool minus = negative && magnitude;
+    return {buffer, static_cast<u64>(std::to_chars(buffer + minus, buffer + sizeof buffer, magnitude).ptr - buffer)};
+}
+
+// Whether a number is a whole one whose text is exact, as decoders have it.
+inline bool is_exact_whole(f64 value) {
+    return std::abs(value) < 9007199254740992.0 && static_cast<f64>(static_cast<i64>(value)) == value;
+}
+
+}  // namespace st

@@ -1,0 +1,187 @@
+"""Records on their way to one topic: librdkafka's producer, what it could not deliver, and the reports of delivery."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from streamtrain.clients.forks import keep_for_ever
+from streamtrain.clients.records import Record
+from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.kafka.errors import explain
+from streamtrain.log import librdkafka_logger
+
+log = logging.getLogger("streamtrain.writer")
+
+Headers = Sequence[tuple[str, bytes | str | None]]
+OnDelivery = Callable[[KafkaError | None, Message], object]
+
+_POLL_S = 0.1
+
+
+class Outgoing(NamedTuple):
+    """A record the writer has accepted and librdkafka has not."""
+
+    record: Record
+    headers: Headers | None
+    timestamp_ms: int | None
+    on_delivery: OnDelivery | None
+
+
+class Outbox:
+    """Sends what it is given in order, and keeps what librdkafka has no room for. One thread at a time may put.
+
+    Without a callback for deliveries only failures are reported; with one a thread serves the reports.
+    """
+
+    def __init__(
+        self, settings: Mapping[str, Any], topic: str, bootstrap: str, on_delivery: OnDelivery | None
+    ) -> None:
+        self.topic, self.bootstrap = topic, bootstrap
+        self.waiting: deque[Outgoing] = deque()
+        self.shut = False  # for ever
+        self.refusing = False  # shut, or a failure is to be raised first
+        self._settings = dict(settings)
+        self._on_delivery = on_delivery
+        self._failed = 0
+        self._first: KafkaError | None = None
+        self._server: threading.Thread | None = None
+        self._ended = threading.Event()
+        self._open()
+
+    def _open(self) -> None:
+        failures_only = self._on_delivery is None
+        own = {"on_delivery": self._reported, "delivery.report.only.error": failures_only}
+        try:
+            self._producer = Producer({**self._settings, **own}, logger=librdkafka_logger())
+        except KafkaException as error:
+            raise UserMistake(f"[kafka] {error.args[0].str()}") from None
+        self.produce = self._producer.produce
+        if not failures_only:
+            self._server = threading.Thread(target=self._serve, name=f"streamtrain-writer-{self.topic}", daemon=True)
+            self._server.start()
+
+    def __len__(self) -> int:
+        """Records accepted and not known to be delivered."""
+        return len(self.waiting) + len(self._producer)
+
+    def put(self, outgoing: Outgoing) -> None:
+        """Accepts a record: sent now, or as soon as there is room."""
+        self.waiting.append(outgoing)
+
+    def send(self, timeout_s: float) -> None:
+        """Hands all that waits to librdkafka; KafkaUnreachable, and what is left stays, where it has no room for so
+        long."""
+        until = None
+        while self.waiting:
+            record, headers, timestamp_ms, on_delivery = self.waiting[0]
+            more: dict[str, Any] = {}
+            if headers is not None:
+                more["headers"] = list(headers)
+            if timestamp_ms is not None:
+                more["timestamp"] = timestamp_ms
+            if on_delivery is not None:
+                more["on_delivery"] = _guarded(on_delivery, self._reported)
+            try:
+                self.produce(self.topic, record.value, record.key, **more)
+            except BufferError:  # librdkafka's queue is full: let deliveries make room
+                until = time.monotonic() + timeout_s if until is None else until
+                self._make_room()
+                if time.monotonic() > until:
+                    raise KafkaUnreachable(
+                        f"{self.topic}: Kafka at {self.bootstrap} has taken no record for {timeout_s:g} s; "
+                        f"{len(self)} are kept, and flush() tries again"
+                    ) from None
+                continue
+            except KafkaException as error:
+                self.waiting.popleft()
+                raise explain(error.args[0], f"{self.topic}: a record was not taken", self.bootstrap) from None
+            self.waiting.popleft()
+        self.serve()
+
+    def serve(self) -> None:
+        """Looks for failures, where no thread does."""
+        if self._server is None:
+            self._producer.poll(0)
+
+    def flush(self, timeout_s: float) -> None:
+        """Waits until all that was sent is delivered or has failed; KafkaUnreachable where that takes longer."""
+        left = self._producer.flush(timeout_s)
+        self.raise_failure()
+        if left or self.waiting:
+            raise KafkaUnreachable(
+                f"{len(self)} records to {self.topic} not taken by Kafka at {self.bootstrap} in {timeout_s:g} s"
+            )
+
+    def raise_failure(self) -> None:
+        """Raises what could not be delivered since the last call."""
+        if self._first is None:
+            return
+        error, count = self._first, self._failed
+        self._first, self._failed, self.refusing = None, 0, self.shut
+        what = "a record was" if count == 1 else f"{count} records were"
+        raise explain(error, f"{self.topic}: {what} not delivered", self.bootstrap)
+
+    def report_all(self, timeout_s: float) -> None:
+        """From now on deliveries are reported, not only failures; flushes first, for the order."""
+        if self._server is None:
+            self.send(timeout_s)
+            self.flush(timeout_s)
+            self._on_delivery = _nobody
+            self._open()
+
+    def close(self) -> None:
+        """Ends the thread of the reports."""
+        self._ended.set()
+        if self._server is not None and threading.current_thread() is not self._server:
+            self._server.join()
+
+    def leave_to_parent(self) -> None:
+        """In a forked child: the producer must never be freed, it would wait for threads that are not here."""
+        self._server = None
+        self.shut = self.refusing = True
+        keep_for_ever(self._producer)
+
+    def _make_room(self) -> None:
+        if self._server is None:
+            self._producer.poll(_POLL_S)
+        else:
+            self._ended.wait(_POLL_S)
+
+    def _serve(self) -> None:
+        while not self._ended.is_set():
+            self._producer.poll(_POLL_S)
+
+    def _reported(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed += 1
+            self._first = self._first or error
+            self.refusing = True
+        if self._on_delivery is not None:
+            _call(self._on_delivery, error, message)
+
+
+def _nobody(error: KafkaError | None, message: Message) -> None:
+    """Where only some writes ask for a report."""
+
+
+def _guarded(own: OnDelivery, all: OnDelivery) -> OnDelivery:
+    def both(error: KafkaError | None, message: Message) -> None:
+        all(error, message)
+        _call(own, error, message)
+
+    return both
+
+
+def _call(on_delivery: OnDelivery, error: KafkaError | None, message: Message) -> None:
+    """A callback that raises must not end the thread it is called from."""
+    try:
+        on_delivery(error, message)
+    except Exception:
+        log.exception("on_delivery of %s", message.topic())

@@ -1,0 +1,173 @@
+"""The native encoders against the Python ones of each format: what is decoded of both is the same, to the bit."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamtrain import _native
+from streamtrain.errors import UserMistake
+from streamtrain.vectorize.formats import format_names, record_format
+from streamtrain.vectorize.plan import decode_rows
+from streamtrain.vectorize.schema import Schema
+
+numbers = st.one_of(
+    st.integers(-3, 3), st.integers(-(2**62), 2**62), st.floats(-3e38, 3e38), st.booleans(), st.none(),
+)  # fmt: skip
+words = st.one_of(st.sampled_from(["", "walk", "sit", "true", "AA", "é", 'a"b\\\n', "x" * 300]), st.integers(-9, 9))
+cells = {
+    "x1": numbers, "x2": numbers, "x3": numbers, "id": st.one_of(words, st.none()),
+    "when": st.integers(-(2**53), 2**53),
+    "carrier": st.one_of(words, st.booleans(), st.none()), "origin": words, "late": st.sampled_from(["walk", "sit", 1]),
+    "w": st.one_of(st.floats(0, 1e30), st.none()),
+}  # fmt: skip
+rows = st.fixed_dictionaries({}, optional=cells)
+
+
+def encoder(format_name: str, schema: Schema) -> _native.RecordEncoder:
+    return _native.RecordEncoder(format_name, schema.native_columns(), lambda value, column: None)
+
+
+def as_columns(given_rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    names = dict.fromkeys(name for row in given_rows for name in row)
+    return {name: [row.get(name) for row in given_rows] for name in names}
+
+
+def assert_decoded_alike(format_name: str, schema: Schema, ours: bytes, theirs: bytes) -> None:
+    (got, tally), (expected, whole) = (decode_rows(format_name, schema, record) for record in (ours, theirs))
+    for name, block in expected.items():
+        np.testing.assert_array_equal(got[name], block, err_msg=name)
+    fates = [(each.row_from, each.row_to, each.path) for each in tally.dead_rows]
+    assert fates == [(each.row_from, each.row_to, each.path) for each in whole.dead_rows]
+    assert (tally.trained, tally.filtered, tally.newest_event_time_ms) == (
+        whole.trained, whole.filtered, whole.newest_event_time_ms,
+    )  # fmt: skip
+
+
+@given(given_rows=st.lists(rows, min_size=1, max_size=9))
+def test_dicts_are_encoded_as_python_does(schema: Any, format_name: str, given_rows: list[dict[str, Any]]) -> None:
+    columns = {name: cells for name, cells in as_columns(given_rows).items() if name in dict(schema.columns)}
+    native = encoder(format_name, schema)
+    try:
+        native.read_rows(given_rows)
+        ours = native.encode(0, len(given_rows))
+    except ValueError as error:
+        with pytest.raises(UserMistake, match=error.args[1]):
+            record_format(format_name).encode(schema, columns)
+        return
+    _, tally = decode_rows(format_name, schema, ours)
+    passed = tally.trained + tally.filtered + tally.dead
+    assert passed == len(given_rows)  # also those without any of the job's columns, which Python loses
+    if not columns:
+        return
+    try:
+        theirs = record_format(format_name).encode(schema, columns)
+    except UserMistake:  # text beside numbers in a column of numbers alone: the native one refuses what Python does
+        raise AssertionError(f"only Python refuses {given_rows}") from None
+    assert_decoded_alike(format_name, schema, ours, theirs)
+    if format_name != "packed":
+        loads = json.loads if format_name == "json" else msgpack.unpackb
+        assert loads(ours).keys() == set(as_columns(given_rows)) & fields_written(given_rows, schema)
+
+
+def fields_written(given_rows: list[dict[str, Any]], schema: Schema) -> set[str]:
+    """The job's columns, and others that hold a plain value in some row."""
+    others = {name for row in given_rows for name, value in row.items() if value is not None}
+    return set(dict(schema.columns)) | others
+
+
+@given(chance=st.integers(0, 2**32 - 1), count=st.sampled_from([1, 2, 7, 64, 300]))
+def test_arrays_are_encoded_as_python_does(schema: Any, format_name: str, chance: int, count: int) -> None:
+    random = np.random.default_rng(chance)
+    types = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
+    columns: dict[str, Any] = {}
+    for name, column in schema.columns:
+        if column.is_category or column.role == "key":
+            columns[name] = random.choice(["AA", "B6", "é"], count).tolist()
+        elif column.role == "event_time":
+            columns[name] = random.integers(0, 2**40, count)
+        else:
+            array = random.integers(0, 2, count).astype(random.choice(types))
+            columns[name] = np.repeat(array, 2)[::2] if random.random() < 0.3 else array
+    native = encoder(format_name, schema)
+    native.read_columns(columns, count)
+    first = int(random.integers(0, count))
+    chosen = random.permutation(count)[: int(random.integers(1, count + 1))]
+    for ours, picked in (
+        (native.encode(0, count), np.arange(count)),
+        (native.encode(first, count - first), np.arange(first, count)),
+        (native.encode_chosen(chosen.tolist()), chosen),
+    ):
+        part = {name: np.array(values, None if isinstance(values, np.ndarray) else object)[picked]
+                for name, values in columns.items()}  # fmt: skip
+        theirs = record_format(format_name).encode(schema, part)
+        assert_decoded_alike(format_name, schema, ours, theirs)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_nan_is_missing_and_infinity_refused(schemas: Any, format_name: str, dtype: str) -> None:
+    simple = schemas["simple"]
+    holes = {"x1": np.array([1, np.nan, 3, np.nan], dtype), "x2": np.arange(4.0), "late": np.zeros(4)}
+    native = encoder(format_name, simple)
+    native.read_columns(holes, 4)
+    (blocks, tally) = decode_rows(format_name, simple, native.encode(0, 4))
+    assert [each.row_from for each in tally.dead_rows] == [1, 3] and blocks["numbers"][:, 0].tolist() == [1, 3]
+    native.read_columns({**holes, "x2": np.array([0, 1, -np.inf, 3], dtype)}, 4)
+    with pytest.raises(ValueError) as raised:
+        native.encode(0, 4)
+    assert raised.value.args == (2, "x2", "number", "-Infinity")
+    with pytest.raises(ValueError) as raised:
+        native.read_rows([{"x1": 1}, {"x1": float("inf")}])
+    assert raised.value.args == (1, "x1", "number", "Infinity")
+
+
+def test_other_fields_go_along_where_they_are_plain(schemas: Any) -> None:
+    odd = {"tags": ["a"], "at": datetime(2026, 1, 2), "odd": object(), 5: 1, "inf": 1e999}
+    given_row = {"x1": 1, "more": "kept", **odd}
+    for format_name, loads in (("json", json.loads), ("msgpack", msgpack.unpackb)):
+        native = encoder(format_name, schemas["simple"])
+        assert loads(native.encode_row(given_row)) == {"x1": 1, "more": "kept"}
+        for turn in range(5):  # names of former calls take no one's place
+            many = {f"{turn}.{number}": number for number in range(1_000)}
+            assert 65 <= len(loads(native.encode_row({"x1": 1, **many}))) <= 129
+            some = {f"{turn}-{number}": number for number in range(64)}
+            assert loads(native.encode_row({"x1": 1, **some})) == {"x1": 1, **some}
+    blocks, _ = decode_rows("packed", schemas["simple"], encoder("packed", schemas["simple"]).encode_row(given_row))
+    assert len(blocks["numbers"]) == 0  # x2 and late are missing
+
+
+def test_a_dict_of_arrays_is_no_row(schemas: Any, format_name: str) -> None:
+    native = encoder(format_name, schemas["simple"])
+    assert native.encode_row({"tags": [1, 2], "x1": [1, 2]}) is None
+    assert native.encode_row({"tags": [1, 2], "x1": 1}) is not None
+
+
+def test_every_format_has_an_encoder(schemas: Any) -> None:
+    assert _native.decoder_formats() == format_names()
+    for name in format_names():
+        assert encoder(name, schemas["simple"]).encode_row({"x1": 1, "x2": 2, "late": 1})
+    with pytest.raises(ValueError, match="no record format is named avro"):
+        encoder("avro", schemas["simple"])
+
+
+@pytest.mark.parametrize("rows", [[{"x1": 1}, 5], [5]])
+def test_only_dicts_and_columns_of_one_length_are_read(schemas: Any, rows: list[Any]) -> None:
+    native = encoder("json", schemas["simple"])
+    with pytest.raises(TypeError):
+        native.read_rows(rows)
+    with pytest.raises(ValueError, match="one length"):
+        native.read_columns({"x1": [1, 2], "x2": [1]}, 2)
+    native.read_rows([{"x1": 1}])
+    for bad in (lambda: native.encode(0, 2), lambda: native.encode_chosen([1])):
+        with pytest.raises(ValueError, match="behind the last"):
+            bad()
+    native.clear()
+    with pytest.raises(ValueError, match="behind the last"):
+        native.encode(0, 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 TOP_LEVEL = {
-    ".ci", ".gitignore", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs", "examples",
-    "native", "pyproject.toml", "streamtrain", "tests", "topics",
+    ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs",
+    "examples", "native", "pyproject.toml", "streamtrain", "tests", "topics",
 }  # fmt: skip
 # the files of each topic whose bytes are ours; records and requests are the user's
 GOLDEN = {

@@ -90,7 +90,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.soak
 def test_the_brokers_disk_is_full_for_a_while(
-    private_kafka: Callable[..., Broker], small_disk: Path, tmp_path: Path
+    small_disk: Path, private_kafka: Callable[..., Broker], tmp_path: Path
 ) -> None:
     broker = private_kafka(data=small_disk / "kafka")
 

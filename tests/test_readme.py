@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import socket
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
@@ -19,54 +16,20 @@ from prometheus_client import generate_latest
 from streamtrain.cli.app import app
 from streamtrain.job import Job, settings_table
 from streamtrain.telemetry import PredictorMeters, TrainerMeters
+from tests.docs.page import ROOT, STEP_S, Shell, blocks, free_port, spans
 
-ROOT = Path(__file__).resolve().parents[1]
-TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", TEXT, flags=re.MULTILINE | re.DOTALL))
-PORT = "9092"  # README's; the test takes one that is free
-STEP_S = 240
-
-
-def free_port() -> int:
-    """Below the ephemeral range, where no connection of ours can hold it."""
-    for port in range(20_000 + os.getpid() % 5_000, 32_000):
-        with socket.socket() as listener:
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
-    raise AssertionError("no free port")
+README = ROOT / "README.md"
+TEXT = README.read_text(encoding="utf-8")
+BLOCKS, SPANS = blocks(README), spans(README)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> Iterator[Callable[[str, str], str]]:
-    """Runs one block in the folder of all; gives what it printed."""
-    port = str(free_port())
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("STREAMTRAIN_")},
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "XDG_DATA_HOME": str(tmp_path / "data"),
-    }
-    environment.pop("KAFKA_HOME", None)
-
-    printed: list[str] = []
-
-    def call(kind: str, text: str) -> str:
-        text = text.replace(f"localhost:{PORT}", f"localhost:{port}")
-        text = text.replace("broker start ", f"broker start --port {port} ")
-        command = [sys.executable, "-c", text] if kind == "python" else ["bash", "-euo", "pipefail", "-c", text]
-        ended = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=STEP_S, check=False
-        )
-        printed.append(f"{text}\n{ended.stdout}\n{ended.stderr}")
-        assert ended.returncode == 0, "\n".join([*printed, f"ended with {ended.returncode}"])
-        assert f"localhost:{port}" in (tmp_path / "flights.toml").read_text(), "another Kafka than the test's own"
-        return ended.stdout
-
-    yield call
-    subprocess.run(["streamtrain", "broker", "stop"], env=environment, check=True, timeout=STEP_S)
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    port = free_port()
+    made = Shell(tmp_path, port)
+    yield made
+    assert f"localhost:{port}" in (tmp_path / "flights.toml").read_text(), "another Kafka than the test's own"
+    subprocess.run(["streamtrain", "broker", "stop"], env=made.environment, check=True, timeout=STEP_S)
 
 
 def test_the_set_up_is_the_only_block_that_is_not_run_here() -> None:
@@ -78,8 +41,8 @@ def test_the_set_up_is_the_only_block_that_is_not_run_here() -> None:
 
 
 @pytest.mark.timeout(900)
-def test_every_block_runs(run: Callable[[str, str], str]) -> None:
-    printed = "".join(run(kind, text) for kind, text in BLOCKS if kind in ("sh", "python"))
+def test_every_block_runs(shell: Shell) -> None:
+    printed = "".join(shell.run(kind, text) for kind, text in BLOCKS if kind in ("sh", "python"))
     assert re.search(r"rows +10,243", printed), printed  # what was produced has been learned
     assert "{'prediction': 0." in printed
     assert "every check passed" in printed and "came out bit for bit" in printed

@@ -1,0 +1,59 @@
+"""The pages of docs/ are run as a reader would, each in an empty folder; what they name exists."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from streamtrain.cli.app import app
+from tests.docs.page import ROOT, Shell, blocks, spans
+
+PAGES = sorted((ROOT / "docs").glob("*.md"))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_every_block_of_a_page_runs(page: Path, kafka: Any, tmp_path: Path) -> None:
+    name = kafka.fresh_name("taxi")
+    host, _, port = kafka.bootstrap.rpartition(":")
+    assert host in ("127.0.0.1", "localhost")
+    shell = Shell(tmp_path, int(port))
+    for kind, text in blocks(page):
+        assert kind in ("sh", "python", "toml"), kind
+        if kind != "toml":
+            shell.run(kind, _renamed(text, name))
+
+
+def _renamed(text: str, name: str) -> str:
+    """The pages' job under a name of its own: tests share a Kafka."""
+    text = re.sub(r"\btaxi\.(toml|records|requests|predictions)\b", rf"{name}.\1", text)
+    return text.replace('"taxi"', f'"{name}"')
+
+
+def commands(page: Path) -> Iterator[str]:
+    for kind, text in blocks(page):
+        yield from (line for line in text.splitlines() if kind == "sh" and line.startswith("streamtrain "))
+    yield from (span for span in spans(page) if span.startswith("streamtrain "))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
+    root = typer.main.get_command(app)
+    for command in commands(page):
+        assert shlex.split(command)[1] in root.list_commands(None), command
+    for span in spans(page):
+        if re.match(r"(native|compute|topics|streamtrain|tests|examples|deploy|docs)/", span) and "x." not in span:
+            assert (ROOT / span).exists(), span
+    for target in re.findall(r"\]\(([\w./-]+)\)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_readme_names_every_page() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert [page.name for page in PAGES if f"docs/{page.name}" not in text] == []

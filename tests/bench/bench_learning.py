@@ -24,6 +24,7 @@ from streamtrain.cli.cells import prepared
 from streamtrain.cli.inputs import read_rows
 from streamtrain.job import Job
 
+SMOKE = ["tiny", "--seeds", "1", "--rows", "200"]
 SEEDS = 5
 
 

@@ -101,8 +101,8 @@ GUARDS = [
     (
         "a publication is due when ingest waits for it",
         "streamtrain/processes/coordinator.py",
-        ' or progress["held"]',
-        "",
+        'due = progress["held"] or ended or self._failure',
+        "due = ended or self._failure",
         f"{_FLOOD}::test_a_flood_goes_out_in_bounded_publications_whatever_the_interval",
     ),
 ]

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 #include <stdexcept>
 
 #include "bindings/bindings.h"
@@ -58,15 +57,11 @@ class RowScorer {
     nb::tuple score_columns(nb::dict given) {
         const PythonColumns columns(*decode_, given);
         begin();
-        const bool free = !columns.needs_gil() && columns.rows() >= free_from_;
-        bool done = false;
-        while (!done) {
-            RowSink sink = empty_slot();
-            std::optional<nb::gil_scoped_release> released;
-            if (free) released.emplace();
-            done = columns.fill(writer_, static_cast<u64>(passed_), sink, tally_);
-            if (!released && sink.rows >= free_from_) released.emplace();
-            predict(sink.rows);
+        if (!columns.needs_gil() && columns.rows() >= free_from_) {   // once for all: each hand-over may be waited for
+            nb::gil_scoped_release released;
+            while (!next(columns)) {}
+        } else {
+            while (!next(columns)) {}
         }
         return answers(true);
     }
@@ -84,6 +79,19 @@ class RowScorer {
     }
 
     RowSink empty_slot() const { return {slot_.get(), 0, decode_->layout.row_capacity, -1}; }
+
+    // One slot of the columns; true after the last. Called without the GIL where no column needs it.
+    bool next(const PythonColumns &columns) {
+        RowSink sink = empty_slot();
+        const bool done = columns.fill(writer_, static_cast<u64>(passed_), sink, tally_);
+        if (columns.needs_gil() && sink.rows >= free_from_) {
+            nb::gil_scoped_release released;
+            predict(sink.rows);
+        } else {
+            predict(sink.rows);
+        }
+        return done;
+    }
 
     // The slot's rows, and those passed beside them that cannot be used.
     void predict(u32 rows) {

@@ -15,6 +15,7 @@ from streamtrain.errors import UserMistake
 
 Array = NDArray[Any]
 Column = Array | list[Any]  # 1-dimensional: numbers, booleans or times; or Python values
+_AS_THEY_ARE = frozenset(np.dtype(code) for code in ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"))
 _PLAIN = frozenset((int, float, str, bool, type(None)))
 
 
@@ -128,6 +129,8 @@ def column(name: str, values: Any) -> Column:
     if isinstance(array, np.ma.MaskedArray):
         return list(array.tolist())
     kind, size = array.dtype.kind, array.dtype.itemsize
+    if array.dtype in _AS_THEY_ARE:
+        return array
     if kind in "fiub":
         wanted = np.dtype(np.float32 if kind == "f" and size == 2 else np.float64 if size > 8 else array.dtype)
         return array.astype(wanted.newbyteorder("="), copy=False)

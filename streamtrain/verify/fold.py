@@ -17,6 +17,7 @@ from streamtrain.verify.logs import Logs
 from streamtrain.verify.report import Check
 from streamtrain.verify.snapshots import Snapshots, passes_over
 
+_NONE_YET = Run(0, "")  # before a job's first
 _LAST_OF_A_RUN = (ClosedBy.STOP, ClosedBy.END)
 
 
@@ -153,8 +154,7 @@ class Fold:
             self._state.chain, self._state.counts = first_chain(log.lineage), Counts()
             begun = {rows for round_, rows in self._seen if round_ == int(log.rounds["round"][0]) - 1}
             self._state.rows_seen = begun.pop() if len(begun) == 1 else None
-        if before is not None:
-            self._state.run = before.run
+            self._state.run = _NONE_YET if before is None else before.run
 
     def _check_lineage_is_new(self, version: int, lineage: str) -> None:
         self.lineage.expect(lineage not in self._left, f"snapshot {version}: goes back to lineage {lineage}")

@@ -104,6 +104,16 @@ def a_dead_letter_names_another_offset(written: Written) -> None:
 
 
 @forgery
+def a_dead_letter_tells_another_reason(written: Written) -> None:
+    found = messages(written, "dead_letters")
+    at = _letter(written)
+    headers = dict(found[at].headers)
+    was = headers["streamtrain-reason"] or b""
+    rows = (headers["streamtrain-rows"] or b"").replace(was, b"another reason")
+    found[at] = headed(found[at], reason=b"another reason", rows=rows)
+
+
+@forgery
 def garbage_in_the_dead_letters(written: Written) -> None:
     written.append("dead_letters", b"garbage", b"k", [("streamtrain-wire", b"1")])
 

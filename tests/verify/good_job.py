@@ -28,7 +28,6 @@ from streamtrain.processes._lineage import Lineage, fresh_lineage, restored_line
 from streamtrain.processes._publication import Publisher, adopt
 from streamtrain.processes._round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
-from streamtrain.topics._topic import Message
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter
 from streamtrain.topics.rounds import ClosedBy
@@ -65,6 +64,7 @@ class GoodJob:
     """What has been written, and the trainer that goes on writing."""
 
     written: Written = field(default_factory=lambda: Written.empty("good", records=2, requests=2, predictions=2))
+    clean: bool = False  # good rows alone
     job: Job = field(default_factory=lambda: Job.parse(JOB.format(**SETTINGS)))
 
     def __post_init__(self) -> None:
@@ -95,6 +95,10 @@ class GoodJob:
 
     def produce(self, count: int = 12, partitions: Iterable[int] | None = None) -> None:
         """To each partition: single rows, one record of many rows, bad ones, filtered ones, a tombstone, holes."""
+        if self.clean:
+            for index in range(count):
+                self.record(self.row(), index % 2)
+            return
         for partition in partitions or range(len(self.written.partitions["records"])):
             for index in range(count):
                 self.record(self.row(), partition, key=b"k%d" % index)
@@ -114,8 +118,10 @@ class GoodJob:
 
     # -- runs ---------------------------------------------------------------------------------------------------------
 
-    def begin(self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False) -> None:
-        """A run that goes on, or begins a lineage."""
+    def begin(
+        self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False, damaged: str | None = None
+    ) -> None:
+        """A run that goes on, or begins a lineage; a fresh one passes over a `damaged` shelf."""
         self._runs += 1
         self.run = Run(self._runs, uuid.uuid4().hex)
         entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, self.written.clock_ms, build_digest())
@@ -127,7 +133,10 @@ class GoodJob:
         )  # fmt: skip
         newest = self.located[max(self.located)] if self.located else None
         if newest is None or fresh:
-            self.lineage = fresh_lineage(self.job, self.admin, Held() if newest is None else Held.of(newest))
+            held = Held() if newest is None else Held.of(newest)
+            if damaged is not None:
+                held = held.above(held.version + 5)._replace(kept=tuple(k for k in held.kept if k.shelf != damaged))
+            self.lineage = fresh_lineage(self.job, self.admin, held)
         elif restore is not None:
             self.lineage = restored_lineage(self.job, self.admin, newest, self.located[restore], accept_gap)
             self._state = self._states[restore].copy()
@@ -234,6 +243,17 @@ def good_job() -> GoodJob:
     return made
 
 
+def clean_job() -> GoodJob:
+    """A short history without dead letters and predictions, in which nothing but the fold can tell."""
+    made = GoodJob(clean=True)
+    for start in ({}, {}, {"restore": 4}):
+        made.begin(**start)
+        for _ in range(3):
+            made.produce()
+            made.train()
+    return made
+
+
 def compacted(made: GoodJob) -> GoodJob:
     """As Kafka has it a while later."""
     made.written.compact("snapshots")
@@ -241,4 +261,4 @@ def compacted(made: GoodJob) -> GoodJob:
     return made
 
 
-__all__ = ["GoodJob", "Message", "compacted", "good_job"]
+__all__ = ["GoodJob", "clean_job", "compacted", "good_job"]

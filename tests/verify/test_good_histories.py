@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from streamtrain.errors import CheckFailed
+from streamtrain.topics.snapshots import is_manifest
 from streamtrain.verify.report import Report
 from streamtrain.verify.verify import check_topics
 from tests.verify.good_job import GoodJob, compacted, good_job
@@ -127,6 +128,17 @@ def test_a_request_answered_twice_at_least_once() -> None:
     made.written.append("predictions", again.value, again.key, again.headers)
     assert "1 requests were answered twice" in not_checkable(passed(made, exactly_once=False), "predictions")
     assert not check_topics(made.written.topics()).ok
+
+
+@pytest.mark.parametrize("damage", ["garbage", "an older manifest"])
+def test_damage_that_a_fresh_start_has_passed_over(damage: str) -> None:
+    made = started()
+    found = [message for message in made.written.partitions["snapshots"][0].messages if is_manifest(message.key)]
+    made.written.append("snapshots", b"garbage" if damage == "garbage" else found[-2].value, found[-2].key)
+    assert not check_topics(made.written.topics()).ok
+    made.begin(fresh=True, damaged=(found[-2].key or b"").decode().removesuffix("/m"))
+    made.train()
+    assert "passed over" in not_checkable(passed(made), "snapshots")
 
 
 def test_no_snapshot_at_all() -> None:

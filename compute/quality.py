@@ -33,10 +33,10 @@ class Quality:
         window = {name: scores[name] - self._window_start[name] for name in scores}
         rows = _rows(window)
         if rows >= WINDOW_ROWS or self._window is None or self._window["rows"] < WINDOW_ROWS:
-            self._window = {**summary(window), "rows": rows}
+            self._window = summary(window)
         if rows >= WINDOW_ROWS:
             self._window_start = scores
-        return {"total": {**summary(scores), "rows": _rows(scores)}, "window": self._window}
+        return {"total": summary(scores), "window": self._window}
 
 
 def _scores(state: Mapping[str, npt.NDArray[Any]]) -> Scores:
@@ -44,5 +44,4 @@ def _scores(state: Mapping[str, npt.NDArray[Any]]) -> Scores:
 
 
 def _rows(scores: Scores) -> int:
-    """Rows of weight 1 scored; the weight sum where rows weigh otherwise."""
-    return int(scores["score.loss"].reshape(-1)[1])
+    return int(scores["score.rows"].reshape(-1)[0])

@@ -1,10 +1,24 @@
-"""The score block of every loss: weighted loss, weight, weighted loss of the constant prediction, weighted label."""
+"""The score blocks that losses share. A window's figures are those of a difference of two looks: all only grow."""
 
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.spec import Ref
 
-LOSS = "score.loss"
-
 
 def loss_block(builder: Builder) -> tuple[Ref, Ref]:
-    return builder.statistic(LOSS, "score", "sum", 4)
+    """Weighted loss, weight, weighted loss of the constant prediction, weighted label (of a number)."""
+    return builder.statistic("score.loss", "score", "sum", 4)
+
+
+def classes_block(builder: Builder, classes: int) -> tuple[Ref, Ref]:
+    """Weight by class: what the constant prediction knows."""
+    return builder.statistic("score.classes", "score", "sum", classes)
+
+
+def hits_block(builder: Builder) -> Ref:
+    """Weight of the rows whose class the model, the constant prediction had right."""
+    return builder.statistic("score.hits", "score", "sum", 2)[1]
+
+
+def rows_block(builder: Builder) -> Ref:
+    """Rows of weight above 0: what windows are of."""
+    return builder.statistic("score.rows", "score", "count", 1)[1]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape
-from streamtrain.compute.losses._scores import loss_block
-from streamtrain.compute.ops.score_binary import BINS
+from streamtrain.compute.losses._scores import classes_block, hits_block, loss_block, rows_block
+from streamtrain.compute.ops.score_binary import BINS, MOMENTS
 from streamtrain.compute.spec import Ref
 
 HELP = "a 0/1 label; predicts its probability"
@@ -26,10 +26,13 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
         builder.call("sigmoid_forward", rows, p, z.ref, types="float")
     with builder.during("train"):
         label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
-        base, share = loss_block(builder)
-        _, histogram = builder.statistic("score.histogram", "score", "count", 2, BINS)
-        _, hits = builder.statistic("score.hits", "score", "count", 2)
+        share, (base_classes, share_classes) = loss_block(builder)[1], classes_block(builder, 2)
+        hits, count = hits_block(builder), rows_block(builder)
+        _, histogram = builder.statistic("score.histogram", "score", "sum", 2, BINS, MOMENTS)
         builder.call("weight_sum", rows, weight, builder.step)
         builder.call("binary_cross_entropy", rows, z.ref, label, weight, builder.step, dz, loss, p)
-        builder.call("score_binary", rows, p, loss, label, weight, base, builder.step, share, histogram, hits)
+        builder.call(
+            "score_binary", rows, z.ref, loss, label, weight, base_classes, builder.step, share, share_classes, hits,
+            count, histogram,
+        )
     return dz, p

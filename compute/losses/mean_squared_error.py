@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape, scale_of
-from streamtrain.compute.losses._scores import loss_block
+from streamtrain.compute.losses._scores import loss_block, rows_block
 from streamtrain.compute.spec import Ref
 
 HELP = "a label that is a number; predicts it"
@@ -33,5 +33,8 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
         _, errors = builder.statistic("score.errors", "score", "sum", 5)
         builder.call("weight_sum", rows, weight, builder.step)
         builder.call("mean_squared_error", rows, z.ref, label, weight, mean, scale, builder.step, dz, loss, p)
-        builder.call("score_regression", rows, p, loss, label, weight, scale, base, builder.step, share, errors)
+        builder.call(
+            "score_regression", rows, p, loss, label, weight, scale, base, builder.step, share, errors,
+            rows_block(builder),
+        )
     return dz, p

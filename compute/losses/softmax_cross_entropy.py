@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape
-from streamtrain.compute.losses._scores import loss_block
+from streamtrain.compute.losses._scores import classes_block, hits_block, loss_block, rows_block
 from streamtrain.compute.spec import Ref
 
 HELP = "a label of two or more classes; predicts their probabilities"
@@ -26,13 +26,12 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
         builder.call("softmax", rows, classes, z.ref, p)
     with builder.during("train"):
         label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
-        _, share = loss_block(builder)
-        base_classes, share_classes = builder.statistic("score.classes", "score", "sum", classes)
-        _, hits = builder.statistic("score.hits", "score", "count", 2)
+        share, (base_classes, share_classes) = loss_block(builder)[1], classes_block(builder, classes)
+        hits, count = hits_block(builder), rows_block(builder)
         builder.call("weight_sum", rows, weight, builder.step)
         builder.call("softmax_cross_entropy", rows, classes, z.ref, label, weight, builder.step, dz, loss, p)
         builder.call(
             "score_classes", rows, classes, p, loss, label, weight, base_classes, builder.step, share, share_classes,
-            hits,
+            hits, count,
         )
     return dz, p

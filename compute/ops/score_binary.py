@@ -7,34 +7,51 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import step, weights
+from streamtrain.compute.ops._constant import score_constant
 from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed
 
-HELP = "log loss, histogram of predictions and hits of a binary model"
-BINS = 1024
+HELP = "log loss, histogram of logits and hits of a binary model"
+BINS = 1536      # 48 for 1 of the logit up to 12 on both sides, then wider ones
+MOMENTS = 3      # of the place in a bin, from 0 to 1
+
+
+def place(z: Array) -> tuple[Array, Array]:
+    """Bin of each logit, and the place in it. In float32, as the kernel has it."""
+    one = np.float32(1)
+    with np.errstate(all="ignore"):
+        away = abs(z.astype(np.float32))
+        folded = np.where(away <= 12, away, 16 * one - 16 * one / (away - 8 * one))
+        at = np.nan_to_num(np.maximum((np.copysign(folded, z).astype(np.float32) + 16 * one) * (48 * one), 0))
+    bins = np.minimum(at, BINS - 1).astype(np.int64)
+    return bins, np.minimum(at - bins.astype(np.float32), one)
 
 
 def reference(
-    rows: int, p: Array, loss: Array, label: Array, weight: Array, base_loss: Array, step: Any, share_loss: Array,
-    histogram: Array, hits: Array,
+    rows: int, z: Array, loss: Array, label: Array, weight: Array, base_classes: Array, step: Any, share_loss: Array,
+    share_classes: Array, hits: Array, count: Array, histogram: Array,
 ) -> None:
     counts = weight > 0
-    w, y, q = weight[counts].astype(np.float64), label[counts], p[counts]
-    mean = float(np.clip(base_loss[3] / base_loss[1] if base_loss[1] > 0 else 0.5, 1e-6, 1 - 1e-6))
-    total, ones = float((w * loss[counts]).sum()), float((w * y).sum())
-    share_loss += [total, w.sum(), -(ones * np.log(mean) + (w.sum() - ones) * np.log(1 - mean)), ones]
-    bins = np.nan_to_num(np.clip(q * BINS, 0, BINS - 1)).astype(np.int64)
-    np.add.at(histogram.reshape(2, BINS), ((y >= 0.5).astype(np.int64), bins), 1)
-    hits += [((q >= 0.5) == (y >= 0.5)).sum(), counts.sum()]
+    w, y, q = weight[counts].astype(np.float64), (label[counts] >= 0.5).astype(np.int64), z[counts]
+    total = float((w * loss[counts]).sum())
+    constant_loss, constant_right = score_constant(base_classes, share_classes, y, w)
+    share_loss += [total, w.sum(), constant_loss, 0]
+    hits += [(w * ((q >= 0) == y)).sum(), constant_right]
+    count += counts.sum()
+    bins, x = place(q)
+    for power in range(MOMENTS):
+        np.add.at(histogram[..., power], (y, bins), w * x.astype(np.float64) ** power)
     step.loss_sum = total
     step.not_finite |= int(not np.isfinite(total))
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     weight = weights(rng, n)
+    if n % 2:   # rows of weight 1 under a class that leads are scored together
+        weight = np.ceil(weight).clip(0, 1)
     return {
-        "rows": n, "p": rng.random(n), "loss": rng.random(n), "label": rng.integers(0, 2, n), "weight": weight,
-        "base_loss": [50.0, 100.0, 60.0, 30.0], "step": step(weight), "share_loss": [1.0, 2.0, 3.0, 4.0],
-        "histogram": np.zeros((2, BINS)), "hits": [5, 6],
+        "rows": n, "z": rng.normal(0, 8, n), "loss": rng.random(n), "label": rng.integers(0, 2, n), "weight": weight,
+        "base_classes": [20.0 + 1000 * (n % 3 == 1), 7.0], "step": step(weight), "share_loss": [1.0, 2.0, 3.0, 4.0],
+        "share_classes": [3.0, 2.0], "hits": [5.0, 6.0], "count": [7], "histogram": np.zeros((2, BINS, MOMENTS)),
     }
 
 
@@ -42,9 +59,10 @@ ROWS = ("f32", "rows")
 OPS = (
     Op(
         "score_binary",
-        (size("rows"), given("p", *ROWS), given("loss", *ROWS), given("label", *ROWS), given("weight", *ROWS),
-         given("base_loss", "f64", 4), step_changed(), changed("share_loss", "f64", 4),
-         changed("histogram", "i64", 2, BINS), changed("hits", "i64", 2)),
+        (size("rows"), given("z", *ROWS), given("loss", *ROWS), given("label", *ROWS), given("weight", *ROWS),
+         given("base_classes", "f64", 2), step_changed(), changed("share_loss", "f64", 4),
+         changed("share_classes", "f64", 2), changed("hits", "f64", 2), changed("count", "i64", 1),
+         changed("histogram", "f64", 2, BINS, MOMENTS)),
         reference, example, tolerance=1e-12,
     ),
 )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import step, weights
+from streamtrain.compute.ops._constant import score_constant
 from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed
 
 HELP = "log loss and hits of a model over classes"
@@ -14,16 +15,16 @@ HELP = "log loss and hits of a model over classes"
 
 def reference(
     rows: int, classes: int, p: Array, loss: Array, label: Array, weight: Array, base_classes: Array, step: Any,
-    share_loss: Array, share_classes: Array, hits: Array,
+    share_loss: Array, share_classes: Array, hits: Array, count: Array,
 ) -> None:
     counts = weight > 0
     index = np.where((label >= 0) & (label < classes), label, 0)[counts]
-    w, seen = weight[counts].astype(np.float64), base_classes.sum()
-    shares = np.maximum(base_classes / seen, 1e-6) if seen > 0 else np.full(classes, 1 / classes)
+    w = weight[counts].astype(np.float64)
     total = float((w * loss[counts]).sum())
-    share_loss += [total, w.sum(), -(w * np.log(shares[index])).sum(), 0]
-    np.add.at(share_classes, index, w)
-    hits += [(p[counts].argmax(1) == index).sum(), counts.sum()]
+    constant_loss, constant_right = score_constant(base_classes, share_classes, index, w)
+    share_loss += [total, w.sum(), constant_loss, 0]
+    hits += [(w * (p[counts].argmax(1) == index)).sum(), constant_right]
+    count += counts.sum()
     step.loss_sum = total
     step.not_finite |= int(not np.isfinite(total))
 
@@ -33,7 +34,8 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {
         "rows": n, "classes": classes, "p": rng.integers(0, 4, (n, classes)) / 4, "loss": rng.random(n),
         "label": rng.integers(-1, classes + 1, n), "weight": weight, "base_classes": rng.integers(0, 9, classes),
-        "step": step(weight), "share_loss": [1.0, 2.0, 3.0, 4.0], "share_classes": np.ones(classes), "hits": [5, 6],
+        "step": step(weight), "share_loss": [1.0, 2.0, 3.0, 4.0], "share_classes": np.ones(classes), "hits": [5.0, 6.0],
+        "count": [7],
     }
 
 
@@ -43,7 +45,7 @@ OPS = (
         (size("rows"), size("classes"), given("p", "f32", "rows", "classes"), given("loss", "f32", "rows"),
          given("label", "i32", "rows"), given("weight", "f32", "rows"), given("base_classes", "f64", "classes"),
          step_changed(), changed("share_loss", "f64", 4), changed("share_classes", "f64", "classes"),
-         changed("hits", "i64", 2)),
+         changed("hits", "f64", 2), changed("count", "i64", 1)),
         reference, example, tolerance=1e-12,
     ),
 )

@@ -2,6 +2,8 @@
 // per instruction set, and by NVRTC.
 #pragma once
 #include "base/bucket.h"
+#include "base/constant.h"
+#include "base/in_order.h"
 #include "base/lane.h"
 #include "base/math.h"
 #include "base/rng.h"

@@ -3,9 +3,9 @@
 //   ST_KERNEL void f(i64 n, ...)  a kernel; arguments are values (plan constants) or pointers
 //   ST_FOR(i, n) { ... }          n independent turns: a grid stride on CUDA, a vector loop on the host
 //   ST_ROWS(r, rows) { ... }      one block of 32 threads a row on CUDA, one turn a row on the host; inside it
-//   ST_LANES(i, n) { ... }          n independent turns shared by the row's lanes
-//   ST_LANES_IN_ORDER(i, n) { ... } the same for turns that meet at a count (add_count): no vector code
-//   ST_FIRST_LANE { ... }           once a row, after a sum
+//   ST_LANES(i, n) { ... }  n independent turns shared by the row's lanes
+//   ST_FIRST_LANE { ... }   once a row, after a sum
+//   ST_MEMBER               of a struct that kernels use
 //
 // Each unit is built once per instruction set; all names below lie in a namespace of their own per instruction set, so
 // that the linker never merges a function of one with that of another.
@@ -20,21 +20,21 @@
 #define ST_CUDA 1
 #define ST_KERNEL __global__
 #define ST_INLINE static __device__ __forceinline__
+#define ST_MEMBER __device__ __forceinline__
 #define ST_FOR(i, n)                                                                  \
     for (st::i64 i = st::i64(blockIdx.x) * blockDim.x + threadIdx.x; i < st::i64(n); \
          i += st::i64(gridDim.x) * blockDim.x)
 #define ST_ROWS(r, rows) for (st::i64 r = blockIdx.x; r < st::i64(rows); r += gridDim.x)
 #define ST_LANES(i, n) for (st::i64 i = threadIdx.x; i < st::i64(n); i += 32)
-#define ST_LANES_IN_ORDER(i, n) ST_LANES(i, n)
 #define ST_FIRST_LANE if (threadIdx.x == 0)
 #else
 #define ST_CUDA 0
 #define ST_KERNEL static
 #define ST_INLINE static inline __attribute__((always_inline))
+#define ST_MEMBER inline __attribute__((always_inline))
 #define ST_FOR(i, n) _Pragma("GCC ivdep") for (st::i64 i = 0; i < st::i64(n); ++i)
 #define ST_ROWS(r, rows) for (st::i64 r = 0; r < st::i64(rows); ++r)
 #define ST_LANES(i, n) ST_FOR(i, n)
-#define ST_LANES_IN_ORDER(i, n) for (st::i64 i = 0; i < st::i64(n); ++i)
 #define ST_FIRST_LANE
 #endif
 
@@ -47,15 +47,6 @@ template <class T>
 ST_INLINE T smaller(T a, T b) { return a < b ? a : b; }
 template <class T>
 ST_INLINE T larger(T a, T b) { return a > b ? a : b; }
-
-// Adds to a count that several lanes may reach at once; integers only, so that order does not matter.
-ST_INLINE void add_count(i64 *count, i64 by) {
-#if ST_CUDA
-    atomicAdd(reinterpret_cast<unsigned long long *>(count), static_cast<unsigned long long>(by));
-#else
-    *count += by;
-#endif
-}
 
 }  // namespace ST_ISA
 }  // namespace st

@@ -1,38 +1,56 @@
-// Adds a batch, predicted before its update, to this round's scores:
-// loss_4 = (weighted loss, weight, weighted loss of the
-// constant prediction, weighted label), histogram_lb = rows by label and 1024 equal bins of p, hits = (correct, rows).
-// The constant prediction is the label mean of the base, kept 1e-6 away from 0 and 1; 0.5 where nothing was seen yet.
+// Adds a batch, predicted before its update, to this round's scores: loss_4 = (weighted loss, weight, weighted loss of
+// the constant prediction, 0), classes_2 = weight by label, hits_2 = weight of the rows whose label the model, the
+// constant prediction had as the likelier, rows_1, and histogram_lbm = by label and bin of the logit the sums of
+// weight, weight x and weight x^2, x the place in the bin from 0 to 1: what an AUC is computed from.
 #pragma once
 #include "base/kernel.h"
 
-ST_KERNEL void score_binary(i64 rows, const f32 *p_r, const f32 *loss_r, const f32 *label_r, const f32 *weight_r,
-                            const f64 *base_loss_4, StepBlock *step, f64 *loss_4, i64 *histogram_lb, i64 *hits_2) {
-    f64 mean = base_loss_4[1] > 0 ? base_loss_4[3] / base_loss_4[1] : 0.5;
-    mean = smaller(larger(mean, 1e-6), 1 - 1e-6);
+// 48 bins for 1 of the logit up to 12 on both sides; beyond they widen, so that none is left out: 1536 in all.
+constexpr i32 logit_bins = 1536;
+
+ST_INLINE Moments moments_of_logit(f32 z, bool label, f32 weight) {
+    f32 size = abs(z), folded = size <= 12 ? size : 16 - 16 / (size - 8), at = (copysign(folded, z) + 16) * 48;
+    at = at > 0 ? at : 0;   // a NaN too
+    i32 bin = static_cast<i32>(at < logit_bins - 1 ? at : logit_bins - 1.0f);
+    return {bin + (label ? logit_bins : 0), weight > 0 ? weight : 0, smaller(at - static_cast<f32>(bin), 1.0f)};
+}
+
+ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f32 *label_r, const f32 *weight_r,
+                            const f64 *base_classes_2, StepBlock *step, f64 *loss_4, f64 *classes_2, f64 *hits_2,
+                            i64 *rows_1, f64 *histogram_lbm) {
     ST_ROWS(once, 1) {
         f64 loss = sum<f64>(rows, [&](i64 r) { return f64(weight_r[r] > 0 ? weight_r[r] : 0.0f) * loss_r[r]; });
         f64 label = sum<f64>(rows, [&](i64 r) { return weight_r[r] > 0 ? f64(weight_r[r]) * label_r[r] : 0.0; });
-        i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
-        i32 correct = sum<i32>(rows, [&](i64 r) {
-            return weight_r[r] > 0 && (p_r[r] >= 0.5f) == (label_r[r] >= 0.5f) ? 1 : 0;
+        f64 right = sum<f64>(rows, [&](i64 r) {
+            return weight_r[r] > 0 && (z_r[r] >= 0) == (label_r[r] >= 0.5f) ? f64(weight_r[r]) : 0.0;
         });
+        i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
+        i32 other_weights = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 && weight_r[r] != 1 ? 1 : 0; });
+        f64 seen0 = base_classes_2[0] + classes_2[0], seen1 = base_classes_2[1] + classes_2[1], count = f64(counted);
+        ConstantScore constant;
+        if (other_weights == 0 && abs(seen1 - seen0) > count) {
+            constant = score_constant_far(seen0, seen1, count - label, label);
+            meet();
+            ST_FIRST_LANE {
+                classes_2[0] += count - label;
+                classes_2[1] += label;
+            }
+        } else {
+            auto class_of = [&](i64 r) { return label_r[r] >= 0.5f ? i64(1) : i64(0); };
+            constant = score_constant(rows, 2, base_classes_2, classes_2, weight_r, class_of);
+        }
         ST_FIRST_LANE {
-            f64 weight = step->weight_sum;
             loss_4[0] += loss;
-            loss_4[1] += weight;
-            loss_4[2] -= label * log(mean) + (weight - label) * log(1 - mean);
-            loss_4[3] += label;
-            hits_2[0] += correct;
-            hits_2[1] += counted;
+            loss_4[1] += step->weight_sum;
+            loss_4[2] += constant.loss;
+            hits_2[0] += right;
+            hits_2[1] += constant.right;
+            rows_1[0] += counted;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }
-        ST_LANES_IN_ORDER(r, rows) {
-            f32 bin = p_r[r] * 1024.0f;
-            bin = bin > 0 ? bin : 0.0f;   // a NaN too
-            i64 index = static_cast<i64>(bin < 1023.0f ? bin : 1023.0f) + (label_r[r] >= 0.5f ? 1024 : 0);
-            add_count(histogram_lb + index, weight_r[r] > 0 ? 1 : 0);
-        }
+        add_moments_in_order(
+            rows, histogram_lbm, [&](i64 r) { return moments_of_logit(z_r[r], label_r[r] >= 0.5f, weight_r[r]); });
     }
 }
 ST_EXPORT(score_binary)

@@ -1,38 +1,42 @@
-// Adds a batch, predicted before its update, to this round's scores:
-// loss_4 = (weighted loss, weight, weighted loss of the
-// constant prediction, weighted label), errors_5 = (w |e|, w e^2, w y^2, and w |e|, w e^2 of the constant prediction),
-// e in the label's unit. The constant prediction is the label mean of the base; 0 where the base has seen nothing.
+// Adds a batch, predicted before its update, to this round's scores: loss_4 = (weighted loss, weight, weighted loss of
+// the constant prediction, weighted label), errors_5 = (w |e|, w e^2, w y^2, and w |e|, w e^2 of the constant
+// prediction), e in the label's unit, rows_1. The constant prediction of a row is the mean label of the rows before it;
+// the first of all has none and counts as an error of 0.
 #pragma once
 #include "base/kernel.h"
 
 ST_KERNEL void score_regression(i64 rows, const f32 *p_r, const f32 *loss_r, const f32 *label_r, const f32 *weight_r,
-                                const f32 *scale, const f64 *base_loss_4, StepBlock *step, f64 *loss_4, f64 *errors_5) {
-    f64 mean = base_loss_4[1] > 0 ? base_loss_4[3] / base_loss_4[1] : 0.0;
+                                const f32 *scale, const f64 *base_loss_4, StepBlock *step, f64 *loss_4, f64 *errors_5,
+                                i64 *rows_1) {
     ST_ROWS(once, 1) {
         auto weighted = [&](i64 r, f64 value) { return weight_r[r] > 0 ? f64(weight_r[r]) * value : 0.0; };
         f64 loss = sum<f64>(rows, [&](i64 r) { return weighted(r, loss_r[r]); });
         f64 label = sum<f64>(rows, [&](i64 r) { return weighted(r, label_r[r]); });
+        i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
         f64 linear = sum<f64>(rows, [&](i64 r) { return weighted(r, abs(f64(p_r[r]) - label_r[r])); });
         f64 square = sum<f64>(rows, [&](i64 r) {
             f64 error = f64(p_r[r]) - label_r[r];
             return weighted(r, error * error);
         });
         f64 label_square = sum<f64>(rows, [&](i64 r) { return weighted(r, f64(label_r[r]) * label_r[r]); });
-        f64 constant_linear = sum<f64>(rows, [&](i64 r) { return weighted(r, abs(mean - label_r[r])); });
-        f64 constant_square = sum<f64>(rows, [&](i64 r) {
-            f64 error = mean - label_r[r];
-            return weighted(r, error * error);
-        });
+        Two constant = sum_in_order(
+            rows, Two{base_loss_4[1] + loss_4[1], base_loss_4[3] + loss_4[3]},
+            [&](i64 r) { return Two{weighted(r, 1), weighted(r, label_r[r])}; },
+            [&](i64 r, Two before) {
+                f64 error = before.first > 0 ? before.second / before.first - label_r[r] : 0.0;
+                return Two{weighted(r, abs(error)), weighted(r, error * error)};
+            });
         ST_FIRST_LANE {
             loss_4[0] += loss;
             loss_4[1] += step->weight_sum;
-            loss_4[2] += constant_square * f64(scale[0]) * scale[0];
+            loss_4[2] += constant.second * f64(scale[0]) * scale[0];
             loss_4[3] += label;
             errors_5[0] += linear;
             errors_5[1] += square;
             errors_5[2] += label_square;
-            errors_5[3] += constant_linear;
-            errors_5[4] += constant_square;
+            errors_5[3] += constant.first;
+            errors_5[4] += constant.second;
+            rows_1[0] += counted;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }

@@ -11,7 +11,8 @@ from streamtrain.compute.quality import WINDOW_ROWS, Quality
 
 def state(rows: int) -> dict[str, Any]:
     """A regression's scores after so many rows."""
-    return {"score.loss": np.array([rows, rows, rows, 0.0]), "score.errors": np.full(5, float(rows))}
+    return {"score.loss": np.array([3.0 * rows, 3.0 * rows, rows, 0.0]), "score.errors": np.full(5, float(rows)),
+            "score.rows": np.array([rows])}   # each of weight 3: a window counts rows
 
 
 def test_the_first_window_grows_and_a_full_one_stays_until_the_next_is_full() -> None:

@@ -41,8 +41,8 @@ def test_statistics_are_those_of_all_rows_and_counted_once() -> None:
         assert moments[row, 1] == pytest.approx(rows[:, column].mean(), rel=1e-12)
         assert moments[row, 2] == pytest.approx(((rows[:, column] - rows[:, column].mean()) ** 2).sum(), rel=1e-10)
     views = run.views()
-    assert views["score.hits"].reshape(-1)[1] == len(rows)
-    assert views["score.histogram"].sum() == len(rows)
+    assert views["score.rows"].reshape(-1)[0] == len(rows)
+    assert views["score.histogram"].reshape(-1, 3)[:, 0].sum() == len(rows)
     assert views["optimizer.steps"][0] == 5  # worker 0: 2 + 2 + 1
 
 

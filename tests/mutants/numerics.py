@@ -36,4 +36,36 @@ GUARDS = [
         "ST_FOR(d, dim) to[d] = static_cast<f32>(to[d] + from[d]);",
         "tests/regress/test_0271_gradient_sums_over_a_million_rows.py::test_of_a_table_row",
     ),
+    (
+        "a row is scored before it is counted", "native/base/constant.h", "seen[lane] = base_k[k] + share_k[k];",
+        "seen[lane] = base_k[k] + share_k[k] + weight;",
+        "tests/compute/test_metrics.py::test_the_constant_prediction_does_not_depend_on_batches_or_rounds",
+    ),
+    (
+        "rows of other weights are scored one by one", "native/kernels/score_binary.h",
+        "if (other_weights == 0 && abs(seen1 - seen0) > count)", "if (abs(seen1 - seen0) > count)",
+        "tests/compute/test_metrics.py::test_the_constant_prediction_does_not_depend_on_batches_or_rounds",
+    ),
+    (
+        "the lead may change within a batch", "native/kernels/score_binary.h",
+        "if (other_weights == 0 && abs(seen1 - seen0) > count)", "if (other_weights == 0)",
+        "tests/compute/test_metrics.py::test_the_constant_prediction_does_not_depend_on_batches_or_rounds",
+    ),
+    (
+        "a window counts rows", "compute/quality.py", 'int(scores["score.rows"].reshape(-1)[0])',
+        'int(scores["score.loss"].reshape(-1)[1])',
+        "tests/compute/test_quality.py::test_the_first_window_grows_and_a_full_one_stays_until_the_next_is_full",
+    ),
+    (
+        "accuracy is weighted", "native/kernels/score_binary.h", "? f64(weight_r[r]) : 0.0;\n        });",
+        "? 1.0 : 0.0;\n        });", "tests/compute/test_metrics.py::test_binary",
+    ),
+    (
+        "the AUC is weighted", "native/kernels/score_binary.h", "weight > 0 ? weight : 0, smaller(",
+        "weight > 0 ? 1 : 0, smaller(", "tests/compute/test_metrics.py::test_auc_is_that_of_scikit_learn_to_1e_3",
+    ),
+    (
+        "equal logits count half", "compute/metrics.py", "np.where(abs(apart) < 1e-3, 0, apart)", "(apart - 1)",
+        "tests/compute/test_metrics.py::test_auc_of_logits_that_are_huge_equal_or_alone",
+    ),
 ]

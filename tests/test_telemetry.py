@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import time
 import urllib.error
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from streamtrain import __version__
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, server
 from streamtrain.telemetry.trainer import plain_reason
@@ -25,7 +27,7 @@ PUBLISHED = {
     "bytes": 100,
     "transaction_s": 0.03,
     "event_age_s": 0.3,
-    "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000}, "window": None},
+    "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000, "weight": 4.5}, "window": None},
     "dead_letters": {'expected number, got "n/a"': 2, 'expected number, got "x"': 1},
     "positions": [[100, 0], [50, 3]],
 }
@@ -49,11 +51,13 @@ def values(telemetry: Telemetry) -> dict[str, float]:
     code, text = get(telemetry.port, "/metrics")
     assert code == 200
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+    found = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+    assert all('job="flights"' in name for name in found)
+    return {name.replace('job="flights",', "").replace('{job="flights"}', ""): value for name, value in found.items()}
 
 
 def test_metrics_follow_the_events() -> None:
-    with Telemetry(0, TrainerMeters(24)) as telemetry:
+    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
         for event in (STARTED, progress(1_000), PUBLISHED, progress(3_000)):
             telemetry(event)
         found = values(telemetry)
@@ -75,10 +79,12 @@ def test_metrics_follow_the_events() -> None:
     }
     assert {name: found[name] for name in expected} == expected
     assert 0 <= found["streamtrain_snapshot_age_seconds"] < 5
+    assert [name for name in found if "quality" in name] == [name for name in expected if "quality" in name]
+    assert found[f'streamtrain_info{{run="2",version="{__version__}"}}'] == 1
 
 
 def test_readiness() -> None:
-    with Telemetry(0, TrainerMeters(24)) as telemetry:
+    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
         states = []
         for event in (
             None,
@@ -95,7 +101,7 @@ def test_readiness() -> None:
 
 
 def test_a_new_run_counts_on() -> None:
-    with Telemetry(0, TrainerMeters(24)) as telemetry:
+    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
         for rows in (100, 300, 50, 60):
             telemetry(progress(rows))
         assert values(telemetry)["streamtrain_rows_total"] == 360
@@ -103,7 +109,7 @@ def test_a_new_run_counts_on() -> None:
 
 def test_reasons_do_not_grow_with_the_data() -> None:
     assert plain_reason('expected number, got "n/a"') == "expected number"
-    meters = TrainerMeters(24)
+    meters = TrainerMeters("flights", 24)
     for number in range(200):
         meters({**PUBLISHED, "dead_letters": {f"reason {number}": 1}})
     families = {family.name: family.samples for family in meters.registry.collect()}
@@ -119,21 +125,22 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "ASK_EVERY_S", 0.01)
-    meters, ends = TrainerMeters(24), [[130, 60, 5]]
+    meters, ends = TrainerMeters("flights", 24), [[130, 60, 5]]
 
-    def lag() -> int:
+    def lag() -> dict[int, int]:
         if not ends:
             raise KafkaUnreachable("away")
-        return meters.behind(ends[0])
+        return meters.lag(ends[0])
 
     with Telemetry(0, meters, lag) as telemetry:
         for event in (STARTED, PUBLISHED):
             telemetry(event)
-        wait_for(lambda: values(telemetry)["streamtrain_lag_offsets"] == 45)
+        by_partition = {f'streamtrain_lag_offsets{{partition="{at}"}}': lag for at, lag in enumerate((30, 10, 5))}
+        wait_for(lambda: by_partition.items() <= values(telemetry).items())
         assert get(telemetry.port, "/ready")[0] == 200
         gone = ends.pop()
         wait_for(lambda: get(telemetry.port, "/ready")[0] == 503)
-        assert values(telemetry)["streamtrain_lag_offsets"] == 45
+        assert by_partition.items() <= values(telemetry).items()
         ends.append(gone)
         wait_for(lambda: values(telemetry)["streamtrain_ready"] == 1)
 
@@ -144,7 +151,7 @@ def answered(**more: int) -> dict[str, Any]:
 
 
 def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
-    with Telemetry(0, PredictorMeters()) as telemetry:
+    with Telemetry(0, PredictorMeters("flights")) as telemetry:
         telemetry(answered())
         assert get(telemetry.port, "/ready")[0] == 503
         made_ms = int(time.time() * 1_000) - 7_000
@@ -171,5 +178,27 @@ def test_a_taken_port_is_said() -> None:
         taken.bind(("", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(UserMistake, match=f"--metrics-port {port}: Address already in use"):
-            Telemetry(port, TrainerMeters(24))
+        with pytest.raises(UserMistake, match=f"--metrics-port {port} of --metrics-host 127.0.0.1: Address already in"):
+            Telemetry(port, TrainerMeters("flights", 24))
+
+
+def test_an_address_that_is_not_ours_is_said() -> None:
+    with pytest.raises(UserMistake, match=r"--metrics-host 192\.0\.2\.1: "):
+        Telemetry(0, PredictorMeters("flights"), host="192.0.2.1")
+
+
+def test_only_this_machine_is_answered_unless_asked_for() -> None:
+    with Telemetry(0, PredictorMeters("flights")) as telemetry, pytest.raises(OSError):
+        socket.create_connection(("127.0.0.2", telemetry.port), timeout=5)
+    with Telemetry(0, PredictorMeters("flights"), host="0.0.0.0") as telemetry:
+        socket.create_connection(("127.0.0.2", telemetry.port), timeout=5).close()
+
+
+def test_head_is_answered_without_a_body() -> None:
+    with Telemetry(0, PredictorMeters("flights")) as telemetry:
+        for path, code in (("/metrics", 200), ("/ready", 503)):
+            connection = http.client.HTTPConnection("127.0.0.1", telemetry.port, timeout=5)
+            connection.request("HEAD", path)
+            answer = connection.getresponse()
+            assert answer.status == code and int(answer.headers["Content-Length"]) > 0 and answer.read() == b""
+            connection.close()

@@ -20,24 +20,27 @@ MetricsPort = Annotated[
     int | None,
     typer.Option(min=0, max=65_535, help="Port of the Prometheus metrics and readiness.", show_default=False),
 ]
+MetricsHost = Annotated[
+    str, typer.Option(help="Address they are served at: 0.0.0.0 for other machines, as a scraper in a container is.")
+]
 
 
-def of_trainer(port: int, job: Job) -> Telemetry:
-    """A trainer's metrics, not yet open; raises UserMistake where the port is taken."""
-    meters = TrainerMeters(job.train.prefetch_buffer)
+def of_trainer(host: str, port: int, job: Job) -> Telemetry:
+    """A trainer's metrics, not yet open; raises UserMistake where they cannot be served there."""
+    meters = TrainerMeters(job.name, job.train.prefetch_buffer)
     admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
 
-    def lag() -> int:
+    def lag() -> dict[int, int]:
         state = admin.describe([name])[name]
-        return meters.behind([] if state is None else admin.last_stable(name, state.partitions))
+        return meters.lag([] if state is None else admin.last_stable(name, state.partitions))
 
-    return _said(Telemetry(port, meters, lag))
+    return _said(Telemetry(port, meters, lag, host))
 
 
-def of_predictor(port: int, config: predictor.Config) -> Telemetry:
-    """A predictor's metrics, not yet open; raises UserMistake where the port is taken."""
+def of_predictor(host: str, port: int, config: predictor.Config) -> Telemetry:
+    """A predictor's metrics, not yet open; raises UserMistake where they cannot be served there."""
     lag = GroupLag(config.kafka_consumer, config.group, config.requests, ANSWER_S)
-    return _said(Telemetry(port, PredictorMeters(), lag.ask))
+    return _said(Telemetry(port, PredictorMeters(config.job), lag.ask, host))
 
 
 def _said(telemetry: Telemetry) -> Telemetry:

@@ -31,8 +31,8 @@ class GroupLag:
         self._bootstrap = str(settings["bootstrap.servers"])
         self._consumer = Consumer(settings, logger=log)
 
-    def ask(self) -> int:
-        """Offsets the group has not passed yet, in all partitions; 0 where there is no such topic.
+    def ask(self) -> dict[int, int]:
+        """Offsets the group has not passed yet, by partition; none where there is no such topic.
 
         Raises KafkaUnreachable where no broker answers, StreamtrainError for what else Kafka says.
         """
@@ -40,7 +40,7 @@ class GroupLag:
             known = self._consumer.list_topics(self._topic, timeout=self._timeout_s).topics[self._topic].partitions
             asked = [TopicPartition(self._topic, number) for number in known]
             passed = self._consumer.committed(asked, timeout=self._timeout_s) if asked else []
-            return sum(self._behind(part) for part in passed)
+            return {part.partition: self._behind(part) for part in passed}
         except KafkaException as error:
             self._consumer.poll(0)  # hears what came beside the answers
             raise explain(error.args[0], f"topic {self._topic}", self._bootstrap, self._heard) from None

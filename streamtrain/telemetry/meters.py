@@ -6,17 +6,26 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
+
+from streamtrain import __version__
 
 Event = Mapping[str, Any]
 
 
 class Meters:
-    """The metrics of one process, changed by its events: `_on_published` takes {"event": "published", …}."""
+    """The metrics of one process, changed by its events: `_on_published` takes {"event": "published", …}.
 
-    def __init__(self, lag: str, ready: str) -> None:
+    Each metric has the label `job`.
+    """
+
+    def __init__(self, job: str, lag: str, ready: str) -> None:
+        self._job = job
         self.registry = CollectorRegistry()
-        self.lag = self._gauge("lag_offsets", lag)
+        self._lag = Gauge("streamtrain_lag_offsets", lag, ("job", "partition"), registry=self.registry)
+        told = "version of streamtrain, and a trainer's run"
+        self._info = Info("streamtrain", told, ("job",), registry=self.registry)
+        self.tell(version=__version__)
         self.works = False  # by the process's own account
         self.kafka_answers = True
         self._gauge("ready", f"1 where {ready} and Kafka answers").set_function(lambda: float(self.ready))
@@ -30,14 +39,25 @@ class Meters:
         if known is not None:
             known(event)
 
-    def _counter(self, name: str, text: str, labels: tuple[str, ...] | list[str] = ()) -> Counter:
-        return Counter(f"streamtrain_{name}", text, labels, registry=self.registry)
+    def behind(self, offsets: Mapping[int, int]) -> None:
+        """Takes note of the lag by partition; a partition that is not told any more is gone."""
+        self._lag.clear()
+        for partition, lag in offsets.items():
+            self._lag.labels(self._job, str(partition)).set(lag)
 
-    def _gauge(self, name: str, text: str, labels: tuple[str, ...] | list[str] = ()) -> Gauge:
-        return Gauge(f"streamtrain_{name}", text, labels, registry=self.registry)
+    def tell(self, **what: str) -> None:
+        """What streamtrain_info says."""
+        self._info.labels(self._job).info(what)
+
+    def _counter(self, name: str, text: str) -> Counter:
+        return Counter(f"streamtrain_{name}", text, ("job",), registry=self.registry).labels(self._job)
+
+    def _gauge(self, name: str, text: str) -> Gauge:
+        return Gauge(f"streamtrain_{name}", text, ("job",), registry=self.registry).labels(self._job)
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-        return Histogram(f"streamtrain_{name}", text, registry=self.registry, buckets=buckets)
+        found = Histogram(f"streamtrain_{name}", text, ("job",), registry=self.registry, buckets=buckets)
+        return found.labels(self._job)
 
 
 class Growing:

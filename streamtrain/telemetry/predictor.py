@@ -10,8 +10,8 @@ from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
 class PredictorMeters(Meters):
     """The metrics of one predictor; `answered` brings its counters, version 0 before there is a trained snapshot."""
 
-    def __init__(self) -> None:
-        super().__init__("requests that no predictor of the job has answered yet", "there is a trained snapshot")
+    def __init__(self, job: str) -> None:
+        super().__init__(job, "requests that no predictor of the job has answered yet", "there is a trained snapshot")
         self._requests = Growing(self._counter("requests", "requests answered"))
         self._rows = Growing(self._counter("rows", "rows predicted"))
         self._errors = Growing(self._counter("request_errors", "requests of which no row could be answered"))

@@ -6,7 +6,7 @@ Runs in the command's own process, in threads of its own.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -20,12 +20,15 @@ ASK_EVERY_S = 2.0
 
 
 class Telemetry:
-    """Serves `meters` on `port` (0: one that is free, see `port`) while it is open; call it with each event.
+    """Serves `meters` on `port` (0: one that is free, see `port`) of `host` while it is open; call it with each event.
 
-    `lag` asks Kafka how far behind the process is. Raises UserMistake where the port is taken.
+    `host` "" is every address of the machine. `lag` asks Kafka how far behind the process is, by partition. Raises
+    UserMistake where the port is taken or the host is none of this machine's.
     """
 
-    def __init__(self, port: int, meters: Meters, lag: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, port: int, meters: Meters, lag: Callable[[], Mapping[int, int]] | None = None, host: str = "127.0.0.1"
+    ) -> None:
         self._meters = meters
         self._lag = lag
         self._closing = threading.Event()
@@ -34,14 +37,17 @@ class Telemetry:
             def do_GET(self) -> None:
                 _answer(self, meters)
 
+            do_HEAD = do_GET
+
             def log_message(self, format: str, *args: Any) -> None:
                 pass  # a scrape is no news
 
         try:
-            self._server = ThreadingHTTPServer(("", port), Handler)
+            self._server = ThreadingHTTPServer((host, port), Handler)
         except OSError as error:
             raise UserMistake(
-                f"--metrics-port {port}: {error.strerror}; give another, or 0 for one that is free"
+                f"--metrics-port {port} of --metrics-host {host}: {error.strerror}; give another port, or 0 for one "
+                "that is free, and an address of this machine"
             ) from None
         self.port = int(self._server.server_address[1])
 
@@ -61,10 +67,10 @@ class Telemetry:
         self._server.shutdown()
         self._server.server_close()
 
-    def _ask(self, lag: Callable[[], int]) -> None:
+    def _ask(self, lag: Callable[[], Mapping[int, int]]) -> None:
         while not self._closing.wait(ASK_EVERY_S):
             try:
-                self._meters.lag.set(lag())
+                self._meters.behind(lag())
             except KafkaUnreachable:  # the last lag stays
                 self._meters.kafka_answers = False
                 continue
@@ -83,4 +89,5 @@ def _answer(request: BaseHTTPRequestHandler, meters: Meters) -> None:
     request.send_header("Content-Type", kind)
     request.send_header("Content-Length", str(len(body)))
     request.end_headers()
-    request.wfile.write(body)
+    if request.command != "HEAD":
+        request.wfile.write(body)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 
+from prometheus_client import Counter, Gauge
+
+from streamtrain import __version__
 from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
 
+NO_QUALITY = {"rows", "weight"}  # beside the figures: how much they are of
 MOST_REASONS = 50  # dead letters of further reasons are counted as "other"; a label must not grow with the data
 TRANSACTION_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 AGE_BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0, 3600.0)
@@ -19,14 +23,16 @@ def plain_reason(reason: str) -> str:
 class TrainerMeters(Meters):
     """The metrics of one trainer, changed by its events."""
 
-    def __init__(self, ring_slots: int) -> None:
-        super().__init__("offsets between the newest snapshot and the end of the records", "the trainer trains")
+    def __init__(self, job: str, ring_slots: int) -> None:
+        super().__init__(job, "offsets between the newest snapshot and the end of the records", "the trainer trains")
         self._rows = Growing(self._counter("rows", "rows put into batches"))
         self._records = Growing(self._counter("records", "records read"))
         self._bytes = Growing(self._counter("record_bytes", "bytes of the records read"))
         self._runs = self._counter("runs", "runs started")
         self._deaths = self._counter("worker_deaths", "workers that died and were replaced")
-        self._dead = self._counter("dead_letters", "rows dead lettered, by reason", ["reason"])
+        self._dead = Counter(
+            "streamtrain_dead_letters", "rows dead lettered, by reason", ("job", "reason"), registry=self.registry
+        )
         self._rows_per_s = self._gauge("rows_per_second", "rows put into batches, a second, lately")
         self._round = self._gauge("round", "the last round averaged")
         self._round_s = self._gauge("round_seconds", "time a round takes, lately")
@@ -36,7 +42,9 @@ class TrainerMeters(Meters):
         self._version = self._gauge("snapshot_version", "version of the newest snapshot")
         self._trained = self._gauge("snapshot_rows", "rows the newest snapshot has seen")
         self._age = self._gauge("snapshot_age_seconds", "time since the newest snapshot was published")
-        self._quality = self._gauge("quality", "progressive validation", ["name", "span"])
+        self._quality = Gauge(
+            "streamtrain_quality", "progressive validation", ("job", "name", "span"), registry=self.registry
+        )
         self._transaction = self._histogram(
             "transaction_seconds", "time a publication's transaction took", TRANSACTION_BUCKETS_S
         )
@@ -47,13 +55,16 @@ class TrainerMeters(Meters):
         self._lately = Lately()
         self._positions: list[int] = []
 
-    def behind(self, ends: list[int]) -> int:
-        """Offsets between the newest snapshot and these ends of the records' partitions."""
+    def lag(self, ends: list[int]) -> dict[int, int]:
+        """Offsets between the newest snapshot and these ends of the records' partitions; none before a publication."""
+        if not self._positions:
+            return {}
         known = [*self._positions, *[0] * (len(ends) - len(self._positions))]
-        return sum(max(0, end - position) for end, position in zip(ends, known, strict=False)) if self._positions else 0
+        return {partition: max(0, end - known[partition]) for partition, end in enumerate(ends)}
 
     def _on_started(self, event: Event) -> None:
         self._runs.inc()
+        self.tell(version=__version__, run=str(event["run"]))
         self._version.set(event["version"])
         self._lately, self.works = Lately(), True
 
@@ -93,9 +104,10 @@ class TrainerMeters(Meters):
             self._event_age.observe(event["event_age_s"])
         for span, figures in event["metrics"].items():
             for name, value in (figures or {}).items():
-                self._quality.labels(name, span).set(value)
+                if name not in NO_QUALITY:
+                    self._quality.labels(self._job, name, span).set(value)
         for reason, rows in event["dead_letters"].items():
-            self._dead.labels(self._bounded(plain_reason(reason))).inc(rows)
+            self._dead.labels(self._job, self._bounded(plain_reason(reason))).inc(rows)
         self._positions = [position[0] for position in event["positions"]]
 
     def _bounded(self, reason: str) -> str:

@@ -51,7 +51,12 @@ class Predicting:
 
     def values(self) -> dict[str, float]:
         lines = [line for line in self.get("/metrics")[1].splitlines() if not line.startswith("#")]
-        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+        found = {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+        return {name.replace('{job="outage"}', ""): value for name, value in found.items()}
+
+    def lag(self) -> float:
+        """Of all partitions."""
+        return sum(value for name, value in self.values().items() if name.startswith("streamtrain_lag_offsets"))
 
 
 @contextmanager
@@ -74,11 +79,11 @@ def test_readiness_comes_with_the_snapshot_and_goes_with_the_broker(private_kafk
         for i in range(10):
             bench.ask({"a": i, "b": 1} if i else "bad", str(i))
         bench.flush()
-        wait_for(lambda: predict.values()["streamtrain_lag_offsets"] == 10)
+        wait_for(lambda: predict.lag() == 10)
         ServedModel(broker.bootstrap, "outage").put()
         wait_for(predict.is_ready)
         wait_for(lambda: predict.values()["streamtrain_requests_total"] == 10)
-        wait_for(lambda: predict.values()["streamtrain_lag_offsets"] == 0)
+        wait_for(lambda: predict.lag() == 0)
         found = predict.values()
         assert (found["streamtrain_request_errors_total"], found["streamtrain_snapshot_version"]) == (1, 1)
         broker.kill()

@@ -72,4 +72,9 @@ GUARDS = [
         "first < requests_.size());\n    return true;", "false);\n    return true;",
         "tests/processes/test_predictor_topics.py::test_empty_and_huge_requests_are_answered_in_bounded_memory",
     ),
+    (
+        "metrics are for this machine alone", "streamtrain/telemetry/server.py",
+        'host: str = "127.0.0.1"', 'host: str = ""',
+        "tests/test_telemetry.py::test_only_this_machine_is_answered_unless_asked_for",
+    ),
 ]  # fmt: skip

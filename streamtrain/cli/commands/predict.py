@@ -33,6 +33,7 @@ def predict(
         typer.Option(metavar="N", help="Stay with snapshot N; default: follow the newest.", show_default=False),
     ] = None,
     metrics_port: metrics.MetricsPort = None,
+    metrics_host: metrics.MetricsHost = "127.0.0.1",
 ) -> None:
     """Answer the requests with the newest snapshot, or with a given one; several may run and share the work.
 
@@ -48,7 +49,7 @@ def predict(
     with ExitStack() as opened:
         listeners: list[Callable[[dict[str, int]], None]] = [_View()]
         if metrics_port is not None:
-            telemetry = opened.enter_context(metrics.of_predictor(metrics_port, config))
+            telemetry = opened.enter_context(metrics.of_predictor(metrics_host, metrics_port, config))
             listeners.append(lambda counters: telemetry({"event": "answered", **counters}))
 
         def report(counters: dict[str, int]) -> None:

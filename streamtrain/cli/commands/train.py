@@ -17,6 +17,7 @@ from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.processes import supervisor
 from streamtrain.processes.supervisor import Event, Stop, TrainOptions
+from streamtrain.telemetry import Telemetry
 
 ORDER = 70
 log = get_logger(__name__)
@@ -42,6 +43,7 @@ def train(
         bool, typer.Option("--accept-gap", help="Go on where records are gone; recorded in the manifest.")
     ] = False,
     metrics_port: metrics.MetricsPort = None,
+    metrics_host: metrics.MetricsHost = "127.0.0.1",
 ) -> None:
     """Train on the records as they arrive and publish snapshots; goes on where the newest snapshot ends.
 
@@ -64,7 +66,8 @@ def train(
         failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
         logging=session.logging,
     )
-    raise typer.Exit(_shown(session, found, options, metrics_port))
+    served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
+    raise typer.Exit(_shown(session, found, options, served))
 
 
 def _priority(name: str) -> int | None:
@@ -76,14 +79,14 @@ def _priority(name: str) -> int | None:
         raise UserMistake(f"{name}: expected a whole number, got {text!r}") from None
 
 
-def _shown(session: Session, job: Job, options: TrainOptions, metrics_port: int | None) -> int:
-    """Trains with the progress on the terminal and, where asked for, metrics on a port; gives the exit code."""
+def _shown(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:
+    """Trains with the progress on the terminal and, where asked for, metrics that are served; gives the exit code."""
     stop = Stop()
     stop.install()
     with ExitStack() as opened:
         listeners: list[Callable[[Event], None]] = []
-        if metrics_port is not None:  # before the view: what is told to have started is ready
-            listeners.append(opened.enter_context(metrics.of_trainer(metrics_port, job)))
+        if served is not None:  # before the view: what is told to have started is ready
+            listeners.append(opened.enter_context(served))
         view = TrainView(session.out, job.name, log.info if session.logging["format"] == "json" else None)
         listeners.append(opened.enter_context(view))
 

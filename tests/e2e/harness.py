@@ -161,7 +161,7 @@ class Running:
         self.log = log
         self.events: list[dict[str, Any]] = []
 
-    def wait_event(self, name: str, timeout_s: float = 60, **fields: Any) -> dict[str, Any]:
+    def wait_event(self, name: str, timeout_s: float = 240, **fields: Any) -> dict[str, Any]:
         """Reads events until one of that name, and with those fields at least, has come."""
         deadline = time.monotonic() + timeout_s
         assert self.process.stdout is not None
@@ -178,7 +178,7 @@ class Running:
         found = psutil.Process(self.process.pid).children(recursive=True)
         return sorted(found, key=lambda process: process.create_time())
 
-    def finish(self, timeout_s: float = 120) -> int:
+    def finish(self, timeout_s: float = 240) -> int:
         out, _ = self.process.communicate(timeout=timeout_s)
         self.events += [json.loads(line) for line in out.splitlines()]
         return self.process.returncode

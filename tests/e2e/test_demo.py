@@ -51,7 +51,7 @@ def processes_in(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def wait_until_none(folder: Path, timeout_s: float = 20) -> None:
+def wait_until_none(folder: Path, timeout_s: float = 120) -> None:
     until = time.monotonic() + timeout_s
     while left := processes_in(folder):
         assert time.monotonic() < until, left

@@ -17,8 +17,8 @@ from tests.e2e.harness import LiveJob, Running
 def delete(job: LiveJob) -> None:
     """Deletes the records topic; returns when no broker knows it."""
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([job.records])[job.records].result(10)
-    deadline = time.monotonic() + 10
+    client.delete_topics([job.records])[job.records].result(60)
+    deadline = time.monotonic() + 120
     while job.records in job.admin.names():
         assert time.monotonic() < deadline
 
@@ -31,7 +31,7 @@ def remove(job: LiveJob, offset: int) -> None:
     """Removes the records of partition 0 before `offset`, as retention does."""
     client = AdminClient({"bootstrap.servers": job.bootstrap})
     removed = TopicPartition(job.records, 0, offset)
-    client.delete_records([removed])[removed].result(10)
+    client.delete_records([removed])[removed].result(60)
 
 
 def unread(job: LiveJob, *bound: str) -> tuple[Running, psutil.Process]:

@@ -95,12 +95,12 @@ class Publisher:
         for message in messages:
             value = None if message.value is None else bytes(message.value)  # produce() takes no memoryview
             self._producer.produce(self.topic, value, message.key, on_delivery=self._delivered)
-        assert self._producer.flush(10) == 0
+        assert self._producer.flush(60) == 0
 
     def commit(self) -> None:
         """Returns when readers can see it: the commit's answer comes before its markers are written."""
-        self._producer.commit_transaction(10)
-        until = time.monotonic() + 10
+        self._producer.commit_transaction(60)
+        until = time.monotonic() + 120
         while self._admin.last_stable(self.topic, 1)[0] <= self.offset:
             assert time.monotonic() < until
 

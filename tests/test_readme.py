@@ -90,7 +90,7 @@ def test_every_setting_metric_and_file_named_exists() -> None:
         if re.match(r"(native|compute|topics|streamtrain|tests|examples)/", span) and "x." not in span:
             assert (ROOT / span).exists(), span
     told = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", TEXT, re.DOTALL)
-    for text, meters in zip(told, (TrainerMeters(1), PredictorMeters()), strict=True):
-        named = set(re.findall(r"`(\w+)`", text)) - {"reason", "name", "span"}
+    for text, meters in zip(told, (TrainerMeters("x", 1), PredictorMeters("x")), strict=True):
+        named = set(re.findall(r"`(\w+)`", text)) - {"reason", "name", "span", "partition", "version", "run"}
         exposed = re.findall(r"^# TYPE streamtrain_(\w+) \w+", generate_latest(meters.registry).decode(), re.MULTILINE)
         assert named == {name for name in exposed if not name.endswith("_created")}

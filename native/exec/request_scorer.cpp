@@ -85,7 +85,8 @@ RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const
     return decoded;
 }
 
-// While the decoder still knows the record: the errors of its dead and filtered rows, in the order of the rows.
+// While the decoder still knows the record: the errors of its dead and filtered rows, in the order of the rows. No more
+// than make the answer too large.
 void RequestScorer::gather_bad_rows(Decoded &decoded) {
     const DeadRows *first_dead = tally_.dead_rows.empty() ? nullptr : &tally_.dead_rows.front();
     decoded.many &= !(first_dead && first_dead->remainder && first_dead->row_from == 0);
@@ -112,7 +113,6 @@ void RequestScorer::gather_bad_rows(Decoded &decoded) {
     }
     decoded.bad = static_cast<u32>(bad_.size() - decoded.first_bad);
     bad_bytes_ += bytes;
-    if (bytes > answer_bytes) decoded.refusal = too_large;
 }
 
 void RequestScorer::predict_slot() {

@@ -10,9 +10,12 @@ from pydantic import BaseModel
 
 from streamtrain.compute import optimizers
 from streamtrain.job.file import JobFile
+from streamtrain.job.kafka_settings import OWNED, SIDES
 from streamtrain.job.optimizer import optimizer_settings, optimizer_takes
+from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import ENVIRONMENT_PREFIX
 from streamtrain.job.words import bare, default, takes
+from streamtrain.vectorize.column import Column
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,11 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             yield from _rows(annotation, f"{path}.")
             if path == "optimizer":
                 yield from _of_optimizers()
-        elif path not in ("topics", "columns"):
+        elif path == "topics":
+            yield from _rows(TopicSettings, "topics.<topic>.")
+        elif path == "columns":
+            yield from _rows(Column, "columns.<column>.")
+        else:
             yield Setting(path, takes(field), default(field), field.description or "", _variable(path))
 
 
@@ -47,10 +54,26 @@ def _of_optimizers() -> Iterator[Setting]:
 
 
 def _variable(path: str) -> str:
-    return ENVIRONMENT_PREFIX + path.upper().replace(".", "__")
+    """A property of librdkafka has dots where others have underscores: STREAMTRAIN_KAFKA__SASL_PASSWORD."""
+    section, _, rest = path.partition(".")
+    if section == "kafka":
+        side, _, name = rest.partition(".") if rest.partition(".")[0] in SIDES else ("", "", rest)
+        rest = ".".join(filter(None, (side, name.replace(".", "_"))))
+    return ENVIRONMENT_PREFIX + ".".join(filter(None, (section, rest))).upper().replace(".", "__")
+
+
+def _of_kafka() -> Iterator[Setting]:
+    """[kafka] takes what librdkafka knows; its own documentation has the list."""
+    rows = {
+        "bootstrap.servers": "Kafka's addresses, host:port with commas between",
+        "<property>": f"any property of librdkafka for both sides, but {', '.join(OWNED)}: those streamtrain sets",
+        **{f"{side}.<property>": f"the same for the {side} alone" for side in SIDES},
+    }
+    for name, text in rows.items():
+        yield Setting(f"kafka.{name}", "what librdkafka takes", "", text, _variable(f"kafka.{name}"))
 
 
 @cache
 def settings_table() -> tuple[Setting, ...]:
-    """Every setting of a job file but [kafka], [topics] and [columns], whose names are librdkafka's or the user's."""
-    return tuple(_rows(JobFile, ""))
+    """Every setting of a job file. `<column>`, `<topic>` and `<property>` stand for a name."""
+    return (*_rows(JobFile, ""), *_of_kafka())

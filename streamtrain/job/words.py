@@ -63,7 +63,7 @@ def takes(field: FieldInfo) -> str:
         return "a table"
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
-        return " or ".join(dict.fromkeys(_WORDS.get(kind, "a table") for kind in kinds))
+        return " or ".join(dict.fromkeys(_WORDS.get(get_origin(kind) or kind, "a table") for kind in kinds))
     words = _WORDS.get(get_origin(annotation) or annotation, "a table")
     return f"{words} {_range(metadata)}".strip()
 

@@ -9,6 +9,7 @@ import pytest
 
 from streamtrain.compute.model import Model
 from streamtrain.job import Job, settings_table
+from streamtrain.job.file import SECTIONS
 from streamtrain.job.units import DURATION_UNITS_MS, SIZE_UNITS_BYTES, format_amount, parse_amount, start_ms
 
 
@@ -123,7 +124,7 @@ def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
     path, default = setting.path, setting.default  # type: ignore[attr-defined]
     assert setting.help and setting.takes  # type: ignore[attr-defined]
-    if path == "name":
+    if path == "name" or "<" in path or path.startswith("kafka."):
         return
     bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
     when = [setting.when] if setting.when else []  # type: ignore[attr-defined]
@@ -132,6 +133,32 @@ def test_each_setting(job_text: str, setting: object) -> None:
     assert by_environment.effective() == by_flag.effective()
     if not path.startswith("publish.archive") and not when:
         assert by_flag.effective() == Job.parse(bare).effective()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("columns.<column>.missing", "7"),
+        ("topics.<topic>.partitions", "3"),
+        ("kafka.bootstrap.servers", "other:1"),
+        ("kafka.<property>", "me"),
+        ("kafka.producer.<property>", "me"),
+    ],
+)
+def test_a_setting_under_a_name_is_reached_by_flag_and_environment(path: str, value: str) -> None:
+    setting = {setting.path: setting for setting in settings_table()}[path]
+    variable = setting.environment
+    for stands, name in {"<column>": "a", "<topic>": "records", "<property>": "client.id"}.items():
+        path = path.replace(stands, name)
+        variable = variable.replace(stands.upper(), name.upper().replace(".", "_"))
+    bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
+    jobs = [Job.parse(bare), Job.parse(bare, sets=[f"{path}={value}"]), Job.parse(bare, environment={variable: value})]
+    before, by_flag, by_environment = [(job.effective(), job.kafka) for job in jobs]
+    assert by_flag == by_environment != before
+
+
+def test_every_section_is_in_the_table() -> None:
+    assert {setting.path.partition(".")[0] for setting in settings_table()} == set(SECTIONS)
 
 
 @pytest.mark.parametrize("amount", [1, 999, 1_000, 1_500, 60_000, 90_000, 86_400_000, 0.5])

@@ -43,11 +43,6 @@ GUARDS = [
         f"{_WIRE}::test_a_request_that_cannot_be_read_at_all_is_answered_with_an_error_alone",
     ),
     (
-        "no more errors are written than an answer holds", "native/exec/request_scorer.cpp",
-        "if (bytes > answer_bytes) decoded.refusal = too_large;", "",
-        f"{_WIRE}::test_an_answer_that_would_be_too_large_says_so",
-    ),
-    (
         "an answer names its request", "native/exec/answer_delivery.cpp",
         '        add_header(headers, "streamtrain-offset", offset);\n', "",
         "tests/processes/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",

@@ -28,6 +28,7 @@ class BlockSpec:
     rule: str    # learned | local | moments | sum | count | highest
     shape: tuple[int, ...]
     limit: float = 0.0   # parameters start uniform in [-limit, limit)
+    start: Array | None = None   # of shape; else, and where there is no limit, everything starts at 0
 
     @property
     def dtype(self) -> str:
@@ -72,7 +73,7 @@ class Builder:
     tables: list[Table] = field(default_factory=list)
     buffers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
-    calls: dict[str, list[Call]] = field(default_factory=lambda: {"train": [], "statistics": [], "predict": []})
+    calls: dict[str, list[Call]] = field(default_factory=lambda: {"train": [], "predict": []})
     tape: list[tuple[Backward, Value]] = field(default_factory=list)
     _phases: tuple[str, ...] = ("train", "predict")
 
@@ -91,9 +92,11 @@ class Builder:
         self.table_blocks.append(BlockSpec(name, "parameters", "learned", (buckets, dim), limit))
         return Ref("state", name, "f32", (buckets, dim))
 
-    def statistic(self, name: str, group: str, rule: str, *shape: int) -> tuple[Ref, Ref]:
+    def statistic(
+        self, name: str, group: str, rule: str, *shape: int, start: Array | None = None
+    ) -> tuple[Ref, Ref]:
         """A block of the statistics part: the round's base (read) and the worker's share (gathered)."""
-        block = BlockSpec(name, group, rule, shape)
+        block = BlockSpec(name, group, rule, shape, start=start)
         self.statistics.append(block)
         return Ref("base", name, block.dtype, shape), Ref("share", name, block.dtype, shape)
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+
+import numpy as np
 
 from streamtrain.compute.builder import Builder, Table, Value
+from streamtrain.compute.ops._moments import MOMENTS
 from streamtrain.compute.spec import Ref
 
-MOMENTS = ("count", "mean", "squares")   # of a column; squares: the sum of squared deviations from the mean
 EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
+
+
+CLIP = 8.0   # deviations
+
+
+@dataclass(frozen=True)
+class Standardize:
+    """How a column is standardised: the model sees at most `clip` deviations (0: all there are), and what lies further
+    out is held back from the moments; what was seen `half_life` rows ago weighs half in them (0: as much)."""
+
+    clip: float = CLIP
+    half_life: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -24,25 +38,42 @@ class InputShape:
     """What the engine must know of the columns."""
 
     numbers: int
-    standardize: tuple[bool, ...]   # per number
+    standardize: tuple[Standardize | None, ...]   # per number
     categories: tuple[Category, ...]
     classes: int
-    standardize_label: bool
+    standardize_label: Standardize | None
 
     @property
     def width(self) -> int:
         return self.numbers + sum(category.embed for category in self.categories)
 
 
-def scale_of(builder: Builder, name: str, columns: int, chosen: Sequence[bool], x: Ref, weight: Ref) -> tuple[Ref, Ref]:
-    """Mean and scale of columns from the base's moments; the batch's own moments go into the share."""
-    base, share = builder.statistic(name, "statistics", "moments", columns, len(MOMENTS))
-    flags = builder.constant(f"{name}.chosen", [int(flag) for flag in chosen], "u8")
-    mean, scale = builder.buffer(f"{name}.mean", columns), builder.buffer(f"{name}.scale", columns)
-    builder.call("standardize_scale", columns, base, flags, mean, scale)
-    with builder.during("train", "statistics"):
-        builder.call("moments", builder.rows, columns, x, weight, share)
-    return mean, scale
+@dataclass(frozen=True)
+class Scale:
+    """Of standardised columns, each [columns]: see native/kernels/standardize_scale.h."""
+
+    mean: Ref
+    scale: Ref
+    clip: Ref
+    low: Ref
+    high: Ref
+
+
+def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None], x: Ref, weight: Ref) -> Scale:
+    """The scale of a slot block's columns from the base's moments; the batch's own moments go into the share."""
+    name, columns = f"standardize.{block}", len(chosen)
+    start = np.zeros((columns, len(MOMENTS)))
+    for row, settings in zip(start, chosen, strict=True):
+        if settings is not None:
+            row[MOMENTS.index("clip")], row[MOMENTS.index("half_life")] = settings.clip, settings.half_life
+    base, share = builder.statistic(name, "statistics", "moments", columns, len(MOMENTS), start=start)
+    flags = builder.constant(f"{name}.chosen", [int(settings is not None) for settings in chosen], "u8")
+    found = Scale(*(builder.buffer(f"{name}.{field.name}", columns) for field in fields(Scale)))
+    parts = (found.mean, found.scale, found.clip, found.low, found.high)
+    builder.call("standardize_scale", columns, base, flags, *parts)
+    with builder.during("train"):
+        builder.call("moments", builder.rows, columns, x, weight, *parts, share)
+    return found
 
 
 def build(builder: Builder, shape: InputShape) -> Value:
@@ -54,14 +85,14 @@ def build(builder: Builder, shape: InputShape) -> Value:
     x = builder.buffer("input", rows, width)
     if numbers is not None:
         if any(shape.standardize):
-            weight = builder.slot("weight", "f32", 1)
-            mean, scale = scale_of(
-                builder, "standardize.moments", shape.numbers, shape.standardize, numbers, weight
-            )
+            found = scale_of(builder, "numbers", shape.standardize, numbers, builder.slot("weight", "f32", 1))
+            mean, scale, clip = found.mean, found.scale, found.clip
         else:
-            mean = builder.constant("input.mean", [0.0] * shape.numbers, "f32")
-            scale = builder.constant("input.scale", [1.0] * shape.numbers, "f32")
-        builder.call("standardize", rows, shape.numbers, width, numbers, mean, scale, x)
+            mean, scale, clip = (
+                builder.constant(f"input.{name}", [number] * shape.numbers, "f32")
+                for name, number in (("mean", 0.0), ("scale", 1.0), ("clip", np.inf))
+            )
+        builder.call("standardize", rows, shape.numbers, width, numbers, mean, scale, clip, x)
     if shape.categories:
         embed(builder, shape, x)
     return Value(x, learns=bool(shape.categories))

@@ -54,6 +54,7 @@ class Model:
             self.learned_bytes, self.state_bytes,
         )
         self._limits = {block.name: block.limit for block in builder.parameters + builder.table_blocks}
+        self._starts = {block.name: block.start for block in builder.statistics if block.start is not None}
 
     @property
     def statistics_bytes(self) -> int:
@@ -80,7 +81,8 @@ class Model:
         return str(losses.get(self.parsed.loss).LABEL_DTYPE)
 
     def initial_state(self, seed: int) -> NDArray[np.uint8]:
-        """A fresh state: parameters from Philox(seed), everything else 0; the same bytes on every machine."""
+        """A fresh state: parameters from Philox(seed), the settings that stand among the statistics, everything else 0;
+        the same bytes on every machine."""
         state = aligned(self.state_bytes)
         for stream, block in enumerate(block for block in self.blocks if block.group == "parameters"):
             limit = self._limits[block.name]
@@ -88,6 +90,9 @@ class Model:
                 view = self.view(state, block)
                 arguments = [block.count, view.reshape(-1), seed, stream, -limit, limit]
                 _native.call_kernel("uniform_fill", "", arguments)
+        for name, array in self.views(state).items():
+            if name in self._starts:
+                array[:] = self._starts[name]
         return state
 
     def view(self, state: Array, block: Block) -> Array:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamtrain.compute import layers, losses, optimizers
-from streamtrain.compute.input import Category, InputShape
+from streamtrain.compute.input import Category, InputShape, Standardize
 from streamtrain.errors import UserMistake
 
 MAX_WIDTH = 1 << 16   # columns of a matrix; a spec from a manifest must not ask for any amount of memory
@@ -72,18 +72,33 @@ def _input(spec: Mapping[str, Any]) -> InputShape:
     if not isinstance(given, Mapping):
         raise _wrong("input", "a table with numbers, standardize, categories and classes", given)
     numbers = _whole(given.get("numbers", 0), "input.numbers", 0, MAX_WIDTH)
-    standardize = tuple(bool(flag) for flag in given.get("standardize", [False] * numbers))
+    flags = given.get("standardize", [False] * numbers)
+    standardize = tuple(_standardize(flag, f"input.standardize[{at}]") for at, flag in enumerate(flags))
     if len(standardize) != numbers:
         raise _wrong("input.standardize", f"{numbers} flags, one per number", len(standardize))
     tables = enumerate(given.get("categories", []))
     categories = tuple(_category(each, f"input.categories[{at}]") for at, each in tables)
     classes = _whole(given.get("classes", 0) or 0, "input.classes", 0, MAX_WIDTH)
-    shape = InputShape(numbers, standardize, categories, classes, bool(given.get("standardize_label", False)))
+    label = _standardize(given.get("standardize_label", False), "input.standardize_label")
+    shape = InputShape(numbers, standardize, categories, classes, label)
     if not 1 <= shape.width <= MAX_WIDTH:
         raise _wrong("input", f"1 to {MAX_WIDTH} columns with their embeddings", shape.width)
     if len({category.name for category in categories}) != len(categories):
         raise _wrong("input.categories", "names that differ", [category.name for category in categories])
     return shape
+
+
+def _standardize(given: object, where: str) -> Standardize | None:
+    """True: as is usual; a table: with these settings."""
+    if not isinstance(given, Mapping):
+        return Standardize() if given else None
+    settings = {**given}
+    for key, found in settings.items():
+        if key not in ("clip", "half_life"):
+            raise _wrong(f"{where}.{key}", "clip or half_life", key)
+        if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < math.inf:
+            raise _wrong(f"{where}.{key}", "a number of 0 or more", found)
+    return Standardize(**{key: float(found) for key, found in settings.items()})
 
 
 def _category(given: object, where: str) -> Category:

@@ -148,7 +148,7 @@ class Place:
 class Program:
     """A model compiled for one slot layout: calls by phase and where their memory lies. Knows no backend."""
 
-    phases: Mapping[str, tuple[Call, ...]]   # train, statistics, predict
+    phases: Mapping[str, tuple[Call, ...]]   # train, predict
     offsets: Mapping[tuple[str, str], int]   # (space, buffer) -> bytes within its memory
     workspace_bytes: int
     constants: tuple[tuple[int, bytes], ...]   # workspace offset, content

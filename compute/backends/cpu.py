@@ -51,6 +51,6 @@ def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", de
     }
     output = program.output
     return _native.CpuPlan(
-        phases["train"], phases["statistics"], phases["predict"], program.workspace_bytes, program.constants,
+        phases["train"], phases["predict"], program.workspace_bytes, program.constants,
         program.place(output).offset, program.rows, output.shape[1], *addresses, isa,
     )

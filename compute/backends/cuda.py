@@ -200,17 +200,6 @@ class CudaPlan:
     def train(self, slot: int) -> None:
         self.run("train", slot)
 
-    def statistics(self, slot: int) -> None:
-        """Adds to the share in host memory, round or no round: whoever makes a base reads it there."""
-        if not self.graphs["statistics"]:
-            return   # nothing is standardised
-        with self.device.handle:
-            self.copy("share", TO_DEVICE)
-        self.enqueue("statistics", slot)
-        with self.device.handle:
-            self.copy("share", TO_HOST)
-        self.collect()
-
     def predict(self, slot: int) -> None:
         self.run("predict", slot)
         output = self.program.output
@@ -224,7 +213,7 @@ def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", de
     """A plan on device `device` modulo their number."""
     held = CudaPlan(program, addresses, device)
     plan = _native.ForeignPlan(
-        program.rows, program.output.shape[1], held.train, held.statistics, held.predict, held.begin_round,
+        program.rows, program.output.shape[1], held.train, held.predict, held.begin_round,
         held.end_round, lambda slot: held.enqueue("train", slot), held.collect, STEPS_AHEAD,
     )
     held.step_address, held.output_address = plan.step.address, plan.output_address

@@ -96,7 +96,7 @@ def compile(
     held = ReferencePlan(program, addresses, precise)
     plan = _native.ForeignPlan(
         program.rows, program.output.shape[1], lambda slot: held.run("train", slot),
-        lambda slot: held.run("statistics", slot), lambda slot: held.run("predict", slot), lambda: None, lambda: None,
+        lambda slot: held.run("predict", slot), lambda: None, lambda: None,
     )
     held.step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever
     output = at_address(plan.output_address, plan.rows * plan.width * 4).view(np.float32)

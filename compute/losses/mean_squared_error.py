@@ -23,7 +23,8 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
     p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
     if shape.standardize_label:
-        mean, scale = scale_of(builder, "standardize.label", 1, [True], label, weight)
+        found = scale_of(builder, "label", [shape.standardize_label], label, weight)   # never cut in the loss
+        mean, scale = found.mean, found.scale
     else:
         mean, scale = builder.constant("label.mean", [0.0], "f32"), builder.constant("label.scale", [1.0], "f32")
     with builder.during("predict"):

@@ -1,4 +1,4 @@
-"""Count, mean and squared deviations of columns, merged into a worker's share."""
+"""What a batch adds to a worker's share of the columns' moments."""
 
 from __future__ import annotations
 
@@ -7,37 +7,51 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import weights
+from streamtrain.compute.ops._moments import MOMENTS, merge, named, nearer
 from streamtrain.compute.spec import Array, Op, changed, given, size
 
-HELP = "count, mean and sum of squared deviations of columns, merged into a share"
+HELP = "count, mean and squared deviations of columns, as they came and held within limits, merged into a share"
 
 
-def reference(rows: int, columns: int, x: Array, weight: Array, share: Array) -> None:
-    kept = x[weight > 0].astype(np.float64)
-    count = len(kept)
-    if count == 0:
+def reference(
+    rows: int, columns: int, x: Array, weight: Array, mean: Array, scale: Array, clip: Array, low: Array, high: Array,
+    share: Array,
+) -> None:
+    raw = x[weight > 0]
+    if not len(raw):
         return
-    mean = kept.mean(0)
-    before, total = share[:, 0].copy(), share[:, 0] + count
-    delta = mean - share[:, 1]
-    share[:, 2] += ((kept - mean) ** 2).sum(0) + delta**2 * before * count / total
-    share[:, 1] += delta * count / total
-    share[:, 0] = total
+    of, held = named(share), np.clip(raw, low, high)
+    of["clipped"] += (abs((raw - mean) * scale) > clip).sum(0)
+    of["outside"] += (raw != held).sum(0)
+    distance = np.where(raw == held, np.inf, abs(raw.astype(np.float64) - mean)).min(0)
+    of["least"][:] = nearer(np.where(np.isfinite(distance), distance, 0), of["least"])
+    merge(raw.astype(np.float64), of["count"].copy(), of["raw_mean"], of["raw_squares"])
+    merge(held.astype(np.float64), of["count"], of["mean"], of["squares"])
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     columns = n % 41
-    share = np.stack([np.full(columns, 12.0), rng.normal(1e3, 1, columns), rng.uniform(0, 50, columns)], 1)
+    share = np.zeros((columns, len(MOMENTS)))
+    of = named(share)
+    of["count"][:], of["mean"][:], of["squares"][:] = 12, rng.normal(1e3, 1, columns), rng.uniform(0, 50, columns)
+    of["raw_mean"][:], of["raw_squares"][:] = of["mean"], 2 * of["squares"]
+    x = rng.normal(1e3, 2, (n, columns))
     return {
-        "rows": n, "columns": columns, "x": rng.normal(1e3, 2, (n, columns)), "weight": weights(rng, n), "share": share,
+        "rows": n, "columns": columns, "x": x, "weight": weights(rng, n),
+        "mean": np.full(columns, 1e3), "scale": np.full(columns, 0.5),
+        "clip": np.where(rng.random(columns) < 0.5, 1.5, np.inf),
+        "low": np.where(rng.random(columns) < 0.5, 1e3 - 5, -np.inf),
+        "high": np.where(rng.random(columns) < 0.5, 1e3 + 3, np.inf), "share": share,
     }
 
 
+OF_COLUMNS = ("f32", "columns")
 OPS = (
     Op(
         "moments",
         (size("rows"), size("columns"), given("x", "f32", "rows", "columns"), given("weight", "f32", "rows"),
-         changed("share", "f64", "columns", 3)),
+         given("mean", *OF_COLUMNS), given("scale", *OF_COLUMNS), given("clip", *OF_COLUMNS),
+         given("low", *OF_COLUMNS), given("high", *OF_COLUMNS), changed("share", "f64", "columns", len(MOMENTS))),
         reference, example, each=("columns",), tolerance=1e-12,
     ),
 )

@@ -1,4 +1,4 @@
-"""Mean and scale of the standardised columns from their moments."""
+"""Mean, scale and limits of the standardised columns from their moments."""
 
 from __future__ import annotations
 
@@ -6,29 +6,34 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain.compute.ops import _moments
+from streamtrain.compute.ops._moments import MOMENTS, named
 from streamtrain.compute.spec import Array, Op, given, out, size
 
-HELP = "mean and 1 / standard deviation of columns from their moments"
+HELP = "mean, 1 / standard deviation, clip and limits of columns from their moments"
 
 
-def reference(columns: int, moments: Array, chosen: Array, mean: Array, scale: Array) -> None:
-    count, centre, squares = moments[:, 0], moments[:, 1], moments[:, 2]
-    known = (chosen != 0) & (count > 0)
-    mean[:] = np.where(known, centre, 0)
-    varied = known & (squares > 0)
-    scale[:] = np.sqrt(np.divide(count, squares, out=np.ones_like(count), where=varied))
+def reference(
+    columns: int, moments: Array, chosen: Array, mean: Array, scale: Array, clip: Array, low: Array, high: Array
+) -> None:
+    of, deviation = named(moments), _moments.deviation(moments)
+    known = (chosen != 0) & (of["count"] > 0)
+    reach = np.where(known, _moments.reach(moments), np.inf)
+    mean[:] = np.where(known, of["mean"], 0)
+    scale[:] = np.divide(1, deviation, out=np.ones_like(deviation), where=known & (deviation > 0))
+    clip[:] = np.where(known & (of["clip"] > 0), of["clip"], np.inf)
+    low[:], high[:] = of["mean"] - reach, of["mean"] + reach
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    moments = np.stack([rng.integers(0, 3, n) * 10.0, rng.normal(0, 100, n), rng.integers(0, 3, n) * rng.random(n)], 1)
-    return {"columns": n, "moments": moments, "chosen": rng.integers(0, 2, n)}
+    return {"columns": n, "moments": _moments.example(rng, n), "chosen": rng.integers(0, 2, n)}
 
 
 OPS = (
     Op(
         "standardize_scale",
-        (size("columns"), given("moments", "f64", "columns", 3), given("chosen", "u8", "columns"),
-         out("mean", "f32", "columns"), out("scale", "f32", "columns")),
+        (size("columns"), given("moments", "f64", "columns", len(MOMENTS)), given("chosen", "u8", "columns"),
+         *(out(name, "f32", "columns") for name in ("mean", "scale", "clip", "low", "high"))),
         reference, example, each=("columns",),
     ),
 )

@@ -6,6 +6,7 @@
 #include "base/in_order.h"
 #include "base/lane.h"
 #include "base/math.h"
+#include "base/moments.h"
 #include "base/rng.h"
 #include "base/share.h"
 #include "base/sum.h"

@@ -16,11 +16,12 @@ namespace {
 i64 deadline_ns(f64 timeout_s) { return monotonic_ns() + static_cast<i64>(timeout_s * 1e9); }
 
 void make_ingest(Ingest *self, Arena &arena, Consumer &consumer, const std::string &format,
-                 std::shared_ptr<DecodePlan> plan, const std::string &topic, i64 round_interval_ns,
+                 std::shared_ptr<DecodePlan> plan, const std::string &topic, i64 round_interval_ns, i64 batch_growth,
                  const std::vector<std::pair<i32, i64>> &end_offsets, bool bounded) {
     IngestSettings settings;
     settings.topic = topic;
     settings.round_interval_ns = round_interval_ns;
+    settings.batch_growth = batch_growth;
     settings.end_offsets = end_offsets;
     settings.bounded = bounded;
     new (self) Ingest(arena, consumer, make_decoder(format, std::move(plan)), std::move(settings));
@@ -31,10 +32,12 @@ void bind_filler(nb::module_ &m) {
     nb::class_<SlotFiller>(m, "SlotFiller")
         .def(
             "__init__",
-            [](SlotFiller *self, Arena &arena, const std::string &format, std::shared_ptr<DecodePlan> plan) {
-                new (self) SlotFiller(arena, make_decoder(format, std::move(plan)), -1);
+            [](SlotFiller *self, Arena &arena, const std::string &format, std::shared_ptr<DecodePlan> plan,
+               i64 batch_growth) {
+                new (self) SlotFiller(arena, make_decoder(format, std::move(plan)), -1, batch_growth);
             },
-            nb::arg("arena"), nb::arg("format"), nb::arg("plan"), nb::keep_alive<1, 2>())
+            nb::arg("arena"), nb::arg("format"), nb::arg("plan"), nb::arg("batch_growth") = 0,
+            nb::keep_alive<1, 2>())
         .def("start", &SlotFiller::start)
         .def(
             "take",
@@ -65,7 +68,8 @@ void bind_ingest(nb::module_ &m) {
     m.def("arm_failpoint", &arm_failpoint, nb::arg("name"), nb::arg("hit"), nb::arg("signal"));
     nb::class_<Ingest>(m, "Ingest")
         .def("__init__", &make_ingest, nb::arg("arena"), nb::arg("consumer"), nb::arg("format"), nb::arg("plan"),
-             nb::kw_only(), nb::arg("topic"), nb::arg("round_interval_ns"), nb::arg("end_offsets"), nb::arg("bounded"),
+             nb::kw_only(), nb::arg("topic"), nb::arg("round_interval_ns"), nb::arg("batch_growth"),
+             nb::arg("end_offsets"), nb::arg("bounded"),
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def("start", &Ingest::start)
         .def("add_partition", &Ingest::add_partition, nb::arg("partition"))

@@ -101,8 +101,6 @@ void bind_plan(nb::module_ &m) {
              nb::call_guard<nb::gil_scoped_release>())
         .def("collect", [](Plan &self) { return reinterpret_cast<u64>(self.collect()); },
              nb::call_guard<nb::gil_scoped_release>())
-        .def("statistics", [](Plan &self, u64 slot) { self.statistics(slot_at(self, slot)); }, nb::arg("slot_address"),
-             nb::call_guard<nb::gil_scoped_release>())
         .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<nb::gil_scoped_release>())
         .def("output", &output_of)
@@ -112,35 +110,35 @@ void bind_plan(nb::module_ &m) {
 
     nb::class_<CpuPlan, Plan>(m, "CpuPlan", nb::dynamic_attr())
         .def("__init__",
-             [](CpuPlan *self, const Calls &train, const Calls &statistics, const Calls &predict, u64 workspace_bytes,
+             [](CpuPlan *self, const Calls &train, const Calls &predict, u64 workspace_bytes,
                 const std::vector<std::pair<u64, nb::bytes>> &constants, u64 output_offset, u32 rows, u32 width,
                 u64 state, u64 base, u64 share, const std::string &isa) {
-                 PlanDescription description{calls_of(train), calls_of(statistics), calls_of(predict), workspace_bytes,
+                 PlanDescription description{calls_of(train), calls_of(predict), workspace_bytes,
                                              {}, output_offset, rows, width, isa};
                  for (const auto &[offset, content] : constants)
                      description.constants.emplace_back(offset, std::string(content.c_str(), content.size()));
                  new (self) CpuPlan(description, {reinterpret_cast<u8 *>(state), reinterpret_cast<const u8 *>(base),
                                                   reinterpret_cast<u8 *>(share)});
              },
-             nb::arg("train"), nb::arg("statistics"), nb::arg("predict"), nb::arg("workspace_bytes"),
+             nb::arg("train"), nb::arg("predict"), nb::arg("workspace_bytes"),
              nb::arg("constants"), nb::arg("output_offset"), nb::arg("rows"), nb::arg("width"), nb::arg("state"),
              nb::arg("base"), nb::arg("share"), nb::arg("isa") = "");
 
     nb::class_<ForeignPlan, Plan>(m, "ForeignPlan", nb::dynamic_attr())
         .def("__init__",
-             [](ForeignPlan *self, u32 rows, u32 width, nb::callable train, nb::callable statistics,
-                nb::callable predict, nb::callable begin_round, nb::callable end_round,
-                std::optional<nb::callable> enqueue, std::optional<nb::callable> collect, u32 steps_ahead) {
+             [](ForeignPlan *self, u32 rows, u32 width, nb::callable train, nb::callable predict,
+                nb::callable begin_round, nb::callable end_round, std::optional<nb::callable> enqueue,
+                std::optional<nb::callable> collect, u32 steps_ahead) {
                  if (enqueue.has_value() != collect.has_value() || steps_ahead < 1 || (!enqueue && steps_ahead > 1))
                      mistake("plan", "enqueue and collect with steps_ahead, or none of them", "something else");
-                 ForeignPlan::Calls calls{called<void, const u8 *>(train), called<void, const u8 *>(statistics),
-                                          called<void, const u8 *>(predict), called<void>(begin_round),
+                 ForeignPlan::Calls calls{called<void, const u8 *>(train), called<void, const u8 *>(predict),
+                                          called<void>(begin_round),
                                           called<void>(end_round), {}, {}, steps_ahead};
                  if (enqueue) calls.enqueue = called<void, const u8 *>(*enqueue);
                  if (collect) calls.collect = called<const StepBlock *>(*collect);
                  new (self) ForeignPlan(rows, width, std::move(calls));
              },
-             nb::arg("rows"), nb::arg("width"), nb::arg("train"), nb::arg("statistics"), nb::arg("predict"),
+             nb::arg("rows"), nb::arg("width"), nb::arg("train"), nb::arg("predict"),
              nb::arg("begin_round"), nb::arg("end_round"), nb::arg("enqueue") = nb::none(),
              nb::arg("collect") = nb::none(), nb::arg("steps_ahead") = 1);
 }

@@ -54,12 +54,13 @@ nb::dict progress_of(const Arena &arena) {
 }
 
 // The coordinator's first words: the state a run starts from becomes the result of `round`.
-void set_start(Arena &arena, i64 round, u64 seed, f32 learning_rate) {
+void set_start(Arena &arena, i64 round, u64 seed, f32 learning_rate, i64 rows_seen) {
     Control &control = arena.control();
     for (auto &buffer : control.averager.mean_buffer) buffer.store(0);
     for (i64 &slot : control.averager.next_first_slot) slot = 0;
     control.averager.finished_round.store(round);
     control.ingest.final_round.store(round);
+    control.coordinator.rows_seen.store(rows_seen);
     control.coordinator.seed.store(seed);
     control.coordinator.learning_rate.store(learning_rate);
 }
@@ -120,7 +121,8 @@ void bind_arena(nb::module_ &m) {
                  return positions;
              })
         .def("set_row_bound", [](Arena &a, i64 rows) { a.control().coordinator.row_bound.store(rows); })
-        .def("set_start", &set_start, nb::arg("round"), nb::arg("seed"), nb::arg("learning_rate"))
+        .def("set_start", &set_start, nb::arg("round"), nb::arg("seed"), nb::arg("learning_rate"),
+             nb::arg("rows_seen") = 0)
         .def("set_ready",
              [](Arena &a) {
                  a.control().coordinator.ready.store(1);

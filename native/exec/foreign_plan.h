@@ -11,7 +11,7 @@ namespace st {
 class ForeignPlan final : public Plan {
   public:
     struct Calls {
-        std::function<void(const u8 *)> train, statistics, predict;
+        std::function<void(const u8 *)> train, predict;
         std::function<void()> begin_round, end_round;
         std::function<void(const u8 *)> enqueue;      // none: a step is done when it is enqueued
         std::function<const StepBlock *()> collect;
@@ -34,10 +34,6 @@ class ForeignPlan final : public Plan {
         calls_.enqueue ? calls_.enqueue(slot) : calls_.train(slot);
     }
     const StepBlock *collect() override { return calls_.collect ? calls_.collect() : &step_; }
-    void statistics(const u8 *slot) override {
-        prepare(slot);
-        calls_.statistics(slot);
-    }
     void predict(const u8 *slot) override {
         prepare(slot);
         calls_.predict(slot);

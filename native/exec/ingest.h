@@ -15,6 +15,7 @@ enum class IngestStatus : u32 {
 struct IngestSettings {
     std::string topic;
     i64 round_interval_ns = -1;
+    i64 batch_growth = 0;                           // as SlotFiller has it
     std::vector<std::pair<i32, i64>> end_offsets;   // with `bounded`: stop once every partition has reached its own
     bool bounded = false;
 };

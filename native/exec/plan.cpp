@@ -20,7 +20,7 @@ void check_aligned(const void *address, const char *what) {
 
 u64 argument_count(const PlanDescription &description) {
     u64 count = 0;
-    for (const auto *calls : {&description.train, &description.statistics, &description.predict})
+    for (const auto *calls : {&description.train, &description.predict})
         for (const PlanCall &call : *calls) count += call.arguments.size();
     return count;
 }
@@ -46,7 +46,6 @@ CpuPlan::CpuPlan(const PlanDescription &description, PlanMemory memory)
     pointers_.reserve(count);
     const std::string &isa = description.isa.empty() ? selected_isa() : description.isa;
     train_ = compile(description.train, isa, memory);
-    statistics_ = compile(description.statistics, isa, memory);
     predict_ = compile(description.predict, isa, memory);
 }
 
@@ -100,8 +99,6 @@ void CpuPlan::train(const u8 *slot) {
     step_->not_finite = 0;
     run(train_, slot);
 }
-
-void CpuPlan::statistics(const u8 *slot) { run(statistics_, slot); }
 
 void CpuPlan::predict(const u8 *slot) { run(predict_, slot); }
 

@@ -25,7 +25,7 @@ struct PlanCall {
 };
 
 struct PlanDescription {
-    std::vector<PlanCall> train, statistics, predict;
+    std::vector<PlanCall> train, predict;
     u64 workspace_bytes = 0;
     std::vector<std::pair<u64, std::string>> constants;   // workspace offset, content
     u64 output_offset = 0;                                // in the workspace
@@ -49,7 +49,6 @@ class CpuPlan final : public Plan {
 
     StepBlock &step() override { return *step_; }
     void train(const u8 *slot) override;
-    void statistics(const u8 *slot) override;
     void predict(const u8 *slot) override;
     const f32 *output() const override { return reinterpret_cast<const f32 *>(workspace_.get() + output_offset_); }
     u32 rows() const override { return rows_; }
@@ -86,7 +85,7 @@ class CpuPlan final : public Plan {
     StepBlock *step_ = nullptr;
     std::vector<u64> cells_;                // arguments of all calls
     std::vector<void *> pointers_;          // pointers_[i] = &cells_[i]
-    Phase train_, statistics_, predict_;
+    Phase train_, predict_;
     u64 output_offset_;
     u32 rows_, width_;
 };

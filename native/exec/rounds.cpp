@@ -5,19 +5,12 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "exec/first_moments.h"
 #include "memory/average.h"
 
 namespace st {
 
 namespace {
-
-// base^exponent by squaring: multiplications only, so that every machine gives the same bits.
-f64 power(f64 base, i64 exponent) {
-    f64 result = 1;
-    for (; exponent > 0; exponent >>= 1, base *= base)
-        if (exponent & 1) result *= base;
-    return result;
-}
 
 constexpr i64 LOOK_AGAIN_NS = 100'000'000;   // how long a wait may miss a ring that a killed process left out
 
@@ -184,25 +177,8 @@ void WorkerRounds::publish() {
     ST_FAILPOINT("worker.published");
 }
 
-void WorkerRounds::statistics_pass(Plan &plan) {
-    const StateLayout &layout = arena_.state_layout();
-    i64 count = arena_.round_entry(round_).slot_count.load();
-    for (u32 w = 0; w < arena_.workers(); ++w) {
-        std::memset(share(), 0, arena_.statistics_bytes());
-        for (i64 k = w; k < count; k += arena_.workers()) {
-            plan.step().rows = arena_.slot_header(first_slot_ + k).rows;
-            if (plan.step().rows > 0) plan.statistics(arena_.slot(first_slot_ + k));
-        }
-        plan.end_round();
-        for (const StateBlock &block : layout.blocks) {
-            if (block.rule != Rule::moments) continue;
-            u64 at = block.offset - layout.learned_bytes;
-            for (u64 i = 0; i + 2 < block.count; i += 3)
-                merge_moments(reinterpret_cast<f64 *>(base() + at) + i,
-                              reinterpret_cast<const f64 *>(share() + at) + i);
-        }
-    }
-    std::memset(share(), 0, arena_.statistics_bytes());
+void WorkerRounds::statistics_pass() {
+    first_moments(arena_, first_slot_, arena_.round_entry(round_).slot_count.load(), base());
     statistics_done_ = true;
 }
 
@@ -242,7 +218,7 @@ RoundStatus WorkerRounds::train_round(Plan &plan, i64 deadline_ns) {
         Event &event = arena_.control().ingest_event;
         i64 wake = std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS);
         if (!event.wait(wake, [&] { return round_closed(); })) return RoundStatus::working;
-        statistics_pass(plan);
+        statistics_pass();
         plan.begin_round();
     }
     for (;;) {

@@ -61,8 +61,8 @@ class WorkerRounds {
     bool has_weight(const u8 *slot) const;
     bool first_of_lineage() const { return round_ == 0; }
     bool round_closed() const;
-    // Base := moments of all slots of the round, worker by worker; for a lineage's first round, once it is closed.
-    void statistics_pass(Plan &plan);
+    // Base := moments of all slots of the round; for a lineage's first round, once it is closed.
+    void statistics_pass();
     bool published() const;
     bool done() const;
     bool must_leave();

@@ -20,11 +20,14 @@ void count_up(Word &word, i64 by) {
 
 }  // namespace
 
-SlotFiller::SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns)
-    : arena_(arena), decoder_(std::move(decoder)), dead_letters_(arena), round_interval_ns_(round_interval_ns) {}
+SlotFiller::SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns,
+                       i64 batch_growth)
+    : arena_(arena), decoder_(std::move(decoder)), dead_letters_(arena), round_interval_ns_(round_interval_ns),
+      batch_growth_(batch_growth) {}
 
 void SlotFiller::start() {
     max_rows_ = arena_.control().coordinator.row_bound.load();
+    rows_before_ = arena_.control().coordinator.rows_seen.load();
     for (const StartPosition &start : arena_.positions()) set_position(start.partition, {start.offset, start.row});
     round_ = arena_.control().averager.finished_round.load() + 1;
     arena_.control().ingest.rounds_opened.store(round_);
@@ -81,11 +84,17 @@ void SlotFiller::ensure_round() {
     control.ingest.rounds_opened.store(round_ + 1);
 }
 
+u32 SlotFiller::batch_rows() const {
+    u32 capacity = arena_.slot_layout().row_capacity;
+    if (batch_growth_ == 0) return capacity;
+    return static_cast<u32>(std::clamp<i64>((rows_before_ + rows_) / batch_growth_, 1, capacity));
+}
+
 void SlotFiller::ensure_slot() {
     if (slot_open_) return;
     Control &control = arena_.control();
     wait_for_coordinator([&] { return slot_ - control.coordinator.slots_released.load() < arena_.slot_count(); }, true);
-    u32 capacity = arena_.slot_layout().row_capacity;
+    u32 capacity = batch_rows();
     if (max_rows_ >= 0 && max_rows_ - rows_ < capacity) capacity = static_cast<u32>(max_rows_ - rows_);
     sink_ = RowSink{arena_.slot(slot_), 0, capacity, -1};
     range_count_ = 0;

@@ -30,8 +30,9 @@ struct RecordView {
 
 class SlotFiller {
   public:
-    // `round_interval_ns` < 0: rounds close only when full.
-    SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns);
+    // `round_interval_ns` < 0: rounds close only when full. `batch_growth`: a batch has a row for so many rows that the
+    // lineage has seen, at least one and at most its slot's capacity; 0: the capacity from the start.
+    SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns, i64 batch_growth);
 
     void start();                                        // after READY: positions and the first round's number
     void add_partition(i32 partition, i64 offset) { set_position(partition, {offset, 0}); }
@@ -54,6 +55,7 @@ class SlotFiller {
     i64 publication_due_ns() const;
     void ensure_round();
     void ensure_slot();
+    u32 batch_rows() const;                              // of the next slot
     void publish_slot();
     void close_round(CloseReason reason);
     Range &range_of(i32 partition);
@@ -66,7 +68,8 @@ class SlotFiller {
     std::unique_ptr<Decoder> decoder_;
     DeadLetterWriter dead_letters_;
     Silence silence_;
-    i64 round_interval_ns_, max_rows_ = -1, rows_ = 0;   // max_rows_ < 0: no bound
+    i64 round_interval_ns_, batch_growth_, rows_before_ = 0;   // rows_before_: of the lineage's earlier runs
+    i64 max_rows_ = -1, rows_ = 0;                       // of this run; max_rows_ < 0: no bound
     std::vector<Position> positions_;                    // by partition
     RowSink sink_;
     RowTally tally_;

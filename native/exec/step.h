@@ -41,7 +41,6 @@ class Plan {
     virtual u32 steps_ahead() const { return 1; }
     virtual void enqueue(const u8 *slot) { train(slot); }
     virtual const StepBlock *collect() { return &step(); }
-    virtual void statistics(const u8 *slot) = 0;   // adds the batch to the share's moments, nothing else
     virtual void predict(const u8 *slot) = 0;      // leaves predictions of the rows present in output()
     virtual const f32 *output() const = 0;         // rows() x width()
     virtual u32 rows() const = 0;                  // the slot layout's row capacity

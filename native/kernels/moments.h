@@ -1,8 +1,14 @@
-// Count, mean and sum of squared deviations of each column over the rows of weight above 0, merged into share_c3
-// (Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979).
-// One pass, shifted by the first row so that squares of small deviations from a large mean are not lost.
+// What a batch adds to a share of the columns' moments (base/moments.h), over the rows of weight above 0: count, mean
+// and sum of squared deviations of the values held between low_c and high_c, and of those as they came; how many lay
+// outside, and how many the model saw cut. mean_c, scale_c and clip_c are those it was standardised with.
+// Merged by Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances, 1979;
+// one pass, shifted by the first row so that squares of small deviations from a large mean are not lost.
 #pragma once
 #include "base/kernel.h"
+
+struct ColumnLimits {
+    f32 mean, scale, clip, low, high;
+};
 
 template <class V>
 ST_INLINE void moments_add(V x, V shift, V &linear, V &square) {
@@ -11,70 +17,129 @@ ST_INLINE void moments_add(V x, V shift, V &linear, V &square) {
     square = fma(d, d, square);
 }
 
-// `count` rows whose deviations from `shift` sum to `linear`, and their squares to `square`, into one column's share.
-ST_INLINE void moments_merge(f64 count, f64 shift, f64 linear, f64 square, f64 *share_3) {
-    f64 offset = linear / count, squares = larger(square - linear * offset, 0.0), total = share_3[0] + count;
-    f64 delta = shift + offset - share_3[1];
-    share_3[2] += squares + delta * delta * (share_3[0] * count / total);
-    share_3[1] += delta * (count / total);
-    share_3[0] = total;
+// `count` values whose deviations from `shift` sum to `linear`, and their squares to `square`.
+ST_INLINE void moments_merge(f64 count, f64 shift, f64 linear, f64 square, f64 &to_count, f64 &to_mean,
+                             f64 &to_squares) {
+    f64 offset = linear / count;
+    merge_moments(count, shift + offset, larger(square - linear * offset, 0.0), to_count, to_mean, to_squares);
+}
+
+ST_INLINE bool is_cut(f32 x, ColumnLimits column) {
+    f32 z = (x - column.mean) * column.scale;
+    return z > column.clip || z < -column.clip;
+}
+
+// One column, with values outside its limits or without.
+ST_INLINE void moments_of_column(i64 rows, i64 columns, const f32 *x, const f32 *weight_r, ColumnLimits column,
+                                 ColumnMoments *share) {
+    f64 shift = 0, linear = 0, square = 0, raw_shift = 0, raw_linear = 0, raw_square = 0;
+    f64 count = 0, raw_count = share->count;
+    for (i64 r = 0; r < rows; ++r) {
+        if (!(weight_r[r] > 0)) continue;
+        f32 raw = x[r * columns], held = raw < column.low ? column.low : raw > column.high ? column.high : raw;
+        if (count == 0) { shift = held; raw_shift = raw; }
+        count += 1;
+        moments_add<f64>(held, shift, linear, square);
+        moments_add<f64>(raw, raw_shift, raw_linear, raw_square);
+        if (is_cut(raw, column)) share->clipped += 1;
+        if (raw == held) continue;
+        share->outside += 1;
+        share->least = nearer(abs(f64(raw) - column.mean), share->least);
+    }
+    if (count == 0) return;
+    moments_merge(count, raw_shift, raw_linear, raw_square, raw_count, share->raw_mean, share->raw_squares);
+    moments_merge(count, shift, linear, square, share->count, share->mean, share->squares);
 }
 
 #if ST_CUDA   // a thread a column
-ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, f64 *share_c3) {
+ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, const f32 *mean_c,
+                       const f32 *scale_c, const f32 *clip_c, const f32 *low_c, const f32 *high_c, f64 *share_cm) {
     ST_FOR(c, columns) {
-        f64 shift = 0, linear = 0, square = 0, count = 0;
-        for (i64 r = 0; r < rows; ++r) {
-            if (!(weight_r[r] > 0)) continue;
-            if (count == 0) shift = x_rc[r * columns + c];
-            count += 1;
-            moments_add<f64>(x_rc[r * columns + c], shift, linear, square);
-        }
-        if (count > 0) moments_merge(count, shift, linear, square, share_c3 + 3 * c);
+        moments_of_column(rows, columns, x_rc + c, weight_r, {mean_c[c], scale_c[c], clip_c[c], low_c[c], high_c[c]},
+                          reinterpret_cast<ColumnMoments *>(share_cm) + c);
     }
 }
-#else   // columns in the lanes
-// From the first row of weight above 0: `vectors` vectors of columns, the last of them `last` wide.
+#else   // columns in the lanes, and once more those that had a value outside
+struct LimitArrays {
+    const f32 *mean, *scale, *clip, *low, *high;
+    ColumnLimits operator[](i64 c) const { return {mean[c], scale[c], clip[c], low[c], high[c]}; }
+};
+
+// From the first row of weight above 0: `vectors` vectors of columns from column `c` on, the last of them `last` wide.
 template <int vectors>
-void moments_of_vectors(i64 rows, i64 columns, const f32 *x, int last, const f32 *weight_r, f64 *share_c3) {
-    constexpr int halves = 2 * vectors, half_lanes = vector_lanes / 2;
+void moments_of_vectors(i64 rows, i64 columns, i64 c, const f32 *x_rc, int last, const f32 *weight_r,
+                        LimitArrays limits, ColumnMoments *share) {
+    typedef i32 Counts __attribute__((vector_size(4 * vector_lanes)));
+    constexpr int halves = 2 * vectors, half_lanes = vector_lanes / 2, lanes_held = vectors * vector_lanes;
+    auto width_of = [&](int v) { return v == vectors - 1 ? last : vector_lanes; };
+    Vector mean[vectors], scale[vectors], clip[vectors], low[vectors], high[vectors];
+    Counts outside[vectors], cut[vectors];
     Doubles shift[halves], linear[halves], square[halves], wide[halves];
-    ST_UNROLL for (int v = 0; v < vectors; ++v)
-        to_doubles(load_lanes(x + v * vector_lanes, v == vectors - 1 ? last : vector_lanes), shift + 2 * v);
+    const f32 *x = x_rc + c;
+    ST_UNROLL for (int v = 0; v < vectors; ++v) {
+        i64 at = c + v * vector_lanes;
+        mean[v] = load_lanes(limits.mean + at, width_of(v));
+        scale[v] = load_lanes(limits.scale + at, width_of(v));
+        clip[v] = load_lanes(limits.clip + at, width_of(v));
+        low[v] = load_lanes(limits.low + at, width_of(v));
+        high[v] = load_lanes(limits.high + at, width_of(v));
+        outside[v] = cut[v] = Counts{};
+        to_doubles(load_lanes(x + v * vector_lanes, width_of(v)), shift + 2 * v);
+    }
     ST_UNROLL for (int h = 0; h < halves; ++h) linear[h] = square[h] = Doubles{};
     i64 count = 0;
     for (i64 r = 0; r < rows; ++r, x += columns) {
         if (!(weight_r[r] > 0)) continue;
         ++count;
-        ST_UNROLL for (int v = 0; v < vectors; ++v)
-            to_doubles(load_lanes(x + v * vector_lanes, v == vectors - 1 ? last : vector_lanes), wide + 2 * v);
+        ST_UNROLL for (int v = 0; v < vectors; ++v) {
+            Vector value = load_lanes(x + v * vector_lanes, width_of(v)), z = (value - mean[v]) * scale[v];
+            outside[v] |= (value < low[v]) | (value > high[v]);
+            cut[v] -= (z > clip[v]) | (z < -clip[v]);
+            to_doubles(value, wide + 2 * v);
+        }
         ST_UNROLL for (int h = 0; h < halves; ++h) moments_add(wide[h], shift[h], linear[h], square[h]);
     }
-    f64 shifts[halves * half_lanes], linears[halves * half_lanes], squares[halves * half_lanes];
+    f64 shifts[lanes_held], linears[lanes_held], squares[lanes_held];
+    i32 far[lanes_held], cuts[lanes_held];
     ST_UNROLL for (int h = 0; h < halves; ++h) {
         store(shifts + h * half_lanes, shift[h]);
         store(linears + h * half_lanes, linear[h]);
         store(squares + h * half_lanes, square[h]);
     }
+    __builtin_memcpy(far, outside, sizeof far);
+    __builtin_memcpy(cuts, cut, sizeof cuts);
     int width = (vectors - 1) * vector_lanes + last;
-    for (int c = 0; c < width; ++c)
-        moments_merge(static_cast<f64>(count), shifts[c], linears[c], squares[c], share_c3 + 3 * c);
+    for (int k = 0; k < width; ++k) {
+        ColumnMoments *to = share + c + k;
+        if (far[k]) {
+            moments_of_column(rows, columns, x_rc + c + k, weight_r, limits[c + k], to);
+            continue;
+        }
+        f64 raw_count = to->count;
+        moments_merge(static_cast<f64>(count), shifts[k], linears[k], squares[k], raw_count, to->raw_mean,
+                      to->raw_squares);
+        moments_merge(static_cast<f64>(count), shifts[k], linears[k], squares[k], to->count, to->mean, to->squares);
+        to->clipped += cuts[k];
+    }
 }
 
-ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, f64 *share_c3) {
+ST_KERNEL void moments(i64 rows, i64 columns, const f32 *x_rc, const f32 *weight_r, const f32 *mean_c,
+                       const f32 *scale_c, const f32 *clip_c, const f32 *low_c, const f32 *high_c, f64 *share_cm) {
     i64 first = 0;
     while (first < rows && !(weight_r[first] > 0)) ++first;
     if (first == rows) return;
     x_rc += first * columns;
     weight_r += first;
     rows -= first;
+    LimitArrays limits{mean_c, scale_c, clip_c, low_c, high_c};
+    ColumnMoments *share = reinterpret_cast<ColumnMoments *>(share_cm);
     for (i64 c = 0; c < columns; c += 2 * vector_lanes) {
         i64 left = columns - c;
         if (left > vector_lanes) {
             int last = static_cast<int>(smaller<i64>(left - vector_lanes, vector_lanes));
-            moments_of_vectors<2>(rows, columns, x_rc + c, last, weight_r, share_c3 + 3 * c);
+            moments_of_vectors<2>(rows, columns, c, x_rc, last, weight_r, limits, share);
         } else {
-            moments_of_vectors<1>(rows, columns, x_rc + c, static_cast<int>(left), weight_r, share_c3 + 3 * c);
+            moments_of_vectors<1>(rows, columns, c, x_rc, static_cast<int>(left), weight_r, limits, share);
         }
     }
 }

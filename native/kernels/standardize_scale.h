@@ -1,14 +1,21 @@
-// mean and 1 / standard deviation of the chosen columns from their moments (count, mean, sum of squared deviations);
-// 0 and 1 for the others, and where nothing was seen; a column that never varied is only centred.
+// Of each column from its moments: mean, 1 / standard deviation, where the model's value is cut (in deviations), and
+// between which values its moments take a value as it is. A column that is not chosen, or of which nothing was seen,
+// passes as it is; one that never varied is only centred.
 #pragma once
 #include "base/kernel.h"
 
-ST_KERNEL void standardize_scale(i64 columns, const f64 *moments_c3, const u8 *chosen_c, f32 *mean_c, f32 *scale_c) {
+ST_KERNEL void standardize_scale(i64 columns, const f64 *moments_cm, const u8 *chosen_c, f32 *mean_c, f32 *scale_c,
+                                 f32 *clip_c, f32 *low_c, f32 *high_c) {
+    const f32 infinity = from_bits(i32(0x7f800000));
     ST_FOR(c, columns) {
-        f64 count = moments_c3[3 * c], mean = moments_c3[3 * c + 1], squares = moments_c3[3 * c + 2];
-        bool known = chosen_c[c] != 0 && count > 0;
-        mean_c[c] = known ? static_cast<f32>(mean) : 0.0f;
-        scale_c[c] = known && squares > 0 ? static_cast<f32>(sqrt(count / squares)) : 1.0f;
+        ColumnMoments column = reinterpret_cast<const ColumnMoments *>(moments_cm)[c];
+        bool known = chosen_c[c] != 0 && column.count > 0;
+        f64 deviation = deviation_of(column), reach = known ? reach_of(column) : beyond_any;
+        mean_c[c] = known ? static_cast<f32>(column.mean) : 0.0f;
+        scale_c[c] = known && deviation > 0 ? static_cast<f32>(1 / deviation) : 1.0f;
+        clip_c[c] = known && column.clip > 0 ? static_cast<f32>(column.clip) : infinity;
+        low_c[c] = reach < beyond_any ? static_cast<f32>(column.mean - reach) : -infinity;
+        high_c[c] = reach < beyond_any ? static_cast<f32>(column.mean + reach) : infinity;
     }
 }
 ST_EXPORT(standardize_scale)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/moments.h"
+
 #if defined(__x86_64__)
 #include <xmmintrin.h>
 #endif
@@ -17,6 +19,8 @@ namespace {
 #define ST_CLONES
 #endif
 
+constexpr f64 LN_2 = 0.69314718055994531;
+constexpr f64 LEAST_MOVED = 8;          // values: in a round of one row that row would be most of it
 constexpr u64 BLOCK = 256;              // small, so that what was read ahead is still in the first-level cache
 constexpr u64 AHEAD = 512;              // elements read ahead: the hardware stops at every page (28 -> 45 GB/s)
 constexpr u64 LINE = 16;                // elements of a cache line
@@ -105,27 +109,69 @@ void fold(const StateBlock &block, const u8 *start, const std::vector<Contributi
     }
 }
 
-void fold_moments(const StateBlock &block, const u8 *start, const std::vector<Contribution> &workers, u8 *mean) {
-    f64 *to = reinterpret_cast<f64 *>(mean + block.offset);
-    std::memcpy(to, start + block.offset, block.count * sizeof(f64));
-    for (const Contribution &worker : workers)
-        for (u64 i = 0; i + 2 < block.count; i += 3)
-            merge_moments(to + i, reinterpret_cast<const f64 *>(worker.vector + block.offset) + i);
+// All workers' shares of a round as one.
+ColumnMoments gathered(const std::vector<Contribution> &workers, u64 offset, u64 column) {
+    ColumnMoments all{};
+    for (const Contribution &worker : workers) {
+        const ColumnMoments &share = reinterpret_cast<const ColumnMoments *>(worker.vector + offset)[column];
+        f64 raw_count = all.count;
+        merge_moments(share.count, share.raw_mean, share.raw_squares, raw_count, all.raw_mean, all.raw_squares);
+        merge_moments(share.count, share.mean, share.squares, all.count, all.mean, all.squares);
+        all.outside += share.outside;
+        all.least = nearer(share.least, all.least);
+        all.clipped += share.clipped;
+    }
+    return all;
+}
+
+// A column's state after a round. Where most of a round lies beyond the reach the column has moved, and the values
+// count as they came; fewer than that is what the reach is for. Where they outnumber all that was seen before, that was
+// wrong.
+void fold_round(ColumnMoments &column, const ColumnMoments &round) {
+    if (round.count == 0) return;
+    if (column.half_life > 0) {
+        f64 kept = power(1 - LN_2 / column.half_life, static_cast<i64>(round.count));
+        column.count *= kept;
+        column.squares *= kept;
+        column.outside *= kept;
+    }
+    bool most = 2 * round.outside > round.count;
+    bool moved = most && round.outside >= LEAST_MOVED;
+    if (most && round.outside > column.count) {
+        moved = true;
+        column.count = column.mean = column.squares = 0;
+    }
+    merge_moments(round.count, moved ? round.raw_mean : round.mean, moved ? round.raw_squares : round.squares,
+                  column.count, column.mean, column.squares);
+    if (!moved) {
+        column.outside += round.outside;
+        column.least = nearer(round.least, column.least);
+    }
+    column.clipped += round.clipped;
+}
+
+void fold_moments(const StateBlock &block, const u8 *start, const std::vector<Contribution> &workers,
+                  const u8 *first_round, u8 *mean) {
+    ColumnMoments *to = reinterpret_cast<ColumnMoments *>(mean + block.offset);
+    std::memcpy(to, first_round ? first_round : start + block.offset, block.count * sizeof(f64));
+    for (u64 c = 0; c < block.count / moments_width; ++c) {
+        ColumnMoments round = gathered(workers, block.offset, c);
+        if (first_round) to[c].clipped += round.clipped;
+        else fold_round(to[c], round);
+    }
 }
 
 }  // namespace
 
-void merge_moments(f64 *a, const f64 *b) {
-    if (b[0] == 0) return;
-    if (a[0] == 0) { a[0] = b[0]; a[1] = b[1]; a[2] = b[2]; return; }
-    f64 count = a[0] + b[0], delta = b[1] - a[1];
-    a[1] += delta * (b[0] / count);
-    a[2] += b[2] + delta * delta * (a[0] * b[0] / count);
-    a[0] = count;
+f64 power(f64 base, i64 exponent) {
+    f64 result = 1;
+    for (; exponent > 0; exponent >>= 1, base *= base)
+        if (exponent & 1) result *= base;
+    return result;
 }
 
 void average(const StateLayout &layout, const u8 *start, const std::vector<Contribution> &workers,
-             const u8 *fixed_moments, u8 *mean) {
+             const u8 *first_round, u8 *mean) {
     f64 weight_sum = 0;
     for (const Contribution &worker : workers) weight_sum += worker.weight_sum;
     for (const StateBlock &block : layout.blocks) {
@@ -133,11 +179,8 @@ void average(const StateLayout &layout, const u8 *start, const std::vector<Contr
             case Rule::learned: average_learned(block.offset, block.count, start, workers, weight_sum, mean); break;
             case Rule::local: break;
             case Rule::moments:
-                if (fixed_moments)
-                    std::memcpy(mean + block.offset, fixed_moments + (block.offset - layout.learned_bytes),
-                                block.count * sizeof(f64));
-                else
-                    fold_moments(block, start, workers, mean);
+                fold_moments(block, start, workers,
+                             first_round ? first_round + (block.offset - layout.learned_bytes) : nullptr, mean);
                 break;
             case Rule::sum: fold<f64>(block, start, workers, mean, [](f64 a, f64 b) { return a + b; }); break;
             case Rule::count: fold<i64>(block, start, workers, mean, [](i64 a, i64 b) { return a + b; }); break;

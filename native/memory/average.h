@@ -13,12 +13,12 @@ struct Contribution {
 };
 
 // mean := learned blocks: sum of (w_i / sum w) x_i in float64, rounded once (the start's where sum w is 0);
-// statistics part: base merged with every share. local blocks are left alone. `fixed_moments`, where given, is a
-// statistics part whose moments are taken as they are (a lineage's first round, whose own pass made them the base).
+// statistics part: base merged with every share. local blocks are left alone. `first_round`, where given, is a
+// statistics part whose moments hold the round already (a lineage's first round, whose own pass made them the base).
 void average(const StateLayout &layout, const u8 *start, const std::vector<Contribution> &workers,
-             const u8 *fixed_moments, u8 *mean);
+             const u8 *first_round, u8 *mean);
 
-// (count, mean, sum of squared deviations) of one column: a := a merged with b. Chan, Golub and LeVeque 1983.
-void merge_moments(f64 *a, const f64 *b);
+// base^exponent by squaring: multiplications only, so that every machine gives the same bits.
+f64 power(f64 base, i64 exponent);
 
 }  // namespace st

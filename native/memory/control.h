@@ -39,7 +39,8 @@ struct alignas(64) CoordinatorWords {
     std::atomic<i64> row_bound;        // rows ingest may decode this run, -1 without a bound
     std::atomic<i64> dead_letters_published;        // entries of that ring
     std::atomic<i64> publication_due_ns;   // monotonic: the round open from then on closes, once; 0: none does
-    u64 reserved[7];
+    std::atomic<i64> rows_seen;        // rows the lineage had trained when the run began
+    u64 reserved[6];
 };
 static_assert(sizeof(CoordinatorWords) == 128);
 

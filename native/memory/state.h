@@ -10,7 +10,7 @@ namespace st {
 enum class Rule : u32 {
     learned = 0,   // float32: mean over workers weighted by their weight sums
     local = 1,     // float32: kept per worker (optimizer state that is not averaged); never mixed
-    moments = 2,   // float64 [n, 3] count, mean, sum of squared deviations: base merged with the shares (Chan et al.)
+    moments = 2,   // float64 [n, 10] as base/moments.h has them: base merged with the shares, outliers held back
     sum = 3,       // float64: base + each worker's share, in worker order
     count = 4,     // int64: base + each worker's share
     highest = 5,   // int64: max over base and workers (optimizer steps)
@@ -19,7 +19,7 @@ enum class Rule : u32 {
 // learned and local blocks come first (the "learned part", trained in place), then the statistics part, of which a
 // worker sees the round's base read-only and gathers its share from zero. Blocks are 64-byte aligned.
 struct StateBlock {
-    std::string name;      // "dense0.weight", "adam.m.dense0.weight", "standardize.moments", "score.log_loss"
+    std::string name;      // "dense0.weight", "adam.m.dense0.weight", "standardize.numbers", "score.log_loss"
     std::string group;     // parameters | optimizer | statistics | score
     Rule rule;
     u64 offset;            // bytes from the state's start

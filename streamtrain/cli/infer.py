@@ -134,11 +134,11 @@ loss = "{loss}"
 
 [optimizer]
 name = "adam"
-learning_rate = 1e-3
+learning_rate = 3e-3
 
 [train]
 batch_rows = 256
-workers = 2
+workers = 1
 averaging_frequency = 4                # steps per worker between two averagings
 round_interval = "250ms"               # or "off"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from streamtrain.job.registries import registry_names
-from streamtrain.job.units import Duration, OneOf, Size, Start, Text
+from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Text
 
 
 class Section(BaseModel):
@@ -77,8 +77,13 @@ class Optimizer(Section):
 class Train(Section):
     """How batches, workers and rounds are cut."""
 
-    batch_rows: int = Field(default=256, ge=1, le=1_048_576, description="rows in a batch")
-    workers: int = Field(default=2, ge=1, le=1_024, description="worker processes")
+    batch_rows: int = Field(default=256, ge=1, le=1_048_576, description="rows in a batch, once it is full-grown")
+    batch_growth: Annotated[int | None, Count(1, 1_000_000_000)] = Field(
+        default=4_000,
+        description="a batch has a row for so many rows seen, at least one, at most batch_rows: a short stream needs "
+        'many updates, a long one speed; "off": batch_rows from the start',
+    )
+    workers: int = Field(default=1, ge=1, le=1_024, description="worker processes")
     averaging_frequency: int = Field(
         default=4, ge=1, le=1_000_000, description="steps per worker between two averagings"
     )

@@ -98,6 +98,24 @@ class Duration(Takes):
         return "off" if value is None else format_amount(round(value * 1_000, 6), DURATION_UNITS_MS)
 
 
+class Count(Takes):
+    """A whole number; "off" is None."""
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+        super().__init__(f'a whole number from {least} to {most:,}, or "off"')
+
+    def parse(self, value: Any) -> int | None:
+        if value == "off":
+            return None
+        if type(value) is not int or not self.least <= value <= self.most:
+            raise ValueError
+        return value
+
+    def write(self, value: int | None) -> int | str:
+        return "off" if value is None else value
+
+
 class Size(Takes):
     """Bytes."""
 

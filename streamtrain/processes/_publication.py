@@ -103,7 +103,7 @@ class Publisher:
             averaging_frequency=train.averaging_frequency,
             workers=train.workers,
             slot=self.slot,
-            batch_growth={"name": "off"},
+            batch_growth=self._batch_growth(),
             format={"name": self.job.records.format},
             columns_digest=columns_digest(self.job.schema.to_dict()),
             model_digest=model_digest(spec),
@@ -111,6 +111,12 @@ class Publisher:
             seed=lineage.seed,
             build=self.build,
         )
+
+    def _batch_growth(self) -> Mapping[str, Any]:
+        rows = self.job.train.batch_growth
+        if rows is None:
+            return {"name": "off"}
+        return {"name": "rows_seen", "rows": rows}
 
     def _manifest(self, lineage: Lineage, positions: list[Position], last_round: int, log: RoundLog) -> Manifest:
         begins = not len(log.rounds)

@@ -124,7 +124,10 @@ class Coordinator:
         self._arena.set_positions(positions)
         self._arena.set_row_bound(self._row_bound())
         self._arena.set_start(
-            round=self._lineage.round, seed=self._lineage.seed, learning_rate=self._job.optimizer.learning_rate
+            round=self._lineage.round,
+            seed=self._lineage.seed,
+            learning_rate=self._job.optimizer.learning_rate,
+            rows_seen=self._lineage.rows_seen,
         )
         self._log_thread = _native.RoundLogThread(self._arena)
         self._log_thread.start()

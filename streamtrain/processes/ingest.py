@@ -44,6 +44,7 @@ class Config:
     format: str
     schema: dict[str, Any]
     round_interval_s: float | None
+    batch_growth: int | None
     until_end: bool
     end_offsets: list[list[int]]  # [partition, offset]: the last stable offsets at the start, for until_end
 
@@ -62,6 +63,7 @@ def run(config: Config) -> int:
             plan,
             topic=config.topic,
             round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
+            batch_growth=config.batch_growth or 0,
             end_offsets=[(partition, offset) for partition, offset in config.end_offsets],
             bounded=config.until_end,
         )

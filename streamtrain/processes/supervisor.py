@@ -200,6 +200,7 @@ class Supervisor:
             "format": self._job.records.format,
             "schema": self._job.schema.to_dict(),
             "round_interval_s": self._job.train.round_interval_s,
+            "batch_growth": self._job.train.batch_growth,
             "until_end": self._options.until_end,
             "end_offsets": self._end_offsets,
         }

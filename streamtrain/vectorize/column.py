@@ -3,15 +3,47 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, Self
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
 DEFAULT_EMBED = 8
 FLOAT32_MAX = 3.4028234663852886e38
 UNITS: dict[str, tuple[int, int]] = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # to ms
+
+
+CLIP = 8.0  # deviations
+LEAST_HALF_LIFE = 1_000  # rows
+ROW_UNITS = {"k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+
+
+def rows_of(value: object) -> object:
+    """The number of rows in a text such as "1M rows"; anything else as it is."""
+    match = re.fullmatch(r"\s*(\d+)\s*([kMG]?)(?:\s*rows)?\s*", value) if isinstance(value, str) else None
+    return value if match is None else int(match[1]) * ROW_UNITS.get(match[2], 1)
+
+
+class Standardize(BaseModel):
+    """How a number is standardised, where `standardize` is a table."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    clip: Annotated[float, Field(gt=0, le=1e6)] | Literal["off"] = Field(
+        CLIP, description="deviations at which what the model sees is cut; further out is an outlier"
+    )
+    half_life: Annotated[int | None, BeforeValidator(rows_of)] = Field(
+        None,
+        ge=LEAST_HALF_LIFE,
+        le=10**15,
+        description='rows after which what was seen weighs half, such as "1M rows"; default: all weigh the same',
+    )
+
+    def engine(self) -> dict[str, float]:
+        """As the engine takes it: 0 for none."""
+        return {"clip": 0.0 if self.clip == "off" else self.clip, "half_life": float(self.half_life or 0)}
 
 
 class Column(BaseModel):
@@ -23,7 +55,10 @@ class Column(BaseModel):
         None, description="number, or category (text, integer or boolean, hashed into buckets); default number"
     )
     role: Literal["feature", "label", "weight", "key", "event_time"] = Field("feature", description="what it is for")
-    standardize: bool = Field(False, description="number: take off the running mean, divide by the running deviation")
+    standardize: bool | Standardize = Field(
+        False,
+        description="number: take off the running mean, divide by the running deviation; or { clip = 8, half_life }",
+    )
     missing: bool | int | float | str = Field(
         "dead_letter", description="absent, null or empty: dead_letter, skip (leave the row out), or a value"
     )
@@ -52,6 +87,12 @@ class Column(BaseModel):
     def settings(self) -> dict[str, Any]:
         """What was set, without defaults: for the manifest."""
         return self.model_dump(exclude_defaults=True)
+
+    def standardized(self) -> bool | dict[str, float]:
+        """As the engine takes it: False, or the settings."""
+        if isinstance(self.standardize, bool):
+            return Standardize.model_validate({}).engine() if self.standardize else False
+        return self.standardize.engine()
 
     def _kind_problems(self) -> list[str]:
         problems = []

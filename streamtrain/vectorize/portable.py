@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamtrain.compute import losses, snapshot
-from streamtrain.compute.input import MOMENTS
 from streamtrain.compute.model import Model
+from streamtrain.compute.ops._moments import MOMENTS
 from streamtrain.topics.snapshots import Manifest
 from streamtrain.vectorize.murmur3 import murmur3
 from streamtrain.vectorize.schema import Schema
@@ -18,7 +18,10 @@ _HASH = (
     "bucket = MurmurHash3_x86_32(UTF-8 text, seed = hash_seed) mod buckets; hash_seed is that hash of the column's "
     "name with seed 0; a whole number is hashed as its decimal text, a boolean as true or false"
 )
-_STANDARDIZED = "(value - mean) / deviation; deviation = sqrt(squares / count), 1 where squares is 0"
+_STANDARDIZED = (
+    "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
+    "that is below 1e-30 or below |mean| / 2^23; where count is 0 the value as it is"
+)
 
 
 def safetensors_file(manifest: Manifest, digest: bytes, model: bytes) -> bytes:

@@ -120,7 +120,7 @@ class Schema:
         by_name = dict(self.columns)
         inputs: dict[str, Any] = {
             "numbers": len(self.numbers),
-            "standardize": [by_name[name].standardize for name in self.numbers],
+            "standardize": [by_name[name].standardized() for name in self.numbers],
             "categories": [
                 {"name": name, "buckets": by_name[name].buckets, "embed": by_name[name].embed or DEFAULT_EMBED}
                 for name in self.categories
@@ -129,7 +129,7 @@ class Schema:
         }
         label = self.column_of("label")
         if label is not None and label[1].standardize:
-            inputs["standardize_label"] = True
+            inputs["standardize_label"] = label[1].standardized()
         return inputs
 
     def native_columns(self) -> list[dict[str, Any]]:

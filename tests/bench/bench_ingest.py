@@ -41,7 +41,7 @@ def ingest_rate(bed: Bed) -> float:
     with KafkaConsumer(ingest_config(job.kafka_consumer())) as consumer:
         ingest = _native.Ingest(
             arena, consumer.native, job.records.format, native_plan(job.schema, slots), topic=bed.records,
-            round_interval_ns=-1, end_offsets=ends, bounded=True,
+            round_interval_ns=-1, batch_growth=0, end_offsets=ends, bounded=True,
         )  # fmt: skip
         ingest.start()
         while not (first := arena.progress()["rows"]):

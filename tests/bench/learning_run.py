@@ -43,7 +43,8 @@ class LocalRun:
         self._log = _native.RoundLogThread(self.arena)
         self._log.start()
         self.arena.set_ready()
-        self._filler = _native.SlotFiller(self.arena, job.records.format, native_plan(schema, layout))
+        plan = native_plan(schema, layout)
+        self._filler = _native.SlotFiller(self.arena, job.records.format, plan, train.batch_growth or 0)
         self._filler.start()
         self._offset = 0
         self._workers = [threading.Thread(target=self._work, args=(index, layout)) for index in range(train.workers)]

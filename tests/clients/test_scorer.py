@@ -35,7 +35,7 @@ def in_numpy(model: SmallModel, seed: int, row: dict[str, Any]) -> np.ndarray:
     for at, name in enumerate(model.schema.numbers):
         value = float(row[name])
         if model.spec["input"]["standardize"][at]:
-            count, mean, squares = views["standardize.moments"][at]
+            count, mean, squares = views["standardize.numbers"][at, :3]
             value = (value - mean) / np.sqrt(squares / count)
         numbers.append(value)
     parts = [np.array(numbers)]
@@ -75,7 +75,7 @@ def test_classes_are_named_with_their_probabilities() -> None:
 def test_a_number_is_predicted_in_the_labels_own_unit() -> None:
     columns = {"x": {}, "y": {"role": "label", "standardize": True}}
     model = SmallModel.make(columns, "mean_squared_error")
-    count, mean, squares = Model(model.spec).views(model.state(3))["standardize.label"][0]
+    count, mean, squares = Model(model.spec).views(model.state(3))["standardize.label"][0, :3]
     expected = in_numpy(model, 3, {"x": 0.7})[0] * np.sqrt(squares / count) + mean
     assert scorer_of(model).predict({"x": 0.7})["prediction"] == pytest.approx(expected, rel=1e-5)
 

@@ -55,6 +55,7 @@ class Rig:
             if name == "output.weight" or (name.endswith(".bias") and not name.startswith("adam")):
                 view[:] = self.rng.normal(0, 0.5, view.shape)
         self.base, self.share = aligned(self.model.statistics_bytes), aligned(self.model.statistics_bytes)
+        self.base[:] = self.state[self.model.learned_bytes :]
         self.steps = 0
 
     def fill(self) -> None:
@@ -104,10 +105,14 @@ class Rig:
         return step.loss_sum / step.weight_sum if step.weight_sum else 0.0
 
     def statistics(self, plan: Any) -> None:
-        """The statistics pass of a lineage's first round: the share becomes the base."""
-        plan.statistics(self.address)
-        plan.base[:] = plan.share
-        plan.share[:] = 0
+        """As after a lineage's first round: the base has the batch's moments."""
+        counts = self.blocks["weight"][: self.rows, 0] > 0
+        for block in self.model.blocks:
+            if block.rule == "moments":
+                start = block.offset - self.model.learned_bytes
+                table = plan.base[start : start + block.count * 8].view(np.float64).reshape(block.shape)
+                rows = self.blocks[block.name.rpartition(".")[2]][: self.rows][counts].astype(np.float64)
+                table[:, :3] = np.stack([np.full(len(table), len(rows)), rows.mean(0), rows.var(0) * len(rows)], 1)
 
 
 @pytest.fixture

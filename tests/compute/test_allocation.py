@@ -39,13 +39,13 @@ for shape in (dict(layers=[{"dense": 8, "activation": "relu"}, {"dense": 8, "act
     rig = rigs.Rig(rigs.spec_of(**shape))
     plan, address = rig.plan(), rig.address
     rig.step(plan)
-    plan.predict(address); plan.statistics(address)
-    train, predict, statistics = plan.train, plan.predict, plan.statistics
+    plan.predict(address)
+    train, predict = plan.train, plan.predict
     counts = [0, 0]
     for turn in range(2):
         counts[turn] = count()
         for _ in range(50):
-            train(address); predict(address); statistics(address)
+            train(address); predict(address)
         counts[turn] = count() - counts[turn]
     print(min(counts))
 """

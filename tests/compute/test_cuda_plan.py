@@ -132,7 +132,7 @@ def test_the_end_of_a_round_that_was_not_begun_changes_nothing(fake_cupy: Any, r
     rigged = rig(spec(standardize=True))
     gpu = rigged.plan("cuda")
     gpu.begin_round()
-    gpu.statistics(rigged.address)
+    rigged.step(gpu)
     gpu.end_round()
     assert rigged.share.any()
     rigged.share[:] = 0   # the next worker's share, of no slot

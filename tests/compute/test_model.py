@@ -219,7 +219,7 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
     assert names[:5] == ["dense0.weight", "dense0.bias", "output.weight", "output.bias", "c0.embedding"]
     assert names[5] == "adam.m.dense0.weight" and names[10] == "adam.v.dense0.weight"
     assert set(names[15:]) == {
-        "standardize.moments", "score.loss", "score.classes", "score.hits", "score.rows", "score.histogram",
+        "standardize.numbers", "score.loss", "score.classes", "score.hits", "score.rows", "score.histogram",
         "optimizer.steps",
     }
     assert all(block.offset % 64 == 0 for block in model.blocks) and model.learned_bytes % 64 == 0
@@ -287,7 +287,7 @@ def test_a_slot_of_more_rows_than_the_plans_capacity_is_refused(rig: Any, spec: 
     rigged = rig(spec())
     plan = rigged.plan()
     rigged.slot[16:20].view(np.uint32)[0] = 65   # SlotHeader.rows
-    for phase in (plan.train, plan.enqueue, plan.statistics, plan.predict):
+    for phase in (plan.train, plan.enqueue, plan.predict):
         with pytest.raises(UserMistake, match="plan: expected a slot of at most 64 rows, got 65"):
             phase(rigged.address)
 

@@ -42,6 +42,7 @@ name = "adam"
 learning_rate = 3e-3
 [train]
 batch_rows = {batch_rows}
+batch_growth = {batch_growth}
 workers = {workers}
 averaging_frequency = {averaging_frequency}
 round_interval = "{round_interval}"
@@ -50,7 +51,8 @@ interval = "{publish_interval}"
 keep = {keep}
 """
 DEFAULTS = {
-    "partitions": 3, "format": "msgpack", "batch_rows": 64, "workers": 2, "averaging_frequency": 4,
+    "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2,
+    "averaging_frequency": 4,
     "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
 }  # fmt: skip
 

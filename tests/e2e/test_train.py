@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from streamtrain.compute.snapshot import decode
+from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics.rounds import first_chain
 from streamtrain.topics.snapshots import Counts
 from tests.e2e.harness import LiveJob, rows
@@ -39,6 +40,24 @@ def test_it_goes_on_where_it_ended(kafka, tmp_path: Path) -> None:
     assert second[-1]["rows"] == 4000
     assert job.verified()["rows"]["trained"] == 4000
     job.replayed()
+
+
+def test_batches_grow_over_runs_as_the_terms_say_and_replay_gives_the_same_bits(kafka, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, batch_growth=60, workers=1, round_interval="off")
+    job.produce(2000)
+    job.train("--max-rows", "700")
+    job.train("--until-end")
+    assert job.verified()["rows"]["trained"] == 2000
+    job.replayed()
+    logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
+    assert all(terms.batch_growth == {"name": "rows_seen", "rows": 60} for log in logs for terms in log.terms)
+    sizes = np.concatenate([log.slots["rows"] for log in logs]).tolist()
+    seen = np.cumsum([0, *sizes[:-1]])
+    ends = {700, 2000}  # of the runs: there a batch closes before it is full
+    wanted = [max(1, at // 60) for at in seen]
+    assert [size for size, at in zip(sizes, seen, strict=True) if at + size not in ends] == [
+        size for size, at, got in zip(wanted, seen, sizes, strict=True) if at + got not in ends
+    ]
 
 
 def test_a_record_of_many_rows_straddles_batches_and_runs(kafka, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ class Deferred:
         self.most_waiting = 0
         self.blocks = aligned(steps_ahead * _native.STEP_BYTES)
         self.plan = _native.ForeignPlan(
-            inner.rows, inner.width, self.train, self.statistics, inner.predict, self.begin_round, self.end_round,
+            inner.rows, inner.width, self.train, inner.predict, self.begin_round, self.end_round,
             self.enqueue, self.collect, steps_ahead,
         )  # fmt: skip
         self.step_address = self.plan.step.address
@@ -45,10 +45,6 @@ class Deferred:
     def train(self, slot: int) -> None:
         self.enqueue(slot)
         ctypes.memmove(self.step_address, self.collect(), _native.STEP_BYTES)
-
-    def statistics(self, slot: int) -> None:
-        assert not self.waiting
-        self.inner.statistics(slot)
 
     def begin_round(self) -> None:
         assert not self.waiting

@@ -34,7 +34,7 @@ def test_statistics_are_those_of_all_rows_and_counted_once() -> None:
     for first, last in ((0, 4), (4, 8), (8, 9)):
         run.fill(batches[first:last])
         run.train()
-    moments = run.views()["standardize.moments"]
+    moments = run.views()["standardize.numbers"]
     rows = np.concatenate([numbers for numbers, _ in batches]).astype(np.float32).astype(np.float64)
     for row, column in enumerate((0, 1)):
         assert moments[row, 0] == len(rows)

@@ -36,5 +36,5 @@ def echo_scorer(
     def never(*_: Any) -> None:
         raise AssertionError
 
-    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), never, never, predict, never, never)
+    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), never, predict, never, never)
     return _native.RequestScorer(plan, native_plan(schema, layout), format_name, classes, 12, "ab" * 32)

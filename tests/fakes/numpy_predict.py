@@ -61,7 +61,9 @@ class Predictor:
     def moments(self, name: str, row: int) -> tuple[float, float, float]:
         """Mean, deviation and clip of a column."""
         of = dict(zip(self.statistics[name], self.tensors[name][row], strict=True))
-        deviation = np.sqrt(of["squares"] / of["count"]) if of["squares"] > 0 else 1.0
+        deviation = np.sqrt(of["squares"] / of["count"])
+        if deviation < max(1e-30, abs(of["mean"]) / 2**23):
+            deviation = 1.0
         return of["mean"], deviation, of.get("clip", 0) or np.inf
 
     def predict(self, row: Mapping[str, Any]) -> np.ndarray:
@@ -73,7 +75,7 @@ class Predictor:
                 bucket = murmur3(text.encode(), column["hash_seed"]) % column["buckets"]
                 x += self.tensors[column["table"]][bucket].tolist()
             elif "moments_row" in column:
-                mean, deviation, clip = self.moments("standardize.moments", column["moments_row"])
+                mean, deviation, clip = self.moments("standardize.numbers", column["moments_row"])
                 x.append(float(np.clip((cell - mean) / deviation, -clip, clip)))
             else:
                 x.append(cell)

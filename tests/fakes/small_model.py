@@ -43,7 +43,7 @@ class SmallModel:
         state = model.initial_state(seed)
         for name, view in model.views(state).items():
             if name.startswith("standardize."):  # count, mean, sum of squared deviations
-                view[...] = np.stack(
+                view[:, :3] = np.stack(
                     [np.full(len(view), 100.0), rng.normal(5, 2, len(view)), np.full(len(view), 900.0)], -1
                 )
             elif view.dtype == np.float32 and not name.startswith("adam"):

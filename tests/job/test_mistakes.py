@@ -10,8 +10,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
 
 TRAIN = (
-    "batch_rows, workers, averaging_frequency, round_interval, prefetch_buffer, report_score_after_averaging, "
-    "average_optimizer_state, backend, seed"
+    "batch_rows, batch_growth, workers, averaging_frequency, round_interval, prefetch_buffer, "
+    "report_score_after_averaging, average_optimizer_state, backend, seed"
 )
 SECTIONS = "name, topics, records, columns, model, optimizer, train, publish, predict, kafka"
 

@@ -1,0 +1,57 @@
+"""A standardised column's moments as native/base/moments.h has them: the columns of a `moments` block."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamtrain.compute.spec import Array
+
+MOMENTS = (
+    "count", "mean", "squares", "clip", "half_life", "outside", "least", "clipped", "raw_mean", "raw_squares",
+)
+LEAST_DEVIATION, FLOAT_SPACING = 1e-30, 2.0**-23
+
+
+def named(moments: Array) -> dict[str, Array]:
+    """Each column of a block [columns, 10] by name, without a copy."""
+    return dict(zip(MOMENTS, moments.T, strict=True))
+
+
+def deviation(moments: Array) -> Array:
+    """The standard deviations; 0 where nothing was seen or float32 cannot tell the values apart."""
+    of = named(moments)
+    found = np.sqrt(of["squares"] / np.maximum(of["count"], 1e-300))
+    return np.where((found < LEAST_DEVIATION) | (found < abs(of["mean"]) * FLOAT_SPACING), 0.0, found)
+
+
+def reach(moments: Array) -> Array:
+    """How far from the mean a value enters the moments as it is; infinite where nothing is held back."""
+    of, found = named(moments), deviation(moments)
+    near = np.where(found > 0, of["clip"] * found, of["least"]) * np.sqrt(1 + of["outside"])
+    return np.where((of["clip"] > 0) & (of["count"] > 0), near, np.inf)
+
+
+def nearer(a: Array, b: Array) -> Array:
+    """The lesser distance; 0: none."""
+    return np.where((a > 0) & ((b <= 0) | (a < b)), a, b)
+
+
+def merge(values: Array, count: Array, mean: Array, squares: Array) -> None:
+    """Values [rows, columns], at least a row, into count, mean and squares, in place."""
+    fresh, total = values.mean(0), count + len(values)
+    delta = fresh - mean
+    squares += ((values - fresh) ** 2).sum(0) + delta**2 * count * len(values) / total
+    mean += delta * len(values) / total
+    count[:] = total
+
+
+def example(rng: np.random.Generator, columns: int) -> Array:
+    """Moments of a lineage under way: columns of which nothing was seen, that never varied, without a clip."""
+    block = np.zeros((columns, len(MOMENTS)))
+    of = named(block)
+    of["count"][:] = rng.integers(0, 3, columns) * 10.0
+    of["mean"][:] = rng.normal(0, 100, columns)
+    of["squares"][:] = rng.integers(0, 3, columns) * rng.random(columns) * 500
+    of["clip"][:] = np.where(rng.random(columns) < 0.2, 0, 2.0)
+    of["outside"][:], of["least"][:] = rng.integers(0, 4, columns), rng.integers(0, 2, columns) * rng.random(columns)
+    return block

@@ -1,0 +1,89 @@
+#include "exec/first_moments.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/fail.h"
+#include "base/moments.h"
+
+namespace st {
+
+namespace {
+
+constexpr f64 MAD_OF_NORMAL = 1.4826;   // standard deviations of a normal distribution in its median distance
+
+f64 median(std::vector<f64> &values) {   // the lower one of an even number; the order is lost
+    auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+// The median distance of `values` from `centre`.
+f64 median_distance(const std::vector<f64> &values, f64 centre, std::vector<f64> &distances) {
+    distances.clear();
+    for (f64 value : values) distances.push_back(std::abs(value - centre));
+    return median(distances);
+}
+
+// How far from the median a value may be.
+f64 reach_of_first(const std::vector<f64> &values, f64 centre, f64 clip) {
+    if (!(clip > 0)) return beyond_any;
+    std::vector<f64> distances, others;
+    f64 spread = median_distance(values, centre, distances);
+    if (spread > 0) return clip * MAD_OF_NORMAL * spread;
+    std::erase(distances, 0.0);
+    if (distances.size() < 2) return 0;
+    f64 typical = median(distances);
+    return typical + clip * MAD_OF_NORMAL * median_distance(distances, typical, others);
+}
+
+void begin_column(ColumnMoments &column, const std::vector<f64> &values) {
+    std::vector<f64> order = values;
+    f64 centre = median(order), reach = reach_of_first(values, centre, column.clip), sum = 0;
+    auto held = [&](f64 value) { return std::clamp(value, centre - reach, centre + reach); };
+    for (f64 value : values) sum += held(value);
+    column.count = static_cast<f64>(values.size());
+    column.mean = sum / column.count;
+    column.squares = 0;
+    for (f64 value : values) {
+        f64 distance = held(value) - column.mean;
+        column.squares += distance * distance;
+        if (held(value) == value) continue;
+        column.outside += 1;
+        column.least = nearer(std::abs(value - column.mean), column.least);
+    }
+}
+
+// The slot's block whose columns a moments block describes, by the name behind the point.
+const Block &described(const Arena &arena, const std::string &name) {
+    std::string wanted = name.substr(name.rfind('.') + 1);
+    const Block *block = arena.slot_layout().find(wanted.c_str());
+    if (!block || block->dtype != Dtype::f32)
+        mistake("moments " + name, "a float32 block " + wanted + " in a slot", "none");
+    return *block;
+}
+
+}  // namespace
+
+void first_moments(const Arena &arena, i64 first, i64 count, u8 *base) {
+    const StateLayout &layout = arena.state_layout();
+    const Block *weights = arena.slot_layout().find("weight");
+    for (const StateBlock &moments : layout.blocks) {
+        if (moments.rule != Rule::moments) continue;
+        const Block &block = described(arena, moments.name);
+        ColumnMoments *columns = reinterpret_cast<ColumnMoments *>(base + (moments.offset - layout.learned_bytes));
+        std::vector<f64> values;   // of one column: what the pass needs does not grow with the columns
+        for (u32 c = 0; c < block.width; ++c) {
+            values.clear();
+            for (i64 slot = first; slot < first + count; ++slot) {
+                const f32 *x = reinterpret_cast<const f32 *>(arena.slot(slot) + block.offset) + c;
+                const f32 *weight = reinterpret_cast<const f32 *>(arena.slot(slot) + weights->offset);
+                for (u32 r = 0; r < arena.slot_header(slot).rows; ++r)
+                    if (weight[r] > 0) values.push_back(x[u64{r} * block.width]);
+            }
+            if (!values.empty()) begin_column(columns[c], values);
+        }
+    }
+}
+
+}  // namespace st

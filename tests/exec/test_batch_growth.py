@@ -1,0 +1,59 @@
+"""Batches grow with the rows the lineage has seen: what ingest's filler makes of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamtrain import _native
+from streamtrain.vectorize.plan import native_plan
+from streamtrain.vectorize.schema import Schema
+from tests.exec.arena_run import SPEC, ArenaRun
+
+COLUMNS: dict[str, Any] = {f"x{at}": {} for at in range(4)} | {"late": {"role": "label"}}
+CAPACITY = 16   # rows of a slot of ArenaRun
+
+
+class Stream(ArenaRun):
+    """Rows through the filler, a record each; `sizes` are those of the batches they came into."""
+
+    def __init__(self, batch_growth: int, rows_seen: int = 0) -> None:
+        super().__init__(workers=1, frequency=4, spec=SPEC)
+        self.arena.set_positions([(0, 0, 0)])
+        self.arena.set_row_bound(-1)
+        self.arena.set_start(round=-1, seed=7, learning_rate=0.01, rows_seen=rows_seen)
+        plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
+        self.filler = _native.SlotFiller(self.arena, "json", plan, batch_growth)
+        self.filler.start()
+        self.sizes: list[int] = []
+
+    def feed(self, rows: int) -> list[int]:
+        drain = _native.RoundLogThread(self.arena)
+        drain.start()
+        seen = 0
+        for offset in range(rows):
+            self.filler.take(b"[1, 2, 3, 4, 1]", offset)
+            while self.arena.progress()["slots_filled"] > seen:
+                self.sizes.append(offset + 1 - sum(self.sizes))
+                seen += 1
+                if seen % 4 == 0:
+                    self.crew[0][0].run_closed_round(self.crew[0][1])
+        return self.sizes
+
+
+@pytest.mark.parametrize("growth", [10, 50])
+def test_a_batch_has_a_row_for_so_many_rows_seen(growth: int) -> None:
+    seen = 0
+    for size in Stream(growth).feed(600):
+        assert size == min(max(1, seen // growth), CAPACITY)
+        seen += size
+
+
+def test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age() -> None:
+    assert Stream(10, rows_seen=75).feed(28) == [7, 8, 9]
+    assert set(Stream(10, rows_seen=10**12).feed(64)) == {CAPACITY}
+
+
+def test_without_growth_every_batch_fills_its_slot() -> None:
+    assert set(Stream(0).feed(64)) == {CAPACITY}

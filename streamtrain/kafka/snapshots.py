@@ -16,7 +16,7 @@ from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, S
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.consumer import flat_settings
-from streamtrain.kafka.errors import Heard, explain, is_passing
+from streamtrain.kafka.errors import Heard, Response, explain, is_passing, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import librdkafka_logger
 from streamtrain.topics import snapshots
@@ -220,10 +220,19 @@ class SnapshotTopic:
         try:
             bounds = consumer.get_watermark_offsets(TopicPartition(self.name, 0), timeout=TIMEOUT_S)
         except KafkaException as error:
-            raise self._explained(consumer, error.args[0]) from None
+            missing = response_to(error.args[0].code()) is Response.MISSING
+            raise self._explained(consumer, (missing and self._hidden(consumer)) or error.args[0]) from None
         if bounds is None:
             raise self._explained(consumer, KafkaError(KafkaError._TIMED_OUT))
         return bounds[0], bounds[1]
+
+    def _hidden(self, consumer: Consumer) -> KafkaError | None:
+        """Why this user sees no such topic, if its rights are the reason: offsets are then only said to be unknown."""
+        try:
+            error = consumer.list_topics(self.name, timeout=TIMEOUT_S).topics[self.name].error
+        except KafkaException:
+            return None
+        return error if error is not None and response_to(error.code()) is Response.DENIED else None
 
     def _explained(self, consumer: Consumer, error: KafkaError) -> StreamtrainError:
         consumer.poll(0)  # hears what came beside the answers; whoever reads on assigns again

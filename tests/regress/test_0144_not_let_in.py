@@ -88,9 +88,10 @@ def test_who_is_let_in_is_answered(guarded: GuardedKafka, job: LiveJob, ask: Cal
     ask(guarded.sasl("alice", PASSWORD, "SCRAM-SHA-256"))
 
 
-def test_a_known_certificate_is_taken(guarded: GuardedKafka) -> None:
+@pytest.mark.parametrize("ask", ASKED)
+def test_a_known_certificate_is_taken(guarded: GuardedKafka, job: LiveJob, ask: Callable[[Settings], None]) -> None:
     """TLS alone gives no name: rights are the super user's here."""
-    assert Admin(guarded.bootstrap, guarded.tls(guarded.authority)).names()
+    ask(guarded.tls(guarded.authority))
 
 
 def test_train_says_so_and_ends_with_2(guarded: GuardedKafka, job: LiveJob) -> None:

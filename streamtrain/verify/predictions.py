@@ -25,6 +25,8 @@ from streamtrain.verify.topics import JobTopics, Topic
 
 _BATCH = 10_000  # predictions held beside the requests they answer
 _TOO_LARGE = b"expected an answer that fits a message"  # how AnswerDelivery gives up what it echoes
+_UNCUT_BYTES = 1_900  # a longer reason may be cut in the header
+_ROWS = ({"prediction"}, {"prediction", "probabilities"}, {"error"})
 _KNOWN = {VERSION_HEADER, DIGEST_HEADER, PARTITION_HEADER, OFFSET_HEADER, ERROR_HEADER, ERRORS_HEADER}
 
 
@@ -110,8 +112,8 @@ def _wrong_body(value: bytes | None, headers: dict[str, bytes], place: str) -> s
     except (ValueError, RecursionError):
         return f"expected JSON, got {(value or b'')[:40]!r}"
     rows = body if isinstance(body, list) else [body]
-    if not all(isinstance(row, dict) and len(row.keys() & {"prediction", "error"}) == 1 for row in rows):
-        return "a row with neither a prediction nor an error"
+    if not all(isinstance(row, dict) and row.keys() in _ROWS for row in rows):
+        return "a row with neither a prediction nor an error, or with more"
     errors = [row["error"] for row in rows if "error" in row]
     for error in errors:
         if not isinstance(error, dict) or {"path", "reason", "where"} != error.keys():
@@ -125,10 +127,11 @@ def _wrong_body(value: bytes | None, headers: dict[str, bytes], place: str) -> s
         return ""
     if len(errors) != len(rows) or not errors:
         return f"answered rows, and header {ERROR_HEADER}"
-    told = headers[ERROR_HEADER].decode("utf-8", "replace").partition(" (and ")[0]
-    reasons = (f"{error['path']}: {error['reason']}" for error in errors)
-    same = told == errors[0]["reason"] or any(reason.startswith(told) for reason in reasons)
-    return "" if same else f"header {ERROR_HEADER} tells of another error"
+    told = headers[ERROR_HEADER].decode("utf-8", "replace")
+    reasons = [errors[0]["reason"], *(f"{error['path']}: {error['reason']}" for error in errors)]
+    same = any(told == reason or told.startswith(f"{reason} (and ") for reason in reasons)
+    is_cut = len(headers[ERROR_HEADER]) > _UNCUT_BYTES
+    return "" if same or is_cut else f"header {ERROR_HEADER} tells of another error"
 
 
 def _check_version(check: Check, digests: _Digests, prediction: _Prediction) -> None:

@@ -135,10 +135,23 @@ def test_a_field_of_a_dead_letter(later: Written) -> None:
         judge("dead letter", replaced(later, "dead_letters", 0, index))
 
 
+def bodies(written: Written, partition: int, index: int) -> Iterator[tuple[Path, Written]]:
+    """Each field of a prediction's JSON."""
+    message = written.partitions["predictions"][partition].messages[index]
+    for path in paths(json.loads(message.value or b"")):
+        document = json.loads(message.value or b"")
+        put(document, path)
+        other = copied(written)
+        forged = message._replace(value=json.dumps(document).encode())
+        other.partitions["predictions"][partition].messages[index] = forged
+        yield ("value", *path), other
+
+
 def test_a_field_of_a_prediction(later: Written) -> None:
     """An answer and an error."""
     for partition, index in ((0, 1), (1, 1)):
         judge("prediction", replaced(later, "predictions", partition, index))
+        judge("prediction", bodies(later, partition, index))
 
 
 # -- control --------------------------------------------------------------------------------------------

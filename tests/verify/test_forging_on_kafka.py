@@ -31,7 +31,7 @@ FORGED = {
 
 @pytest.fixture
 def job(kafka, tmp_path: Path) -> LiveJob:
-    """Trained in three publications, with dead letters; then asked."""
+    """Trained in three publications, with dead letters; then asked, also for what cannot be answered."""
     job = LiveJob(kafka, tmp_path, partitions=2, format="json", max_dead_letter_share=1)
     for seed in range(3):
         job.produce(200, seed)
@@ -40,6 +40,8 @@ def job(kafka, tmp_path: Path) -> LiveJob:
     producer = Producer({"bootstrap.servers": job.bootstrap})
     for index, row in enumerate(rows(40)):
         producer.produce(f"{job.name}.requests", json.dumps(row).encode(), key=b"%d" % index)
+    for bad in (b'{"x1": "n/a"}', b"{", b"", None, b'[{"x1": 1}, {"x1": "n/a"}]'):
+        producer.produce(f"{job.name}.requests", bad)
     assert producer.flush(60) == 0
     assert job.command("predict", "--until-end").returncode == 0
     job.verified()

@@ -21,6 +21,7 @@ UNSEEN: dict[tuple[str, ...], str] = {
     ("log alone", "metrics", "window", "log_loss"): _TWIN,
     ("log alone", "created_ms"): _TWIN,
     ("log alone", "worker_deaths"): "a count of the run, which no other message has: only that it never falls",
+    ("prediction", "value", "prediction"): "what the model says of a request: LiveModel with that snapshot predicts it",
     ("run", "host"): _WORDS,
     ("run", "process"): _WORDS,
     ("run", "started_ms"): _WORDS,

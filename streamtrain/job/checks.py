@@ -153,7 +153,7 @@ def topic_settings(file: JobFile, key: str) -> TopicSettings:
 
 
 def state_bytes(file: JobFile) -> int:
-    """Size of a snapshot to within its headers and statistics: parameters and the optimizer's state."""
+    """Size of a snapshot but for headers, statistics and scores, some 100 kB: parameters and the optimizer's state."""
     inputs = Schema.from_columns(file.columns, file.model.loss).engine_inputs()
     parameters = sum(table["buckets"] * table["embed"] for table in inputs["categories"])
     width = inputs["numbers"] + sum(table["embed"] for table in inputs["categories"])

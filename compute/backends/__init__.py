@@ -32,3 +32,9 @@ def choose(wanted: str = "auto", cpu_priority: int | None = None, gpu_priority: 
         if get(name).answers() is None:
             return name
     return "cpu"
+
+
+def devices() -> int:
+    """GPUs that answer; 0 where the CPU is all there is."""
+    cuda = get("cuda")
+    return int(cuda.device_count()) if cuda.answers() is None else 0

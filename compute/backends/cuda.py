@@ -31,10 +31,14 @@ def answers() -> str | None:
     except ImportError as error:
         return f"CuPy is not installed ({error}); install the extra cuda12 or cuda13"
     try:
-        count = int(cupy.cuda.runtime.getDeviceCount())
+        count = device_count()
     except cupy.cuda.runtime.CUDARuntimeError as error:
         return f"no CUDA device answers ({error})"
     return None if count > 0 else "no CUDA device found"
+
+
+def device_count() -> int:
+    return int(import_cupy().cuda.runtime.getDeviceCount())
 
 
 class CudaPlan:

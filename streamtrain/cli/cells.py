@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtrain.cli.sampled import iso_ms
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 
@@ -37,8 +38,13 @@ def prepared(job: Job, rows: Iterator[Row], *, label: bool) -> Iterator[Row]:
     }
     numbers = {name for name, column in columns.items() if column.kind != "category" and not column.classes}
     numbers -= {name for name, column in columns.items() if column.role == "key"}
+    times = {name for name, column in columns.items() if column.role == "event_time" and column.unit in (None, "ms")}
     for number, row in enumerate(rows):
         if number == 0 and not columns.keys() & row.keys():
             wanted, got = ", ".join(list(columns)[:12]), ", ".join(list(row)[:12])
             raise UserMistake(f"input: expected some of the job's columns {wanted}; got {got}")
-        yield {name: _number(row[name]) if name in numbers else row[name] for name in columns if name in row}
+        cells = {name: _number(row[name]) if name in numbers else row[name] for name in columns if name in row}
+        for name in times & cells.keys():
+            moment = iso_ms(cells[name])
+            cells[name] = cells[name] if moment is None else moment
+        yield cells

@@ -1,4 +1,4 @@
-"""A job file's text from sample rows: what each column is, how large its table, what the label asks for."""
+"""A job file's text from sample rows: what each column is, how large its table, what the label asks for, and why."""
 
 from __future__ import annotations
 
@@ -6,53 +6,42 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
+from streamtrain.cli.sampled import Row, Sampled
 from streamtrain.errors import UserMistake
 
-Row = dict[str, Any]
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 MOST_CLASSES = 1_000
+MOST_WHOLE_CLASSES = 10  # distinct whole numbers of a label that are taken for classes
+WIDE_INPUT = 256  # columns of the input matrix from which on steps are smaller
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What trains: `devices` GPUs that answer, 0 for the CPU."""
+
+    devices: int = 0
 
 
 @dataclass
-class _Seen:
-    """What a column's cells look like."""
+class Found:
+    """What was made of the sample: lines of [columns], what is worth saying, and how wide the input is."""
 
-    values: list[Any]  # not missing
-    missing: int
+    lines: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+    loss: str = ""
+    width: int = 0
+    features: int = 0
+    event_time: str = ""
 
-    @property
-    def numeric(self) -> bool:
-        return bool(self.values) and all(map(_is_number, self.values))
+    def leave_out(self, name: str, why: str) -> None:
+        self.lines.append(f"# {_key(name)}: {why}; left out")
 
-    @property
-    def boolean(self) -> bool:
-        return any(isinstance(value, bool) for value in self.values)
-
-    @property
-    def flat(self) -> bool:
-        return all(isinstance(value, str | int | float | bool) for value in self.values)
-
-    @property
-    def distinct(self) -> list[Any]:
-        return sorted(set(self.values), key=str)
-
-
-def _is_number(value: Any) -> bool:
-    if isinstance(value, bool | int):
-        return True
-    if isinstance(value, float):
-        return math.isfinite(value)
-    return isinstance(value, str) and _NUMBER.fullmatch(value.strip()) is not None
-
-
-def _seen(rows: Sequence[Row], name: str) -> _Seen:
-    cells = [row.get(name) for row in rows]
-    values = [cell for cell in cells if cell is not None and cell != "" and cell == cell]
-    return _Seen(values, len(cells) - len(values))
+    def tell(self, text: str) -> str:
+        """`text`, which the command says too."""
+        self.told.append(text)
+        return text
 
 
 def _key(name: str) -> str:
@@ -63,57 +52,121 @@ def _power_of_two(least: int) -> int:
     return 1 << max(least - 1, 1).bit_length()
 
 
-def _feature(name: str, seen: _Seen, rows: int) -> str:
+def _unusable(column: Sampled) -> str:
+    """Why a column cannot be a feature; empty where it can."""
+    if not column.name or "{" in column.name or "}" in column.name:
+        return "a name that is empty or has braces cannot stand in a job file"
+    if not column.values:
+        return "empty in the sample"
+    if column.nested:
+        return "nested: paths into records cannot be given yet"
+    if column.constant:
+        return "the same in every row of the sample"
+    if column.counts_rows:
+        return "counts the rows"
+    if column.identifies:
+        return "a row's id"
+    if not column.flat:
+        return "not a number or a text"
+    return ""
+
+
+def _feature(found: Found, column: Sampled) -> None:
     """One line of [columns]; a comment where the column does not look like a feature."""
-    key = _key(name)
-    if not seen.values:
-        return f"# {key}: empty in the sample"
-    if not seen.flat:
-        return f"# {key}: not a number or a text"
-    if seen.numeric and not seen.boolean:
-        missing = ", missing = 0" if seen.missing else ""
-        return f'{key} = {{ kind = "number", standardize = true{missing} }}'
-    distinct = len(seen.distinct)
-    if distinct > 20 and distinct > 0.9 * len(seen.values):
-        return f"# {key}: nearly every row has another text; left out"
-    buckets = _power_of_two(max(16, 2 * distinct))
-    embed = max(2, min(16, round(math.sqrt(distinct))))
-    missing = ', missing = ""' if seen.missing else ""
-    return f'{key} = {{ kind = "category", buckets = {buckets}, embed = {embed}{missing} }}'
+    key = _key(column.name)
+    if not column.nested and not column.constant and column.time is not None:
+        return _time(found, column, *column.time)
+    if why := _unusable(column):
+        return found.leave_out(column.name, why)
+    if column.numeric and not column.boolean and not column.coded:
+        missing = ", missing = 0" if column.missing else ""
+        found.lines.append(f'{key} = {{ kind = "number", standardize = true{missing} }}')
+        found.width += 1
+    else:
+        distinct = len(column.distinct)
+        if distinct > 20 and distinct > 0.9 * len(column.values):
+            return found.leave_out(column.name, "nearly every row has another text")
+        buckets, embed = _power_of_two(max(16, 2 * distinct)), max(2, min(16, round(math.sqrt(distinct))))
+        missing = ', missing = ""' if column.missing else ""
+        why = "   # digits that are no number" if column.coded else ""
+        found.lines.append(f'{key} = {{ kind = "category", buckets = {buckets}, embed = {embed}{missing} }}{why}')
+        found.width += embed
+    found.features += 1
 
 
-def _label(name: str, seen: _Seen) -> tuple[str, str]:
-    """The label's line and the loss it asks for."""
-    key, skip = _key(name), ', missing = "skip"' if seen.missing else ""
-    if not seen.values or not seen.flat:
+def _time(found: Found, column: Sampled, what: str, unit: str) -> None:
+    if found.event_time:
+        return found.leave_out(column.name, f"{what}; {found.event_time} is the event time")
+    found.event_time = column.name
+    skip = ', missing = "skip"' if column.missing else ""
+    sent = "" if what.startswith("unix") else "; `produce` sends milliseconds, so must your program"
+    found.lines.append(f'{_key(column.name)} = {{ role = "event_time", unit = "{unit}"{skip} }}   # {what}{sent}')
+
+
+def _label(found: Found, column: Sampled) -> None:
+    """The label's line, and the loss it asks for."""
+    name, key, skip = column.name, _key(column.name), ', missing = "skip"' if column.missing else ""
+    if not column.values or not column.flat:
         raise UserMistake(f"--label {name}: expected numbers or texts in the sample, found neither")
-    distinct = seen.distinct
+    distinct = column.distinct
     if len(distinct) < 2:
         raise UserMistake(f"--label {name}: expected at least two values in the sample, found only {distinct[0]!r}")
-    if seen.numeric:
-        numbers = {float(value) for value in seen.values}
-        if numbers <= {0.0, 1.0}:
-            return f'{key} = {{ role = "label"{skip} }}', "binary_cross_entropy"
-        return f'{key} = {{ role = "label", standardize = true{skip} }}', "mean_squared_error"
+    if column.numeric and not column.coded:
+        if {float(value) for value in column.values} <= {0.0, 1.0}:
+            found.loss = "binary_cross_entropy"
+            found.lines.append(f'{key} = {{ role = "label"{skip} }}')
+            return
+        wholes = sorted(set(column.wholes or []))
+        if not 2 <= len(wholes) <= MOST_WHOLE_CLASSES:
+            found.loss = "mean_squared_error"
+            found.lines.append(f'{key} = {{ role = "label", standardize = true{skip} }}')
+            return
+        distinct = [str(whole) for whole in wholes]
+        found.lines.append(
+            f"# {found.tell(f'{name} has {len(wholes)} whole numbers in the sample and is taken for classes')}; to "
+            f'predict it as a number: {{ role = "label", standardize = true }}, and loss = "mean_squared_error"'
+        )
     if len(distinct) > MOST_CLASSES:
         raise UserMistake(
             f"--label {name}: expected numbers or at most {MOST_CLASSES} classes, found {len(distinct)} texts"
         )
     classes = ", ".join(json.dumps(str(value), ensure_ascii=False) for value in distinct)
-    loss = "binary_cross_entropy" if len(distinct) == 2 else "softmax_cross_entropy"
-    return f'{key} = {{ role = "label", classes = [{classes}]{skip} }}', loss
+    found.loss = "binary_cross_entropy" if len(distinct) == 2 else "softmax_cross_entropy"
+    found.lines.append(f'{key} = {{ role = "label", classes = [{classes}]{skip} }}')
 
 
-def job_text(job: str, sample: str, rows: Sequence[Row], label: str, bootstrap: str) -> str:
-    """A commented job file for rows like these. Raises UserMistake where they or the label cannot be used."""
+def _of_rows(sample: str, rows: Sequence[Row], label: str) -> Found:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         raise UserMistake(f"{sample}: expected rows, found none")
     if label not in names:
         raise UserMistake(f"--label: expected a column of {sample}, one of {', '.join(names)}; got {label!r}")
-    label_line, loss = _label(label, _seen(rows, label))
-    features = "\n".join(_feature(name, _seen(rows, name), len(rows)) for name in names if name != label)
+    found = Found()
+    for name in names:
+        if name != label:
+            _feature(found, Sampled.of(rows, name))
+    if not found.features:
+        told = "; ".join(line.removeprefix("# ") for line in found.lines) or "there is no other column"
+        raise UserMistake(f"{sample}: expected a column to learn {label} from, found none: {told}")
+    _label(found, Sampled.of(rows, label))
+    return found
+
+
+def job_text(
+    job: str, sample: str, rows: Sequence[Row], label: str, bootstrap: str, machine: Machine | None = None
+) -> tuple[str, list[str]]:
+    """A commented job file for rows like these, and what should be said of it.
+
+    Raises UserMistake where the rows or the label cannot be used.
+    """
+    found, devices = _of_rows(sample, rows, label), (machine or Machine()).devices
+    columns = "\n".join(found.lines)
     job_name = re.sub(r"[^A-Za-z0-9._-]", "-", job) or "job"
+    wide = found.width > WIDE_INPUT
+    rate, why_rate = ("1e-3", f"small: the input is {found.width} wide") if wide else ("2e-3", "suits small batches")
+    workers, why_workers = (
+        (devices, "a device each") if devices else (1, "learns most from the same rows; more are for large models")
+    )
     return f'''name = {json.dumps(job_name)}
 
 [kafka]                                # any librdkafka property
@@ -125,24 +178,24 @@ start = "earliest"                     # holds for the first start only
 
 # As found in {len(rows)} rows of the sample. missing: "dead_letter" (default), "skip", or a value.
 [columns]
-{features}
-{label_line}
+{columns}
 
-[model]
+[model]                                # the input matrix has {found.width} columns
 layers = [ {{ dense = 64, activation = "relu" }}, {{ dense = 32, activation = "relu" }} ]   # [] is the linear model
-loss = "{loss}"
+loss = "{found.loss}"
 
 [optimizer]
 name = "adam"
-learning_rate = 3e-3
+learning_rate = {rate:<23}# {why_rate}
 
 [train]
-batch_rows = 256
-workers = 1
-averaging_frequency = 4                # steps per worker between two averagings
+batch_rows = 256                       # once full-grown
+batch_growth = 4000                    # a row more for so many seen: a short stream needs many updates
+workers = {workers:<29}# {why_workers}
+averaging_frequency = 4                # batches per worker in a round
 round_interval = "250ms"               # or "off"
 
 [publish]
 interval = "1s"
 keep = 8                               # newest snapshots kept in the topic
-'''
+''', found.told

@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from streamtrain.cli.infer import job_text
+from streamtrain.cli.infer import Machine, job_text
 from streamtrain.cli.inputs import read_rows
 from streamtrain.cli.session import Session, command
+from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
-from streamtrain.job import Job
+from streamtrain.job import Job, JobMistakes
 
 ORDER = 30
 SAMPLE_ROWS = 20_000
@@ -33,8 +34,13 @@ def init(
     if job.exists() and not force:
         raise UserMistake(f"{job}: is there already; give another name, or --force to write over it")
     rows = [row for row, _ in zip(read_rows(sample), range(SAMPLE_ROWS), strict=False)]
-    text = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092")
-    made = Job.parse(text, name=job.name)
+    machine = Machine(backends.devices())
+    text, told = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092", machine)
+    try:
+        made = Job.parse(text, name=job.name)
+    except JobMistakes as mistakes:  # it has not been written: what is wrong is the sample
+        found = "; ".join(str(mistake).removeprefix(f"{mistake.where}: ") for mistake in mistakes.mistakes)
+        raise UserMistake(f"{sample}: no job can be made of it: {found}") from None
     try:
         job.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -44,7 +50,7 @@ def init(
         for name, column in made.schema.columns
     }
     session.out.document(
-        {"job": str(job), "name": made.name, "rows_read": len(rows), "label": label, "columns": columns},
-        f"wrote {job}: {len(columns)} columns, learning {label}, from {len(rows)} rows of {sample}",
+        {"job": str(job), "name": made.name, "rows_read": len(rows), "label": label, "columns": columns, "notes": told},
+        "\n".join([f"wrote {job}: {len(columns)} columns, learning {label}, from {len(rows)} rows of {sample}", *told]),
         f"next: streamtrain check {job}",
     )

@@ -1,0 +1,132 @@
+"""What a column of a sample looks like: numbers, texts, times, ids, or nothing to learn from. Used by `init`."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+Row = dict[str, Any]
+EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says nothing
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WHOLE = re.compile(r"-?(0|[1-9]\d*)")
+_CODE = re.compile(r"0\d+")  # "01007": its digits are letters
+_TIME_NAME = re.compile(r"(^|_)(time|timestamp|ts|date|datetime|epoch|at|when)(_|$|\d)|(Time|Timestamp|Date|At)$", re.I)
+_ID_NAME = re.compile(r"(^|_)(id|uuid|guid|rowid|row|index|idx)$|(Id|ID)$|^unnamed", re.I)
+_UNITS = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))
+_FROM_S, _TO_S = 978_307_200, 4_102_444_800  # 2001 to 2100, as unix time
+
+
+def is_number(value: Any) -> bool:
+    if isinstance(value, bool | int):
+        return True
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, str) and _NUMBER.fullmatch(value.strip()) is not None
+
+
+def iso_ms(value: Any) -> int | None:
+    """Milliseconds since 1970 of a datetime, a date or an ISO 8601 text (UTC where no zone is given); None for none."""
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) < 8 or text.isdecimal():
+            return None
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return math.floor(moment.timestamp() * 1_000)
+    if isinstance(value, date):
+        return iso_ms(datetime(value.year, value.month, value.day))
+    return None
+
+
+@dataclass
+class Sampled:
+    """A column's cells."""
+
+    name: str
+    values: list[Any]  # not missing
+    missing: int
+
+    @classmethod
+    def of(cls, rows: Sequence[Row], name: str) -> Sampled:
+        cells = [row.get(name) for row in rows]
+        values = [cell for cell in cells if cell is not None and cell != "" and cell == cell]
+        return cls(name, values, len(cells) - len(values))
+
+    @property
+    def nested(self) -> bool:
+        return any(isinstance(value, dict | list) for value in self.values)
+
+    @property
+    def flat(self) -> bool:
+        return all(isinstance(value, str | int | float | bool) for value in self.values)
+
+    @property
+    def numeric(self) -> bool:
+        return bool(self.values) and all(map(is_number, self.values))
+
+    @property
+    def boolean(self) -> bool:
+        return any(isinstance(value, bool) for value in self.values)
+
+    @property
+    def coded(self) -> bool:
+        """Digits that are no number: zip codes and the like."""
+        return any(isinstance(value, str) and _CODE.fullmatch(value.strip()) for value in self.values)
+
+    @cached_property
+    def distinct(self) -> list[Any]:
+        return sorted(set(self.values), key=str)
+
+    @cached_property
+    def wholes(self) -> list[int] | None:
+        """The cells as whole numbers, where all are written as such."""
+        texts = [str(value).strip() for value in self.values if not isinstance(value, bool)]
+        if len(texts) < len(self.values) or not all(map(_WHOLE.fullmatch, texts)):
+            return None
+        return [int(text) for text in texts]
+
+    @property
+    def constant(self) -> bool:
+        return len(self.distinct) == 1 and not self.missing and len(self.values) >= EVIDENCE_ROWS
+
+    @property
+    def time(self) -> tuple[str, str] | None:
+        """(what it is, its unit) of a column of times."""
+        if not self.values:
+            return None
+        if all(iso_ms(value) is not None for value in self.values):
+            return ("a time as text" if isinstance(self.values[0], str) else "a timestamp"), "ms"
+        wholes = self.wholes
+        if not wholes:
+            return None
+        unit = next((name for name, per_s in _UNITS if _FROM_S <= min(wholes) / per_s <= _TO_S), None)
+        if unit is None or max(wholes) / dict(_UNITS)[unit] > _TO_S:
+            return None
+        forward = sum(a <= b for a, b in pairwise(wholes))
+        in_order = len(wholes) >= EVIDENCE_ROWS and forward >= 0.95 * (len(wholes) - 1)
+        return (f"unix time in {unit}", unit) if in_order or _TIME_NAME.search(self.name) else None
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whole numbers that go up by the same step from row to row."""
+        wholes = self.wholes
+        if not wholes or len(wholes) < EVIDENCE_ROWS:
+            return False
+        steps = {b - a for a, b in pairwise(wholes)}
+        return len(steps) == 1 and steps != {0}
+
+    @property
+    def identifies(self) -> bool:
+        """Named as an id, and nearly every row has its own."""
+        many = len(self.values) >= EVIDENCE_ROWS and len(self.distinct) > 0.9 * len(self.values)
+        return many and (self.wholes is not None or not self.numeric) and _ID_NAME.search(self.name) is not None

@@ -78,7 +78,7 @@ class Model:
     @property
     def label_dtype(self) -> str:
         """Of the slot's label block."""
-        return str(losses.get(self.parsed.loss).LABEL_DTYPE)
+        return losses.label_dtype(losses.label_kind(self.parsed.loss))
 
     def initial_state(self, seed: int) -> NDArray[np.uint8]:
         """A fresh state: parameters from Philox(seed), the settings that stand among the statistics, everything else 0;

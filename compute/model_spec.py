@@ -41,8 +41,8 @@ class ModelSpec:
         loss = _text(spec, "loss")
         losses.get(loss)
         shape = _input(spec)
-        if loss == "softmax_cross_entropy" and shape.classes < 2:
-            raise _wrong("input.classes", "2 or more for softmax_cross_entropy", shape.classes)
+        if losses.label_kind(loss) == "class" and shape.classes < 2:
+            raise _wrong("input.classes", f"2 or more for {loss}", shape.classes)
         given = spec.get("layers", [])
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise _wrong("layers", "a list of layers", given)

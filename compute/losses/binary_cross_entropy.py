@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape
+from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import classes_block, hits_block, loss_block, rows_block
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS
 from streamtrain.compute.spec import Ref
 
 HELP = "a 0/1 label; predicts its probability"
 PREDICTION = "1 / (1 + exp(-z))"   # z: the outputs of the last layer
-LABEL_DTYPE = "f32"
+LABEL = "binary"
 EXAMPLES: tuple[dict[str, object], ...] = ({},)   # of the input shape's label settings
 
 
@@ -25,7 +26,7 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     with builder.during("predict"):
         builder.call("sigmoid_forward", rows, p, z.ref, types="float")
     with builder.during("train"):
-        label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
+        label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
         share, (base_classes, share_classes) = loss_block(builder)[1], classes_block(builder, 2)
         hits, count = hits_block(builder), rows_block(builder)
         _, histogram = builder.statistic("score.histogram", "score", "sum", 2, BINS, MOMENTS)

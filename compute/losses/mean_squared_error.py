@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape, scale_of
+from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import loss_block, rows_block
 from streamtrain.compute.spec import Ref
 
 HELP = "a label that is a number; predicts it"
 PREDICTION = "z, or z * deviation + mean by standardize.label where that is there"   # z: the outputs of the last layer
-LABEL_DTYPE = "f32"
+LABEL = "number"
 EXAMPLES: tuple[dict[str, object], ...] = ({}, {"standardize_label": True})
 
 
@@ -20,7 +21,7 @@ def outputs(shape: InputShape) -> int:
 def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
     rows = builder.rows
-    label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
+    label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
     p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
     if shape.standardize_label:
         found = scale_of(builder, "label", [shape.standardize_label], label, weight)   # never cut in the loss

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape
+from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import classes_block, hits_block, loss_block, rows_block
 from streamtrain.compute.spec import Ref
 
 HELP = "a label of two or more classes; predicts their probabilities"
 PREDICTION = "exp(z) / sum(exp(z))"   # z: the outputs of the last layer
-LABEL_DTYPE = "i32"
+LABEL = "class"
 EXAMPLES: tuple[dict[str, object], ...] = ({"classes": 2}, {"classes": 5})
 
 
@@ -25,7 +26,7 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     with builder.during("predict"):
         builder.call("softmax", rows, classes, z.ref, p)
     with builder.during("train"):
-        label, weight = builder.slot("label", LABEL_DTYPE, 1), builder.slot("weight", "f32", 1)
+        label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
         share, (base_classes, share_classes) = loss_block(builder)[1], classes_block(builder, classes)
         hits, count = hits_block(builder), rows_block(builder)
         builder.call("weight_sum", rows, weight, builder.step)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamtrain.compute import layers, optimizers
+from streamtrain.compute import layers, losses, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
@@ -161,7 +161,7 @@ def state_bytes(file: JobFile) -> int:
         out = next((size for size in layer.values() if type(size) is int), width)
         parameters += (width + 1) * out
         width = out
-    parameters += (width + 1) * (inputs["classes"] if file.model.loss == "softmax_cross_entropy" else 1)
+    parameters += (width + 1) * (inputs["classes"] if losses.label_kind(file.model.loss) == "class" else 1)
     return 4 * int(parameters) * (1 + len(optimizers.get(file.optimizer.name).STATE))
 
 

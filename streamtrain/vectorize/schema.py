@@ -1,6 +1,6 @@
 """A job's columns compiled for its loss: where each goes in a slot, what engine, decoders and readers need.
 
-The same object in training, in a snapshot's manifest and at prediction. Opens nothing and needs no native code.
+The same object in training, in a snapshot's manifest and at prediction. Opens nothing.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import ValidationError
 
+from streamtrain.compute import losses
+from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
 from streamtrain.vectorize.column import DEFAULT_EMBED, UNITS, Column
 from streamtrain.vectorize.names import expand
-
-LabelKind = Literal["binary", "class", "number"]
-LABEL_KINDS: dict[str, LabelKind] = {"binary_cross_entropy": "binary", "softmax_cross_entropy": "class"}  # else number
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Schema:
 
     @property
     def label_kind(self) -> LabelKind:
-        return LABEL_KINDS.get(self.loss, "number")
+        return losses.label_kind(self.loss)
 
     @property
     def class_names(self) -> list[str]:
@@ -112,7 +111,7 @@ class Schema:
     def block_specs(self) -> list[tuple[str, str, int]]:
         """The slot's blocks, for SlotLayout.make: (name, dtype, width)."""
         specs = [("numbers", "f32", len(self.numbers)), ("categories", "i32", len(self.categories))]
-        specs += [("label", "i32" if self.label_kind == "class" else "f32", 1), ("weight", "f32", 1)]
+        specs += [("label", losses.label_dtype(self.label_kind), 1), ("weight", "f32", 1)]
         return [spec for spec in specs if spec[2]]
 
     def engine_inputs(self) -> dict[str, Any]:
@@ -154,6 +153,8 @@ class Schema:
             pairs = tuple((column.pop("name"), Column.model_validate(column)) for column in columns)
             if not all(isinstance(name, str) and name for name, _ in pairs):
                 raise TypeError(f"column names {[name for name, _ in pairs]}")
+            if not isinstance(given["loss"], str):
+                raise TypeError(f"a loss named {given['loss']!r}")
             schema = cls(pairs, given["loss"], bool(given.get("requests", False)))
         except (KeyError, TypeError, ValidationError) as error:
             raise UserMistake(

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from streamtrain.compute import backends
+from streamtrain.compute import backends, losses
 from streamtrain.compute.bound import bound
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 
-LABELS = {"binary_cross_entropy": 2, "softmax_cross_entropy": 3, "mean_squared_error": 0}
+CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
 
 
 def spec_of(
@@ -26,7 +26,8 @@ def spec_of(
 ) -> dict[str, Any]:
     """A model spec with few columns."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
-    shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": LABELS[loss]}
+    classes = CLASSES[losses.label_kind(loss)]
+    shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": classes}
     return {"input": shape | label, "layers": list(layers), "loss": loss, "optimizer": {"name": optimizer}}
 
 
@@ -68,9 +69,8 @@ class Rig:
         if "categories" in blocks:
             blocks["categories"][:rows] = self.rng.integers(0, 7, blocks["categories"][:rows].shape)
         driver = (blocks["numbers"] if "numbers" in blocks else blocks["categories"])[:rows, 0]
-        loss = self.model.parsed.loss
-        label = {"binary_cross_entropy": driver > 1, "softmax_cross_entropy": np.clip(driver, 0, 2).astype(int),
-                 "mean_squared_error": 30 + 4 * driver}[loss]
+        kind = losses.label_kind(self.model.parsed.loss)
+        label = {"binary": driver > 1, "class": np.clip(driver, 0, 2).astype(int), "number": 30 + 4 * driver}[kind]
         blocks["label"][:rows, 0] = label
         blocks["weight"][:rows, 0] = self.rng.uniform(0.5, 2, rows)
         blocks["weight"][rows // 2, 0] = 0

@@ -190,7 +190,7 @@ def test_optimizers(job_text: str, sets: list[str], spec: dict[str, object]) -> 
 
 
 def test_the_engine_takes_the_model_spec(job_text: str) -> None:
-    job = Job.parse(job_text, sets=["model.layers=[{dense=512},{dense=64}]"])
+    job = Job.parse(job_text, sets=["model.layers=[{dense=2048},{dense=64}]"])
     model = Model(job.model_spec())
     assert 0.99 < job.state_bytes / model.learned_bytes <= 1  # the estimate leaves out statistics and scores
 

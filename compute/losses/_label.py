@@ -1,0 +1,13 @@
+"""What a label can be. A loss file says it in LABEL: how the label is decoded, and what its block in a slot holds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+LabelKind = Literal["binary", "class", "number"]   # 0 or 1; a class by name or index; any number
+_DTYPES: dict[str, str] = {"binary": "f32", "class": "i32", "number": "f32"}
+
+
+def label_dtype(kind: str) -> str:
+    """Of the slot's label block."""
+    return _DTYPES[kind]

@@ -5,21 +5,24 @@ Used by the coordinator, and by replay.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from streamtrain.compute.metrics import summary
+from streamtrain.compute.ops._moments import named
 
 Scores = dict[str, npt.NDArray[Any]]
 WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; the first is shown as it grows
+MOST_CLIPPED = 20  # columns told of
 
 
 class Quality:
-    """Scores only grow: a window is the difference of two looks at them."""
+    """Scores only grow: a window is the difference of two looks at them. `numbers`: the number columns in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: Sequence[str] = ()) -> None:
+        self._numbers = numbers
         self._window_start: Scores = {}
         self._window: dict[str, Any] | None = None
 
@@ -28,7 +31,9 @@ class Quality:
         self._window_start = _scores(state)
 
     def look(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
-        """{"total": …, "window": …}, each the fixed names of `compute.metrics` beside the constant prediction's."""
+        """{"total": …, "window": …}, each the fixed names of `compute.metrics` beside the constant prediction's;
+        {"updates": …}, of a worker; {"clipped": …}, values the model saw cut, by column, the most of them.
+        """
         scores = _scores(state)
         window = {name: scores[name] - self._window_start[name] for name in scores}
         rows = _rows(window)
@@ -36,7 +41,19 @@ class Quality:
             self._window = summary(window)
         if rows >= WINDOW_ROWS:
             self._window_start = scores
-        return {"total": summary(scores), "window": self._window}
+        return {
+            "total": summary(scores),
+            "window": self._window,
+            "updates": int(state["optimizer.steps"].reshape(-1)[0]),
+            "clipped": self._clipped(state),
+        }
+
+    def _clipped(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+        if "standardize.numbers" not in state:
+            return {}
+        counts = named(state["standardize.numbers"])["clipped"].astype(int).tolist()
+        found = sorted(zip(counts, self._numbers, strict=True), key=lambda pair: (-pair[0], pair[1]))
+        return {name: count for count, name in found[:MOST_CLIPPED] if count}
 
 
 def _scores(state: Mapping[str, npt.NDArray[Any]]) -> Scores:

@@ -19,6 +19,7 @@ from streamtrain.processes._lineage import check_fit, resumed_lineage
 
 MB = 1_000_000
 MOST_REASONS = 5
+TOLD_ROWS = 10_000  # of which the updates are told
 RANGE_CAPACITY = 16  # a slot needs some; none are written here
 RING_BYTES = 2 * 1024 * MB  # above it a ring is worth a warning
 
@@ -110,6 +111,11 @@ def _sizes(job: Job) -> Iterator[Finding]:
     slots = f"{job.train.prefetch_buffer} slots of {job.train.batch_rows} rows of {row_bytes} bytes"
     text = f"ring {ring_bytes / MB:,.1f} MB ({slots})"
     yield Finding("sizes", "warning" if ring_bytes > RING_BYTES else "ok", text)
+    growth, train = job.train.batch_growth, job.train
+    most = f"{train.batch_rows} rows"
+    grown = most if growth is None else f"1 to {most}, a row more every {growth:,}"
+    text = f"batches of {grown}; {TOLD_ROWS:,} rows make {train.updates(TOLD_ROWS):,} updates"
+    yield Finding("updates", "ok", text)
     snapshot_bytes = Model(job.model_spec()).state_bytes
     rate = snapshot_bytes / job.publish.interval_s
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")

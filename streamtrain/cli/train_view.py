@@ -97,9 +97,13 @@ class TrainView:
 
     def _line(self) -> str:
         quality = _quality(self._published.get("metrics", {}).get("total"))
-        return (
-            f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, snapshot {self._published['version']}, {quality}"
-        )
+        updates = f"{self._updates:,} updates, " if self._updates else ""
+        version = self._published["version"]
+        return f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, {updates}snapshot {version}, {quality}"
+
+    @property
+    def _updates(self) -> int:
+        return int(self._published.get("metrics", {}).get("updates", 0))
 
     def _panel(self, event: Event) -> Group:
         table = Table.grid(padding=(0, 2))
@@ -107,6 +111,7 @@ class TrainView:
         table.add_row("rows", f"{self._published.get('rows', 0):,}", f"{self._rate:,.0f}/s{waiting}")
         age_s = self._published.get("event_age_s")
         age = "" if age_s is None else f"newest row {age_text(age_s)} old"
+        table.add_row("updates", f"{self._updates:,}", "")
         table.add_row("snapshot", str(self._published.get("version", "")), age)
         dead = sum(self._published.get("dead_letters", {}).values())
         if dead:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -117,6 +118,16 @@ class Train(Section):
             return given
         slots = max(cls.model_fields["prefetch_buffer"].default, 3 * counts[0] * counts[1])
         return {**given, "prefetch_buffer": slots} if slots <= 1_048_576 else given
+
+    def updates(self, rows: int) -> int:
+        """Of the parameters, in the first `rows` rows of a lineage: batches of its age, averaged over the workers."""
+        count, at, growth = 0.0, 0, self.batch_growth
+        size = self.batch_rows if growth is None else 1
+        while at < rows:
+            end = rows if growth is None or size >= self.batch_rows else min(rows, (size + 1) * growth)
+            count += (end - at) / size
+            at, size = end, size + 1
+        return math.ceil(count / self.workers)
 
     @property
     def round_slots(self) -> int:

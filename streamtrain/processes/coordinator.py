@@ -105,7 +105,7 @@ class Coordinator:
         self._snapshots = self._topics.snapshots
         self._transactions = Transactions(config.kafka["producer"], self._job.name, self._topics)
         self._offsets = LateOffsets(config.kafka["consumer"], self._job.name, config.topics["records"])
-        self._quality = Quality()
+        self._quality = Quality(self._job.schema.numbers)
         self._reasons = Reasons()  # of the dead letters published
         self._window = [0, 0]  # rows trained and dead since the dead letter window began
         self._pending: tuple[Future[tuple[int, Letters]], Assembled, int] | None = None

@@ -40,7 +40,7 @@ class LineageState:
         self._engine: Engine | None = None
         begins = manifest.chain == first_chain(manifest.lineage)
         self._run: Run | None = None if begins else manifest.run
-        self._quality = Quality()
+        self._quality = Quality(self._schema.numbers)
         self._window_is_known = False  # its beginning is the run's, or that of the window before
 
     def follow(self, log: RoundLog, expected: Stored | None) -> Replayed:
@@ -107,13 +107,13 @@ class LineageState:
         return state
 
     def _begin_run(self, run: Run, engine: Engine) -> None:
-        self._run, self._quality, self._window_is_known = run, Quality(), True
+        self._run, self._quality, self._window_is_known = run, Quality(self._schema.numbers), True
         self._quality.begin(views(engine.layout, engine.state()))
 
     def _metric_differences(self, log: RoundLog, engine: Engine, state: State) -> list[str]:
         """Of loss and scores in total, and over the window where its beginning has been replayed too."""
         found: dict[str, Any] = self._quality.look(views(engine.layout, state))
-        spans = ("total", "window") if self._window_is_known else ("total",)
+        spans = ("total", "updates", "clipped", *(("window",) if self._window_is_known else ()))
         return [
             f"metrics.{span}: the round log has {told}, computed {computed}"
             for span in spans

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from streamtrain import _native
+from streamtrain.job.sections import Train
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.schema import Schema
 from tests.exec.arena_run import SPEC, ArenaRun
@@ -57,3 +58,11 @@ def test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age() -> None:
 
 def test_without_growth_every_batch_fills_its_slot() -> None:
     assert set(Stream(0).feed(64)) == {CAPACITY}
+
+
+@pytest.mark.parametrize(("growth", "rows"), [(10, 400), (50, 77), (None, 400)])
+def test_the_updates_a_job_tells_are_those_the_filler_makes(growth: int | None, rows: int) -> None:
+    train = Train.model_validate({"batch_rows": CAPACITY, "batch_growth": growth or "off"})
+    batches = len(Stream(growth or 0).feed(rows))   # but for one that is still open
+    assert abs(train.updates(rows) - batches) <= 1
+    assert Train.model_validate({"batch_rows": CAPACITY, "workers": 4}).updates(10**6) < 10**6

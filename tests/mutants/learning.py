@@ -88,4 +88,25 @@ GUARDS = [
         "    rows_before_ = 0;\n",
         "tests/exec/test_batch_growth.py::test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age",
     ),
+    (
+        "a loss says what its label is",
+        "compute/losses/__init__.py",
+        "    kind: LabelKind = get(loss).LABEL\n",
+        "    kind: LabelKind = \"binary\" if loss == \"binary_cross_entropy\" else \"number\"\n",
+        "tests/regress/test_0240_a_copied_loss_file.py",
+    ),
+    (
+        "digits that are no number stay text",
+        "streamtrain/cli/infer.py",
+        "    if column.numeric and not column.boolean and not column.coded:\n",
+        "    if column.numeric and not column.boolean:\n",
+        "tests/cli/test_init.py::test_times_and_codes",
+    ),
+    (
+        "an id is nothing to learn from",
+        "streamtrain/cli/infer.py",
+        "    if column.identifies:\n",
+        "    if False:\n",
+        "tests/cli/test_init.py::test_what_nothing_can_be_learned_from_is_left_out",
+    ),
 ]

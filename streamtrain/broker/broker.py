@@ -159,8 +159,7 @@ def start_broker(
     with locked(folder):
         old = load_record(folder)
         if old is not None and old.running():
-            if port is not None and port != old.nodes[0].port:
-                raise UserMistake(f"{folder}: its Kafka already runs at {old.bootstrap}, asked: {port}; stop it first")
+            _check_port(folder, old, port, "stop it first")
             return Broker(folder, old, detached=True, temporary=False, found=True)
         record = plan_record(folder, old, port, nodes)
         home = str(kafka_home.absolute()) if kafka_home is not None else None
@@ -176,28 +175,38 @@ def start_broker(
         return broker
 
 
-def find_broker(data: Path) -> Broker | None:
-    """The Kafka that runs on the folder `data`, or None."""
+def find_broker(data: Path, port: int | None = None) -> Broker | None:
+    """The Kafka that runs on the folder `data`, or None. Raises UserMistake where it runs on another port."""
     record = load_record(data)
     if record is None or not record.running():
         return None
+    _check_port(data, record, port, "leave --port out, or name its folder with --data")
     return Broker(data.absolute(), record, detached=True, temporary=False, found=True)
 
 
-def broker_status(data: Path) -> BrokerStatus:
-    """Whether a Kafka runs on the folder `data`, and where. A record left by dead processes counts as not running."""
-    broker = find_broker(data)
+def _check_port(folder: Path, record: Record, port: int | None, advice: str) -> None:
+    if port is not None and port != record.nodes[0].port:
+        raise UserMistake(f"{folder}: its Kafka already runs at {record.bootstrap}, asked: port {port}; {advice}")
+
+
+def broker_status(data: Path, port: int | None = None) -> BrokerStatus:
+    """Whether a Kafka runs on the folder `data`, and where. A record left by dead processes counts as not running.
+
+    Raises UserMistake where one runs on another port than `port`.
+    """
+    broker = find_broker(data, port)
     if broker is None:
         return BrokerStatus(data, False, None, ())
     return BrokerStatus(data, True, broker.bootstrap, broker.pids)
 
 
-def stop_broker(data: Path) -> bool:
-    """Stop the Kafka that runs on the folder `data`; False if none did."""
+def stop_broker(data: Path, port: int | None = None) -> bool:
+    """Stop the Kafka that runs on the folder `data`; False if none did. Raises UserMistake where that is on another
+    port than `port`."""
     if load_record(data) is None:
         return False
     with locked(data):
-        broker = find_broker(data)
+        broker = find_broker(data, port)
         if broker is None:
             return False
         broker.stop()

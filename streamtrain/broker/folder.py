@@ -77,9 +77,15 @@ def load_record(data: Path) -> Record | None:
 
 @contextlib.contextmanager
 def locked(data: Path) -> Iterator[None]:
-    """Hold the folder while starting or stopping; the kernel frees it when the holder dies."""
+    """Hold the folder while starting or stopping; the kernel frees it when the holder dies.
+
+    A folder that is new or empty becomes the user's alone: whoever reads it reads every topic. One that holds other
+    things is left as it is.
+    """
     try:
         data.mkdir(parents=True, exist_ok=True)
+        if next(data.iterdir(), None) is None:
+            data.chmod(0o700)
         stream = (data / "broker.lock").open("w")
     except OSError as error:
         raise UserMistake(f"{data}: expected a folder to write Kafka's data to, got: {error}") from error

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from streamtrain.broker import broker_status, find_broker, start_broker, stop_broker
-from streamtrain.broker.folder import load_record, port_free
+from streamtrain.broker.folder import load_record, locked, port_free
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
 
@@ -56,6 +56,17 @@ def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
     assert broker_status(data).pids == ()
 
 
+def test_a_data_folder_is_the_users_alone(tmp_path):
+    new, empty, shared = (tmp_path / name for name in ("new", "empty", "shared"))
+    for folder in (empty, shared):
+        folder.mkdir(mode=0o755)
+    (shared / "notes.txt").write_text("not Kafka's")
+    for folder in (new, empty, shared):
+        with locked(folder):
+            pass
+    assert [folder.stat().st_mode & 0o777 for folder in (new, empty, shared)] == [0o700, 0o700, 0o755]
+
+
 def test_a_fast_start_is_of_this_start_only(tmp_path):
     for fast in (True, False):
         with start_broker(tmp_path / "kafka", fast_start=fast) as broker:
@@ -76,10 +87,14 @@ def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
         assert first.pids, "leaving the second's `with` must not stop the first's Kafka"
         with pytest.raises(UserMistake, match="already runs"):
             start_broker(data, port=29092)
-        status = broker_status(data)
+        port = int(first.bootstrap.rpartition(":")[2])
+        for ask in (broker_status, stop_broker):
+            with pytest.raises(UserMistake, match=f"already runs at {first.bootstrap}, asked: port {port + 1}"):
+                ask(data, port + 1)
+        status = broker_status(data, port)
         assert status.running
         assert status.bootstrap == first.bootstrap
-        assert stop_broker(data)
+        assert stop_broker(data, port)
         assert not stop_broker(data)
         assert find_broker(data) is None
 

@@ -68,4 +68,13 @@ GUARDS = [
         "equal logits count half", "compute/metrics.py", "np.where(abs(apart) < 1e-3, 0, apart)", "(apart - 1)",
         "tests/compute/test_metrics.py::test_auc_of_logits_that_are_huge_equal_or_alone",
     ),
+    (
+        "a data folder is the user's alone", "streamtrain/broker/folder.py", "data.chmod(0o700)", "pass",
+        "tests/broker/test_broker.py::test_a_data_folder_is_the_users_alone",
+    ),
+    (
+        "stop refuses a Kafka on another port", "streamtrain/broker/broker.py",
+        "broker = find_broker(data, port)\n        if", "broker = find_broker(data)\n        if",
+        "tests/broker/test_broker.py::test_a_second_start_finds_the_first_and_stop_ends_it",
+    ),
 ]

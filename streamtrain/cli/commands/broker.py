@@ -21,6 +21,9 @@ Data = Annotated[
         "--data", metavar="DIR", help="Folder of Kafka's data; default: streamtrain/kafka in the user's data folder."
     ),
 ]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65_535, help="The port it was started on; refused where it runs on another.")
+]
 
 
 def data_folder(given: Path | None) -> Path:
@@ -55,19 +58,19 @@ def start(
 
 @app.command("stop")
 @command
-def stop(session: Session, data: Data = None) -> None:
+def stop(session: Session, port: Port = None, data: Data = None) -> None:
     """Stop the Kafka that runs on the folder; its data stays."""
     folder = data_folder(data)
-    stopped = stop_broker(folder)
+    stopped = stop_broker(folder, port)
     text = f"Kafka stopped; its data stays in {folder}" if stopped else f"no Kafka runs on {folder}"
     session.out.document({"stopped": stopped, "data": str(folder)}, text)
 
 
 @app.command("status")
 @command
-def status(session: Session, data: Data = None) -> None:
+def status(session: Session, port: Port = None, data: Data = None) -> None:
     """Say whether Kafka runs on the folder, and where. Exit code 1 where it does not."""
-    found = broker_status(data_folder(data))
+    found = broker_status(data_folder(data), port)
     document = {
         "running": found.running,
         "bootstrap": found.bootstrap,

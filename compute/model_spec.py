@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers
 from streamtrain.compute.input import Category, InputShape, Standardize
 from streamtrain.errors import UserMistake
 
-MAX_WIDTH = 1 << 16   # columns of a matrix; a spec from a manifest must not ask for any amount of memory
+MAX_WIDTH = _native.MAX_COLUMNS   # of a matrix; a spec from a manifest must not ask for any amount of memory
 MAX_BUCKETS = 1 << 28
 
 
@@ -78,7 +79,7 @@ def _input(spec: Mapping[str, Any]) -> InputShape:
         raise _wrong("input.standardize", f"{numbers} flags, one per number", len(standardize))
     tables = enumerate(given.get("categories", []))
     categories = tuple(_category(each, f"input.categories[{at}]") for at, each in tables)
-    classes = _whole(given.get("classes", 0) or 0, "input.classes", 0, MAX_WIDTH)
+    classes = _whole(given.get("classes", 0) or 0, "input.classes", 0, _native.MAX_CLASSES)
     label = _standardize(given.get("standardize_label", False), "input.standardize_label")
     shape = InputShape(numbers, standardize, categories, classes, label)
     if not 1 <= shape.width <= MAX_WIDTH:

@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 
 RANGE_BYTES: int
 SLOT_HEADER_BYTES: int
+MAX_WORKERS: int
+MAX_PARTITIONS: int
+MAX_COLUMNS: int
+MAX_CLASSES: int
 
 class Block:
     name: str

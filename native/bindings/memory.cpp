@@ -1,3 +1,4 @@
+#include "base/limits.h"
 #include "bindings/bindings.h"
 
 #include <nanobind/stl/string.h>
@@ -58,6 +59,10 @@ StateLayout state_layout(const std::vector<NamedState> &blocks, u64 learned_byte
 void bind_memory(nb::module_ &m) {
     m.attr("RANGE_BYTES") = sizeof(Range);
     m.attr("SLOT_HEADER_BYTES") = sizeof(SlotHeader);
+    m.attr("MAX_WORKERS") = MAX_WORKERS;
+    m.attr("MAX_PARTITIONS") = MAX_PARTITIONS;
+    m.attr("MAX_COLUMNS") = MAX_COLUMNS;
+    m.attr("MAX_CLASSES") = MAX_CLASSES;
 
     nb::class_<Block>(m, "Block")
         .def_prop_ro("name", [](const Block &block) { return std::string(block.name); })

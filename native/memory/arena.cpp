@@ -51,7 +51,8 @@ Arena::~Arena() {
 u64 Arena::bytes() const { return header().bytes; }
 
 Arena Arena::create(const ArenaSpec &spec) {
-    if (spec.workers == 0 || spec.workers > MAX_WORKERS) throw std::invalid_argument("arena: workers must be 1 to 64");
+    if (spec.workers == 0 || spec.workers > MAX_WORKERS)
+        throw std::invalid_argument("arena: too many workers, or none");
     if (spec.slot_count < 2 * spec.workers * spec.averaging_frequency)
         throw std::invalid_argument("arena: the ring must hold two rounds");
     Header header{};
@@ -76,7 +77,7 @@ Arena Arena::create(const ArenaSpec &spec) {
     at = (at + 4095) & ~u64{4095};
     header.description_offset =
         place(header.slot_blocks * sizeof(Block) + header.state_blocks * sizeof(StateBlockRecord));
-    header.positions_offset = place(POSITION_CAPACITY * sizeof(StartPosition));
+    header.positions_offset = place(u64{MAX_PARTITIONS} * sizeof(StartPosition));
     header.control_offset = place(sizeof(Control));
     header.rounds_offset = place(header.round_entries * sizeof(RoundEntry));
     header.results_offset = place(header.slot_count * sizeof(SlotResult));
@@ -156,7 +157,7 @@ void Arena::read_description() {
 }
 
 void Arena::set_positions(const std::vector<StartPosition> &positions) {
-    if (positions.size() > POSITION_CAPACITY) throw std::invalid_argument("arena: more than 4096 partitions");
+    if (positions.size() > u64{MAX_PARTITIONS}) throw std::invalid_argument("arena: too many partitions");
     std::memcpy(base_ + header().positions_offset, positions.data(), positions.size() * sizeof(StartPosition));
     header().position_count = static_cast<u32>(positions.size());
 }

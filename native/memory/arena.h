@@ -78,7 +78,6 @@ class Arena {
     u8 *dead_letters() const { return base_ + header().dead_letters_offset; }
     u64 dead_letter_bytes() const { return header().dead_letter_bytes; }
 
-    static constexpr u32 POSITION_CAPACITY = 4096;   // partitions of one records topic
     void set_positions(const std::vector<StartPosition> &positions);
     std::vector<StartPosition> positions() const;
 

@@ -3,13 +3,13 @@
 #pragma once
 #include <atomic>
 
+#include "base/limits.h"
 #include "base/types.h"
 #include "memory/futex.h"
 
 namespace st {
 
 constexpr int ANY_ROUNDS = 4;          // results of the newest rounds are remembered modulo this
-constexpr int MAX_WORKERS = 64;
 constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
 
 enum class Stop : u32 { run = 0, drain = 1, leave = 2 };

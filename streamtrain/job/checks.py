@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job.file import JobFile, column_mistakes
@@ -17,7 +18,6 @@ from streamtrain.vectorize.names import expand
 from streamtrain.vectorize.schema import Schema
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
-MOST_OUTPUTS = 1 << 16  # of a layer
 
 
 def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[Mistake]:
@@ -99,8 +99,8 @@ def _layer(gathered: Gathered, path: tuple[str | int, ...], kind: str, layer: di
     options: dict[str, tuple[str, ...]] = layers.get(kind).OPTIONS
     for name, value in layer.items():
         if name == kind:
-            if type(value) is not int or not 1 <= value <= MOST_OUTPUTS:
-                yield _mistake(gathered, (*path, name), f"a whole number from 1 to {MOST_OUTPUTS}", value)
+            if type(value) is not int or not 1 <= value <= _native.MAX_COLUMNS:
+                yield _mistake(gathered, (*path, name), f"a whole number from 1 to {_native.MAX_COLUMNS}", value)
         elif name not in options:
             shown = show_path((*path, name))
             yield Mistake.unknown(gathered.where((*path, name)), shown, [kind, *options], f"option of {kind}")

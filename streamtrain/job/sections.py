@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from streamtrain import _native
 from streamtrain.job.registries import registry_names
 from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Text
 
@@ -30,7 +31,9 @@ class TopicSettings(Section):
     """One topic: its name, or a table. What is not given is the topic's own default."""
 
     name: TopicName | None = Field(default=None, description="the topic's name; default: <job>.<topic>")
-    partitions: int | None = Field(default=None, ge=1, le=100_000, description="partitions it is created with")
+    partitions: int | None = Field(
+        default=None, ge=1, le=_native.MAX_PARTITIONS, description="partitions it is created with"
+    )
     replication: int | None = Field(
         default=None, ge=1, le=100, description="copies of each partition; default: the broker's own"
     )
@@ -84,7 +87,7 @@ class Train(Section):
         description="a batch has a row for so many rows seen, at least one, at most batch_rows: a short stream needs "
         'many updates, a long one speed; "off": batch_rows from the start',
     )
-    workers: int = Field(default=1, ge=1, le=1_024, description="worker processes")
+    workers: int = Field(default=1, ge=1, le=_native.MAX_WORKERS, description="worker processes")
     averaging_frequency: int = Field(
         default=4, ge=1, le=1_000_000, description="steps per worker between two averagings"
     )

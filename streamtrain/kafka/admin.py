@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
+from streamtrain import _native
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.consumer import flat_settings
 from streamtrain.kafka.errors import Heard, Response, explain, response_to
@@ -335,6 +336,8 @@ def _mistakes(wish: TopicWish, state: TopicState | None) -> list[str]:
     if state is None:
         return []
     texts = []
+    if state.partitions > _native.MAX_PARTITIONS:
+        texts.append(f"topic {wish.name}: expected at most {_native.MAX_PARTITIONS} partitions, got {state.partitions}")
     policy = wish.config.get("cleanup.policy")
     if wish.owned and policy is not None and ("compact" in policy) != ("compact" in state.cleanup_policy):
         texts.append(

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
+from streamtrain import _native
+
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
 DEFAULT_EMBED = 8
 FLOAT32_MAX = 3.4028234663852886e38
@@ -64,7 +66,7 @@ class Column(BaseModel):
     )
     buckets: int | None = Field(None, ge=1, le=MOST_BUCKETS, description="category: how many buckets the hash has")
     embed: int | None = Field(
-        None, ge=1, le=65536, description=f"category: numbers per bucket; default {DEFAULT_EMBED}"
+        None, ge=1, le=_native.MAX_COLUMNS, description=f"category: numbers per bucket; default {DEFAULT_EMBED}"
     )
     classes: list[str] | int | None = Field(None, description="label: the class names in order, or how many there are")
     unit: Literal["s", "ms", "us", "ns"] | None = Field(None, description="event_time: what one counts; default ms")
@@ -137,8 +139,9 @@ class Column(BaseModel):
             return []
         if self.role != "label":
             return ["classes: only the label column has them"]
-        if isinstance(self.classes, bool) or (isinstance(self.classes, int) and not 2 <= self.classes <= 1_000_000):
-            return [f"classes: expected 2 to 1,000,000 classes, got {self.classes!r}"]
+        count = len(self.classes) if isinstance(self.classes, list) else self.classes
+        if isinstance(count, bool) or not 2 <= count <= _native.MAX_CLASSES:
+            return [f"classes: expected 2 to {_native.MAX_CLASSES:,} classes, got {count!r}"]
         if isinstance(self.classes, list):
             if len(self.classes) < 2:
                 return [f"classes: expected at least 2 names, got {len(self.classes)}"]

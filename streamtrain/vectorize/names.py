@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from itertools import product
 
+from streamtrain import _native
+
 _BRACES = re.compile(r"\{([^{}]*)\}")
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
-MOST_NAMES = 100_000  # of one pattern; far above any table, far below what would fill memory
+MOST_NAMES = _native.MAX_COLUMNS  # of one pattern
 
 
 def expand(pattern: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from streamtrain import _native
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
@@ -52,6 +53,8 @@ class Schema:
     def problems(self) -> list[str]:
         """What is wrong with the columns together, each beginning with its column; empty if all is well."""
         found: list[str] = []
+        if len(self.columns) > _native.MAX_COLUMNS:
+            found.append(f"columns: expected at most {_native.MAX_COLUMNS:,}, got {len(self.columns):,}")
         names = [name for name, _ in self.columns]
         found += [f"columns.{name}: given twice" for name, times in Counter(names).items() if times > 1]
         found += [f"columns.{name}: a name must not be empty" for name in names if not name]

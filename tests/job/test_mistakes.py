@@ -18,10 +18,10 @@ SECTIONS = "name, topics, records, columns, model, optimizer, train, publish, pr
 # (what stands in the file, what stands there instead, the message)
 CASES = [
     ("batch_rows", "batch_row", f":26: train.batch_row: unknown setting; allowed: {TRAIN}; did you mean batch_rows?"),
-    ("workers = 2", "workers = 0", ":27: train.workers: expected a whole number from 1 to 1024, got 0"),
-    ("workers = 2", 'workers = "2"', ':27: train.workers: expected a whole number from 1 to 1024, got "2"'),
-    ("workers = 2", "workers = 2.5", ":27: train.workers: expected a whole number from 1 to 1024, got 2.5"),
-    ("workers = 2", "workers = true", ":27: train.workers: expected a whole number from 1 to 1024, got true"),
+    ("workers = 2", "workers = 0", ":27: train.workers: expected a whole number from 1 to 64, got 0"),
+    ("workers = 2", 'workers = "2"', ':27: train.workers: expected a whole number from 1 to 64, got "2"'),
+    ("workers = 2", "workers = 2.5", ":27: train.workers: expected a whole number from 1 to 64, got 2.5"),
+    ("workers = 2", "workers = true", ":27: train.workers: expected a whole number from 1 to 64, got true"),
     (
         '"250ms"',
         '"250"',
@@ -130,7 +130,7 @@ CASES = [
         'numbr"',
         ':13: columns.dep_delay.kind: expected one of number, category, got "numbr"; did you mean number?',
     ),
-    ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65536, got 0"),
+    ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65535, got 0"),
     (
         '"relu"',
         '"rely"',
@@ -207,7 +207,7 @@ def test_text_that_is_not_toml() -> None:
         ("train=4", '--set: expected section.name=value, got "train=4"'),
         ("=4", '--set: expected section.name=value, got "=4"'),
         ("tran.x=4", f"--set: tran: unknown section; allowed: {SECTIONS}; did you mean train?"),
-        ("train.workers=x", '--set: train.workers: expected a whole number from 1 to 1024, got "x"'),
+        ("train.workers=x", '--set: train.workers: expected a whole number from 1 to 64, got "x"'),
     ],
 )
 def test_set(job_text: str, text: str, message: str) -> None:

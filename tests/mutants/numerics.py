@@ -77,4 +77,18 @@ GUARDS = [
         "broker = find_broker(data, port)\n        if", "broker = find_broker(data)\n        if",
         "tests/broker/test_broker.py::test_a_second_start_finds_the_first_and_stop_ends_it",
     ),
+    (
+        "as many workers as there is room for", "streamtrain/job/sections.py", "le=_native.MAX_WORKERS", "le=1_024",
+        "tests/regress/test_0272_limits_agree.py::test_workers",
+    ),
+    (
+        "as many partitions as there is room for", "streamtrain/kafka/admin.py",
+        "if state.partitions > _native.MAX_PARTITIONS:", "if False:",
+        "tests/regress/test_0272_limits_agree.py::test_a_topic_with_more_partitions_is_a_mistake",
+    ),
+    (
+        "as many classes as there is room for", "streamtrain/vectorize/column.py",
+        "not 2 <= count <= _native.MAX_CLASSES", "count < 2",
+        "tests/regress/test_0272_limits_agree.py::test_classes_and_columns",
+    ),
 ]

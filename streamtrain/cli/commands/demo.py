@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from streamtrain import _native
 from streamtrain.cli.demo_view import DemoView
 from streamtrain.cli.session import Session, command
 from streamtrain.cli.stopping import INTERRUPTED
@@ -32,7 +33,7 @@ def demo(
     rows: Annotated[
         int | None, typer.Option(min=1, help="Only the first so many flights.", show_default=False)
     ] = None,
-    workers: Annotated[int, typer.Option(min=1, max=1_024, help="Worker processes.")] = 2,
+    workers: Annotated[int, typer.Option(min=1, max=_native.MAX_WORKERS, help="Worker processes.")] = 2,
 ) -> None:
     """Learn from 336,776 flights as they stream in whether the next ones will be late; shows it live, checks it after.
 

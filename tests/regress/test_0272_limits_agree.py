@@ -1,0 +1,67 @@
+"""The job file took 1,024 workers, 100,000 partitions and 1,000,000 classes where the engine had room for 64, 4,096 and
+65,536: a start failed with an exception of the arena."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from streamtrain import _native
+from streamtrain.compute.model import Model
+from streamtrain.errors import UserMistake
+from streamtrain.job.sections import TopicSettings, Train
+from streamtrain.kafka.admin import TopicState, TopicWish, _mistakes
+from streamtrain.vectorize.schema import Schema
+
+
+def arena(workers: int) -> _native.Arena:
+    model = Model({"input": {"numbers": 1}, "layers": [], "loss": "mean_squared_error", "optimizer": {"name": "sgd"}})
+    slots = _native.SlotLayout.make(1, 1, [("numbers", "f32", 1), ("label", "f32", 1), ("weight", "f32", 1)])
+    return _native.Arena.create(workers, 1, 2 * workers, slots, model.layout)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_workers(beyond: int) -> None:
+    workers, refused = _native.MAX_WORKERS + beyond, []
+    for take in (arena, lambda count: Train(workers=count)):
+        try:
+            take(workers)
+        except (ValueError, ValidationError):
+            refused.append(take)
+    assert len(refused) == 2 * beyond
+
+
+def test_partitions() -> None:
+    most = _native.MAX_PARTITIONS
+    assert TopicSettings(partitions=most).partitions == most
+    with pytest.raises(ValidationError):
+        TopicSettings(partitions=most + 1)
+    held = arena(1)
+    held.set_positions([(at, 0, 0) for at in range(most)])
+    with pytest.raises(ValueError, match="too many partitions"):
+        held.set_positions([(at, 0, 0) for at in range(most + 1)])
+
+
+def table(numbers: int, classes: Any = None) -> Schema:
+    loss = "softmax_cross_entropy" if classes else "mean_squared_error"
+    label = {"role": "label"} | ({"classes": classes} if classes else {})
+    return Schema.from_columns({f"x{{1..{numbers}}}": {}, "y": label}, loss)
+
+
+def test_classes_and_columns() -> None:
+    most = _native.MAX_CLASSES
+    spec = {"layers": [], "loss": "softmax_cross_entropy", "optimizer": {"name": "sgd"}}
+    assert Model({**spec, "input": table(1, most).engine_inputs()}).parsed.input.classes == most
+    for beyond in (most + 1, [str(at) for at in range(most + 1)]):
+        with pytest.raises(UserMistake, match="expected 2 to 65,535 classes, got 65536"):
+            table(1, beyond)
+    assert len(table(_native.MAX_COLUMNS - 1).columns) == _native.MAX_COLUMNS
+    with pytest.raises(UserMistake, match="columns: expected at most 65,535, got 65,536"):
+        table(_native.MAX_COLUMNS)
+
+
+def test_a_topic_with_more_partitions_is_a_mistake() -> None:
+    state = TopicState("r", "id", _native.MAX_PARTITIONS + 1, 1, {}, "delete", None)
+    assert _mistakes(TopicWish("records", "r", 4), state) == ["topic r: expected at most 4096 partitions, got 4097"]

@@ -210,6 +210,24 @@ def test_arrow_tables_and_their_nulls() -> None:
     assert scorer.predict(arrow.RecordBatch.from_pylist(given)) == scorer.predict(given)
 
 
+def test_a_workspace_in_use_serves_nobody_else() -> None:
+    scorer = scorer_of(SmallModel.make())
+    plain, inner = scorer.predict(ROW), [{**ROW, "hour": hour} for hour in range(5)]
+    expected = scorer.predict(inner)
+
+    class Nosy:
+        """A number that predicts while it is read."""
+
+        def __float__(self) -> float:
+            assert scorer.predict(inner) == expected and scorer.predict(inner[0])["prediction"]
+            return 3.5
+
+    assert scorer.predict({**ROW, "dep_delay": Nosy()}) == plain
+    columns = {name: [value] * 2 for name, value in ROW.items()}
+    for given in ([{**ROW, "dep_delay": Nosy()}] * 2, {**columns, "dep_delay": [Nosy()] * 2}):
+        assert scorer.predict(given) == scorer.predict([ROW, ROW])
+
+
 def test_many_threads_predict_at_once_and_each_gets_its_own_rows_answers() -> None:
     scorer, given = scorer_of(SmallModel.make()), rows(3 * BATCH_ROWS)
     expected = scorer.predict(given)

@@ -27,7 +27,7 @@ GUARDS = [
         "streamtrain/clients/scorer.py",
         "            return pool.pop()\n",
         "            return pool[0]\n",
-        "tests/clients/test_scorer.py::test_many_threads_predict_at_once_and_each_gets_its_own_rows_answers",
+        "tests/clients/test_scorer.py::test_a_workspace_in_use_serves_nobody_else",
     ),
     (
         "a closed writer refuses",
@@ -41,7 +41,7 @@ GUARDS = [
         "streamtrain/clients/writer.py",
         "        self._lock = threading.Lock()\n        self._forked = False\n",
         '        self._lock = __import__("contextlib").nullcontext()\n        self._forked = False\n',
-        "tests/regress/test_0192_a_writer_loses_nothing_it_has_accepted.py::test_many_threads_lose_nothing",
+        "tests/regress/test_0192_a_writer_loses_nothing_it_has_accepted.py::test_a_row_is_read_and_encoded_before_another_threads",
     ),
     (
         "an exception in the block flushes what was accepted",
@@ -62,7 +62,7 @@ GUARDS = [
         "streamtrain/clients/forks.py",
         "    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))\n",
         "",
-        "tests/regress/test_0192_a_writer_loses_nothing_it_has_accepted.py::test_a_forked_child_ends_as_it_would_without_clients",
+        "tests/clients/test_forks.py::test_a_child_keeps_its_parents_consumer_for_ever",
     ),
     (
         "a gathered row is checked when it is accepted",

@@ -74,6 +74,27 @@ def test_many_threads_lose_nothing(job: Job, pack: int | None) -> None:
     assert xs(job) == list(range(3_000))
 
 
+class Slow:
+    """A number that lets another thread run while it is read."""
+
+    def __init__(self, meanwhile: threading.Thread) -> None:
+        self._meanwhile = meanwhile
+
+    def __float__(self) -> float:
+        self._meanwhile.start()
+        self._meanwhile.join(0.3)  # which ends only where nothing holds it back
+        return 1.5
+
+
+def test_a_row_is_read_and_encoded_before_another_threads(job: Job) -> None:
+    with RecordWriter(job) as writer:
+        other = threading.Thread(target=writer.write, args=({"late": 1, "x": 7},))
+        writer.write({"late": 0, "x": Slow(other)})
+        other.join()
+    values = [json.loads(message.value or b"") for message in read_messages(job, "records", until_end=True)]
+    assert sorted((value["late"], value["x"]) for value in values) == [(0, 1.5), (1, 7)]
+
+
 def test_threads_that_write_while_it_is_closed_are_refused_or_delivered(job: Job) -> None:
     accepted: list[int] = []
 
@@ -175,7 +196,7 @@ def test_a_forked_child_is_refused_and_ends_well(job: Job) -> None:
 
 
 FORKED = """
-import os, sys
+import gc, os, sys
 from streamtrain import LiveModel, RecordWriter
 writer = RecordWriter(sys.argv[1], pack=256)
 writer.write({"x": 1, "late": 0})
@@ -184,7 +205,9 @@ while not model.connected:
     pass
 child = os.fork()
 if child == 0:
-    sys.exit(7)  # as a program ends, with everything freed
+    del writer, model
+    gc.collect()
+    sys.exit(7)
 code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 writer.close()
 model.close()

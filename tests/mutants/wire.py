@@ -45,15 +45,15 @@ GUARDS = [
     (
         "replay compares the window's scores",
         _LINEAGE,
-        '        spans = ("total", "window") if self._window_is_known else ("total",)\n',
-        '        spans = ("total",)\n',
+        'spans = ("total", "updates", "clipped", *(("window",) if self._window_is_known else ()))',
+        'spans = ("total", "updates", "clipped")',
         _FOUND,
     ),
     (
         "replay compares the scores in total",
         _LINEAGE,
-        '        spans = ("total", "window") if self._window_is_known else ("total",)\n',
-        '        spans = ("window",) if self._window_is_known else ()\n',
+        'spans = ("total", "updates", "clipped", *(("window",) if self._window_is_known else ()))',
+        'spans = ("updates", "clipped", *(("window",) if self._window_is_known else ()))',
         _FOUND,
     ),
     (

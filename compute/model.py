@@ -120,9 +120,9 @@ class Model:
     ) -> _native.Plan:
         """A plan bound for its life to `state`, `base` and `share` (writable buffers or addresses, 64-byte aligned).
 
-        With train=False only predict() works; then base may be left out where nothing is standardised. `isa` is for
-        tests; `device` chooses the CUDA device, modulo their number. The plan keeps the buffers alive, not what
-        addresses point to.
+        With train=False only predict() works; then base may be left out for a number where nothing is standardised.
+        `isa` is for tests; `device` chooses the CUDA device, modulo their number. The plan keeps the buffers alive, not
+        what addresses point to.
         """
         if train and (base is None or share is None):
             raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or train=False")

@@ -9,9 +9,14 @@ def loss_block(builder: Builder) -> tuple[Ref, Ref]:
     return builder.statistic("score.loss", "score", "sum", 4)
 
 
-def classes_block(builder: Builder, classes: int) -> tuple[Ref, Ref]:
-    """Weight by class: what the constant prediction knows."""
-    return builder.statistic("score.classes", "score", "sum", classes)
+def classes_block(builder: Builder, classes: int, z: Ref) -> tuple[Ref, Ref]:
+    """Weight by class: what the constant prediction knows. It is added to the logits z, [rows, 1 or classes], so that
+    the model begins as the constant prediction and learns what lies beyond it."""
+    base, share = builder.statistic("label.classes", "statistics", "sum", classes)
+    offset = builder.buffer("label.prior", z.shape[1])
+    builder.call("class_prior", z.shape[1], classes, base, offset)
+    builder.call("add_offset", builder.rows, z.shape[1], offset, z)
+    return base, share
 
 
 def hits_block(builder: Builder) -> Ref:

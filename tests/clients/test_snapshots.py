@@ -27,7 +27,7 @@ def test_snapshots_come_as_arrays_by_name(kafka: Any) -> None:
         for name in ("dense0.weight", "carrier.embedding"):
             assert np.array_equal(snapshot.parameters[name], views[name])
             assert not snapshot.parameters[name].flags.writeable
-        assert snapshot.statistics.keys() == {"standardize.numbers"}
+        assert snapshot.statistics.keys() == {"standardize.numbers", "label.classes"}
         assert snapshot.digest == made.digest.hex() and snapshot.age_s > 0
         if seen == 2:
             break

@@ -219,7 +219,7 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
     assert names[:5] == ["dense0.weight", "dense0.bias", "output.weight", "output.bias", "c0.embedding"]
     assert names[5] == "adam.m.dense0.weight" and names[10] == "adam.v.dense0.weight"
     assert set(names[15:]) == {
-        "standardize.numbers", "score.loss", "score.classes", "score.hits", "score.rows", "score.histogram",
+        "standardize.numbers", "score.loss", "label.classes", "score.hits", "score.rows", "score.histogram",
         "optimizer.steps",
     }
     assert all(block.offset % 64 == 0 for block in model.blocks) and model.learned_bytes % 64 == 0
@@ -229,6 +229,29 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
     ]
     assert (native.learned_bytes, native.state_bytes) == (model.learned_bytes, model.state_bytes)
     assert {b.rule for b in Model(spec() | {"average_optimizer_state": False}).blocks} >= {"learned", "local"}
+
+
+@pytest.mark.parametrize(
+    ("loss", "seen", "expected"),
+    [
+        ("binary_cross_entropy", [899.5, 99.5], [0.1]),
+        ("binary_cross_entropy", [0.0, 0.0], [0.5]),
+        ("softmax_cross_entropy", [6.5, 2.5, 0.0], [0.7, 0.3, 0.05]),
+    ],
+)
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_fresh_model_predicts_what_the_constant_prediction_knows(
+    rig: Any, spec: Any, loss: str, seen: list[float], expected: list[float], backend: str
+) -> None:
+    rigged = rig(spec(loss=loss))
+    rigged.state[:] = rigged.model.initial_state(1)
+    block = next(block for block in rigged.model.blocks if block.name == "label.classes")
+    at = block.offset - rigged.model.learned_bytes
+    rigged.base[at : at + 8 * len(seen)].view(np.float64)[:] = seen
+    plan = rigged.plan(backend)
+    plan.predict(rigged.address)
+    shares = np.array(expected) if len(expected) == 1 else np.array(expected) / sum(expected)
+    np.testing.assert_allclose(plan.output()[:50], np.tile(shares, (50, 1)), rtol=1e-6)
 
 
 def test_a_fresh_state_depends_on_the_seed_alone(spec: Any) -> None:

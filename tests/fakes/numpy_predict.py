@@ -83,10 +83,11 @@ class Predictor:
         for layer in self.layers:
             z = y @ self.tensors[layer["weight"]] + self.tensors[layer["bias"]]
             y = ACTIVATIONS[layer["activation"]](z)
+        seen = self.tensors.get("label.classes", np.zeros(0)) + 0.5
         if self.metadata["loss"] == "softmax_cross_entropy":
-            return np.exp(y) / np.exp(y).sum()
+            return seen * np.exp(y) / (seen * np.exp(y)).sum()
         if self.metadata["loss"] == "binary_cross_entropy":
-            return 1 / (1 + np.exp(-y))
+            return 1 / (1 + np.exp(-y - np.log(seen[1] / seen[0])))
         if "standardize.label" in self.statistics:
             mean, deviation, _ = self.moments("standardize.label", 0)
             y = y * deviation + mean

@@ -89,6 +89,13 @@ GUARDS = [
         "tests/exec/test_batch_growth.py::test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age",
     ),
     (
+        "a model begins as the constant prediction",
+        "compute/losses/_scores.py",
+        '    builder.call("add_offset", builder.rows, z.shape[1], offset, z)\n',
+        "",
+        "tests/compute/test_model.py::test_a_fresh_model_predicts_what_the_constant_prediction_knows",
+    ),
+    (
         "a loss says what its label is",
         "compute/losses/__init__.py",
         "    kind: LabelKind = get(loss).LABEL\n",

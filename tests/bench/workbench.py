@@ -54,6 +54,7 @@ name = "adam"
 learning_rate = 1e-3
 [train]
 batch_rows = {batch_rows}
+batch_growth = "off"                   # what is timed is full-grown batches
 workers = {workers}
 round_interval = "{round_interval}"
 [publish]

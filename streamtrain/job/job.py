@@ -180,7 +180,7 @@ class Job:
 
         Columns are a list, each with its name: their order matters, and a manifest sorts the keys of its tables.
         """
-        settings = self.file.model_dump(mode="json", by_alias=True, exclude_none=True)
+        settings: dict[str, Any] = _given(self.file.model_dump(mode="json", by_alias=True))
         settings["columns"] = [{"name": name, **column} for name, column in settings["columns"].items()]
         return settings
 
@@ -206,6 +206,13 @@ def settings_digest(effective: Mapping[str, Any]) -> str:
     """SHA-256 of what `Job.effective` gave, in hex."""
     text = json.dumps(effective, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _given(settings: Any) -> Any:
+    """Without what is not given; what is off has been written as "off"."""
+    if isinstance(settings, dict):
+        return {name: _given(value) for name, value in settings.items() if value is not None}
+    return [_given(value) for value in settings] if isinstance(settings, list) else settings
 
 
 def _by_name(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

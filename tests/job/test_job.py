@@ -211,3 +211,10 @@ def test_differences_name_what_changed(job_text: str) -> None:
     assert job.differences(other.effective())[0] == "columns.carrier.buckets: the snapshot has 128, the job file 64"
     assert job.differences(other.effective())[1].endswith("the job file none")
     assert Job.parse(job_text, sets=["train.workers=3", "optimizer.learning_rate=1"]).differences(job.effective()) == []
+
+
+def test_what_is_off_stays_off_in_a_manifest(job_text: str) -> None:
+    job = Job.parse(job_text, sets=["train.round_interval=off", "train.batch_growth=off"])
+    again = Job.from_effective(job.effective())
+    assert again.train.round_interval_s is None and again.train.batch_growth is None
+    assert again.effective() == job.effective() and again.digest() == job.digest()

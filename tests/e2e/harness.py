@@ -175,6 +175,16 @@ class Running:
             assert time.monotonic() < deadline, f"no {name} in {timeout_s} s; last {event}\n{self.errors()[-3000:]}"
         raise AssertionError(f"ended with {self.process.wait()} before {name}: {self.errors()[-4000:]}")
 
+    def wait_rows(self, rows: int, timeout_s: float = 240) -> None:
+        """Returns when a snapshot of so many rows is there: published, or what the run started from."""
+        deadline = time.monotonic() + timeout_s
+        assert self.process.stdout is not None
+        while not any(e["event"] in ("published", "started") and e.get("rows", 0) >= rows for e in self.events):
+            assert time.monotonic() < deadline, f"not {rows} rows in {timeout_s} s\n{self.errors()[-3000:]}"
+            line = self.process.stdout.readline()
+            assert line, f"ended with {self.process.wait()}: {self.errors()[-4000:]}"
+            self.events.append(json.loads(line))
+
     def children(self) -> list[psutil.Process]:
         """The run's processes in the order they were spawned: coordinator, ingest, workers."""
         found = psutil.Process(self.process.pid).children(recursive=True)

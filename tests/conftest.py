@@ -85,7 +85,7 @@ def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bro
 def kept_build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A folder that `make(folder)` has filled once for these sources of `folders`; kept from run to run."""
 
-    cache = request.config.cache  # none with -p no:cacheprovider
+    cache = getattr(request.config, "cache", None)  # not with -p no:cacheprovider
     kept = cache.mkdir("builds") if cache is not None else tmp_path_factory.mktemp("builds")
 
     def build(name: str, folders: Sequence[str], make: Callable[[Path], None]) -> Path:

@@ -20,7 +20,7 @@ from streamtrain.topics.predictions import Answer, decode
 PARTITIONS = 3
 
 
-def wait_for(what: Callable[[], Any], seconds: float = 40) -> Any:
+def wait_for(what: Callable[[], Any], seconds: float = 240) -> Any:
     """The first true result of `what`, which itself waits a little."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

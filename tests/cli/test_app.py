@@ -78,7 +78,7 @@ def test_a_mistake_is_one_message_and_exit_code_2(run: Run, arguments: list[str]
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["train", "JOB", "--workers", "0"], "--workers: train.workers: expected a whole number from 1 to 1024, got 0"),
+        (["train", "JOB", "--workers", "0"], "--workers: train.workers: expected a whole number from 1 to 64, got 0"),
         (["train", "JOB", "--set", "train.workers=0"], "--set: train.workers: expected a whole number"),
         (["train", "JOB", "--max-rows", "0"], "'--max-rows'"),
         (["train", "JOB", "--metrics-port", "70000"], "'--metrics-port'"),

@@ -39,10 +39,7 @@ class PythonTable {
             if (!PyDict_Check(row.ptr())) throw nb::type_error("rows must be dicts");
             read_dict(row.ptr(), r, false);
         }
-        // rows without any of the job's columns are rows all the same: nothing in one of them says how many
-        const auto given = [](const RowTable::Column &column) { return column.given; };
-        if (table.rows > 1 && named_ && std::none_of(table.columns.begin(), table.columns.begin() + named_, given))
-            table.columns[0].given = true;
+        show_count();
     }
 
     // `given`: lists and 1-dimensional arrays of numbers, `rows` long, by name. Held until clear().
@@ -66,6 +63,7 @@ class PythonTable {
                 put(value.ptr(), c, r);
             }
         }
+        show_count();
     }
 
     // Lets go of the arrays.
@@ -95,6 +93,17 @@ class PythonTable {
         order_.clear();
         names_.clear();
         for (u32 c = 0; c < named_; ++c) names_[nb::str(table.columns[c].plan.name.c_str())] = c;
+    }
+
+    // Rows without any of the columns that a decoder looks at are rows all the same: one of these says how many.
+    void show_count() {
+        const auto used = [](const RowTable::Column &column) {
+            return column.named && column.plan.target != Target::ignored;
+        };
+        const auto shows = [&](const RowTable::Column &column) { return used(column) && column.given; };
+        if (table.rows < 2 || std::any_of(table.columns.begin(), table.columns.end(), shows)) return;
+        const auto first = std::find_if(table.columns.begin(), table.columns.end(), used);
+        if (first != table.columns.end()) first->given = true;
     }
 
     // `alone`: false where this is no row but columns.

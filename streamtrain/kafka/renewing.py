@@ -5,6 +5,7 @@ Also calls that may not come back: made in threads that are left behind.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
@@ -36,7 +37,11 @@ def in_background(call: Callable[..., T], *arguments: Any, name: str) -> Future[
 
 
 def leave_behind(client: object) -> Future[None]:
-    """Closes a client, which may never come back."""
+    """Closes a client, which may never come back; at the interpreter's end, where no thread starts, it goes with it."""
+    if sys.is_finalizing():
+        gone: Future[None] = Future()
+        gone.set_result(None)
+        return gone
     close = getattr(client, "close", lambda: None)  # an AdminClient ends when it is dropped
     return in_background(close, name="left behind")
 

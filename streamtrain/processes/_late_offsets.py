@@ -17,6 +17,8 @@ from streamtrain.kafka.renewing import Renewing
 
 log = logging.getLogger("streamtrain.kafka")
 
+_AGAIN_S = 2.0  # after an attempt that failed, unless newer offsets come
+
 
 class LateOffsets:
     """One committer in a thread of its own; of what is given while it is busy only the newest is committed."""
@@ -45,6 +47,9 @@ class LateOffsets:
                 clients.ask(partial(self._commit, offsets or []))
             except KafkaUnreachable as error:
                 log.debug("%s: group offsets not committed: %s", self._topic, error)
+                with self._changed:
+                    if not self._changed.wait_for(lambda: self._newest is not None, _AGAIN_S):
+                        self._newest = offsets
 
     def _commit(self, offsets: list[int], consumer: Consumer) -> None:
         parts = [TopicPartition(self._topic, partition, offset) for partition, offset in enumerate(offsets)]

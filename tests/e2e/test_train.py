@@ -17,7 +17,7 @@ from tests.e2e.harness import LiveJob, rows
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_every_row_is_trained_once(kafka, tmp_path: Path, workers: int) -> None:
-    job = LiveJob(kafka, tmp_path, workers=workers)
+    job = LiveJob(kafka, tmp_path, workers=workers, batch_rows=16)  # a hundred updates for each of three workers
     job.produce(5000)
     events = job.train("--until-end")
     assert events[-1]["event"] == "ended" and events[-1]["rows"] == 5000
@@ -90,9 +90,10 @@ def test_the_start_is_told_once_and_a_failing_one_is_one_error(kafka, tmp_path: 
     job = LiveJob(kafka, tmp_path)
     job.produce(300)
     job.train("--until-end")
+    version = job.newest().manifest.version
     again = job.command("train", "--until-end")
     assert again.stderr.splitlines() == [
-        f"resuming {job.name} at snapshot 2, 300 rows", f"{job.name}: snapshot 2, 300 rows",
+        f"resuming {job.name} at snapshot {version}, 300 rows", f"{job.name}: snapshot {version}, 300 rows",
     ]  # fmt: skip
     refused = job.command("train", "--set", "columns.x9.missing=0")
     assert refused.returncode == 2

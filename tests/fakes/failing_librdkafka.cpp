@@ -1,5 +1,5 @@
 // librdkafka with faults: FAULTS="commit_transaction=3,..." names calls that never return;
-// "send_offsets_to_transaction=2!" one that fails so that the transaction has to be aborted; "commit_transaction=3?"
+// "send_offsets_to_transaction=2!" one that fails, so that its transaction has to be aborted; "commit_transaction=3?"
 // one whose answer is lost though it was done; "query_watermark_offsets=5*" a client that has gone deaf: this call and
 // its later ones of that name time out. Of destroy only a producer's count. Built by its Python side, with REAL the
 // path of the library whose other functions it passes on; what the first two stand for is never called.
@@ -43,6 +43,7 @@ struct Call {
 
 Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
 Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermark_offsets"};
+Call group_offsets{"commit_queue"};
 constexpr int timed_out = -185;   // RD_KAFKA_RESP_ERR__TIMED_OUT
 constexpr char made_up[] = "made up by the test";
 
@@ -89,6 +90,12 @@ int rd_kafka_query_watermark_offsets(void *client, const char *topic, int partit
     if (deaf == client) return timed_out;
     return real<int(void *, const char *, int, long *, long *, int)>("rd_kafka_query_watermark_offsets")(
         client, topic, partition, low, high, timeout_ms);
+}
+
+int rd_kafka_commit_queue(void *client, const void *list, void *queue, void *told, void *opaque) {
+    if (group_offsets.fault() == Fault::fails) return timed_out;
+    return real<int(void *, const void *, void *, void *, void *)>("rd_kafka_commit_queue")(client, list, queue, told,
+                                                                                            opaque);
 }
 
 void rd_kafka_destroy(void *client) {

@@ -61,10 +61,12 @@ def test_group_offsets_are_no_part_of_a_publication(kafka, tmp_path: Path, librd
     published_once(job)
 
 
-def test_group_offsets_follow_the_publications(kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("faults", ["", ",".join(f"commit_queue={call}!" for call in (1, 2, 3))])
+def test_group_offsets_follow_the_publications(kafka, tmp_path: Path, librdkafka: str, faults: str) -> None:
+    """Also when they were not taken at first and no publication comes any more."""
     job = LiveJob(kafka, tmp_path)
     job.produce(ROWS)
-    running = job.start("train")
+    running = job.start("train", LD_PRELOAD=librdkafka, FAULTS=faults)
     running.wait_event("published", rows=ROWS)
     expected = [position.offset for position in job.newest().manifest.positions.partitions]
     asked = [TopicPartition(job.records, partition) for partition in range(job.settings["partitions"])]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from streamtrain.clients.door import address, job_name
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, ingest_config
@@ -30,27 +31,35 @@ def read_predictions(
     """The answers of the predictors, in order within a partition; without `from_beginning` only those still to come.
 
     `topic` is its name where the job file renames it. With `until_end` it ends where the topic ended at the call, else
-    when `stop()` is true. A message that is no answer is left out, with a warning in the log. Raises UserMistake where
-    there is no such topic, KafkaUnreachable when no broker answers at the start.
+    when `stop()` is true. A message that is no answer is left out, with a warning in the log. Raises UserMistake for a
+    name or an address that can be none and where there is no such topic, KafkaUnreachable when no broker answers.
     """
-    name = predictions.TOPIC.name(job, topic)
-    admin = Admin(bootstrap, kafka)
+    name = predictions.TOPIC.name(job_name("read_predictions", job), topic)
+    admin = Admin(address("read_predictions", bootstrap), kafka)
     state = admin.describe([name])[name]
     if state is None:
         raise UserMistake(f"topic {name}: expected it in Kafka at {bootstrap}, found none")
     ends = admin.last_stable(name, state.partitions)
     starts = admin.earliest(name, state.partitions) if from_beginning else ends
     settings = {**dict(ingest_config(kafka or {}, group="streamtrain-predictions")), "fetch.wait.max.ms": "10"}
-    still = {partition for partition in range(state.partitions) if not until_end or starts[partition] < ends[partition]}
-    with KafkaConsumer({**settings, "bootstrap.servers": bootstrap}) as consumer:
+    consumer = KafkaConsumer({**settings, "bootstrap.servers": bootstrap})
+    return _read(consumer, name, starts, ends if until_end else None, stop)
+
+
+def _read(
+    opened: KafkaConsumer, name: str, starts: Sequence[int], ends: Sequence[int] | None, stop: Callable[[], bool]
+) -> Iterator[Answer]:
+    """All from `starts` on, by partition; up to `ends` where there are any."""
+    still = {partition for partition, start in enumerate(starts) if ends is None or start < ends[partition]}
+    with opened as consumer:
         consumer.assign(name, [(partition, starts[partition]) for partition in sorted(still)])
         while still and not stop():
             for message in consumer.consume(_CONSUME_ROWS, _CONSUME_TIMEOUT_S):
-                if until_end and message.offset + 1 >= ends[message.partition]:
+                if ends and message.offset + 1 >= ends[message.partition]:
                     still.discard(message.partition)
                 if message.error and message.error != PARTITION_EOF:
                     log.warning("%s[%d]: %s", name, message.partition, message.error_text)
-                if message.error or (until_end and message.offset >= ends[message.partition]):
+                if message.error or (ends and message.offset >= ends[message.partition]):
                     continue
                 try:
                     headers = [(header, value or b"") for header, value in message.headers]

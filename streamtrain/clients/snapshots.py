@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamtrain.clients.door import address, job_name
 from streamtrain.compute import snapshot as payload
 from streamtrain.compute.snapshot import Array
 from streamtrain.kafka.chunks import Stored
@@ -53,8 +54,14 @@ def follow_snapshots(
 
     A snapshot with a missing or altered chunk is left out, with a warning in the log. `newest_only` passes over those
     already outdated when their turn comes. Waits where there is none yet; ends when `stop()` is true, looked at every
-    0.1 s. `kafka` holds librdkafka properties. Raises KafkaUnreachable when no broker answers at the start.
+    0.1 s. `kafka` holds librdkafka properties. Raises UserMistake for a name or an address that can be none, and at the
+    first snapshot KafkaUnreachable when no broker answers.
     """
-    with SnapshotTopic(job, bootstrap, kafka) as topic:
+    name, where = job_name("follow_snapshots", job), address("follow_snapshots", bootstrap)
+    return _followed(SnapshotTopic(name, where, kafka), stop, newest_only)
+
+
+def _followed(opened: SnapshotTopic, stop: Callable[[], bool], newest_only: bool) -> Iterator[Snapshot]:
+    with opened as topic:
         for stored in follow(topic, stop, newest_only=newest_only):
             yield snapshot_of(stored)

@@ -64,6 +64,7 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.interrupted = False
 
     def install(self) -> None:
         """Takes SIGINT and SIGTERM of the main thread."""
@@ -74,7 +75,12 @@ class Stop:
         self.asked += 1
         self.interrupted = number == signal.SIGINT
 
-    interrupted = False
+    def comes_within(self, seconds: float) -> bool:
+        """Waits so long; true at once when a signal has come or comes."""
+        until = time.monotonic() + seconds
+        while not self.asked and time.monotonic() < until:
+            time.sleep(_POLL_S)
+        return self.asked > 0
 
 
 @dataclass
@@ -142,9 +148,9 @@ class Supervisor:
                     return 1
                 log.warning(f"{ended}; a new run follows", pause_s=pause_s)
                 self._on_event({"event": "restarting", "reason": str(ended)})
-                if self._stop.asked:
-                    return 130 if self._stop.interrupted else 1
-                time.sleep(pause_s)
+                if self._stop.comes_within(pause_s):
+                    log.warning("stopped between two runs; what is not published is trained by the next start")
+                    return 130 if self._stop.interrupted else 0
             except BaseException:
                 self._end_children()
                 raise

@@ -15,6 +15,8 @@ from publisher import Publisher
 from small_model import SmallModel
 
 from streamtrain.clients.live_model import LiveModel
+from streamtrain.clients.predictions import read_predictions
+from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.errors import KafkaUnreachable, RecordError, StreamtrainError, UserMistake
 
 ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
@@ -144,9 +146,10 @@ def test_no_broker_is_said_and_waited_for() -> None:
         ("job", "127.0.0.1:9", {"nonsense": 1}, "nonsense"),
     ],
 )
-def test_arguments_are_checked_at_the_door(job: Any, bootstrap: Any, settings: Any, text: str) -> None:
+@pytest.mark.parametrize("made", [LiveModel, follow_snapshots, read_predictions])
+def test_arguments_are_checked_at_the_door(made: Any, job: Any, bootstrap: Any, settings: Any, text: str) -> None:
     with pytest.raises(UserMistake, match=text):
-        LiveModel(job, bootstrap=bootstrap, kafka=settings)
+        made(job, bootstrap=bootstrap, kafka=settings)
 
 
 def test_it_says_what_it_is_and_whether_kafka_answers(kafka: Any, job: str) -> None:

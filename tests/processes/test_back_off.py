@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from streamtrain.processes._back_off import BackOff
 from tests.e2e.harness import LiveJob
 
@@ -41,3 +43,17 @@ def test_runs_that_published_follow_each_other_at_once(kafka, tmp_path: Path) ->
     running.process.send_signal(signal.SIGTERM)
     assert running.finish() == 0
     assert "pause_s=0.2" in running.errors() and "pause_s=0.4" not in running.errors(), running.errors()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_a_stop_between_two_runs_is_a_stop(kafka, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    job = LiveJob(kafka, tmp_path)
+    running = job.start("train")
+    running.wait_event("started")
+    running.process.send_signal(signal.SIGSTOP)  # so that it meets both at once
+    for child in running.children():
+        child.kill()
+    running.process.send_signal(number)
+    running.process.send_signal(signal.SIGCONT)
+    assert running.finish() == code
+    assert "is trained by the next start" in running.errors(), running.errors()

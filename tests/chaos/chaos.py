@@ -64,15 +64,23 @@ class Chaos:
             self._publishes_after(time.monotonic())
             for fault in faults:
                 hold(chance.uniform(*_QUIET_S))
-                fault.run(self)
-                over = time.monotonic()
-                self.recoveries.append(Recovery(fault, self._publishes_after(over, fault) - over))
+                self.recoveries.append(Recovery(fault, self.recovery_s(fault)))
         except BaseException:
             self.trainer.kill()
             raise
         finally:
             feed.stop()
         return self._check()
+
+    def recovery_s(self, fault: Fault) -> float:
+        """Does it; seconds from its end to the next publication, of the next run where it has ended this one."""
+        fault.run(self)
+        over = begun = time.monotonic()
+        if fault.ends_run:
+            started = self.trainer.wait("started", after=over, timeout_s=HANG_S)
+            assert started is not None, self._told(f"no run started in {HANG_S:.0f} s after {fault}")
+            begun = started.at
+        return self._publishes_after(begun, fault) - over
 
     def _publishes_after(self, moment: float, fault: Fault | None = None) -> float:
         told = self.trainer.wait("published", after=moment, timeout_s=HANG_S)

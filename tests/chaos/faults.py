@@ -42,6 +42,11 @@ class Fault(Protocol):
         """How long after it the next publication may take on an idle machine."""
         ...
 
+    @property
+    def ends_run(self) -> bool:
+        """Whether what the run still tells is no recovery: a new one has to start."""
+        ...
+
 
 def hold(seconds: float) -> None:
     """How long a fault lasts is part of it: nothing is waited for."""
@@ -63,6 +68,10 @@ class Kill:
     process: str
     bar_s: float = 15.0
 
+    @property
+    def ends_run(self) -> bool:
+        return self.process != "worker"
+
     def run(self, stage: Stage) -> None:
         _signal(stage.trainer.member(self.process), signal.SIGKILL)
         if self.process in ("supervisor", "tree"):
@@ -77,6 +86,7 @@ class Suspend:
     process: str
     seconds: float
     bar_s: float = 15.0
+    ends_run: bool = False
 
     def run(self, stage: Stage) -> None:
         victims = stage.trainer.member(self.process)
@@ -91,6 +101,7 @@ class BrokerStall:
 
     seconds: float
     bar_s: float = 40.0
+    ends_run: bool = False
 
     def run(self, stage: Stage) -> None:
         for pid in stage.broker.pids:
@@ -106,6 +117,7 @@ class BrokerKill:
 
     down_s: float
     bar_s: float = 40.0
+    ends_run: bool = False
 
     def run(self, stage: Stage) -> None:
         stage.broker.kill()
@@ -119,6 +131,7 @@ class OtherTrainers:
 
     count: int
     bar_s: float = 15.0
+    ends_run: bool = False  # `started` has waited for the new one
 
     def run(self, stage: Stage) -> None:
         replaced = []

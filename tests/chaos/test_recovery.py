@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,23 +18,9 @@ KILLS = 100
 OVER_5_S_AT_MOST = 1
 WORST_S = 15.0
 AFTER_CONTINUE_S = 3.0
-_NEW_RUN = {"coordinator", "ingest", "supervisor"}  # whose death ends the run: what it still tells does not count
 
 
-def recovery_s(run: Chaos, fault: Kill | Suspend) -> float:
-    """From the end of the fault to the next publication, of the next run where the fault has ended this one."""
-    fault.run(run)
-    over = begun = time.monotonic()
-    if isinstance(fault, Kill) and fault.process in _NEW_RUN:
-        started = run.trainer.wait("started", after=over, timeout_s=HANG_S)
-        assert started is not None, run.trainer.errors()
-        begun = started.at
-    published = run.trainer.wait("published", after=begun, timeout_s=HANG_S)
-    assert published is not None, run.trainer.errors()
-    return published.at - over
-
-
-def recoveries(private_kafka: Callable[..., Broker], folder: Path, faults: list[Kill | Suspend]) -> list[float]:
+def recoveries(private_kafka: Callable[..., Broker], folder: Path, faults: Sequence[Fault]) -> list[float]:
     run = Chaos(private_kafka(data=folder / "kafka"), folder, seed=1)
     feed = Feed(run.bootstrap, run.job.records, run.partitions, run.seed)
     chance = random.Random(run.seed)
@@ -46,12 +31,11 @@ def recoveries(private_kafka: Callable[..., Broker], folder: Path, faults: list[
         assert run.trainer.wait("published", timeout_s=HANG_S), run.trainer.errors()
         for fault in faults:
             hold(chance.uniform(0.2, 1.5))
-            found.append(recovery_s(run, fault))
+            found.append(run.recovery_s(fault))
     finally:
         feed.stop()
     assert run.trainer.end() == 0
-    told: list[tuple[Fault, float]] = [(fault, round(seconds, 2)) for fault, seconds in zip(faults, found, strict=True)]
-    print(json.dumps([[str(fault), seconds] for fault, seconds in told]))
+    print(json.dumps([[str(fault), round(seconds, 2)] for fault, seconds in zip(faults, found, strict=True)]))
     return found
 
 

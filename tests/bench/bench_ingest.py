@@ -19,6 +19,7 @@ from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.vectorize.plan import native_plan
 
 FIGURES = 4  # lines of a whole run
+SMOKE = ["--seconds", "1", "--turns", "1"]
 
 TURNS = 5
 RATES = {"msgpack": 250_000, "json": 150_000}  # records filled for each second of the bench
@@ -65,7 +66,7 @@ def raw_rate(bed: Bed) -> float:
     return float(messages / seconds)
 
 
-def measure(bootstrap: str, format: str, seconds: float) -> None:
+def measure(bootstrap: str, format: str, seconds: float, turns: int) -> None:
     bed = Bed(bootstrap, format)
     bed.fill(int(RATES[format] * seconds))
     sides = {
@@ -73,7 +74,7 @@ def measure(bootstrap: str, format: str, seconds: float) -> None:
         "raw": lambda: raw_rate(bed),
         "python": lambda: python_rate(bed, bed.count // 8),
     }
-    found = {name: round(rate) for name, rate in in_turns(sides, TURNS).items()}
+    found = {name: round(rate) for name, rate in in_turns(sides, turns).items()}
     raw_bar, python_bar = BARS[format]
     figure(f"ingest {format}, one row a record / librdkafka in C", found["ours"], found["raw"], raw_bar, "rows/s")
     figure(f"ingest {format}, one row a record / Python loop", found["ours"], found["python"], python_bar, "rows/s")
@@ -82,11 +83,12 @@ def measure(bootstrap: str, format: str, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--bootstrap", default=os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP"))
     options = parser.parse_args()
     with kafka_at(options.bootstrap) as bootstrap:
         for format in RATES:
-            measure(bootstrap, format, options.seconds)
+            measure(bootstrap, format, options.seconds, options.turns)
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ from streamtrain.processes import predictor
 from streamtrain.vectorize.formats.msgpack import encode
 
 FIGURES = 3  # lines of a whole run
+SMOKE = ["--seconds", "1", "--turns", "1"]
 
 NUMBERS = 28
 COLUMNS = {f"x{i}": {"kind": "number"} for i in range(NUMBERS)} | {"y": {"role": "label"}}
@@ -187,15 +188,15 @@ def latencies_ms(job: Job, seconds: float) -> np.ndarray:
     return np.array([(end - start) * 1e3 for start, end in found if start > begin + 1])
 
 
-def latency(bootstrap: str, seconds: float) -> None:
+def latency(bootstrap: str, seconds: float, turns: int) -> None:
     """In turns, median of the turns; a first turn, not counted, is for the broker to be warm."""
     for delivery in DELIVERIES:
         found: dict[str, list[np.ndarray]] = {"ours": [], "rival": []}
-        for side in ("ours", "rival") * (TURNS + 1):
+        for side in ("ours", "rival") * (turns + 1):
             job, stop = Job(bootstrap), spawn.Event()
             rival = spawn.Process(target=python_echo, args=(job.name, bootstrap, delivery == "exactly_once", stop))
             with started(job.ours(delivery, stop) if side == "ours" else rival, stop):
-                found[side].append(np.percentile(latencies_ms(job, seconds / TURNS), (50, 99)))
+                found[side].append(np.percentile(latencies_ms(job, seconds / turns), (50, 99)))
         (p50, p99), (p50_rival, p99_rival) = (np.median(found[side][1:], axis=0).round(2).tolist() for side in found)
         ratio = round(p99_rival / p99, 2)
         figure(
@@ -224,16 +225,16 @@ def answers_per_s(job: Job, count: int, process: Any, stop: Any) -> float:
     return count / max((max(stamps) - min(stamps)) / 1e3, 1e-3)
 
 
-def throughput(bootstrap: str, seconds: float) -> None:
+def throughput(bootstrap: str, seconds: float, turns: int) -> None:
     found: dict[str, list[float]] = {"ours": [], "rival": []}
-    for side in ("ours", "rival") * TURNS:
+    for side in ("ours", "rival") * turns:
         job, stop = Job(bootstrap), spawn.Event()
         if side == "ours":
             process, guess = job.ours("at_least_once", stop), 300_000
         else:
             rival = (job.name, bootstrap, job.served.parameters(1), job.digest, stop)
             process, guess = spawn.Process(target=python_predict, args=rival), 80_000
-        found[side].append(answers_per_s(job, int(guess * seconds / TURNS), process, stop))
+        found[side].append(answers_per_s(job, int(guess * seconds / turns), process, stop))
     ours, theirs = (round(float(np.median(rates))) for rates in found.values())
     figure("prediction throughput at_least_once", ours, theirs, round(ours / theirs, 2), 5, "requests/s")
 
@@ -241,12 +242,13 @@ def throughput(bootstrap: str, seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--bootstrap", default=os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP"))
     options = parser.parse_args()
-    benches: list[Callable[[str, float], None]] = [latency, throughput]
+    benches: list[Callable[[str, float, int], None]] = [latency, throughput]
     with contextlib.nullcontext(options.bootstrap) if options.bootstrap else start_broker() as broker:
         for bench in benches:
-            bench(options.bootstrap or broker.bootstrap, options.seconds)
+            bench(options.bootstrap or broker.bootstrap, options.seconds, options.turns)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from workbench import NETWORKS, Bed, figure, in_turns, kafka_at, python_rate, tr
 from streamtrain import _native
 
 FIGURES = 4  # lines of a whole run
+SMOKE = ["--seconds", "1", "--turns", "1"]
 
 TURNS = 3
 RECORDS_A_SECOND = 750_000  # of the bench: a run lasts two seconds, of which its last publication is a tenth
@@ -27,6 +28,7 @@ def ingest_bar(network: str, isa: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=8.0)
+    parser.add_argument("--turns", type=int, default=TURNS)
     parser.add_argument("--bootstrap", default=os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP"))
     options = parser.parse_args()
     isa = _native.select_isa(os.environ.get("STREAMTRAIN_ISA", "auto"))
@@ -42,7 +44,7 @@ def main() -> None:
                 "ingest": lambda: ingest_rate(bed),
                 "python": lambda: python_rate(bed, bed.count // 8, learns=True),
             },
-            TURNS,
+            options.turns,
         )
         found = {name: round(rate) for name, rate in found.items()}
         for network in NETWORKS:

@@ -7,17 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from streamtrain.broker import broker_status, find_broker, start_broker, stop_broker
+from streamtrain.broker import broker_status, find_broker, stop_broker
+from streamtrain.broker import start_broker as start_as_users_do
 from streamtrain.broker.folder import load_record, locked, port_free
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
 
 pytestmark = pytest.mark.kafka
+
+start_broker = partial(start_as_users_do, fast_start=True)  # a short life each
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +36,7 @@ def answers(bootstrap: str) -> bool:
 
 
 def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
-    with start_broker() as broker:
+    with start_as_users_do() as broker:
         assert answers(broker.bootstrap)
         assert int(broker.bootstrap.rpartition(":")[2]) < 32768
         data, pid = broker.data, broker.pids[0]
@@ -69,7 +73,7 @@ def test_a_data_folder_is_the_users_alone(tmp_path):
 
 def test_a_fast_start_is_of_this_start_only(tmp_path):
     for fast in (True, False):
-        with start_broker(tmp_path / "kafka", fast_start=fast) as broker:
+        with start_as_users_do(tmp_path / "kafka", fast_start=fast) as broker:
             command = Path(f"/proc/{broker.pids[0]}/cmdline").read_text()
             assert ("TieredStopAtLevel=1" in command) == fast
             broker.kill()

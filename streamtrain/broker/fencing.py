@@ -13,7 +13,7 @@ from pathlib import Path
 from streamtrain.broker.process import Process
 
 FENCED = "Fencing broker"  # what the controller logs then
-FENCE_TIMEOUT_S = 15.0  # then it is left: the broker starts as Kafka has it
+FENCE_TIMEOUT_S = 60.0  # then it is left: the broker starts as Kafka has it
 STOP_TIMEOUT_S = 5.0
 POLL_S = 0.02
 FENCING_LOGGER = """\

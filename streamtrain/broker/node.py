@@ -54,8 +54,9 @@ def server_properties(record: Record, node: Node, folder: Path) -> dict[str, str
         "share.coordinator.state.topic.replication.factor": str(count),
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
-        # a node that was killed cannot register again before its session ends; the default is 9 s
-        "broker.session.timeout.ms": "5000",
+        # of several the others take over soon, and a killed one can only then register again; one alone has nobody to
+        # leave to, and would lose its partitions when its machine sleeps or is busy
+        "broker.session.timeout.ms": "5000" if count > 1 else "60000",
         "broker.heartbeat.interval.ms": "1000",
         # the default of 10 s would double the time a dead producer's transaction hides what follows it
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",

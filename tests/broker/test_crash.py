@@ -5,14 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.kafka.admin import Admin, TopicWish
+from tests.chaos.faults import BrokerStall
 
 pytestmark = pytest.mark.kafka
 
@@ -81,6 +84,24 @@ def test_only_after_a_crash_the_controller_comes_first(tmp_path: Path) -> None:
         broker.kill()
         broker.restart()
         assert fenced(broker)
+
+
+def test_a_node_alone_that_slept_leads_on(tmp_path: Path) -> None:
+    """Its own controller would fence it when it wakes, and Kafka 4.3 then forgets transactions it was about to end."""
+    with start_broker(tmp_path / "kafka", fast_start=True) as broker:
+        Admin(broker.bootstrap).ensure([TopicWish("x", "written", 1)])
+        before = leader_epoch(broker.bootstrap)
+        BrokerStall(8.0).run(SimpleNamespace(broker=broker))  # type: ignore[arg-type]
+        until = time.monotonic() + 3
+        while time.monotonic() < until:
+            assert leader_epoch(broker.bootstrap) == before
+            time.sleep(0.1)
+
+
+def leader_epoch(bootstrap: str) -> int:
+    client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    (asked,) = client.list_offsets({TopicPartition("written", 0): OffsetSpec.latest()}, request_timeout=60).values()
+    return int(asked.result().leader_epoch)
 
 
 def stable(admin: Admin) -> bool:

@@ -14,6 +14,7 @@ from tests.chaos.faults import BrokerKill, BrokerStall, Fault, Kill, OtherTraine
 
 SHORT: list[Fault] = [Kill("worker"), Kill("coordinator"), Suspend("ingest", 0.5), Kill("tree"), OtherTrainers(1)]
 STALL_S = 25.0
+AS_KAFKA_HAS_IT = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}  # not as our own
 _FAULTS = 6  # of a seed
 _STALLS_A_RUN = 5
 
@@ -28,7 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def chaos(private_kafka: Callable[..., Broker], folder: Path, seed: int, faults: list[Fault]) -> None:
-    broker = private_kafka(data=folder / "kafka")
+    broker = private_kafka(data=folder / "kafka", properties=AS_KAFKA_HAS_IT)
     run = Chaos(broker, folder, seed, partitions=(1, 3, 7)[seed % 3], workers=(2, 1, 3)[seed % 3])
     report = run.run(faults)
     print(json.dumps(report))

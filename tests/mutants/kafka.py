@@ -90,4 +90,32 @@ GUARDS = [
         "    if False:\n",
         "tests/kafka/test_errors.py::test_a_time_out_after_a_refused_password_is_a_refused_password",
     ),
+    (
+        "no thread is begun at the interpreter's end",
+        "streamtrain/kafka/renewing.py",
+        "    if sys.is_finalizing():\n",
+        "    if False:\n",
+        "tests/regress/test_0300_programs_end.py::test_it_ends[a follower]",
+    ),
+    (
+        "group offsets not taken are committed again",
+        "streamtrain/processes/_late_offsets.py",
+        "                        self._newest = offsets\n",
+        "                        pass\n",
+        "tests/regress/test_0142_answers_lost.py::test_group_offsets_follow_the_publications",
+    ),
+    (
+        "a stop between two runs is a stop",
+        "streamtrain/processes/supervisor.py",
+        "                if self._stop.comes_within(pause_s):\n",
+        "                if False:\n",
+        "tests/processes/test_back_off.py::test_a_stop_between_two_runs_is_a_stop",
+    ),
+    (
+        "a node alone keeps its partitions",
+        "streamtrain/broker/node.py",
+        '"5000" if count > 1 else "60000"',
+        '"5000"',
+        "tests/broker/test_crash.py::test_a_node_alone_that_slept_leads_on",
+    ),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -71,8 +72,9 @@ def test_group_offsets_follow_the_publications(kafka, tmp_path: Path, librdkafka
     expected = [position.offset for position in job.newest().manifest.positions.partitions]
     asked = [TopicPartition(job.records, partition) for partition in range(job.settings["partitions"])]
     consumer = Consumer({"bootstrap.servers": job.bootstrap, "group.id": job.name})
+    until = time.monotonic() + 120
     while [part.offset for part in consumer.committed(asked, timeout=20)] != expected:
-        assert running.process.poll() is None
+        assert running.process.poll() is None and time.monotonic() < until
     consumer.close()
     running.process.terminate()
     assert running.finish() == 0

@@ -45,6 +45,6 @@ def test_it_ends(kafka: Any, tmp_path: Path, name: str) -> None:
     job = LiveJob(kafka, tmp_path, "ends")
     SmallModel.make().put(Publisher(kafka.bootstrap, job.name), 1)
     program = PROGRAMS[name].format(job=job.name, bootstrap=kafka.bootstrap)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout.split() == ["0" if name == "predictions" else "1"] and not done.stderr

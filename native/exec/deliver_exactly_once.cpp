@@ -91,10 +91,11 @@ class ExactlyOnce final : public AnswerDelivery {
                 const bool fatal = code == rd::fatal;
                 return undo(lane, named("produce", {code, false, !fatal, fatal, Library::get().err2str(code)}));
             }
-        auto end = [patience = patience_, group, topic = consumer_.topic(), next = batch.next](Producer &producer) {
+        auto end = [patience = patience_, group, topic = consumer_.topic(), next = batch.next,
+                    id = consumer_.identity()](Producer &producer) {
             const auto begin = Clock::now();
             const KafkaOutcome sent = patience.persist(
-                begin, [&](int call_ms) { return producer.send_offsets(topic, next, *group, call_ms); });
+                begin, [&](int call_ms) { return producer.send_offsets(topic, next, *group, call_ms, id); });
             if (sent.code) return sent;
             return patience.persist(begin, [&](int call_ms) { return producer.commit_transaction(call_ms); });
         };

@@ -12,6 +12,7 @@ constexpr int query_ms = 2'000;    // committed offsets, ends
 constexpr int revoke_ms = 5'000;   // answers on their way when a rebalance takes partitions
 constexpr auto leave_limit = std::chrono::milliseconds(5'000);   // a group whose coordinator is away
 constexpr auto check_ends_every = std::chrono::milliseconds(300);
+constexpr auto look_every = std::chrono::seconds(10);
 constexpr auto pause = std::chrono::milliseconds(100);
 }   // namespace
 
@@ -78,6 +79,7 @@ bool Predictor::run(int milliseconds) {
             try {
                 if (!started_) start();
                 must_rewind_ |= !delivery_->settle();
+                look_at_topic();
                 if (!delivery_->ready() || (must_rewind_ && !rewind())) continue;
                 take_newest(0);
                 take_batch();
@@ -103,8 +105,40 @@ void Predictor::start() {
         }
         ends_ = std::move(ends);
     }
+    consumer_->on_assign = [this](const std::vector<i32> &partitions) { return begin_in(partitions); };
     consumer_->subscribe(settings_.requests);
     started_ = true;
+}
+
+// Offsets are kept by the topic's name. Those of a topic that was deleted, and committed after another of that name was
+// made, would pass over the new one's requests.
+Consumer::Offsets Predictor::begin_in(const std::vector<i32> &partitions) {
+    learn_identity();
+    Consumer::Offsets offsets = consumer_->committed(partitions, query_ms);
+    for (auto &[partition, offset] : offsets)
+        if (offset < 0) offset = rd::beginning;
+    return offsets;
+}
+
+// True: it has changed.
+bool Predictor::learn_identity() {
+    std::string id = consumer_->topic_id(settings_.requests, query_ms);
+    looked_ = Clock::now();
+    if (id == consumer_->identity()) return false;
+    const bool first = consumer_->identity().empty();
+    if (!first) delivery_->finish(revoke_ms);   // what is on its way answers the topic before
+    consumer_->set_identity(std::move(id));
+    return !first;
+}
+
+// Made again between two looks of librdkafka's, a topic has the same name and partitions: no rebalance tells it.
+void Predictor::look_at_topic() {
+    if (Clock::now() - looked_ < look_every) return;
+    looked_ = Clock::now();
+    try {
+        must_rewind_ |= learn_identity();
+    } catch (const KafkaFailure &) {   // no answer, or no topic now: requests would tell, if there were any
+    }
 }
 
 bool Predictor::rewind() {
@@ -113,6 +147,8 @@ bool Predictor::rewind() {
     consumer_->consume(views_.data(), views_.size(), 0);
     consumer_->release();
     dropped_ = consumer_->dropped();
+    unsure_ = consumer_->unsure();
+    learn_identity();
     consumer_->rewind_to_committed(rd::beginning, query_ms);
     must_rewind_ = false;
     done_.clear();
@@ -123,8 +159,9 @@ bool Predictor::rewind() {
 
 void Predictor::take_batch() {
     std::size_t count = consumer_->consume(views_.data(), views_.size(), poll_ms);
-    if (consumer_->dropped() != dropped_) {
+    if (consumer_->dropped() != dropped_ || consumer_->unsure() != unsure_) {
         dropped_ = consumer_->dropped();
+        unsure_ = consumer_->unsure();
         must_rewind_ = true;
         return;
     }

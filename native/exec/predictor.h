@@ -53,6 +53,9 @@ class Predictor {
 
     bool take_newest(int milliseconds);
     void start();
+    Consumer::Offsets begin_in(const std::vector<i32> &partitions);
+    void look_at_topic();
+    bool learn_identity();
     bool rewind();
     void take_batch();
     void sort_out(std::size_t count);
@@ -76,7 +79,8 @@ class Predictor {
     PredictorCounters counters_;
 
     bool started_ = false, must_rewind_ = false;
-    u64 dropped_ = 0;
+    u64 dropped_ = 0, unsure_ = 0;
+    Clock::time_point looked_{};   // at the requests topic
     std::vector<MessageView> views_;
     std::vector<const MessageView *> requests_;   // of views_
     std::vector<RequestBytes> bytes_;

@@ -1,5 +1,8 @@
 // What consumer and producer share: a librdkafka handle made from settings, with its events routed to a queue.
 #pragma once
+#include <cstdlib>
+#include <cstring>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -35,15 +38,23 @@ class PartitionList {
   public:
     PartitionList() : list(Library::get().topic_partition_list_new(8)) {}
     explicit PartitionList(rd_kafka_topic_partition_list_t *owned) : list(owned) {}
-    PartitionList(const std::string &topic, const std::vector<std::pair<i32, i64>> &offsets) : PartitionList() {
-        for (auto [partition, offset] : offsets) add(topic, partition, offset);
+    PartitionList(const std::string &topic, const std::vector<std::pair<i32, i64>> &offsets,
+                  const std::string &metadata = {})
+        : PartitionList() {
+        for (auto [partition, offset] : offsets) add(topic, partition, offset, metadata);
     }
     ~PartitionList() { Library::get().topic_partition_list_destroy(list); }
     PartitionList(const PartitionList &) = delete;
     PartitionList &operator=(const PartitionList &) = delete;
 
-    void add(const std::string &topic, i32 partition, i64 offset) {
-        Library::get().topic_partition_list_add(list, topic.c_str(), partition)->offset = offset;
+    void add(const std::string &topic, i32 partition, i64 offset, const std::string &metadata = {}) {
+        rd_kafka_topic_partition_t *added = Library::get().topic_partition_list_add(list, topic.c_str(), partition);
+        added->offset = offset;
+        if (metadata.empty()) return;
+        added->metadata = std::malloc(metadata.size());   // freed with the list
+        if (!added->metadata) throw std::bad_alloc();
+        std::memcpy(added->metadata, metadata.data(), metadata.size());
+        added->metadata_size = metadata.size();
     }
     std::vector<std::pair<i32, i64>> offsets() const {
         std::vector<std::pair<i32, i64>> out;

@@ -1,6 +1,7 @@
 #include "kafka/consumer.h"
 
 #include <cstring>
+#include <string_view>
 
 namespace st {
 
@@ -54,6 +55,7 @@ void Consumer::on_rebalance(rd_kafka_t *handle, int code, rd_kafka_topic_partiti
     bool cooperative = protocol && std::strcmp(protocol, "COOPERATIVE") == 0;
     bool gives = code == rd::assign_partitions;
     KafkaOutcome outcome;
+    if (gives) self->begin_in(list);
     if (!gives) {
         ++self->revocations_;
         if (self->on_revoke) self->on_revoke();
@@ -69,6 +71,20 @@ void Consumer::on_rebalance(rd_kafka_t *handle, int code, rd_kafka_topic_partiti
     for (int i = 0; i < list->cnt; ++i) text += " " + std::to_string(list->elems[i].partition);
     if (outcome.code) text += std::string(" failed: ") + kafka.err2str(outcome.code);
     self->events_.push({outcome.code ? 3 : 6, outcome.code, false, "REBALANCE", text});
+}
+
+// On_rebalance's caller is C: nothing may be thrown.
+void Consumer::begin_in(rd_kafka_topic_partition_list_t *list) {
+    if (!on_assign || !list->cnt) return;
+    std::vector<i32> partitions;
+    for (int i = 0; i < list->cnt; ++i) partitions.push_back(list->elems[i].partition);
+    try {
+        const Offsets offsets = on_assign(partitions);
+        for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = offsets[static_cast<std::size_t>(i)].second;
+    } catch (const KafkaFailure &failure) {
+        ++unsure_;
+        events_.push({5, failure.code, false, "REBALANCE", failure.what()});
+    }
 }
 
 void Consumer::assign(const std::string &topic, const Offsets &offsets) {
@@ -185,7 +201,13 @@ Consumer::Offsets Consumer::committed(const std::vector<i32> &partitions, int ti
     require_open();
     PartitionList list(topic_, without_offsets(partitions));
     check(kafka_.committed(handle_, list.list, timeout_ms), "committed");
-    for (int i = 0; i < list.list->cnt; ++i) check(list.list->elems[i].err, "committed");
+    for (int i = 0; i < list.list->cnt; ++i) {
+        rd_kafka_topic_partition_t &part = list.list->elems[i];
+        check(part.err, "committed");
+        std::string_view of(static_cast<const char *>(part.metadata), part.metadata_size);
+        of = of.substr(0, of.find('\0'));   // confluent-kafka for Python commits the end of its C string as well
+        if (!of.empty() && !identity_.empty() && of != identity_) part.offset = rd::invalid;
+    }
     return list.offsets();
 }
 
@@ -200,7 +222,7 @@ void Consumer::rewind_to_committed(i64 otherwise, int timeout_ms) {
 
 void Consumer::store_offsets(const Offsets &offsets) {
     require_open();
-    PartitionList list(topic_, offsets);
+    PartitionList list(topic_, offsets, identity_);
     int code = kafka_.offsets_store(handle_, list.list);
     if (code != rd::state)
         check(code, "store offsets");   // state: the partition was taken away meanwhile; its new owner counts
@@ -208,7 +230,7 @@ void Consumer::store_offsets(const Offsets &offsets) {
 
 void Consumer::commit(const Offsets &offsets) {
     require_open();
-    PartitionList list(topic_, offsets);
+    PartitionList list(topic_, offsets, identity_);
     check(kafka_.commit(handle_, list.list, 0), "commit");
 }
 

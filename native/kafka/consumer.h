@@ -72,12 +72,20 @@ class Consumer : public Client {
     // close()'s).
     u64 revocations() const { return revocations_; }
     std::function<void()> on_revoke;
+    // Where a group member begins in partitions it is given; without it, and where it throws KafkaFailure, at the
+    // committed offsets, and `unsure()` counts the latter.
+    std::function<Offsets(const std::vector<i32> &)> on_assign;
+    u64 unsure() const { return unsure_; }
+    // The topic's id, which offsets are committed with from now on: those committed with another are none.
+    void set_identity(std::string id) { identity_ = std::move(id); }
+    const std::string &identity() const { return identity_; }
 
     void pause(const std::vector<i32> &partitions);
     void resume(const std::vector<i32> &partitions);
     void seek(const Offsets &offsets, int timeout_ms);
     // Next offsets to be handed out; rd::invalid where nothing was consumed yet.
     Offsets position(const std::vector<i32> &partitions) const;
+    // rd::invalid where there is none.
     Offsets committed(const std::vector<i32> &partitions, int timeout_ms) const;
     // Seeks all assigned partitions to their committed offsets; those without one to `otherwise` (rd::beginning,
     // rd::end).
@@ -95,6 +103,7 @@ class Consumer : public Client {
 
   private:
     static void on_rebalance(rd_kafka_t *, int code, rd_kafka_topic_partition_list_t *list, void *opaque);
+    void begin_in(rd_kafka_topic_partition_list_t *list);
     void require_open() const;
     void drop(std::size_t count);
 
@@ -102,7 +111,8 @@ class Consumer : public Client {
     rd_kafka_queue_t *queue_ = nullptr;
     std::vector<rd_kafka_message_t *> messages_;
     std::size_t held_ = 0;
-    u64 revocations_ = 0, dropped_ = 0;
+    u64 revocations_ = 0, dropped_ = 0, unsure_ = 0;
+    std::string identity_;
 };
 
 // (name, value) of each header; a null value has size 0 and data() null.

@@ -83,10 +83,10 @@ KafkaOutcome Producer::begin_transaction() {
 }
 
 KafkaOutcome Producer::send_offsets(const std::string &topic_name, const Consumer::Offsets &offsets,
-                                    const GroupMetadata &group, int timeout_ms) {
+                                    const GroupMetadata &group, int timeout_ms, const std::string &metadata) {
     require_open();
     if (offsets.empty()) throw std::runtime_error("send_offsets: expected at least one (partition, offset), got none");
-    PartitionList list(topic_name, offsets);
+    PartitionList list(topic_name, offsets, metadata);
     return take_outcome(kafka_.send_offsets_to_transaction(handle_, list.list, group.get(), timeout_ms));
 }
 

@@ -40,10 +40,10 @@ class Producer : public Client {
 
     KafkaOutcome init_transactions(int timeout_ms);
     KafkaOutcome begin_transaction();
-    // Offsets are those of the next records to read. Refuses an empty list: the library would do nothing and say
-    // nothing.
+    // Offsets are those of the next records to read, each committed with `metadata`. Refuses an empty list: the library
+    // would do nothing and say nothing.
     KafkaOutcome send_offsets(const std::string &topic, const Consumer::Offsets &offsets, const GroupMetadata &group,
-                              int timeout_ms);
+                              int timeout_ms, const std::string &metadata = {});
     KafkaOutcome commit_transaction(int timeout_ms);
     KafkaOutcome abort_transaction(int timeout_ms);
 

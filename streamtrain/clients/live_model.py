@@ -196,11 +196,11 @@ class LiveModel:
             while not self._stopping.is_set():
                 try:
                     self._follow()
-                except KafkaUnreachable as error:
+                except StreamtrainError as error:
                     self._lost(error)
                 except Exception as error:  # nobody else would hear of it
                     log.exception("following %s ended", self.job)
-                    self._error = error if isinstance(error, StreamtrainError) else StreamtrainError(repr(error))
+                    self._error = StreamtrainError(repr(error))
                 self._stopping.wait(_RETRY_S)
 
     def _follow(self) -> None:

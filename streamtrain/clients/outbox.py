@@ -102,6 +102,9 @@ class Outbox:
             except KafkaException as error:
                 self.waiting.popleft()
                 raise explain(error.args[0], f"{self.topic}: a record was not taken", self.bootstrap) from None
+            except Exception as error:  # what no record can be: the others are not held up by it
+                self.waiting.popleft()
+                raise UserMistake(f"{self.topic}: a record was not taken: {error}") from None
             self.waiting.popleft()
         self.serve()
 

@@ -223,9 +223,12 @@ class RecordWriter:
 
     async def _beside_loop(self, call: Callable[[], T]) -> T:
         """The call in the writer's own thread; no lock is waited for in the loop's."""
-        if self._outbox.shut:
-            return call()  # which refuses, or does nothing
-        return await asyncio.get_running_loop().run_in_executor(self._beside, call)
+        loop = asyncio.get_running_loop()
+        try:
+            outcome = loop.run_in_executor(self._beside, call)
+        except RuntimeError:  # closed: the call refuses, or does nothing
+            outcome = loop.run_in_executor(None, call)
+        return await outcome
 
     def _along(
         self,
@@ -234,9 +237,9 @@ class RecordWriter:
         timestamp_ms: int | None,
         on_delivery: OnDelivery | None,
     ) -> _Along:
-        if key is not None and not isinstance(key, str | bytes):
-            raise UserMistake(f"write: expected a key of text or bytes, got {type(key).__name__}")
-        if timestamp_ms is not None and (not isinstance(timestamp_ms, int) or timestamp_ms < 1):
+        if key is not None and not isinstance(key, bytes) and not (isinstance(key, str) and _encodes(key)):
+            raise UserMistake(f"write: expected a key of text or bytes, got {key!r}")
+        if timestamp_ms is not None and (not isinstance(timestamp_ms, int) or not 1 <= timestamp_ms < 2**63):
             raise UserMistake(f"write: expected timestamp_ms as whole milliseconds since 1970, got {timestamp_ms!r}")
         if on_delivery is not None:
             self._outbox.report_all(DELIVERY_TIMEOUT_S)
@@ -314,6 +317,20 @@ class _Gathered:
         return made
 
 
+def _encodes(text: str) -> bool:
+    """Whether it is UTF-8's; half a surrogate pair is not."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_header(name: object, value: object) -> bool:
+    named = isinstance(name, str) and "\0" not in name and _encodes(name)
+    return named and (value is None or isinstance(value, bytes) or (isinstance(value, str) and _encodes(value)))
+
+
 def _headers(given: Mapping[str, str | bytes | None] | Headers | None) -> Headers | None:
     if given is None:
         return None
@@ -321,7 +338,7 @@ def _headers(given: Mapping[str, str | bytes | None] | Headers | None) -> Header
         pairs = [(name, value) for name, value in (given.items() if isinstance(given, Mapping) else given)]
     except (TypeError, ValueError):
         pairs = [(None, None)]  # type: ignore[list-item]
-    if not all(isinstance(name, str) and isinstance(value, str | bytes | None) for name, value in pairs):
+    if not all(_is_header(name, value) for name, value in pairs):
         raise UserMistake(f"write: expected headers of names with text, bytes or None, got {given!r}")
     return pairs
 

@@ -16,6 +16,7 @@ log = logging.getLogger("streamtrain.snapshots")
 
 _BUFFER_BYTES = 512 * 1024 * 1024  # of chunks kept while their manifest has not come; beyond it they are read again
 _PENDING_S = 0.5  # a follower of the newest gives what it has after this, however fast more comes
+_AGAIN_S = 1.0  # after no answer, until a snapshot is asked for again
 _LISTEN_S = 10.0  # of quiet, after which it is asked whether there is more
 
 
@@ -54,6 +55,7 @@ class Follower:
         self._chunk_bytes = 0
         self._pending: tuple[Located, dict[bytes, bytes]] | None = None
         self._pending_since = 0.0
+        self._not_before_s = 0.0  # is the pending one asked for again
         self._next = 0
         self._heard_s = time.monotonic()
         self._unread = 0  # where the topic ended at the last look, if that was beyond `_next`
@@ -82,7 +84,7 @@ class Follower:
 
     def poll(self, timeout_s: float) -> Iterator[Stored]:
         """What one message from the broker completes; nothing for most."""
-        waited = self._pending is None
+        waited = self._pending is None or time.monotonic() < self._not_before_s
         read = self._topic.poll(timeout_s if waited else 0)
         if isinstance(read, Read | End):
             self._heard_s, self._unread = time.monotonic(), 0
@@ -101,7 +103,8 @@ class Follower:
             self._listen()
         quiet = not isinstance(read, Read)
         late = time.monotonic() - self._pending_since > _PENDING_S
-        if self._pending is not None and (not self._newest_only or quiet or late):
+        held = self._pending is None or time.monotonic() < self._not_before_s
+        if not held and (not self._newest_only or quiet or late):
             yield from self._give()
 
     def _listen(self) -> None:
@@ -162,7 +165,12 @@ class Follower:
                     stored = self._topic.load(located, self._trainer)
                 finally:
                     self._assign()
-        except (SnapshotError, KafkaUnreachable) as error:
+        except KafkaUnreachable as error:  # nothing is wrong with the snapshot: it is asked for again
+            log.debug("%s", error)
+            self._pending, self._pending_since = (located, {}), time.monotonic()
+            self._not_before_s = self._pending_since + _AGAIN_S
+            return
+        except SnapshotError as error:
             self._reject(f"{error}; keeping snapshot {self._version}")
             return
         self._version = located.manifest.version

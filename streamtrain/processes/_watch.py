@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from streamtrain.errors import KafkaBroken, KafkaUnreachable
+from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.log import get_logger
 from streamtrain.topics.control import Control, RunEntry
 from streamtrain.topics.snapshots import Run
@@ -36,8 +36,9 @@ class Watch:
             time.sleep(self._every_s)
             try:
                 holder = self._look().holder
-            except (KafkaUnreachable, KafkaBroken) as error:
-                log.debug("control cannot be read", reason=str(error))
+            except StreamtrainError as error:  # what is no entry, too: the next may be one
+                passing = isinstance(error, KafkaUnreachable | KafkaBroken)
+                (log.debug if passing else log.warning)("control cannot be read", reason=str(error))
                 self.unreachable = True
                 continue
             self.unreachable = False

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 from streamtrain import Job, RecordWriter
+from streamtrain.clients.outbox import Outgoing
 from streamtrain.clients.records import BLOCK_ROWS
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.errors import KafkaUnreachable, UserMistake
@@ -322,3 +323,54 @@ def test_reading_until_the_end_stops_where_the_end_was(job: Job) -> None:
         xs += [json.loads(message.value or b"")["x"] for message in messages]
     assert sorted(xs) == list(range(10))
     assert len(values(job)) == 2_000
+
+
+@pytest.mark.parametrize(
+    "along",
+    [
+        {"timestamp_ms": 2**63}, {"headers": {"half": "\ud800"}}, {"headers": {"a\0b": "x"}},
+        {"headers": [("\udfff", b"")]}, {"key": "\ud800"},
+    ],
+)  # fmt: skip
+def test_what_cannot_go_along_is_refused_at_once(job: Job, along: dict[str, Any]) -> None:
+    with RecordWriter(job) as writer:
+        writer.write({"x": 1})
+        with pytest.raises(UserMistake, match="write: expected"):
+            writer.write({"x": 2}, **along)
+        writer.write({"x": 3})
+    assert sorted(row["x"] for row in values(job)) == [1, 3]
+
+
+def test_a_record_that_cannot_be_one_holds_up_no_other(job: Job) -> None:
+    """Whatever the library refuses it for, where the door let it through."""
+    with RecordWriter(job) as writer:
+        outbox, made = writer._outbox, writer._records.blocks({"x": 1}, None, False, 0)
+        ((record,),) = made
+        outbox.put(Outgoing(record, None, 2**64, None))
+        with pytest.raises(UserMistake, match="was not taken"):
+            writer.flush()
+        writer.write({"x": 2})
+    assert [row["x"] for row in values(job)] == [2]
+
+
+def test_a_closed_writer_does_not_block_the_loop(job: Job) -> None:
+    writer = RecordWriter(job)
+
+    async def use() -> None:
+        await writer.awrite({"x": 1})
+        with writer._lock:  # as close() has it while it waits for Kafka
+            writer._outbox.shut = writer._outbox.refusing = True
+            late = asyncio.create_task(writer.awrite({"x": 2}))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            assert not late.done()
+        with pytest.raises(UserMistake, match="closed"):
+            await late
+        writer._outbox.shut = writer._outbox.refusing = False
+        await writer.aclose()
+        await writer.aclose()
+        with pytest.raises(UserMistake, match="closed"):
+            await writer.awrite({"x": 3})
+
+    asyncio.run(use())
+    assert [row["x"] for row in values(job)] == [1]

@@ -78,4 +78,25 @@ GUARDS = [
         "",
         "tests/vectorize/test_encode.py::test_nan_is_missing_and_infinity_refused",
     ),
+    (
+        "a live model says once that it may not read",
+        "streamtrain/clients/live_model.py",
+        "                except StreamtrainError as error:\n                    self._lost(error)\n",
+        "                except KafkaUnreachable as error:\n                    self._lost(error)\n",
+        "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_live_model_that_may_not_read_says_it_once",
+    ),
+    (
+        "a record that cannot be one is let go",
+        "streamtrain/clients/outbox.py",
+        "            except Exception as error:  # what no record can be: the others are not held up by it\n",
+        "            except MemoryError as error:\n",
+        "tests/clients/test_writer.py::test_a_record_that_cannot_be_one_holds_up_no_other",
+    ),
+    (
+        "a closed writer is asked beside the loop",
+        "streamtrain/clients/writer.py",
+        "            outcome = loop.run_in_executor(self._beside, call)\n",
+        "            return call()  # type: ignore\n",
+        "tests/clients/test_writer.py::test_a_closed_writer_does_not_block_the_loop",
+    ),
 ]

@@ -118,4 +118,18 @@ GUARDS = [
         '"5000"',
         "tests/broker/test_crash.py::test_a_node_alone_that_slept_leads_on",
     ),
+    (
+        "a watch that failed looks again",
+        "streamtrain/processes/_watch.py",
+        "            except StreamtrainError as error:  # what is no entry, too: the next may be one\n",
+        "            except KafkaUnreachable as error:\n",
+        "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_watch_looks_again",
+    ),
+    (
+        "a snapshot not fetched is asked for again",
+        "streamtrain/kafka/follower.py",
+        "            self._pending, self._pending_since = (located, {}), time.monotonic()\n",
+        "",
+        "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_snapshot_that_could_not_be_fetched_is_asked_for_again",
+    ),
 ]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from given_outputs import echo_scorer
 from prediction_bench import PARTITIONS, Bench, running, wait_for
@@ -164,3 +165,36 @@ def test_a_bounded_run_over_empty_topics_ends(bench: Bench) -> None:
     ServedModel(bench.bootstrap, bench.job).put()
     totals = predictor.run(bench.config(until_end=True), threading.Event())
     assert totals["requests"] == 0
+
+
+@pytest.mark.parametrize("delivery", DELIVERIES)
+@pytest.mark.parametrize(("committed_with", "first"), [("of a topic before", 0), ("its own id", 6), ("", 6)])
+def test_offsets_of_a_topic_deleted_before_count_for_nothing(
+    bench: Bench, delivery: str, committed_with: str, first: int
+) -> None:
+    """Committed late they would pass over requests; with no id they are somebody's reset, which holds."""
+    ServedModel(bench.bootstrap, bench.job).put()
+    for i in range(12):
+        bench.ask([i, 1], f"{i}", partition=0)
+    bench.flush()
+    config = config_of(bench, delivery)
+    if committed_with == "its own id":
+        committed_with = topic_id(bench)
+    consumer = Consumer({"bootstrap.servers": bench.bootstrap, "group.id": config.group})
+    consumer.commit(offsets=[TopicPartition(bench.requests, 0, 6, committed_with)], asynchronous=False)
+    consumer.close()
+    with running(config) as counters:
+        wait_for(lambda: "11" in bench.answers())
+    assert bench.answers().keys() == {str(i) for i in range(first, 12)}
+    assert counters["requests"] == 12 - first
+    with running(config) as counters:  # goes on where the first one ended
+        bench.ask([12, 1], "12", partition=0)
+        bench.flush()
+        wait_for(lambda: "12" in bench.answers())
+    assert counters["requests"] == 1
+
+
+def topic_id(bench: Bench) -> str:
+    state = Admin(bench.bootstrap).describe([bench.requests])[bench.requests]
+    assert state is not None
+    return state.topic_id

@@ -12,7 +12,7 @@ from rich.live import Live
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.standing_view import standing_view
 from streamtrain.clients.standing import JobStanding
-from streamtrain.errors import KafkaUnreachable, SnapshotError
+from streamtrain.errors import StreamtrainError
 
 ORDER = 110
 WATCH_S = 1.0
@@ -48,5 +48,5 @@ def _watched(standing: JobStanding, document: dict[str, Any]) -> Iterator[dict[s
         time.sleep(WATCH_S)
         try:
             document = standing.look()
-        except (KafkaUnreachable, SnapshotError) as error:
+        except StreamtrainError as error:
             document = {**document, "error": str(error)}

@@ -1,0 +1,83 @@
+"""What is read from Kafka may fail in any way: the threads that follow it go on, and nothing is lost by one failure."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from publisher import Publisher
+from small_model import SmallModel
+
+from streamtrain.clients.live_model import LiveModel
+from streamtrain.errors import CheckFailed, KafkaBroken, KafkaDenied, KafkaUnreachable
+from streamtrain.kafka.follower import Follower
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.processes._watch import Watch
+from streamtrain.topics.control import Control, RunEntry
+from streamtrain.topics.snapshots import Run
+
+MODEL = SmallModel.make()
+
+
+def wait(condition: Callable[[], bool]) -> None:
+    until = time.monotonic() + 120  # for a hang only
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("failure", [CheckFailed("no entry"), KafkaDenied("no right"), KafkaBroken("fatal")])
+def test_a_watch_looks_again(failure: Exception) -> None:
+    replacement = RunEntry(Run(2, "b" * 32), "job", "host", 1, 1, "build")
+    looks = iter([failure])
+
+    def look() -> Control:
+        for error in looks:
+            raise error
+        return Control({2: replacement})
+
+    watch = Watch(Run(1, "a" * 32), look, every_s=0.01)
+    wait(lambda: watch.replaced_by == replacement)
+
+
+def test_a_snapshot_that_could_not_be_fetched_is_asked_for_again(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other may ever come: the trainer's last."""
+    job = kafka.fresh_name("again")
+    publisher = Publisher(kafka.bootstrap, job)
+    MODEL.put(publisher, 1)
+    rejected: list[str] = []
+    with SnapshotTopic(job, kafka.bootstrap) as topic:
+        follower = Follower(topic, False, True, 0, rejected.append)
+        assert [stored.manifest.version for stored in follower.start()] == [1]
+        load, failures = topic.load, [KafkaUnreachable("away"), KafkaUnreachable("away")]
+
+        def failing(*arguments: Any) -> Any:
+            if failures:
+                raise failures.pop()
+            return load(*arguments)
+
+        monkeypatch.setattr(topic, "load", failing)
+        monkeypatch.setattr(follower, "_keep", lambda read: None)  # as where they are too many to keep
+        MODEL.put(publisher, 2)
+        given: list[int] = []
+        wait(lambda: bool(given.extend(stored.manifest.version for stored in follower.poll(0.05)) or given))
+    assert given == [2] and not failures and not rejected
+
+
+def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    looks: list[int] = []
+
+    def denied(self: Follower) -> Any:
+        looks.append(1)
+        raise KafkaDenied("snapshots: not authorised")
+
+    monkeypatch.setattr(Follower, "start", denied)
+    monkeypatch.setattr("streamtrain.clients.live_model._RETRY_S", 0.01)
+    with caplog.at_level(logging.INFO), LiveModel("job", bootstrap="127.0.0.1:9") as model:
+        wait(lambda: len(looks) > 5)
+        assert isinstance(model.error, KafkaDenied)
+    ours = [record for record in caplog.records if "not authorised" in record.getMessage()]
+    assert len(ours) == 1 and ours[0].exc_info is None

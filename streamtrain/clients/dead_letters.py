@@ -82,6 +82,9 @@ def progress(job: Job) -> dict[int, int]:
         raise explain(error.args[0], f"topic {topic}", job.kafka.bootstrap) from None
     finally:
         consumer.close()
+    for at in found:
+        if at.error is not None:
+            raise explain(at.error, f"topic {topic}[{at.partition}]", job.kafka.bootstrap)
     return {at.partition: max(0, at.offset) for at in found}
 
 
@@ -186,8 +189,10 @@ class Resender:
         """Sends to `topic`; gives the totals after each transaction. Rows that still are bad are passed over."""
         told = Resent()
         partitions = self._partitions(topic)
-        consumer, producer = _group(self._job), self._producer()
+        consumer = _group(self._job)
         try:
+            producer = self._producer()  # from here on no other sends: what is progress now stays so
+            self._begin = progress(self._job)
             metadata = consumer.consumer_group_metadata()
             batch: list[tuple[Found, Rows]] = []
             for entry in self._rows():

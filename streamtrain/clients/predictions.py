@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from streamtrain.clients.door import address, job_name
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.reading import read_all
 from streamtrain.topics import predictions
 from streamtrain.topics.predictions import Answer
 
 log = logging.getLogger("streamtrain.predictions")
-
-_CONSUME_TIMEOUT_S = 0.1  # how soon stop() is seen
-_CONSUME_ROWS = 1_000
 
 
 def read_predictions(
@@ -50,19 +48,10 @@ def _read(
     opened: KafkaConsumer, name: str, starts: Sequence[int], ends: Sequence[int] | None, stop: Callable[[], bool]
 ) -> Iterator[Answer]:
     """All from `starts` on, by partition; up to `ends` where there are any."""
-    still = {partition for partition, start in enumerate(starts) if ends is None or start < ends[partition]}
     with opened as consumer:
-        consumer.assign(name, [(partition, starts[partition]) for partition in sorted(still)])
-        while still and not stop():
-            for message in consumer.consume(_CONSUME_ROWS, _CONSUME_TIMEOUT_S):
-                if ends and message.offset + 1 >= ends[message.partition]:
-                    still.discard(message.partition)
-                if message.error and message.error != PARTITION_EOF:
-                    log.warning("%s[%d]: %s", name, message.partition, message.error_text)
-                if message.error or (ends and message.offset >= ends[message.partition]):
-                    continue
-                try:
-                    headers = [(header, value or b"") for header, value in message.headers]
-                    yield predictions.decode(message.key, message.value, headers)
-                except CheckFailed as error:
-                    log.warning("%s[%d]@%d: %s", name, message.partition, message.offset, error)
+        for message in read_all(consumer, name, starts, ends, stop):
+            try:
+                headers = [(header, value or b"") for header, value in message.headers]
+                yield predictions.decode(message.key, message.value, headers)
+            except CheckFailed as error:
+                log.warning("%s[%d]@%d: %s", name, message.partition, message.offset, error)

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message, ingest_config
-
-_CONSUME_TIMEOUT_S = 0.1  # how soon Ctrl-C and a passed end are seen
-_CONSUME_ROWS = 1_000
+from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
+from streamtrain.kafka.reading import read_all
 
 
 def read_messages(
@@ -28,7 +26,8 @@ def read_messages(
     """Messages of the topic `key` ("records", "dead-letters", …); without `from_beginning` only those still to come.
 
     With `until_end` it ends where the topic ends when called. `begin`: {partition: offset to begin at}; `newest`: so
-    many offsets of each other partition. Raises UserMistake where there is no such topic.
+    many offsets of each other partition. Raises UserMistake where there is no such topic, KafkaUnreachable where an end
+    is not reached.
     """
     name = job.topic(key).name
     assert name is not None
@@ -43,20 +42,7 @@ def read_messages(
     for partition, end in enumerate(ends):
         wanted = (begin or {}).get(partition, 0 if newest is None else end - newest)
         starts[partition] = max(starts[partition], min(wanted, end))
-    open_ = {partition for partition in range(state.partitions) if not until_end or starts[partition] < ends[partition]}
-    if not open_:
+    if until_end and all(start >= end for start, end in zip(starts, ends, strict=True)):
         return
     with KafkaConsumer(ingest_config(job.kafka_consumer(), group=f"{job.name}.read")) as consumer:
-        consumer.assign(name, [(partition, starts[partition]) for partition in sorted(open_)])
-        while open_:
-            for message in consumer.consume(_CONSUME_ROWS, _CONSUME_TIMEOUT_S):
-                past = until_end and message.offset >= ends[message.partition]
-                if message.error == PARTITION_EOF:
-                    if past:
-                        open_.discard(message.partition)
-                elif message.error:
-                    raise StreamtrainError(f"topic {name}[{message.partition}]: {message.error_text}")
-                elif not past and message.partition in open_:
-                    yield message
-                if until_end and message.offset + 1 >= ends[message.partition]:
-                    open_.discard(message.partition)
+        yield from read_all(consumer, name, starts, ends if until_end else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from streamtrain import _native
 from streamtrain.errors import KafkaUnreachable
@@ -45,3 +45,37 @@ def read(consumer: KafkaConsumer, topic: str, partition: int, begin: int, end: i
     raise KafkaUnreachable(
         f"{topic}: expected its messages up to offset {end}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
     )
+
+
+def read_all(
+    consumer: KafkaConsumer,
+    topic: str,
+    starts: Sequence[int],
+    ends: Sequence[int] | None,
+    stop: Callable[[], bool] = lambda: False,
+) -> Iterator[Message]:
+    """The committed messages from `starts` on, by partition, in order within each: up to `ends`, else until `stop()`.
+
+    Waits through a loss of the brokers where there are no `ends`; KafkaUnreachable where it is cut short.
+    """
+    still = {partition for partition, start in enumerate(starts) if ends is None or start < ends[partition]}
+    if not still:
+        return
+    consumer.assign(topic, [(partition, starts[partition]) for partition in sorted(still)])
+    until = time.monotonic() + _TIMEOUT_S
+    while still and not stop():
+        for message in consumer.consume(1000, 0.1):
+            if message.error and message.error != PARTITION_EOF:
+                if not is_passing(message.error):
+                    raise consumer.explain(_native.KafkaFailure(message.error, f"{topic}: {message.error_text}"))
+                continue
+            end = None if ends is None else ends[message.partition]
+            if not message.error and message.partition in still and (end is None or message.offset < end):
+                yield message
+            if end is not None and message.offset + (not message.error) >= end:
+                still.discard(message.partition)
+            until = time.monotonic() + _TIMEOUT_S
+        if ends is not None and time.monotonic() > until:
+            raise KafkaUnreachable(
+                f"{topic}: expected its messages up to offsets {list(ends)}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
+            )

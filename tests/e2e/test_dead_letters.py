@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from typing import Any
 import msgpack
 import pytest
 from confluent_kafka import Producer
+from failing_librdkafka import built
 
+from streamtrain.clients.dead_letters import Resender
+from streamtrain.job import Job
 from tests.e2e.harness import STREAMTRAIN, LiveJob, rows
 
 GOOD = list(rows(8))
@@ -80,6 +84,29 @@ def test_only_dead_rows_are_sent_again_and_once(job: LiveJob) -> None:
     (again,) = verb(job, "resend")
     assert (again["letters"], again["refused"]) == (0, [])
     assert len(records(job)) == len(before) + 1
+
+
+def test_two_that_send_at_once_send_once(job: LiveJob) -> None:
+    mend(job)
+    before, mended = len(records(job)), Job.load(job.path)
+    both = [Resender(mended), Resender(mended)]  # each has looked at what is to be sent
+    assert [both[0].look().rows, both[1].look().rows] == [1, 1]
+    assert [[told.rows for told in one.send(job.records)] for one in both] == [[1], []]
+    assert len(records(job)) == before + 1
+
+
+def test_a_transaction_that_fails_leaves_rows_and_progress(job: LiveJob, tmp_path: Path) -> None:
+    mend(job)
+    before = len(records(job))
+    failing = {"LD_PRELOAD": str(built(tmp_path)), "FAULTS": "send_offsets_to_transaction=1!"}
+    done = subprocess.run(
+        [*STREAMTRAIN, "dead-letters", "resend", str(job.path)], capture_output=True, text=True,
+        env={**os.environ, **failing},
+    )  # fmt: skip
+    assert done.returncode in (1, 3) and "Traceback" not in done.stderr, done.stderr
+    assert len(records(job)) == before
+    (told,) = verb(job, "resend", code=1)
+    assert told["rows"] == 1 and len(records(job)) == before + 1
 
 
 def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:

@@ -99,4 +99,11 @@ GUARDS = [
         "            return call()  # type: ignore\n",
         "tests/clients/test_writer.py::test_a_closed_writer_does_not_block_the_loop",
     ),
+    (
+        "what is progress is read when no other can send",
+        "streamtrain/clients/dead_letters.py",
+        "            self._begin = progress(self._job)\n            metadata",
+        "            metadata",
+        "tests/e2e/test_dead_letters.py::test_two_that_send_at_once_send_once",
+    ),
 ]

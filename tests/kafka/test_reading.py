@@ -1,0 +1,52 @@
+"""Reading to an end that never comes is said; reading without one waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from streamtrain.errors import KafkaUnreachable
+from streamtrain.kafka import reading
+from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+
+
+@pytest.fixture
+def topic(kafka: Any) -> str:
+    """Three messages in the first of two partitions, one in the other."""
+    name = str(kafka.fresh_name("reading"))
+    Admin(kafka.bootstrap).ensure([TopicWish("x", name, 2)])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for partition, value in ((0, b"a"), (0, b"b"), (0, b"c"), (1, b"d")):
+        producer.produce(name, value, partition=partition)
+    assert producer.flush(60) == 0
+    return name
+
+
+def consumer(kafka: Any) -> KafkaConsumer:
+    return KafkaConsumer(ingest_config({"bootstrap.servers": kafka.bootstrap}, group="reading"))
+
+
+def test_from_starts_to_ends(kafka: Any, topic: str) -> None:
+    with consumer(kafka) as asked:
+        found = [message.value for message in reading.read_all(asked, topic, [1, 0], [2, 1])]
+        assert sorted(found) == [b"b", b"d"]
+        assert list(reading.read_all(asked, topic, [3, 1], [3, 1])) == []
+
+
+def test_an_end_that_is_not_reached_is_said(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
+    found: list[bytes | None] = []
+    with consumer(kafka) as asked, pytest.raises(KafkaUnreachable, match=r"offsets \[9, 1\]"):
+        found += [message.value for message in reading.read_all(asked, topic, [0, 0], [9, 1])]
+    assert not found
+
+
+def test_without_ends_it_waits_until_it_is_stopped(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "_TIMEOUT_S", 0.1)
+    looks = iter([False] * 20)
+    with consumer(kafka) as asked:
+        found = [message.value for message in reading.read_all(asked, topic, [0, 0], None, lambda: next(looks, True))]
+    assert sorted(value or b"" for value in found) == [b"a", b"b", b"c", b"d"]

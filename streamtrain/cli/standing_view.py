@@ -26,11 +26,13 @@ def standing_view(document: dict[str, Any]) -> Group:
     else:
         untrained = " (untrained)" if snapshot["untrained"] else ""
         version = f"{snapshot['version']}{untrained}, {age_text(snapshot['age_s'])} old, round {snapshot['round']}"
+        if document["newest_row_age_s"] is not None:
+            version += f", newest row {age_text(document['newest_row_age_s'])} old"
         lines += [("snapshot", version), ("rows", _rows(document)), ("lag", _lag(document))]
     if document.get("run"):
         lines.append(("run", _run(document["run"], snapshot)))
     metrics = document.get("metrics", {})
-    lines += [(name, _told(value)) for name, value in metrics.items() if name not in _SPANS]
+    lines += [(name, _told(value)) for name, value in metrics.items() if name not in _SPANS and value != {}]
     lines += [("dead letters", f"{rows:,} x {reason}") for reason, rows in document["dead_letters"].items()]
     if "error" in document:
         lines.append(("error", Text(document["error"], "bold red")))

@@ -80,6 +80,7 @@ class JobStanding:
             "snapshot": None if newest is None else _snapshot(newest),
             "run": self._run() if "control" in there else None,
             "rows_per_second": self._rate(),
+            "newest_row_age_s": self._newest_row_age_s(),
             "windows": [dict(window) for window in self._windows],
             "dead_letters": self._dead_letters() if "dead_letters" in there else {},
             **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
@@ -109,6 +110,11 @@ class JobStanding:
         first, *others = (log for log in self._newest_logs if log.run == last.run and log.created_ms >= since_ms)
         elapsed_ms = last.created_ms - first.created_ms
         return 1000 * sum(log.rows_trained for log in others) / elapsed_ms if elapsed_ms > 0 else None
+
+    def _newest_row_age_s(self) -> float | None:
+        """Seconds since the newest row that is learned came to be, by its event time; None where no row has one."""
+        newest_ms = max((log.newest_event_ms for log in self._newest_logs), default=-1)
+        return None if newest_ms < 0 else round(max(0.0, time.time() - newest_ms / 1000), 3)
 
     def _run(self) -> Document | None:
         control = self._control.look()

@@ -16,13 +16,14 @@ from tests.e2e.harness import LiveJob
 SCORES = {"log_loss": 0.25, "constant_log_loss": 0.5, "auc": 0.875, "constant_auc": 0.5, "rows": 10_000, "weight": 1e4}
 DOCUMENT: dict[str, Any] = {
     "job": "flights", "records": "flights.records", "exists": True, "ends": [10, 20], "lag": 12, "lags": [2, 10],
-    "rows_per_second": 1234.5, "windows": [{**SCORES, "log_loss": 0.4}, SCORES],
+    "rows_per_second": 1234.5, "newest_row_age_s": 3.25, "windows": [{**SCORES, "log_loss": 0.4}, SCORES],
     "snapshot": {
         "version": 7, "digest": "ab", "lineage": "cd", "run": 2, "round": 30, "rows_seen": 20_000, "age_s": 1.5,
         "untrained": False, "workers": 2, "counts": {"trained": 20_000, "dead": 3, "filtered": 0, "tombstones": 1},
     },
     "run": {"number": 2, "host": "h1", "process": 42, "started_ms": 0, "ended": None, "worker_deaths": 1},
-    "dead_letters": {"$.x: expected a number": 3}, "metrics": {"total": SCORES, "window": SCORES, "updates": 1500},
+    "dead_letters": {"$.x: expected a number": 3}, 
+    "metrics": {"total": SCORES, "window": SCORES, "updates": 1500, "clipped": {"x1": 17}},
 }  # fmt: skip
 
 
@@ -35,14 +36,15 @@ def screen(document: dict[str, Any], width: int = 100) -> str:
 def test_the_screen_tells_all_there_is() -> None:
     shown = screen(DOCUMENT)
     for text in (
-        "7, 1.5 s old, round 30", "20,000 learned, 1,234/s, 3 dead letters, 1 tombstones", "12 offsets (0: 2, 1: 10)",
+        "7, 1.5 s old, round 30, newest row 3.2 s old", "x1 17",
+        "20,000 learned, 1,234/s, 3 dead letters, 1 tombstones", "12 offsets (0: 2, 1: 10)",
         "2 on h1 (process 42)", "2 workers, 1 deaths", "3 x $.x: expected a number", "1,500", "last 10,000", "0.2500",
         "share of the constant's log loss", "80% … 50%",
     ):  # fmt: skip
         assert text in shown, (text, shown)
 
 
-@pytest.mark.parametrize("missing", ["snapshot", "run", "rows_per_second"])
+@pytest.mark.parametrize("missing", ["snapshot", "run", "rows_per_second", "newest_row_age_s"])
 def test_what_is_not_there_yet_is_left_out(missing: str) -> None:
     assert "flights" in screen({**DOCUMENT, missing: None})
 
@@ -55,6 +57,7 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:
         job.produce_values([b"\xc1"] * 3, partition=0)
         job.train("--until-end")
         first = standing.look()
+        assert 0 <= first["newest_row_age_s"] < 600
         assert first["lag"] == 0 and first["lags"] == [0, 0, 0]
         assert first["snapshot"]["counts"] == {"trained": 2000, "dead": 3, "filtered": 0, "tombstones": 0}
         assert sum(first["dead_letters"].values()) == 3

@@ -41,7 +41,7 @@ def progress(rows: int, **more: Any) -> dict[str, Any]:
 
 def get(port: int, path: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=60) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -98,6 +98,15 @@ def test_readiness() -> None:
             states.append(get(telemetry.port, "/ready")[0])
         assert states == [503, 200, 503, 200, 503]
         assert get(telemetry.port, "/else")[0] == 404
+
+
+def test_a_replaced_trainer_is_not_ready() -> None:
+    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
+        for event in (STARTED, progress(1_000), PUBLISHED):
+            telemetry(event)
+        assert get(telemetry.port, "/ready")[0] == 200
+        telemetry({"event": "replaced"})
+        assert get(telemetry.port, "/ready")[0] == 503
 
 
 def test_a_new_run_counts_on() -> None:
@@ -189,15 +198,15 @@ def test_an_address_that_is_not_ours_is_said() -> None:
 
 def test_only_this_machine_is_answered_unless_asked_for() -> None:
     with Telemetry(0, PredictorMeters("flights")) as telemetry, pytest.raises(OSError):
-        socket.create_connection(("127.0.0.2", telemetry.port), timeout=5)
+        socket.create_connection(("127.0.0.2", telemetry.port), timeout=60)
     with Telemetry(0, PredictorMeters("flights"), host="0.0.0.0") as telemetry:
-        socket.create_connection(("127.0.0.2", telemetry.port), timeout=5).close()
+        socket.create_connection(("127.0.0.2", telemetry.port), timeout=60).close()
 
 
 def test_head_is_answered_without_a_body() -> None:
     with Telemetry(0, PredictorMeters("flights")) as telemetry:
         for path, code in (("/metrics", 200), ("/ready", 503)):
-            connection = http.client.HTTPConnection("127.0.0.1", telemetry.port, timeout=5)
+            connection = http.client.HTTPConnection("127.0.0.1", telemetry.port, timeout=60)
             connection.request("HEAD", path)
             answer = connection.getresponse()
             assert answer.status == code and int(answer.headers["Content-Length"]) > 0 and answer.read() == b""

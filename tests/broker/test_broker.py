@@ -32,7 +32,7 @@ def no_java_on_the_path(tmp_path_factory, monkeypatch):
 
 
 def answers(bootstrap: str) -> bool:
-    return bool(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).brokers)
+    return bool(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=120).brokers)
 
 
 def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
@@ -115,7 +115,7 @@ def test_a_detached_kafka_outlives_its_starter_and_one_that_is_not_dies_with_it(
         if kind == "detached":
             assert find_broker(data) is not None
             assert stop_broker(data)
-        assert process.wait(10)
+        assert process.wait(120)
         assert not broker_status(data).running
 
 

@@ -115,7 +115,7 @@ def test_ctrl_c_drains_and_metrics_are_served(run: Run, trained: Path) -> None:
         first = trainer.stdout.readline()
         assert first, trainer.stderr.read()
         assert json.loads(first)["resumed"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=60) as answer:
             assert answer.status == 200
         trainer.send_signal(signal.SIGINT)
         out, _ = trainer.communicate(timeout=60)

@@ -41,7 +41,7 @@ class Predicting:
 
     def get(self, path: str) -> tuple[int, str]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             return error.code, ""
@@ -94,4 +94,4 @@ def test_readiness_comes_with_the_snapshot_and_goes_with_the_broker(private_kafk
         bench.flush()
         wait_for(lambda: predict.values()["streamtrain_requests_total"] == 11)
         predict.process.send_signal(signal.SIGTERM)
-        assert predict.process.wait(30) == 0
+        assert predict.process.wait(240) == 0

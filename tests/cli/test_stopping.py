@@ -48,7 +48,7 @@ def test_a_second_sigterm_ends_a_predictor_whose_kafka_is_away(private_kafka: An
         with pytest.raises(subprocess.TimeoutExpired):  # it waits for Kafka to take the last answers
             predictor.wait(1)
         predictor.send_signal(signal.SIGTERM)
-        assert predictor.wait(15) == 130
+        assert predictor.wait(240) == 130
 
 
 @pytest.mark.parametrize("started", [[], ["sh", "-c", 'trap "" INT; exec "$@"', "background"]])
@@ -58,7 +58,7 @@ def test_a_watched_status_ends_with_130(job: Path, number: int, started: list[st
     with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
         assert watching.stdout is not None and watching.stdout.readline()
         watching.send_signal(number)
-        assert watching.wait(30) == 130
+        assert watching.wait(240) == 130
 
 
 def test_a_second_sigterm_ends_a_trainer_that_cannot_publish(
@@ -73,4 +73,4 @@ def test_a_second_sigterm_ends_a_trainer_that_cannot_publish(
         trainer.send_signal(signal.SIGTERM)
         next(line for line in trainer.stderr if "draining" in line)
         trainer.send_signal(signal.SIGTERM)
-        assert trainer.wait(20) == 130
+        assert trainer.wait(240) == 130

@@ -146,7 +146,7 @@ def test_a_signal_delivers_what_was_written(run: Run, job: Path, tmp_path: Path,
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as producer:
         assert reader.wait(60) == 0  # some rows are there: it is in full swing
         producer.send_signal(number)
-        out, _ = producer.communicate(timeout=30)
+        out, _ = producer.communicate(timeout=240)
     document = json.loads(out)
     assert producer.returncode == code and document["stopped"] and 50 <= document["rows"] < 100_000
     assert sum(len(line["rows"]) for line in records(run, job)) == document["rows"]
@@ -178,6 +178,6 @@ def test_ctrl_c_ends_the_wait_for_standard_input(run: Run, job: Path) -> None:
         producer.stdin.flush()
         assert reader.wait(60) == 0
         producer.send_signal(signal.SIGINT)
-        assert producer.wait(30) == 130
+        assert producer.wait(240) == 130
         document = json.loads(producer.stdout.read() if producer.stdout is not None else "")
     assert document["stopped"] and document["rows"] == 1

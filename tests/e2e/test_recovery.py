@@ -84,7 +84,7 @@ def test_random_kills_while_rows_stream(kafka, tmp_path: Path, values: list[byte
         victim = chance.choice(["worker", "ingest", "coordinator", "supervisor", "all", "worker"])
         kill(running, victim)
         if victim in ("supervisor", "all"):
-            running.process.wait(30)
+            running.process.wait(240)
             running = job.start("train")
     if victim in ("ingest", "coordinator"):
         running.wait_event("started")  # the new run: told to stop before it, the command ends as the old run did

@@ -81,7 +81,7 @@ class Application:
 
     def stop(self) -> int:
         self.worker.send_signal(signal.SIGTERM)
-        return self.worker.wait(30)
+        return self.worker.wait(240)
 
 
 @pytest.fixture

@@ -105,4 +105,18 @@ GUARDS = [
         "due = ended or self._failure",
         f"{_FLOOD}::test_a_flood_goes_out_in_bounded_publications_whatever_the_interval",
     ),
+    (
+        "a publication is not pending for ever",
+        "streamtrain/processes/coordinator.py",
+        "        elif self._watch.answered_s - self._pending_from_s > _PENDING_S:\n",
+        "        elif False:\n",
+        "tests/processes/test_coordinator.py::test_a_publication_that_stays_pending_while_kafka_answers_ends_the_run",
+    ),
+    (
+        "a replaced run is not ready",
+        "streamtrain/telemetry/trainer.py",
+        "    def _on_replaced(self, event: Event) -> None:\n        self.works = False\n",
+        "    def _on_replaced(self, event: Event) -> None:\n        self.works = True\n",
+        "tests/test_telemetry.py::test_a_replaced_trainer_is_not_ready",
+    ),
 ]

@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamtrain.errors import UserMistake
+from streamtrain.errors import KafkaBroken, Replaced, UserMistake
 from streamtrain.processes._publication import Assembled
 from streamtrain.processes.coordinator import Coordinator
+from streamtrain.topics.control import RunEntry
+from streamtrain.topics.snapshots import Run
 
 
 class EndingArena:
@@ -75,3 +77,26 @@ def test_nothing_is_committed_where_the_topics_check_fails() -> None:
     coordinator = Coordinator.__new__(Coordinator)  # nothing else is touched before
     with pytest.raises(UserMistake, match="made again"):
         coordinator._commit(Assembled.__new__(Assembled), checked)
+
+
+def test_a_publication_that_stays_pending_while_kafka_answers_ends_the_run() -> None:
+    coordinator = Coordinator.__new__(Coordinator)
+    watch = SimpleNamespace(replaced_by=None, answered_s=100.0)
+    coordinator._watch, coordinator._pending = watch, None  # type: ignore[assignment]
+    coordinator._heed_watch()
+    coordinator._pending = (Future(), Assembled.__new__(Assembled), 0)
+    for answered_s in (100.0, 160.0):  # while Kafka is away it stands still
+        watch.answered_s = answered_s
+        coordinator._heed_watch()
+    watch.answered_s = 160.1
+    with pytest.raises(KafkaBroken, match="pending for 60 s"):
+        coordinator._heed_watch()
+
+
+def test_a_replaced_run_tells_it_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    coordinator = Coordinator.__new__(Coordinator)
+    newer = RunEntry(Run(3, "b" * 32), "job", "host", 1, 1, "build")
+    coordinator._watch = SimpleNamespace(replaced_by=newer, answered_s=0.0)  # type: ignore[assignment]
+    with pytest.raises(Replaced, match="run 3"):
+        coordinator._heed_watch()
+    assert '"replaced"' in capsys.readouterr().out

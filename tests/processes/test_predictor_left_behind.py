@@ -43,7 +43,7 @@ def test_every_request_is_answered_once(kafka: Any, librdkafka: Path, faults: st
             bench.flush()
             wait_for(lambda batch=batch: len(bench.counts()) == 30 * batch)
         stop.set()
-        member.join(30)
+        member.join(240)
         assert member.exitcode == 0
     finally:
         member.kill()

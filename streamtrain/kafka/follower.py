@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 
-from streamtrain.errors import KafkaUnreachable, SnapshotError
+from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.errors import is_passing
 from streamtrain.kafka.snapshots import End, Read, SnapshotTopic
@@ -35,7 +35,14 @@ def follow(
     are outdated when their turn comes. Waits for the topic, and through a loss of the brokers; ends when `stop()`.
     """
     follower = Follower(topic, trainer, newest_only, after, reject)
-    yield from follower.start()
+    settled = False
+    while not (settled or stop()):
+        try:
+            yield from follower.start()
+            settled = True
+        except KafkaSettling as error:  # nobody leads the topic yet
+            log.debug("%s", error)
+            time.sleep(poll_s)
     while not stop():
         yield from follower.poll(poll_s)
 

@@ -16,7 +16,7 @@ from typing import Protocol
 from streamtrain import _native
 from streamtrain.compute import snapshot
 from streamtrain.compute.model import aligned
-from streamtrain.errors import SnapshotError, StreamtrainError, UserMistake
+from streamtrain.errors import KafkaBroken, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.chunks import Stored
@@ -34,6 +34,7 @@ _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_S = 30.0  # for answers on their way at the end
 _JOIN_S = 10.0
+_ANEW_S = 1.0
 _SAY_AGAIN_S = 10.0  # what has been said and still holds
 
 CONSUMER_DEFAULTS = {
@@ -199,18 +200,29 @@ class _Feed:
     def _run(self) -> None:
         # Snapshots are rare: their idle fetches need not take the broker from the requests 100 times a second.
         kafka = {"fetch.wait.max.ms": CONSUMER_DEFAULTS["fetch.wait.max.ms"], **self._config.kafka_consumer}
-        try:
-            with SnapshotTopic(self._config.job, kafka["bootstrap.servers"], kafka) as topic:
-                for stored in self._snapshots(topic):
-                    self._serve(stored)
-        except Exception as failure:
-            self._failure = failure
+        while not self._stopped.is_set():
+            try:
+                with SnapshotTopic(self._config.job, kafka["bootstrap.servers"], kafka) as topic:
+                    for stored in self._snapshots(topic):
+                        self._serve(stored)
+                return
+            except Exception as failure:
+                if not isinstance(failure, StreamtrainError) or not self._goes_on(failure):
+                    self._failure = failure
+                    return
+                log.warning(f"{failure}; following the snapshots anew")
+                self._stopped.wait(_ANEW_S)
+
+    def _goes_on(self, failure: StreamtrainError) -> bool:
+        """The model at hand is kept, whatever becomes of the topic; a client that broke is an end in no case."""
+        return self._config.snapshot is None and (self._version > 0 or isinstance(failure, KafkaBroken))
 
     def _snapshots(self, topic: SnapshotTopic) -> Iterator[Stored]:
         if self._config.snapshot is not None:
             yield topic.version(self._config.snapshot, trainer=False)
             return
-        for stored in follow(topic, stop=self._is_over, newest_only=True, reject=self._rejected):
+        newer = follow(topic, self._is_over, newest_only=True, after=self._version, reject=self._rejected)
+        for stored in newer:
             if stored.manifest.untrained:
                 self._wanted, self._said_s = "trained snapshot", float("-inf")
             else:

@@ -77,4 +77,16 @@ GUARDS = [
         "        if (!of.empty() && !identity_.empty() && of != identity_) part.offset = rd::invalid;\n", "",
         "tests/processes/test_predictor_topics.py::test_offsets_of_a_topic_deleted_before_count_for_nothing",
     ),
+    (
+        "a predictor keeps its model and follows on", "streamtrain/processes/predictor.py",
+        "                if not isinstance(failure, StreamtrainError) or not self._goes_on(failure):\n",
+        "                if True:\n",
+        "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_predictor_keeps_its_model_and_follows_on",
+    ),
+    (
+        "a follower waits for a broker that is settling", "streamtrain/kafka/follower.py",
+        "        except KafkaSettling as error:  # nobody leads the topic yet\n",
+        "        except MemoryError as error:\n",
+        "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_broker_that_is_settling_is_waited_for",
+    ),
 ]  # fmt: skip

@@ -8,11 +8,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from prediction_bench import Bench, running
 from publisher import Publisher
+from served_model import ServedModel
 from small_model import SmallModel
 
 from streamtrain.clients.live_model import LiveModel
-from streamtrain.errors import CheckFailed, KafkaBroken, KafkaDenied, KafkaUnreachable
+from streamtrain.clients.snapshots import follow_snapshots
+from streamtrain.errors import CheckFailed, KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.processes._watch import Watch
@@ -81,3 +84,39 @@ def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyP
         assert isinstance(model.error, KafkaDenied)
     ours = [record for record in caplog.records if "not authorised" in record.getMessage()]
     assert len(ours) == 1 and ours[0].exc_info is None
+
+
+def test_a_broker_that_is_settling_is_waited_for(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = kafka.fresh_name("settling")
+    MODEL.put(Publisher(kafka.bootstrap, job), 1)
+    newest, failures = SnapshotTopic.newest_manifest, [KafkaSettling("no leader"), KafkaSettling("no leader")]
+
+    def settling(self: SnapshotTopic) -> Any:
+        if failures:
+            raise failures.pop()
+        return newest(self)
+
+    monkeypatch.setattr(SnapshotTopic, "newest_manifest", settling)
+    assert next(follow_snapshots(job, bootstrap=kafka.bootstrap)).version == 1 and not failures
+
+
+@pytest.mark.parametrize("failure", [KafkaBroken("fatal"), KafkaDenied("no right"), KafkaUnreachable("away")])
+def test_a_predictor_keeps_its_model_and_follows_on(
+    kafka: Any, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    bench = Bench(kafka.bootstrap, kafka.fresh_name("keeps"))
+    served = ServedModel(kafka.bootstrap, bench.job)
+    served.put()
+    failures = [failure]
+    poll = Follower.poll
+
+    def failing(self: Follower, timeout_s: float) -> Any:
+        if self._version and failures:
+            raise failures.pop()
+        return poll(self, timeout_s)
+
+    monkeypatch.setattr(Follower, "poll", failing)
+    with running(bench.config()) as counters:
+        wait(lambda: counters["version"] == 1 and not failures)
+        served.put()
+        wait(lambda: counters["version"] == 2)

@@ -35,7 +35,8 @@ Predictor::~Predictor() {
 // librdkafka closes a consumer that has offsets to commit no sooner than a coordinator has taken them.
 void Predictor::leave() {
     if (!consumer_) return;
-    consumer_->on_revoke = nullptr;
+    consumer_->on_revoke = nullptr;   // both ask this object, which may be gone before the consumer
+    consumer_->on_assign = nullptr;
     within(leave_limit, [consumer = std::move(consumer_)] {
         consumer->close();   // commits the offsets stored for at least once
         return true;

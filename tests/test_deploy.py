@@ -43,6 +43,22 @@ def test_compose_never_restarts_a_replaced_trainer():
     assert "entrypoint: [leave-when-replaced, streamtrain]" in train and "restart: on-failure" in train
 
 
+@pytest.mark.parametrize(("service", "here"), [("train", "9400"), ("predict", "9401")])
+def test_compose_shows_metrics_and_looks_at_readiness(service: str, here: str):
+    compose = (ROOT / "docker-compose.yml").read_text()
+    (section,) = re.findall(rf"\n  {service}:\n((?:    .*\n)+)", compose)
+    command = re.search(r"command: (.*)", section)[1].split()
+    port = command[command.index("--metrics-port") + 1]
+    assert command[command.index("--metrics-host") + 1] == "0.0.0.0"  # of the container, whose port Docker hands on
+    assert f'ports: ["127.0.0.1:{here}:{port}"]' in section and "healthcheck: *ready" in section
+    assert f"localhost:{port}/ready" in compose
+    done = subprocess.run(
+        [Path(sys.executable).parent / "streamtrain", *command[:1], "no.toml", *command[2:]],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "no.toml" in done.stderr and "option" not in done.stderr  # the options are taken, the file is not there
+
+
 LEAVE = ROOT / "deploy" / "leave-when-replaced"
 
 

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from streamtrain.kafka.consumer import flat_settings
 from streamtrain.kafka.errors import Heard, explain
+from streamtrain.kafka.renewing import Renewing
 
 log = logging.getLogger("streamtrain.kafka")
 
@@ -29,23 +30,26 @@ class GroupLag:
             **_DEFAULTS, **flat_settings(kafka), **_OWNED, "group.id": group, "error_cb": self._heard,
         }  # fmt: skip
         self._bootstrap = str(settings["bootstrap.servers"])
-        self._consumer = Consumer(settings, logger=log)
+        self._clients = Renewing(lambda: Consumer(settings, logger=log))
 
     def ask(self) -> dict[int, int]:
         """Offsets the group has not passed yet, by partition; none where there is no such topic.
 
         Raises KafkaUnreachable where no broker answers, StreamtrainError for what else Kafka says.
         """
+        return self._clients.ask(self._answer)
+
+    def _answer(self, consumer: Consumer) -> dict[int, int]:
         try:
-            known = self._consumer.list_topics(self._topic, timeout=self._timeout_s).topics[self._topic].partitions
+            known = consumer.list_topics(self._topic, timeout=self._timeout_s).topics[self._topic].partitions
             asked = [TopicPartition(self._topic, number) for number in known]
-            passed = self._consumer.committed(asked, timeout=self._timeout_s) if asked else []
-            return {part.partition: self._behind(part) for part in passed}
+            passed = consumer.committed(asked, timeout=self._timeout_s) if asked else []
+            return {part.partition: self._behind(consumer, part) for part in passed}
         except KafkaException as error:
-            self._consumer.poll(0)  # hears what came beside the answers
+            consumer.poll(0)  # hears what came beside the answers
             raise explain(error.args[0], f"topic {self._topic}", self._bootstrap, self._heard) from None
 
-    def _behind(self, passed: TopicPartition) -> int:
-        bounds = self._consumer.get_watermark_offsets(passed, timeout=self._timeout_s)
+    def _behind(self, consumer: Consumer, passed: TopicPartition) -> int:
+        bounds = consumer.get_watermark_offsets(passed, timeout=self._timeout_s)
         low, end = bounds if bounds is not None else (0, 0)
         return max(0, end - max(low, passed.offset))

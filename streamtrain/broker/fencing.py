@@ -13,7 +13,8 @@ from pathlib import Path
 from streamtrain.broker.process import Process
 
 FENCED = "Fencing broker"  # what the controller logs then
-FENCE_TIMEOUT_S = 60.0  # then it is left: the broker starts as Kafka has it
+WRITTEN_S = 0.3  # from that line until what it says is in the controller's log
+FENCE_TIMEOUT_S = 30.0  # then it is left: the broker starts as Kafka has it
 STOP_TIMEOUT_S = 5.0
 POLL_S = 0.02
 FENCING_LOGGER = """\
@@ -40,6 +41,7 @@ def wait_until_fenced(controller: Process, output: Path) -> None:
     until = time.monotonic() + FENCE_TIMEOUT_S
     while controller.alive() and time.monotonic() < until and FENCED not in output.read_text(errors="replace"):
         time.sleep(POLL_S)
+    time.sleep(WRITTEN_S)
     controller.terminate()  # not kill: what it has decided is written
     if not controller.wait(STOP_TIMEOUT_S):
         controller.kill()

@@ -55,8 +55,9 @@ def server_properties(record: Record, node: Node, folder: Path) -> dict[str, str
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": "0",
         # of several the others take over soon, and a killed one can only then register again; one alone has nobody to
-        # leave to, and would lose its partitions when its machine sleeps or is busy
-        "broker.session.timeout.ms": "5000" if count > 1 else "60000",
+        # leave to, and would lose its partitions when its machine is busy. Longer than a start may take it must not be:
+        # where fencing failed, the start waits for it
+        "broker.session.timeout.ms": "5000" if count > 1 else "30000",
         "broker.heartbeat.interval.ms": "1000",
         # the default of 10 s would double the time a dead producer's transaction hides what follows it
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",

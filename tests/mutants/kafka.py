@@ -114,7 +114,7 @@ GUARDS = [
     (
         "a node alone keeps its partitions",
         "streamtrain/broker/node.py",
-        '"5000" if count > 1 else "60000"',
+        '"5000" if count > 1 else "30000"',
         '"5000"',
         "tests/broker/test_crash.py::test_a_node_alone_that_slept_leads_on",
     ),

@@ -7,20 +7,18 @@ readers of committed records wait for ever, or are shown what was aborted.
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 
 from streamtrain.broker.process import Process
 
-FENCED = "Fencing broker"  # what the controller logs then
-WRITTEN_S = 0.3  # from that line until what it says is in the controller's log
 FENCE_TIMEOUT_S = 30.0  # then it is left: the broker starts as Kafka has it
 STOP_TIMEOUT_S = 5.0
-POLL_S = 0.02
-FENCING_LOGGER = """\
-logger.fencing.name = org.apache.kafka.controller.ReplicationControlManager
-logger.fencing.level = INFO
-"""
+POLL_S = 0.05
+# Kafka's metadata/src/main/resources/common/metadata/BrokerRegistrationChangeRecord.json, as it stands in the log:
+# frame 1, key 17, version, the broker's number, its epoch, how many tagged fields, of which tag 0 is `fenced`: 1 or -1
+_CHANGE = rb"\x01\x11.%b.{8}[\x01-\x09]\x00\x01([\x01\xff])"
 
 
 def crashed(log: Path) -> bool:
@@ -36,12 +34,22 @@ def controller_alone(properties: dict[str, str]) -> dict[str, str]:
     return {**kept, **alone, "broker.session.timeout.ms": "100", "broker.heartbeat.interval.ms": "50"}
 
 
-def wait_until_fenced(controller: Process, output: Path) -> None:
-    """Ends the controller when it has fenced the broker, or does not come to it."""
+def fenced(log: Path, number: int) -> bool:
+    """Whether the controller's log in this log folder says of the broker `number`, as its last word, that it is fenced.
+
+    A change of registration stands behind the changes of partitions that follow from it.
+    """
+    change = re.compile(_CHANGE % re.escape(number.to_bytes(4)), re.DOTALL)
+    segments = sorted((log / "__cluster_metadata-0").glob("*.log"))
+    said = [found[1] for segment in segments for found in change.finditer(segment.read_bytes())]
+    return said[-1:] == [b"\x01"]
+
+
+def wait_until_fenced(controller: Process, log: Path, number: int) -> None:
+    """Ends the controller when it has written that the broker is fenced, or does not come to it."""
     until = time.monotonic() + FENCE_TIMEOUT_S
-    while controller.alive() and time.monotonic() < until and FENCED not in output.read_text(errors="replace"):
+    while controller.alive() and time.monotonic() < until and not fenced(log, number):
         time.sleep(POLL_S)
-    time.sleep(WRITTEN_S)
-    controller.terminate()  # not kill: what it has decided is written
+    controller.terminate()
     if not controller.wait(STOP_TIMEOUT_S):
         controller.kill()

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamtrain.broker.distribution import Distribution
-from streamtrain.broker.fencing import FENCING_LOGGER, controller_alone, crashed, wait_until_fenced
+from streamtrain.broker.fencing import controller_alone, crashed, fenced, wait_until_fenced
 from streamtrain.broker.folder import HOST, Node, Record
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable
@@ -83,27 +83,28 @@ def start_node(distribution: Distribution, data: Path, record: Record, node: Nod
     write_properties(properties, settings)
     if not (folder / "log" / "meta.properties").exists():
         _format(distribution, record, properties, folder)
-    elif len(record.nodes) == 1 and crashed(folder / "log"):
-        _fence(distribution, settings, folder)
+    elif len(record.nodes) == 1 and crashed(folder / "log") and not fenced(folder / "log", node.number):
+        _fence(distribution, settings, folder, node)
     heap = "-Xmx512m" if len(record.nodes) == 1 else "-Xmx384m"
-    jvm = (heap, *(QUICK_COMPILER if record.fast_start else ()), *_jvm(folder, "log4j2.properties", LOG4J))
+    jvm = (heap, *(QUICK_COMPILER if record.fast_start else ()), *_jvm(folder))
     return Process.spawn(distribution.command("kafka.Kafka", str(properties), jvm=jvm), log_file(folder), detached)
 
 
-def _fence(distribution: Distribution, settings: dict[str, str], folder: Path) -> None:
-    properties, output = folder / "fencing.properties", folder / "fencing.log"
+def _fence(distribution: Distribution, settings: dict[str, str], folder: Path, node: Node) -> None:
+    properties = folder / "fencing.properties"
     write_properties(properties, controller_alone(settings))
-    jvm = ("-Xmx256m", *QUICK_COMPILER, *_jvm(folder, "fencing.log4j2.properties", LOG4J + FENCING_LOGGER))
+    jvm = ("-Xmx256m", *QUICK_COMPILER, *_jvm(folder))
     command = distribution.command("kafka.Kafka", str(properties), jvm=jvm)
-    wait_until_fenced(Process.spawn(command, output, detached=False), output)
+    controller = Process.spawn(command, folder / "fencing.log", detached=False)
+    wait_until_fenced(controller, folder / "log", node.number)
 
 
-def _jvm(folder: Path, name: str, log4j: str) -> tuple[str, ...]:
-    (folder / name).write_text(log4j)
+def _jvm(folder: Path) -> tuple[str, ...]:
+    (folder / "log4j2.properties").write_text(LOG4J)
     return (
         "-XX:-UsePerfData",  # no file in the system's folder for temporary ones
         f"-Djava.io.tmpdir={folder / 'tmp'}",
-        f"-Dlog4j2.configurationFile={folder / name}",
+        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
     )
 
 

@@ -13,7 +13,11 @@ import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from streamtrain.broker import Broker, start_broker
+from streamtrain.broker import start_broker
+from streamtrain.broker.distribution import find_distribution
+from streamtrain.broker.fencing import fenced
+from streamtrain.broker.folder import load_record
+from streamtrain.broker.node import start_node
 from streamtrain.kafka.admin import Admin, TopicWish
 from tests.chaos.faults import BrokerStall
 
@@ -73,17 +77,32 @@ def test_transactions_of_a_killed_kafka_end_when_it_is_back(tmp_path: Path) -> N
             wait_for(lambda admin=admin: stable(admin))
 
 
-def test_only_after_a_crash_the_controller_comes_first(tmp_path: Path) -> None:
-    def fenced(broker: Broker) -> bool:
-        return (broker.data / "node1" / "fencing.log").exists()
-
+def test_only_after_a_crash_the_controller_comes_first_and_once(tmp_path: Path) -> None:
+    """A start that is killed before its broker is in the cluster leaves nothing to be fenced and waited for."""
+    log, came_first = tmp_path / "kafka/node1/log", tmp_path / "kafka/node1/fencing.log"
     for _ in range(2):
         with start_broker(tmp_path / "kafka", fast_start=True) as broker:
-            assert not fenced(broker)
+            assert not came_first.exists()
+            assert not fenced(log, 1)
     with start_broker(tmp_path / "kafka", fast_start=True) as broker:
         broker.kill()
+        record = load_record(broker.data)
+        assert record is not None
+        start_node(find_distribution(None), broker.data, record, record.nodes[0], detached=False).kill()
+        assert came_first.exists()
+        assert fenced(log, 1)
+        came_first.unlink()
         broker.restart()
-        assert fenced(broker)
+        assert not came_first.exists()
+        assert not fenced(log, 1)
+
+
+def test_a_start_waits_until_the_fencing_is_written(tmp_path: Path) -> None:
+    """Were it lost, a broker that comes back would be refused until its session of before ends."""
+    slow = {"broker.session.timeout.ms": "600000", "controller.quorum.append.linger.ms": "800"}
+    with start_broker(tmp_path / "kafka", fast_start=True, properties=slow) as broker:
+        broker.kill()
+        broker.restart()
 
 
 def test_a_node_alone_that_slept_leads_on(tmp_path: Path) -> None:

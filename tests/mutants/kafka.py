@@ -139,4 +139,18 @@ GUARDS = [
         "        if False:\n",
         "tests/kafka/test_reading.py::test_an_end_that_is_not_reached_is_said",
     ),
+    (
+        "a start waits until a fencing is written",
+        "streamtrain/broker/fencing.py",
+        "time.monotonic() < until and not fenced(log, number):\n",
+        "False:\n",
+        "tests/broker/test_crash.py::test_a_start_waits_until_the_fencing_is_written",
+    ),
+    (
+        "what is fenced already is not waited for",
+        "streamtrain/broker/node.py",
+        ' and not fenced(folder / "log", node.number):\n',
+        ":\n",
+        "tests/broker/test_crash.py::test_only_after_a_crash_the_controller_comes_first_and_once",
+    ),
 ]

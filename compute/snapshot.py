@@ -101,16 +101,21 @@ def load(
     raw = np.frombuffer(state, np.uint8)
     assert raw.flags.writeable and len(raw) == layout.state_bytes, (raw.flags.writeable, len(raw), layout.state_bytes)
     groups = MODEL_GROUPS if trainer is None else MODEL_GROUPS + TRAINER_GROUPS
-    wanted = {block.name: block for block in layout.blocks if block.group in groups}
     found = decode(model) | (decode(trainer) if trainer is not None else {})
-    problems = _differences(wanted, found)
+    check(layout, found, groups)
+    for block in layout.blocks:
+        if block.group in groups:
+            _view(block, raw)[...] = found[block.name]
+
+
+def check(layout: StateLayout, found: Mapping[str, Array], groups: Sequence[str] = MODEL_GROUPS) -> None:
+    """SnapshotError names every tensor that is missing, unknown, or of another shape or type than the layout's."""
+    problems = _differences({block.name: block for block in layout.blocks if block.group in groups}, found)
     if problems:
         raise SnapshotError(
             "snapshot does not fit the model: " + "; ".join(problems) + "; start a new lineage with --fresh, or "
             "take the columns, model and optimizer back to what the snapshot was trained with"
         )
-    for name, block in wanted.items():
-        _view(block, raw)[...] = found[name]
 
 
 def _differences(wanted: Mapping[str, StateBlock], found: Mapping[str, Array]) -> list[str]:

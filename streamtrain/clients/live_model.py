@@ -204,32 +204,31 @@ class LiveModel:
                 self._stopping.wait(_RETRY_S)
 
     def _follow(self) -> None:
-        follower = Follower(self._topic, False, True, self.version or 0, self._rejected)
-        for stored in follower.start():
-            self._take(stored)
+        follower = Follower(self._topic, self._made, False, True, self.version or 0, self._rejected)
+        for scorer in follower.start():
+            self._take(scorer)
         self._answered()
         probe_at = 0.0
         while not self._stopping.is_set():
-            for stored in follower.poll(_POLL_S):
+            for scorer in follower.poll(_POLL_S):
                 self._answered()
-                self._take(stored)
+                self._take(scorer)
             if not self._connected and time.monotonic() > probe_at:
                 if self._topic.answers(_PROBE_S):
                     self._answered()
                 probe_at = time.monotonic() + _PROBE_S
 
-    def _take(self, stored: Stored) -> None:
-        """Makes a snapshot ready beside the one in use, then swaps: calls that run keep theirs."""
-        if stored.manifest.untrained:
-            return
+    def _made(self, stored: Stored) -> Scorer | None:
+        """None of an untrained snapshot, which is checked all the same."""
         former = self._scorer
-        try:
-            scorer = Scorer(stored, former.shape if former and former.shape.fits(stored.manifest) else None)
-        except Exception as error:  # whatever was published: the model in use goes on
-            self._rejected(f"snapshot {stored.manifest.version}: {error}; keeping snapshot {self.version}")
-            return
-        self._scorer, self._error = scorer, None
-        self._tell()
+        scorer = Scorer(stored, former.shape if former and former.shape.fits(stored.manifest) else None)
+        return None if stored.manifest.untrained else scorer
+
+    def _take(self, scorer: Scorer | None) -> None:
+        """Swaps it for the one in use: calls that run keep theirs."""
+        if scorer is not None:
+            self._scorer, self._error = scorer, None
+            self._tell()
 
     def _tell(self) -> None:
         with self._changed:

@@ -15,6 +15,7 @@ from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.snapshots import Manifest
+from streamtrain.vectorize.served import schema_and_model
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,10 @@ class Snapshot:
 
 
 def snapshot_of(stored: Stored) -> Snapshot:
+    """SnapshotError for what holds no columns and model, or not that model's arrays."""
+    _, model = schema_and_model(stored.manifest)
     arrays = payload.decode(stored.model)
+    payload.check(model, arrays)
     parameters = {name: array for name, array in arrays.items() if array.dtype == np.float32}
     statistics = {name: array for name, array in arrays.items() if array.dtype != np.float32}
     manifest = stored.manifest
@@ -52,10 +56,10 @@ def follow_snapshots(
 ) -> Iterator[Snapshot]:
     """The newest snapshot at once, then each new one as it is published; versions only go up.
 
-    A snapshot with a missing or altered chunk is left out, with a warning in the log. `newest_only` passes over those
-    already outdated when their turn comes. Waits where there is none yet; ends when `stop()` is true, looked at every
-    0.1 s. `kafka` holds librdkafka properties. Raises UserMistake for a name or an address that can be none, and at the
-    first snapshot KafkaUnreachable when no broker answers.
+    One with a missing or altered chunk, or without a model, is left out, with a warning in the log. `newest_only`
+    passes over those already outdated when their turn comes. Waits where there is none yet; ends when `stop()` is
+    true, looked at every 0.1 s. `kafka` holds librdkafka properties. Raises UserMistake for a name or an address that
+    can be none, and at the first snapshot KafkaUnreachable when no broker answers.
     """
     name, where = job_name("follow_snapshots", job), address("follow_snapshots", bootstrap)
     return _followed(SnapshotTopic(name, where, kafka), stop, newest_only)
@@ -63,5 +67,4 @@ def follow_snapshots(
 
 def _followed(opened: SnapshotTopic, stop: Callable[[], bool], newest_only: bool) -> Iterator[Snapshot]:
     with opened as topic:
-        for stored in follow(topic, stop, newest_only=newest_only):
-            yield snapshot_of(stored)
+        yield from follow(topic, snapshot_of, stop, newest_only=newest_only)

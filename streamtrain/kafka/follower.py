@@ -1,12 +1,15 @@
-"""Follows a job's snapshots as they are published: whole ones only, versions only going up."""
+"""Follows a job's snapshots as they are published: good ones only, versions only going up."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Iterator
+from typing import Generic, NamedTuple, TypeVar
 
-from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError
+from confluent_kafka import KafkaError
+
+from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.errors import is_passing
 from streamtrain.kafka.snapshots import End, Read, SnapshotTopic
@@ -19,22 +22,26 @@ _PENDING_S = 0.5  # a follower of the newest gives what it has after this, howev
 _AGAIN_S = 1.0  # after no answer, until a snapshot is asked for again
 _LISTEN_S = 10.0  # of quiet, after which it is asked whether there is more
 
+T = TypeVar("T")
+
 
 def follow(
     topic: SnapshotTopic,
+    prepare: Callable[[Stored], T],
     stop: Callable[[], bool] = lambda: False,
     trainer: bool = False,
     newest_only: bool = False,
     after: int = 0,
     reject: Callable[[str], None] = log.warning,
     poll_s: float = 0.1,
-) -> Iterator[Stored]:
-    """The newest snapshot, then each new one as it comes; versions only go up, from above `after`.
+) -> Iterator[T]:
+    """What `prepare` makes of the newest snapshot, then of each new one; versions only go up, from above `after`.
 
-    What is not whole or not newer is left out, and `reject` is told why. `newest_only` passes over snapshots that
-    are outdated when their turn comes. Waits for the topic, and through a loss of the brokers; ends when `stop()`.
+    What is not whole or not newer, or what `prepare` raises at, is left out, and `reject` is told why: its version
+    counts for nothing. `newest_only` passes over snapshots that are outdated when their turn comes. Waits for the
+    topic, and through a loss of the brokers; ends when `stop()`.
     """
-    follower = Follower(topic, trainer, newest_only, after, reject)
+    follower = Follower(topic, prepare, trainer, newest_only, after, reject)
     settled = False
     while not (settled or stop()):
         try:
@@ -47,28 +54,46 @@ def follow(
         yield from follower.poll(poll_s)
 
 
-class Follower:
-    """What `follow` remembers: the version given last, chunks whose manifest has not come, the pending snapshot."""
+class _Waiting(NamedTuple):
+    """A snapshot that has come and its chunks at hand; what is missing of them is fetched."""
+
+    located: Located
+    chunks: dict[bytes, bytes]
+
+    @property
+    def version(self) -> int:
+        return self.located.manifest.version
+
+
+class Follower(Generic[T]):
+    """What `follow` remembers: the version given last, chunks whose manifest has not come, the snapshots waiting."""
 
     def __init__(
-        self, topic: SnapshotTopic, trainer: bool, newest_only: bool, after: int, reject: Callable[[str], None]
+        self,
+        topic: SnapshotTopic,
+        prepare: Callable[[Stored], T],
+        trainer: bool,
+        newest_only: bool,
+        after: int,
+        reject: Callable[[str], None],
     ) -> None:
         self._topic = topic
+        self._prepare = prepare
         self._trainer = trainer
         self._newest_only = newest_only
         self._version = after
         self._reject = reject
         self._chunks: dict[bytes, bytes] = {}
         self._chunk_bytes = 0
-        self._pending: tuple[Located, dict[bytes, bytes]] | None = None
-        self._pending_since = 0.0
-        self._not_before_s = 0.0  # is the pending one asked for again
+        self._waiting: list[_Waiting] = []  # in the order they came
+        self._waiting_since_s = 0.0
+        self._again_s = 0.0  # when what could not be fetched is asked for again
         self._next = 0
         self._heard_s = time.monotonic()
         self._unread = 0  # where the topic ended at the last look, if that was beyond `_next`
         self._renewals = 0
 
-    def start(self) -> Iterator[Stored]:
+    def start(self) -> Iterator[T]:
         """The newest snapshot of the topic; what comes after it is what `poll` reads."""
         located = None
         try:
@@ -76,23 +101,52 @@ class Follower:
             if located is not None:
                 self._next = located.offset + 1
                 if located.manifest.version > self._version:
-                    stored = self._topic.load(located, self._trainer)
+                    made = self._newest(located)
                     self._version = located.manifest.version
-                    yield stored
+                    yield made
         except SnapshotError as error:
-            self._reject(f"{error}; waiting for the next snapshot")
+            self._refuse(error)
             if located is None:
                 self._next = self._topic.bounds()[1]
         self._assign()
+
+    def _newest(self, located: Located) -> T:
+        """SnapshotError where one of no lower version lies before it, if that is good itself."""
+        newer: list[Located] = []
+        made = self._made(self._topic.load(located, self._trainer, newer))
+        for other in newer:
+            try:
+                self._made(self._topic.load(other, self._trainer, []))
+            except SnapshotError as error:
+                log.debug("%s", error)
+            else:
+                raise self._topic.out_of_order(other, located)
+        return made
 
     def _assign(self) -> None:
         self._renewals = self._topic.renewals
         self._topic.assign(self._next)
 
-    def poll(self, timeout_s: float) -> Iterator[Stored]:
+    def poll(self, timeout_s: float) -> Iterator[T]:
         """What one message from the broker completes; nothing for most."""
-        waited = self._pending is None or time.monotonic() < self._not_before_s
-        read = self._topic.poll(timeout_s if waited else 0)
+        rest_s = max(0.0, self._again_s - time.monotonic()) if self._waiting else timeout_s
+        read = None
+        if self._waiting and not self._newest_only:  # what could not be fetched comes before what is after it
+            time.sleep(min(timeout_s, rest_s))
+        else:
+            read = self._topic.poll(min(timeout_s, rest_s))
+            self._hear(read, timeout_s)
+        if self._due(quiet=not isinstance(read, Read)):
+            yield from self._give()
+
+    def _due(self, quiet: bool) -> bool:
+        """Whether it is time for what waits: at once, but the newest is given when no more comes, or after a while."""
+        now_s = time.monotonic()
+        late = now_s - self._waiting_since_s > _PENDING_S
+        return bool(self._waiting) and now_s >= self._again_s and (quiet or late or not self._newest_only)
+
+    def _hear(self, read: object, timeout_s: float) -> None:
+        """What a poll gave."""
         if isinstance(read, Read | End):
             self._heard_s, self._unread = time.monotonic(), 0
         if isinstance(read, End):
@@ -103,16 +157,11 @@ class Follower:
                 self._keep(read)
             elif read.value is not None:
                 self._take(read)
-        elif read is not None:
+        elif isinstance(read, KafkaError):
             log.log(logging.DEBUG if is_passing(read.code()) else logging.WARNING, "%s: %s", self._topic.name, read)
             time.sleep(timeout_s)
         else:
             self._listen()
-        quiet = not isinstance(read, Read)
-        late = time.monotonic() - self._pending_since > _PENDING_S
-        held = self._pending is None or time.monotonic() < self._not_before_s
-        if not held and (not self._newest_only or quiet or late):
-            yield from self._give()
 
     def _listen(self) -> None:
         """A consumer that is quiet while there is more for it, at two looks, has gone deaf: it is made anew."""
@@ -145,40 +194,62 @@ class Follower:
         try:
             located = self._topic.located(read)
         except SnapshotError as error:
-            self._reject(f"{error}; keeping snapshot {self._version}")
+            self._refuse(error)
             return
-        newest = self._version if self._pending is None else self._pending[0].manifest.version
-        if located.manifest.version <= newest:
-            self._reject(
-                f"{self._topic.name}@{located.offset}: expected a version above {newest}, "
-                f"got {located.manifest.version}; keeping snapshot {newest}"
-            )
-            return
-        if self._pending is None:
-            self._pending_since = time.monotonic()
-        self._pending = (located, chunks)
+        if not self._waiting:
+            self._waiting_since_s = time.monotonic()
+        for former in self._waiting:  # likely outdated: read again if this one is no good
+            former.chunks.clear()
+        self._waiting.append(_Waiting(located, chunks))
 
-    def _give(self) -> Iterator[Stored]:
-        assert self._pending is not None
-        (located, chunks), self._pending = self._pending, None
+    def _give(self) -> Iterator[T]:
+        """Only what is good counts: a version that is refused neither passes over another nor is one to be above of."""
+        while self._waiting:
+            at = self._first()
+            waiting = self._waiting[at]
+            try:
+                made = self._fetched(waiting)
+            except KafkaUnreachable as error:  # nothing is wrong with the snapshot: it is asked for again
+                log.debug("%s", error)
+                waiting.chunks.clear()
+                self._again_s = time.monotonic() + _AGAIN_S
+                return
+            except SnapshotError as error:
+                del self._waiting[at]
+                self._refuse(error)
+                continue
+            del self._waiting[: at + 1]
+            self._version = waiting.version
+            yield made
+
+    def _first(self) -> int:
+        """Which of those that wait has its turn: the one that came first, or the newest."""
+        if not self._newest_only:
+            return 0
+        return max(range(len(self._waiting)), key=lambda at: self._waiting[at].version)
+
+    def _fetched(self, waiting: _Waiting) -> T:
+        located = waiting.located
+        where = f"{self._topic.name}@{located.offset}"
+        if waiting.version <= self._version:
+            raise SnapshotError(f"{where}: expected a version above {self._version}, got {waiting.version}")
         gathered = Chunks(located.manifest, self._trainer)
-        for key, value in chunks.items():
+        for key, value in waiting.chunks.items():
             gathered.add(key, value)
+        if gathered.complete:
+            return self._made(gathered.stored(located, where))
         try:
-            if gathered.complete:
-                stored = gathered.stored(located, f"{self._topic.name}@{located.offset}")
-            else:
-                try:
-                    stored = self._topic.load(located, self._trainer)
-                finally:
-                    self._assign()
-        except KafkaUnreachable as error:  # nothing is wrong with the snapshot: it is asked for again
-            log.debug("%s", error)
-            self._pending, self._pending_since = (located, {}), time.monotonic()
-            self._not_before_s = self._pending_since + _AGAIN_S
-            return
-        except SnapshotError as error:
-            self._reject(f"{error}; keeping snapshot {self._version}")
-            return
-        self._version = located.manifest.version
-        yield stored
+            return self._made(self._topic.load(located, self._trainer, []))
+        finally:
+            self._assign()
+
+    def _made(self, stored: Stored) -> T:
+        try:
+            return self._prepare(stored)
+        except Exception as error:  # of what is malformed nobody knows how it fails
+            text = str(error) if isinstance(error, StreamtrainError) else f"{stored.manifest.version}: {error!r}"
+            raise SnapshotError(text) from error
+
+    def _refuse(self, error: SnapshotError) -> None:
+        kept = f"keeping snapshot {self._version}" if self._version else "waiting for the next snapshot"
+        self._reject(f"{error}; {kept}")

@@ -6,7 +6,7 @@ Nothing leaves here that is not whole: every chunk has the digest its manifest n
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -310,8 +310,11 @@ class SnapshotTopic:
             f"{entry.digest.hex()[:12]}…, found none; it has been replaced since"
         )
 
-    def load(self, located: Located, trainer: bool) -> Stored:
-        """Fetches the chunks, which lie just before the manifest."""
+    def load(self, located: Located, trainer: bool, newer: MutableSequence[Located] | None = None) -> Stored:
+        """Fetches the chunks, which lie just before the manifest.
+
+        A manifest of no lower version among them is an error, or is put into `newer`.
+        """
         manifest = located.manifest
         gathered = Chunks(manifest, trainer)
         low, _ = self.bounds()
@@ -320,20 +323,20 @@ class SnapshotTopic:
             begin = max(low, located.offset - reach)
             for read in self.window(begin, end):
                 gathered.add(read.key, read.value)
-                self._refuse_newer(read, located)
+                other = self._whole_manifest(read)  # a damaged one is not the newest: nobody starts on it
+                if other is None or other.manifest.version < manifest.version:
+                    continue
+                if newer is None:
+                    raise self.out_of_order(other, located)
+                newer.append(other)
             if gathered.complete or begin == low:
                 break
             end, reach = begin, reach * _STEP_GROWTH
         return gathered.stored(located, f"{self.name}@{located.offset}")
 
-    def _refuse_newer(self, read: Read, located: Located) -> None:
-        if is_manifest(read.key) and read.value is not None:
-            try:
-                before = snapshots.decode(read.value).version
-            except SnapshotError:
-                return  # damaged, but not the newest: nobody starts on it
-            if before >= located.manifest.version:
-                raise SnapshotError(
-                    f"{self.name}@{located.offset}: expected a version above {before} at {read.offset}, "
-                    f"got {located.manifest.version}"
-                )
+    def out_of_order(self, before: Located, after: Located) -> SnapshotError:
+        """Versions go up, but not from `before` to `after`."""
+        return SnapshotError(
+            f"{self.name}@{after.offset}: expected a version above {before.manifest.version} at {before.offset}, "
+            f"got {after.manifest.version}"
+        )

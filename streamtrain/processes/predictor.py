@@ -24,6 +24,7 @@ from streamtrain.kafka.consumer import Event, Settings
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger
+from streamtrain.topics.snapshots import Manifest
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.served import schema_and_model
 
@@ -58,6 +59,7 @@ PRODUCER_DEFAULTS = {
     "reconnect.backoff.max.ms": "1000",  # a broker that is back is heard of within a second
 }
 TRANSACTION_TIMEOUT_MS = 5000
+_Prepared = tuple[Manifest, bytes, _native.RequestScorer]  # with the manifest's digest
 
 
 class Stop(Protocol):
@@ -203,8 +205,8 @@ class _Feed:
         while not self._stopped.is_set():
             try:
                 with SnapshotTopic(self._config.job, kafka["bootstrap.servers"], kafka) as topic:
-                    for stored in self._snapshots(topic):
-                        self._serve(stored)
+                    for prepared in self._snapshots(topic):
+                        self._serve(*prepared)
                 return
             except Exception as failure:
                 if not isinstance(failure, StreamtrainError) or not self._goes_on(failure):
@@ -217,16 +219,21 @@ class _Feed:
         """The model at hand is kept, whatever becomes of the topic; a client that broke is an end in no case."""
         return self._config.snapshot is None and (self._version > 0 or isinstance(failure, KafkaBroken))
 
-    def _snapshots(self, topic: SnapshotTopic) -> Iterator[Stored]:
+    def _snapshots(self, topic: SnapshotTopic) -> Iterator[_Prepared]:
         if self._config.snapshot is not None:
-            yield topic.version(self._config.snapshot, trainer=False)
+            yield self._prepared(topic.version(self._config.snapshot, trainer=False))
             return
-        newer = follow(topic, self._is_over, newest_only=True, after=self._version, reject=self._rejected)
-        for stored in newer:
-            if stored.manifest.untrained:
+        newer = follow(
+            topic, self._prepared, self._is_over, newest_only=True, after=self._version, reject=self._rejected
+        )
+        for manifest, digest, scorer in newer:
+            if manifest.untrained:
                 self._wanted, self._said_s = "trained snapshot", float("-inf")
             else:
-                yield stored
+                yield manifest, digest, scorer
+
+    def _prepared(self, stored: Stored) -> _Prepared:
+        return stored.manifest, stored.digest, make_scorer(stored, self._config.format, self._config.backend)
 
     def _rejected(self, text: str) -> None:
         """A snapshot is no good: the one before goes on, or the next is waited for, but not by a bounded run."""
@@ -242,19 +249,10 @@ class _Feed:
             log.info(f"waiting for the first {self._wanted} of {self._config.job}")
         return self._stopped.is_set()
 
-    def _serve(self, stored: Stored) -> None:
-        version = stored.manifest.version
-        try:
-            self._native.serve(make_scorer(stored, self._config.format, self._config.backend))
-        except Exception as error:  # one bad snapshot must not end a predictor, however it is bad
-            if self._config.snapshot is not None:
-                raise
-            text = str(error) if isinstance(error, StreamtrainError) else f"snapshot {version}: {error!r}"
-            next_step = f"keeping snapshot {self._version}" if self._version else "waiting for the next"
-            self._rejected(f"{text}; {next_step}")
-            return
-        log.info("predicting", version=version, digest=stored.digest.hex()[:12])
-        self._made_ms, self._version = stored.manifest.created_ms, version
+    def _serve(self, manifest: Manifest, digest: bytes, scorer: _native.RequestScorer) -> None:
+        self._native.serve(scorer)
+        log.info("predicting", version=manifest.version, digest=digest.hex()[:12])
+        self._made_ms, self._version = manifest.created_ms, manifest.version
 
 
 def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.RequestScorer:

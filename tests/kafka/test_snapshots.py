@@ -202,6 +202,11 @@ def test_nothing_is_left_where_every_manifest_is_damaged(publisher: Publisher, t
     assert held.newest is None and held.kept == () and held.version >= 3
 
 
+def whole(stored: Stored) -> Stored:
+    """As it comes, whatever it holds."""
+    return stored
+
+
 class Following:
     """Follows in a thread and keeps what came."""
 
@@ -214,7 +219,7 @@ class Following:
         self._thread.start()
 
     def _run(self, topic: SnapshotTopic, settings: Any) -> None:
-        for stored in follow(topic, lambda: self._stop, reject=self._reject, poll_s=0.02, **settings):
+        for stored in follow(topic, whole, lambda: self._stop, reject=self._reject, poll_s=0.02, **settings):
             with self._changed:
                 self.seen.append(stored)
                 self._changed.notify_all()

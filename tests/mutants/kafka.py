@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 LOST = "tests/regress/test_0142_answers_lost.py"
+NOT_FETCHED = (
+    "tests/regress/test_0302_one_failure_ends_no_thread.py::"
+    "test_a_snapshot_that_could_not_be_fetched_is_asked_for_again"
+)
+REFUSED = "tests/regress/test_0320_a_refused_version_counts_for_nothing.py"
 SETTLING = "tests/kafka/test_settling.py::test_a_broker_that_takes_up_its_partitions_is_waited_for"
 
 GUARDS = [
@@ -37,8 +42,8 @@ GUARDS = [
     (
         "an equal version is not newer",
         "streamtrain/kafka/follower.py",
-        "        if located.manifest.version <= newest:\n",
-        "        if located.manifest.version < newest:\n",
+        "        if waiting.version <= self._version:\n",
+        "        if waiting.version < self._version:\n",
         "tests/regress/test_0145_equal_version.py::test_an_equal_version_is_left_out",
     ),
     (
@@ -128,9 +133,58 @@ GUARDS = [
     (
         "a snapshot not fetched is asked for again",
         "streamtrain/kafka/follower.py",
-        "            self._pending, self._pending_since = (located, {}), time.monotonic()\n",
+        "                self._again_s = time.monotonic() + _AGAIN_S\n",
+        "                del self._waiting[at]\n",
+        f"{NOT_FETCHED}[the last-True]",
+    ),
+    (
+        "a snapshot not fetched comes before those after it",
+        "streamtrain/kafka/follower.py",
+        "        if self._waiting and not self._newest_only:  # what",
+        "        if False:  # what",
+        f"{NOT_FETCHED}[two follow-False]",
+    ),
+    (
+        "a refused version counts for nothing",
+        "streamtrain/kafka/follower.py",
+        "                del self._waiting[at]\n",
+        "                del self._waiting[at]\n                self._version = waiting.version\n",
+        f"{REFUSED}::test_a_live_model_goes_on[malformed]",
+    ),
+    (
+        "what is refused passes over nothing",
+        "streamtrain/kafka/follower.py",
+        "                del self._waiting[at]\n",
+        "                del self._waiting[: at + 1]\n",
+        f"{REFUSED}::test_versions_that_wait_together_are_judged_before_they_pass_over_others[versions1]",
+    ),
+    (
+        "however a snapshot is bad, it ends nobody who follows",
+        "streamtrain/kafka/follower.py",
+        "        except Exception as error:  # of what is malformed",
+        "        except StreamtrainError as error:  # of what is malformed",
+        f"{REFUSED}::test_versions_that_wait_together_are_judged_before_they_pass_over_others[versions0]",
+    ),
+    (
+        "a refused version keeps nobody from starting",
+        "streamtrain/kafka/follower.py",
+        "self._topic.load(located, self._trainer, newer)",
+        "self._topic.load(located, self._trainer)",
+        f"{REFUSED}::test_it_keeps_nobody_from_starting_on_what_came_after_it[malformed]",
+    ),
+    (
+        "a start does not go below a good one",
+        "streamtrain/kafka/follower.py",
+        "        for other in newer:\n",
+        "        for other in newer[:0]:\n",
+        f"{REFUSED}::test_a_good_one_of_a_higher_version_keeps_a_start_from_a_lower_one",
+    ),
+    (
+        "arrays that are not the model's are refused",
+        "streamtrain/clients/snapshots.py",
+        "    payload.check(model, arrays)\n",
         "",
-        "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_snapshot_that_could_not_be_fetched_is_asked_for_again",
+        f"{REFUSED}::test_whoever_follows_goes_on[True-another_models]",
     ),
     (
         "an end that is not reached is said",

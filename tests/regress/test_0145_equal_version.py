@@ -17,7 +17,7 @@ def test_an_equal_version_is_left_out(kafka: Any) -> None:
     publisher.put(1, b"first")
     rejected: list[str] = []
     with SnapshotTopic(job, kafka.bootstrap) as topic:
-        follower = Follower(topic, False, False, 0, rejected.append)
+        follower = Follower(topic, lambda stored: stored, False, False, 0, rejected.append)
         seen: list[Stored] = list(follower.start())
         publisher.write(publisher.make(1, b"again").messages)
         publisher.put(2, b"second")

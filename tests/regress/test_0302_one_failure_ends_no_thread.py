@@ -46,14 +46,18 @@ def test_a_watch_looks_again(failure: Exception) -> None:
     wait(lambda: watch.replaced_by == replacement)
 
 
-def test_a_snapshot_that_could_not_be_fetched_is_asked_for_again(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other may ever come: the trainer's last."""
+@pytest.mark.parametrize("newest_only", [True, False])
+@pytest.mark.parametrize("later", [(), (3, 4)], ids=["the last", "two follow"])
+def test_a_snapshot_that_could_not_be_fetched_is_asked_for_again(
+    kafka: Any, monkeypatch: pytest.MonkeyPatch, newest_only: bool, later: tuple[int, ...]
+) -> None:
+    """No other may ever come: the trainer's last. Who follows all of them gets it before those that come after it."""
     job = kafka.fresh_name("again")
     publisher = Publisher(kafka.bootstrap, job)
     MODEL.put(publisher, 1)
     rejected: list[str] = []
     with SnapshotTopic(job, kafka.bootstrap) as topic:
-        follower = Follower(topic, False, True, 0, rejected.append)
+        follower = Follower(topic, lambda stored: stored, False, newest_only, 0, rejected.append)
         assert [stored.manifest.version for stored in follower.start()] == [1]
         load, failures = topic.load, [KafkaUnreachable("away"), KafkaUnreachable("away")]
 
@@ -64,10 +68,17 @@ def test_a_snapshot_that_could_not_be_fetched_is_asked_for_again(kafka: Any, mon
 
         monkeypatch.setattr(topic, "load", failing)
         monkeypatch.setattr(follower, "_keep", lambda read: None)  # as where they are too many to keep
-        MODEL.put(publisher, 2)
+        for version in (2, *later):
+            MODEL.put(publisher, version)
         given: list[int] = []
-        wait(lambda: bool(given.extend(stored.manifest.version for stored in follower.poll(0.05)) or given))
-    assert given == [2] and not failures and not rejected
+
+        def last_came() -> bool:
+            given.extend(stored.manifest.version for stored in follower.poll(0.05))
+            return (2, *later)[-1] in given
+
+        wait(last_came)
+    assert not failures and not rejected
+    assert given == sorted(given) if newest_only else given == [2, *later]
 
 
 def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from streamtrain.clients.door import address, job_name
 from streamtrain.errors import CheckFailed, UserMistake
@@ -41,15 +41,15 @@ def read_predictions(
     starts = admin.earliest(name, state.partitions) if from_beginning else ends
     settings = {**dict(ingest_config(kafka or {}, group="streamtrain-predictions")), "fetch.wait.max.ms": "10"}
     consumer = KafkaConsumer({**settings, "bootstrap.servers": bootstrap})
-    return _read(consumer, name, starts, ends if until_end else None, stop)
+    spans = {partition: (start, ends[partition] if until_end else None) for partition, start in enumerate(starts)}
+    return _read(consumer, name, spans, stop)
 
 
 def _read(
-    opened: KafkaConsumer, name: str, starts: Sequence[int], ends: Sequence[int] | None, stop: Callable[[], bool]
+    opened: KafkaConsumer, name: str, spans: Mapping[int, tuple[int, int | None]], stop: Callable[[], bool]
 ) -> Iterator[Answer]:
-    """All from `starts` on, by partition; up to `ends` where there are any."""
     with opened as consumer:
-        for message in read_all(consumer, name, starts, ends, stop):
+        for message in read_all(consumer, name, spans, stop):
             try:
                 headers = [(header, value or b"") for header, value in message.headers]
                 yield predictions.decode(message.key, message.value, headers)

@@ -45,4 +45,5 @@ def read_messages(
     if until_end and all(start >= end for start, end in zip(starts, ends, strict=True)):
         return
     with KafkaConsumer(ingest_config(job.kafka_consumer(), group=f"{job.name}.read")) as consumer:
-        yield from read_all(consumer, name, starts, ends if until_end else None)
+        spans = {partition: (start, ends[partition] if until_end else None) for partition, start in enumerate(starts)}
+        yield from read_all(consumer, name, spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 from streamtrain import _native
 from streamtrain.errors import KafkaUnreachable
@@ -24,58 +24,45 @@ def bounds(consumer: KafkaConsumer, topic: str, partition: int) -> tuple[int, in
 
 def read(consumer: KafkaConsumer, topic: str, partition: int, begin: int, end: int) -> Iterator[Message]:
     """The committed messages with begin <= offset < end, in order; KafkaUnreachable where it is cut short."""
-    if begin >= end:
-        return
-    consumer.assign(topic, [(partition, begin)])
-    until = time.monotonic() + _TIMEOUT_S
-    while time.monotonic() < until:
-        for message in consumer.consume(1000, 0.2):
-            if not message.error:
-                if message.offset >= end:
-                    return
-                yield message
-                until = time.monotonic() + _TIMEOUT_S  # the time a caller takes is not Kafka's
-                if message.offset == end - 1:
-                    return
-            elif message.error == PARTITION_EOF:
-                if message.offset >= end:  # a broker that has just come back may know less than it did
-                    return
-            elif not is_passing(message.error):
-                raise consumer.explain(_native.KafkaFailure(message.error, f"{topic}: {message.error_text}"))
-    raise KafkaUnreachable(
-        f"{topic}: expected its messages up to offset {end}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
-    )
+    return read_all(consumer, topic, {partition: (begin, end)})
 
 
 def read_all(
     consumer: KafkaConsumer,
     topic: str,
-    starts: Sequence[int],
-    ends: Sequence[int] | None,
+    spans: Mapping[int, tuple[int, int | None]],
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Message]:
-    """The committed messages from `starts` on, by partition, in order within each: up to `ends`, else until `stop()`.
+    """The committed messages with begin <= offset < end by partition, in order within each; until `stop()`.
 
-    Waits through a loss of the brokers where there are no `ends`; KafkaUnreachable where it is cut short.
+    A partition whose end is None is read on for ever, through a loss of the brokers. KafkaUnreachable where Kafka says
+    nothing for 8 s while another has not reached its end; the time that the caller takes does not count.
     """
-    still = {partition for partition, start in enumerate(starts) if ends is None or start < ends[partition]}
+    still = {partition: end for partition, (begin, end) in spans.items() if end is None or begin < end}
     if not still:
         return
-    consumer.assign(topic, [(partition, starts[partition]) for partition in sorted(still)])
+    consumer.assign(topic, [(partition, spans[partition][0]) for partition in sorted(still)])
     until = time.monotonic() + _TIMEOUT_S
     while still and not stop():
         for message in consumer.consume(1000, 0.1):
             if message.error and message.error != PARTITION_EOF:
                 if not is_passing(message.error):
                     raise consumer.explain(_native.KafkaFailure(message.error, f"{topic}: {message.error_text}"))
-                continue
-            end = None if ends is None else ends[message.partition]
-            if not message.error and message.partition in still and (end is None or message.offset < end):
-                yield message
-            if end is not None and message.offset + (not message.error) >= end:
-                still.discard(message.partition)
-            until = time.monotonic() + _TIMEOUT_S
-        if ends is not None and time.monotonic() > until:
-            raise KafkaUnreachable(
-                f"{topic}: expected its messages up to offsets {list(ends)}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
-            )
+            elif message.partition in still:
+                end = still[message.partition]
+                if not message.error and (end is None or message.offset < end):
+                    yield message
+                # what a broker that has just come back takes for the end may lie before it
+                if end is not None and message.offset + (not message.error) >= end:
+                    del still[message.partition]
+                until = time.monotonic() + _TIMEOUT_S  # the time a caller takes is not Kafka's
+        if time.monotonic() > until:
+            _refuse_silence(topic, still)
+
+
+def _refuse_silence(topic: str, still: Mapping[int, int | None]) -> None:
+    missing = [f"offset {end} of partition {partition}" for partition, end in still.items() if end is not None]
+    if missing:
+        raise KafkaUnreachable(
+            f"{topic}: expected its messages up to {', '.join(missing)}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
+        )

@@ -31,21 +31,32 @@ def consumer(kafka: Any) -> KafkaConsumer:
 
 def test_from_starts_to_ends(kafka: Any, topic: str) -> None:
     with consumer(kafka) as asked:
-        found = [message.value for message in reading.read_all(asked, topic, [1, 0], [2, 1])]
+        found = [message.value for message in reading.read_all(asked, topic, {0: (1, 2), 1: (0, 1)})]
         assert sorted(found) == [b"b", b"d"]
-        assert list(reading.read_all(asked, topic, [3, 1], [3, 1])) == []
+        assert list(reading.read_all(asked, topic, {0: (3, 3), 1: (1, 1)})) == []
 
 
 def test_an_end_that_is_not_reached_is_said(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
     looks = iter([False] * 600)  # a minute
-    with consumer(kafka) as asked, pytest.raises(KafkaUnreachable, match=r"offsets \[9, 1\]"):
-        list(reading.read_all(asked, topic, [0, 0], [9, 1], lambda: next(looks, True)))
+    with consumer(kafka) as asked, pytest.raises(KafkaUnreachable, match=r"up to offset 9 of partition 0, no"):
+        list(reading.read_all(asked, topic, {0: (0, 9), 1: (0, 1)}, lambda: next(looks, True)))
 
 
 def test_without_ends_it_waits_until_it_is_stopped(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_TIMEOUT_S", 0.1)
     looks = iter([False] * 20)
     with consumer(kafka) as asked:
-        found = [message.value for message in reading.read_all(asked, topic, [0, 0], None, lambda: next(looks, True))]
+        read = reading.read_all(asked, topic, {0: (0, None), 1: (0, None)}, lambda: next(looks, True))
+        found = [message.value for message in read]
     assert sorted(value or b"" for value in found) == [b"a", b"b", b"c", b"d"]
+
+
+def test_one_partition_to_its_end_beside_one_read_for_ever(
+    kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
+    looks = iter([False] * 30)
+    with consumer(kafka) as asked:
+        read = reading.read_all(asked, topic, {0: (1, 2), 1: (0, None)}, lambda: next(looks, True))
+        assert sorted(message.value or b"" for message in read) == [b"b", b"d"]

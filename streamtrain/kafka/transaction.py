@@ -20,6 +20,7 @@ from confluent_kafka import Message as Delivered
 
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
 from streamtrain.failpoints import hit
+from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.errors import Heard, Response, explain, response_to
 from streamtrain.kafka.renewing import in_background, leave_behind
 from streamtrain.log import get_logger
@@ -37,6 +38,7 @@ _COMMIT_TIMEOUT_S = 9.0  # below the broker's, so that an unknown outcome is met
 _ABANDON_AFTER_S = 13.0
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
 _SAY_AGAIN_S = 10.0  # what is waited for
+_MARKERS_S = 0.1  # from the answer to an abort until readers see it
 _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers must not keep fencing each other in step
 _OWNED = {
     "enable.idempotence": "true",
@@ -50,10 +52,11 @@ _OWNED = {
 
 @dataclass(frozen=True)
 class Batch:
-    """What one transaction writes: (topic, message), in this order."""
+    """What one transaction writes: (topic, message), in this order; `digest` is the snapshot's."""
 
     messages: Sequence[tuple[str, Message]]
     name: str = ""
+    digest: bytes = b""
 
 
 class Holding(Protocol):
@@ -62,11 +65,14 @@ class Holding(Protocol):
     def holder(self) -> RunEntry | None:
         """The entry of the newest run."""
 
-    def published_run(self) -> int:
-        """The number of the run that published last; 0: none has."""
+    def newest(self) -> Located | None:
+        """The newest manifest; None where there is none, or none that can be read."""
 
     def gone(self, topics: Iterable[str]) -> str | None:
         """One of these topics that Kafka holds no more."""
+
+    def unfinished(self) -> Sequence[tuple[str, int]]:
+        """Topics and partitions in which a transaction is neither committed nor aborted; the trainer's alone do."""
 
     def entry(self, run: Run) -> tuple[str, Message]:
         """Topic and message by which `run` takes the job."""
@@ -102,6 +108,7 @@ class Transactions:
         self._held = held
         self._producer: Producer | None = None
         self._attempt: Future[int] | None = None
+        self._newest: bytes | None = None  # digest of what was published last
         self.run: Run | None = None
         self.unreachable = False
         self._said_s = float("-inf")
@@ -112,32 +119,40 @@ class Transactions:
         while True:
             self._new_producer(first=True)
             seen = self.answered(self._held.holder)
-            published = self.answered(self._held.published_run)
+            newest = self.answered(self._held.newest)
+            self._newest = None if newest is None else newest.digest
+            published = 0 if newest is None else newest.manifest.run.number
             run = Run(max(seen.run.number if seen else 0, published) + 1, run_id)
             try:
                 self._transaction(Batch([self._held.entry(run)], name="run entry"))
             except _Aborted:
                 self._refuse_gone([self._held.entry(run)])
             except _Unknown:
-                newest = self.answered(self._held.holder)
-                if newest is not None and newest.run.id == run_id:
-                    self.run = newest.run
+                holder = self.answered(self._held.holder)
+                if holder is not None and holder.run.id == run_id:
+                    self.run = holder.run
                     self._take_back()
-                    return newest.run
-                if newest is not None and (seen is None or newest.run != seen.run):
-                    raise replaced(newest) from None
+                    return holder.run
+                if holder is not None and (seen is None or holder.run != seen.run):
+                    raise replaced(holder) from None
                 time.sleep(random.uniform(*_JITTER_S))
             else:
                 self.run = run
                 return run
 
-    def publish(self, batch: Batch, committed_at: Callable[[], int | None]) -> int:
-        """Commits `batch`, whatever it takes, and gives its last message's offset.
+    def publish(self, batch: Batch) -> int:
+        """Commits `batch`, whatever it takes, and gives its last message's offset, which is the manifest's.
 
-        `committed_at` looks for that in the topics after an unknown outcome; None: the batch was not committed.
+        After an unknown outcome the newest manifest says whether it was committed.
 
-        Raises Replaced when another run holds the job, StreamtrainError for an error no repetition can mend.
+        Raises Replaced when another run holds the job, KafkaBroken when a new run must go on from what Kafka still
+        has of this one, StreamtrainError for an error no repetition can mend.
         """
+        offset = self._committed(batch)
+        self._newest = batch.digest
+        return offset
+
+    def _committed(self, batch: Batch) -> int:
         while True:
             try:
                 return self._transaction(batch)
@@ -148,9 +163,10 @@ class Transactions:
             except _Unknown as unknown:
                 log.warning("transaction outcome unknown", batch=batch.name, reason=str(unknown))
                 self._take_back()
-                found = self.answered(committed_at)
-                if found is not None:
-                    return found
+                newest = self.answered(self._held.newest)
+                if newest is not None and newest.digest == batch.digest:
+                    return newest.offset
+                self._check_kept(None if newest is None else newest.digest)
 
     def _refuse_gone(self, messages: Iterable[tuple[str, Message]]) -> None:
         """No repetition brings a topic back that was deleted."""
@@ -174,13 +190,21 @@ class Transactions:
         self._check_not_replaced()
         time.sleep(random.uniform(*_JITTER_S))
         self._new_producer()
-        self._check_not_replaced()  # again: a run woken after its replacement began would fence it and go on
+        holder = self._check_not_replaced()  # again: a run woken after its replacement began would fence it and go on
+        if holder is None or holder.run != self.run:
+            raise KafkaBroken("Kafka has forgotten that this run took the job, though it had said so; a new run")
 
-    def _check_not_replaced(self) -> None:
-        newest = self.answered(self._held.holder)
+    def _check_not_replaced(self) -> RunEntry | None:
+        holder = self.answered(self._held.holder)
         assert self.run is not None
-        if newest is not None and newest.run != self.run and newest.run.number >= self.run.number:
-            raise replaced(newest)
+        if holder is not None and holder.run != self.run and holder.run.number >= self.run.number:
+            raise replaced(holder)
+        return holder
+
+    def _check_kept(self, newest: bytes | None) -> None:
+        """What it had answered as committed, and no reader has seen, Kafka may have forgotten with what followed."""
+        if newest != self._newest:
+            raise KafkaBroken("Kafka has forgotten the publication before, though it had said so; a new run")
 
     def _new_producer(self, first: bool = False) -> None:
         give_up = time.monotonic() + _FIRST_ANSWER_S
@@ -192,6 +216,7 @@ class Transactions:
                 self._producer.init_transactions(2.0 if first else 10.0)
                 self.unreachable = False
                 self._heard.clear()
+                self._abort_forgotten(self._producer)
                 return
             except KafkaException as cause:
                 error: KafkaError = cause.args[0]
@@ -203,6 +228,29 @@ class Transactions:
                     raise explained from None
                 self.unreachable = not fenced
                 self._say_waiting(explained)
+
+    def _abort_forgotten(self, producer: Producer) -> None:
+        """Aborts what an earlier producer of this name wrote and Kafka has forgotten to end.
+
+        No transaction of this name is open after init_transactions. But Kafka 4.3 drops the end of one, committed or
+        not, for partitions without a leader (a single node fenced by its own controller): such messages would stay
+        hidden for ever, or become visible by the next commit. In an aborted transaction with a message for each of
+        those partitions they end with it. Raises KafkaException like init_transactions.
+        """
+        while forgotten := self.answered(self._held.unfinished):
+            log.warning("aborting what Kafka has forgotten to end", partitions=[f"{t}/{p}" for t, p in forgotten])
+            try:
+                in_background(self._abort, producer, forgotten, name="transaction").result(_ABANDON_AFTER_S)
+            except TimeoutError:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+            time.sleep(_MARKERS_S)
+
+    def _abort(self, producer: Producer, partitions: Iterable[tuple[str, int]]) -> None:
+        producer.begin_transaction()
+        for topic, partition in partitions:
+            producer.produce(topic, key=b"", partition=partition)
+        producer.flush(_COMMIT_TIMEOUT_S)  # what was not sent is not part of a transaction
+        self._retried(lambda: producer.abort_transaction(_COMMIT_TIMEOUT_S))
 
     def _explained(self, error: KafkaError, what: str) -> StreamtrainError:
         bootstrap = self._settings.get("bootstrap.servers", "")

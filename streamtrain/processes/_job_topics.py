@@ -23,34 +23,45 @@ from streamtrain.topics.snapshots import Run
 
 
 class JobTopics:
-    """Snapshots and control of one job; opens their readers. One thread at a time."""
+    """Snapshots and control of one job; opens their readers. `names`: the topics' by key. One thread at a time."""
 
-    def __init__(self, job: str, kafka: Mapping[str, str], control_name: str, admin: Admin) -> None:
+    def __init__(self, job: str, kafka: Mapping[str, str], names: Mapping[str, str], admin: Admin) -> None:
         self._job = job
         self._admin = admin
-        self._control_name = control_name
-        self.control = ControlTopic(kafka, control_name)
+        self._names = names
+        self._control_name = names["control"]
+        self.control = ControlTopic(kafka, self._control_name)
         self.snapshots = SnapshotTopic(job, kafka["bootstrap.servers"], kafka)
 
     def holder(self) -> RunEntry | None:
         return self.control.look().holder
 
-    def published_run(self) -> int:
-        """The number of the run that published the newest snapshot; 0 where there is none, or none that can be read."""
+    def newest(self) -> Located | None:
         try:
-            newest = self.snapshots.newest_manifest()
+            return self.snapshots.newest_manifest()
         except SnapshotError:
-            return 0  # what is wrong with it is said when it is to be loaded
-        return 0 if newest is None else newest.manifest.run.number
-
-    def committed_at(self, digest: bytes) -> int | None:
-        """The offset of the newest manifest if it is the one with that digest."""
-        newest = self.snapshots.newest_manifest()
-        return newest.offset if newest is not None and newest.digest == digest else None
+            return None  # what is wrong with it is said when it is to be loaded
 
     def gone(self, topics: Iterable[str]) -> str | None:
         """One of these that the controller does not know any more."""
         return next((topic for topic in topics if self._admin.absent(topic)), None)
+
+    def unfinished(self) -> list[tuple[str, int]]:
+        """Where a transaction is neither committed nor aborted, if the trainer's is: none but it writes to the first.
+
+        Dead letters may be spread over partitions, and be written to by others too: alone they say nothing.
+        """
+        ours = [self._names[key] for key in ("control", "snapshots", "rounds")]
+        if not any(self._without_end(name, 1) for name in ours):
+            return []
+        letters = self._names["dead_letters"]
+        state = self._admin.describe([letters])[letters]
+        topics = [(name, 1) for name in ours] + [(letters, state.partitions if state else 0)]
+        return [(name, partition) for name, count in topics for partition in self._without_end(name, count)]
+
+    def _without_end(self, name: str, partitions: int) -> list[int]:
+        stable, ends = self._admin.last_stable(name, partitions), self._admin.high_watermarks(name, partitions)
+        return [partition for partition, (at, end) in enumerate(zip(stable, ends, strict=True)) if at < end]
 
     def entry(self, run: Run) -> tuple[str, Message]:
         """The run's own entry, for its first transaction."""

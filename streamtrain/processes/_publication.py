@@ -74,7 +74,8 @@ class Publisher:
         newest = control.Newest(log.version, snapshot.digest, lineage.id)
         messages.append((self.topics["control"], control.newest_message(newest)))
         messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
-        return Assembled(Batch(messages, f"snapshot {log.version}"), snapshot, columns, positions)
+        batch = Batch(messages, f"snapshot {log.version}", snapshot.digest)
+        return Assembled(batch, snapshot, columns, positions)
 
     def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
         """But for the digest of the snapshot, whose manifest takes the log's own."""

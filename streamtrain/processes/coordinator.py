@@ -101,7 +101,7 @@ class Coordinator:
         self._layout = published_layout(self._model.blocks, layout.state_bytes, self._job.train.workers)
         bootstrap = config.kafka["consumer"]["bootstrap.servers"]
         self._admin = Admin(bootstrap, config.kafka["consumer"])
-        self._topics = JobTopics(self._job.name, config.kafka["consumer"], config.topics["control"], self._admin)
+        self._topics = JobTopics(self._job.name, config.kafka["consumer"], config.topics, self._admin)
         self._snapshots = self._topics.snapshots
         self._transactions = Transactions(config.kafka["producer"], self._job.name, self._topics)
         self._offsets = LateOffsets(config.kafka["consumer"], self._job.name, config.topics["records"])
@@ -328,8 +328,7 @@ class Coordinator:
         dead = publication_letters(self._arena, assembled.columns, last_round, records, self._publisher.run.number)
         messages = LettersFirst(dead, self._config.topics["dead_letters"], assembled.batch.messages)
         batch = replace(assembled.batch, messages=messages)
-        digest = assembled.snapshot.digest
-        return self._transactions.publish(batch, lambda: self._topics.committed_at(digest)), dead
+        return self._transactions.publish(batch), dead
 
     def _check_topic_id(self) -> None:
         """Nothing read from a topic of another id is published: the start's check names the gap."""

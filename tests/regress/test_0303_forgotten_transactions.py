@@ -1,0 +1,193 @@
+"""What Kafka has forgotten to end is aborted before a run publishes anything; the next commit would make it visible.
+
+Kafka 4.3 drops the end of a transaction for partitions that have no leader at that moment: a single node that its own
+controller has fenced, here because it was killed and came back within its session.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka import KafkaException
+
+import streamtrain.broker.node as node
+from streamtrain.broker import Broker, start_broker
+from streamtrain.errors import KafkaBroken
+from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.reading import bounds, read
+from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
+from streamtrain.processes._job_topics import JobTopics
+from streamtrain.topics.control import RunEntry
+from streamtrain.topics.snapshots import publish
+from tests.fakes.publisher import example_manifest
+
+pytestmark = pytest.mark.kafka
+
+JOBS = [f"job{number}" for number in range(8)]  # each is caught between a commit and its end now and then
+TIMEOUT_MS = 2_000
+KILLS = 12
+
+
+@pytest.fixture
+def broker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    """One that is not fenced first when it comes back."""
+    monkeypatch.setattr(node, "crashed", lambda log: False)
+    properties = {"broker.session.timeout.ms": "5000"}
+    with start_broker(tmp_path / "kafka", fast_start=True, properties=properties) as broker:
+        yield broker
+
+
+class Writer(threading.Thread):
+    """Commits one small transaction after the other in a job's name until it is told that Kafka is gone."""
+
+    def __init__(self, bootstrap: str, job: str, kill: int, gone: threading.Event) -> None:
+        super().__init__()
+        self._settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap, "transactional.id": job, "transaction.timeout.ms": TIMEOUT_MS,
+            "retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "log_level": 0,
+        }  # fmt: skip
+        self._job, self._kill, self._gone = job, kill, gone
+        self._begun = 0
+        self.committed: list[bytes] = []
+        self.start()
+
+    def run(self) -> None:
+        while not self._gone.is_set():
+            producer = confluent_kafka.Producer(self._settings)
+            try:
+                producer.init_transactions(20)
+                while not self._gone.is_set():
+                    self._commit_one(producer)
+            except KafkaException:
+                continue
+
+    def _commit_one(self, producer: confluent_kafka.Producer) -> None:
+        self._begun += 1
+        value = f"{self._kill}:{self._begun}".encode()
+        producer.begin_transaction()
+        producer.produce(f"{self._job}.rounds", value)
+        producer.commit_transaction(2)
+        self.committed.append(value)
+
+
+def test_what_kafka_has_forgotten_never_becomes_visible(broker: Broker) -> None:
+    Admin(broker.bootstrap).ensure([wish for job in JOBS for wish in job_topics(job)])
+    for kill in range(KILLS):
+        writers = written_over_a_kill(broker, kill)
+        admin = Admin(broker.bootstrap)  # one from before the crash may keep the leader's old epoch
+        forgotten = [job for job in JOBS if not ends(admin, job)]
+        hidden = {job: admin.last_stable(f"{job}.rounds", 1)[0] for job in forgotten}
+        for job in JOBS:
+            transactions(broker.bootstrap, job, admin).open()
+            assert ends(admin, job)
+        for job, writer in writers.items():
+            seen = visible(broker.bootstrap, job)
+            assert len(set(seen.values())) == len(seen)
+            if job in hidden:  # the last commit was answered or not: nobody has seen it, nobody will
+                assert max(seen) < hidden[job] and set(writer.committed[:-1]) <= set(seen.values())
+            else:
+                assert set(writer.committed) <= set(seen.values())
+        if forgotten:
+            return
+    pytest.fail(f"Kafka ended every transaction of {KILLS} kills: nothing was tested")
+
+
+class Forgetful(JobTopics):
+    """Shows of control and snapshots what was there before `forget`."""
+
+    forgotten: str = ""
+
+    def forget(self, what: str) -> None:
+        self.shown = {"holder": super().holder(), "newest": super().newest()}
+        self.forgotten = what
+
+    def holder(self) -> RunEntry | None:
+        return self.shown["holder"] if self.forgotten == "holder" else super().holder()
+
+    def newest(self) -> Located | None:
+        return self.shown["newest"] if self.forgotten == "newest" else super().newest()
+
+
+@pytest.mark.parametrize("forgotten", ["holder", "newest", ""])
+def test_a_run_leaves_whose_past_kafka_has_forgotten(kafka: Any, forgotten: str) -> None:
+    """Of two commits without an end, the first answered, the second not: what goes before cannot be gone on from."""
+    job = kafka.fresh_name("forgotten")
+    admin = Admin(kafka.bootstrap)
+    admin.ensure(job_topics(job))
+    topics = Forgetful(job, {"bootstrap.servers": kafka.bootstrap}, names(job), admin)
+    held = Transactions({"bootstrap.servers": kafka.bootstrap}, job, topics)
+    held.open()
+    held.publish(snapshot(job, 1))
+    if forgotten == "holder":
+        topics.forget(forgotten)
+        held = Transactions({"bootstrap.servers": kafka.bootstrap}, job, topics)
+        held.open()
+    elif forgotten == "newest":
+        topics.forget(forgotten)
+        held.publish(snapshot(job, 2))
+    commit = held._commit
+    commits = iter([no_answer])
+    held._commit = lambda *batch: next(commits, commit)(*batch)  # type: ignore[method-assign]
+    if forgotten:
+        with pytest.raises(KafkaBroken, match="forgotten"):
+            held.publish(snapshot(job, 3))
+    else:
+        assert held.publish(snapshot(job, 3)) > 0
+
+
+def no_answer(*_: object) -> int:
+    raise _Unknown("no answer")
+
+
+def snapshot(job: str, version: int) -> Batch:
+    made = publish(example_manifest(version, job=job, kept=()), b"model", b"", 3, 24)
+    return Batch([(f"{job}.snapshots", message) for message in made.messages], f"snapshot {version}", made.digest)
+
+
+def written_over_a_kill(broker: Broker, kill: int) -> dict[str, Writer]:
+    gone = threading.Event()
+    writers = {job: Writer(broker.bootstrap, job, kill, gone) for job in JOBS}
+    while min(len(writer.committed) for writer in writers.values()) < 5:
+        time.sleep(0.02)
+    broker.kill()
+    gone.set()
+    broker.restart()
+    for writer in writers.values():
+        writer.join()
+    time_for_the_broker_to_end_them = time.monotonic() + 4 * TIMEOUT_MS / 1000
+    while time.monotonic() < time_for_the_broker_to_end_them:
+        time.sleep(0.1)
+    return writers
+
+
+def ends(admin: Admin, job: str) -> bool:
+    return admin.last_stable(f"{job}.rounds", 1) == admin.high_watermarks(f"{job}.rounds", 1)
+
+
+def transactions(bootstrap: str, job: str, admin: Admin) -> Transactions:
+    kafka = {"bootstrap.servers": bootstrap}
+    return Transactions(kafka, job, JobTopics(job, kafka, names(job), admin))
+
+
+def names(job: str) -> dict[str, str]:
+    return {wish.key: wish.name for wish in job_topics(job)}
+
+
+def visible(bootstrap: str, job: str) -> dict[int, bytes | None]:
+    """What a reader of committed messages is shown of the job's rounds, by offset."""
+    settings = {
+        "bootstrap.servers": bootstrap, "group.id": "reader", "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+    }  # fmt: skip
+    topic = f"{job}.rounds"
+    with KafkaConsumer(settings) as consumer:
+        messages = read(consumer, topic, 0, *bounds(consumer, topic, 0))
+        return {message.offset: message.value for message in messages}

@@ -11,6 +11,7 @@ _HOMES = {
     "LiveModel": "streamtrain.clients.live_model",
     "ModelAnswer": "streamtrain.clients.answers",
     "Published": "streamtrain.clients.history",
+    "RunEnded": "streamtrain.clients.history",
     "Snapshot": "streamtrain.clients.snapshots",
     "follow_snapshots": "streamtrain.clients.snapshots",
     "history": "streamtrain.clients.history",

@@ -1,5 +1,6 @@
 from streamtrain.clients.answers import ModelAnswer as ModelAnswer
 from streamtrain.clients.history import Published as Published
+from streamtrain.clients.history import RunEnded as RunEnded
 from streamtrain.clients.history import history as history
 from streamtrain.clients.live_model import LiveModel as LiveModel
 from streamtrain.clients.predictions import read_predictions as read_predictions

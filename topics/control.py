@@ -46,7 +46,7 @@ class RunEntry:
 
 @dataclass(frozen=True)
 class RunEnd:
-    """How a run ended that could still say so; a killed or replaced one cannot."""
+    """How a run ended that could still say so; a killed or replaced one cannot. Exit code 1 where another followed."""
 
     run: Run
     exit_code: int

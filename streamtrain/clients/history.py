@@ -15,11 +15,20 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics import control, rounds
-from streamtrain.topics.control import RunEnd
+from streamtrain.topics.control import Control
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.snapshots import Run
 
 Metrics = Mapping[str, Any]  # total, window: each the figures of the job's loss by name
+
+
+@dataclass(frozen=True)
+class RunEnded:
+    """How a run ended; where it could not say so, being killed or replaced, its exit code and time are not known."""
+
+    reason: str
+    exit_code: int | None = None
+    ended_ms: int | None = None
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Published:
     workers: int
     worker_deaths: int  # of the run so far
     build: str
-    run_end: RunEnd | None = None  # on a run's last publication, where the run could still say how it ended
+    run_end: RunEnded | None = None  # on a run's last publication; None while it may be running
 
 
 def history(
@@ -57,26 +66,41 @@ def history(
     topic, KafkaUnreachable when no broker answers, CheckFailed for what is no round log.
     """
     settings = {**(kafka or {}), "bootstrap.servers": bootstrap}
-    names = rounds.TOPIC.name(job, topic), control.TOPIC.name(job)
-    states = Admin(bootstrap, kafka).describe(names)
-    if states[names[0]] is None:
-        raise UserMistake(f"topic {names[0]}: expected it in Kafka at {bootstrap}, found none")
-    ends: dict[int, RunEnd] = {}
-    if states[names[1]] is not None:
-        with ControlTopic(settings, names[1]) as runs:
-            ends = runs.look().ends
+    name = rounds.TOPIC.name(job, topic)
+    if Admin(bootstrap, kafka).describe([name])[name] is None:
+        raise UserMistake(f"topic {name}: expected it in Kafka at {bootstrap}, found none")
+    known = _control(job, bootstrap, kafka)
     before: tuple[Run, Published] | None = None
-    for log in round_logs(settings, names[0]):
+    for log in round_logs(settings, name):
         if before is not None:
-            yield before[1] if before[0] == log.run else _ended(*before, ends)
+            yield before[1] if before[0] == log.run else replace(before[1], run_end=_end(before[0], known, log.run))
         before = log.run, _published(log, before)
     if before is not None:
-        yield _ended(*before, ends)
+        yield replace(before[1], run_end=_end(before[0], known))
 
 
-def _ended(run: Run, last: Published, ends: Mapping[int, RunEnd]) -> Published:
-    end = ends.get(run.number)
-    return last if end is None or end.run != run else replace(last, run_end=end)
+def run_ends(job: str, bootstrap: str, kafka: Mapping[str, object] | None = None) -> dict[int, RunEnded | None]:
+    """How each run ended that control knows, by number, also of those that published nothing. Raises as `history`."""
+    known = _control(job, bootstrap, kafka)
+    return {number: _end(entry.run, known) for number, entry in sorted(known.runs.items())}
+
+
+def _control(job: str, bootstrap: str, kafka: Mapping[str, object] | None) -> Control:
+    name = control.TOPIC.name(job)
+    if Admin(bootstrap, kafka).describe([name])[name] is None:
+        return Control()
+    with ControlTopic({**(kafka or {}), "bootstrap.servers": bootstrap}, name) as runs:
+        return runs.look()
+
+
+def _end(run: Run, known: Control, published_next: Run | None = None) -> RunEnded | None:
+    """How the run ended, by its own account or by the run that followed it."""
+    end = known.ends.get(run.number)
+    if end is not None and end.run == run:
+        return RunEnded(end.reason, end.exit_code, end.ended_ms)
+    runs = {*known.runs, *([] if published_next is None else [published_next.number])}
+    followed_by = min((number for number in runs if number > run.number), default=None)
+    return None if followed_by is None else RunEnded(f"without a word; run {followed_by} followed")
 
 
 def _published(log: RoundLog, before: tuple[Run, Published] | None) -> Published:

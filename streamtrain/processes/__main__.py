@@ -1,4 +1,4 @@
-"""Entry of a spawned process: its name and plain settings come as one JSON document on standard input."""
+"""Entry of a spawned process: its name and plain settings come as one line of JSON on standard input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _die_with_parent(parent: int) -> None:
 def main() -> int:
     for ignored in (signal.SIGINT, signal.SIGTERM):  # the supervisor drains its children through a word of the arena
         signal.signal(ignored, signal.SIG_IGN)
-    document = json.load(sys.stdin)
+    document = json.loads(sys.stdin.readline())
     _die_with_parent(document["parent"])
     configure_logging(process=document["label"], **document["logging"])
     failpoints.arm(document["failpoints"])

@@ -172,3 +172,9 @@ def adopt(lineage: Lineage, assembled: Assembled, offset: int) -> Lineage:
     )
     after.published(manifest, assembled.snapshot.digest, offset)
     return after
+
+
+def score_after_averaging(progress: Mapping[str, Any]) -> dict[str, float]:
+    """The newest mean's loss on its round's last batch, per weight, by the arena's account."""
+    weight = progress["score_weight_sum"]
+    return {"loss": progress["score_loss_sum"] / weight, "weight": weight} if weight else {}

@@ -20,7 +20,7 @@ from streamtrain.compute.memory.arena import attach, copy_local_blocks, publishe
 from streamtrain.compute.model import Model
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, views
-from streamtrain.errors import CheckFailed, KafkaBroken, SnapshotError, UserMistake
+from streamtrain.errors import CheckFailed, KafkaBroken, KafkaUnreachable, Replaced, SnapshotError, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located, Stored
@@ -42,7 +42,7 @@ from streamtrain.processes._lineage import (
     restored_lineage,
     resumed_lineage,
 )
-from streamtrain.processes._publication import Assembled, Publisher, adopt
+from streamtrain.processes._publication import Assembled, Publisher, adopt, score_after_averaging
 from streamtrain.processes._publication_clock import PublicationClock
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.processes._watch import Watch
@@ -54,6 +54,7 @@ log = get_logger(__name__)
 
 _TICK_S = 0.05  # how late the loop may see a finished transaction or the end
 _PROGRESS_S = 0.5
+_LEAVE = 2  # native/memory/control.h: Stop
 _PENDING_S = 60.0  # of a publication, counted while Kafka answers
 _WINDOW_ROWS = 10_000  # of the dead letter ceiling
 _CEILING_FROM_ROWS = 1_000
@@ -78,10 +79,11 @@ def run(config: Config) -> int:
     try:
         coordinator.begin()
         code = coordinator.loop()
-    except (CheckFailed, SnapshotError, UserMistake) as error:
-        coordinator.say_end(error.exit_code, str(error))
+    except StreamtrainError as error:
+        if not isinstance(error, Replaced | KafkaBroken | KafkaUnreachable):
+            coordinator.say_end(error.exit_code, str(error))
         raise
-    coordinator.say_end(code, coordinator.why_ended())
+    coordinator.say_end(code, coordinator.why_ended)
     return code
 
 
@@ -110,6 +112,7 @@ class Coordinator:
         self._window = [0, 0]  # rows trained and dead since the dead letter window began
         self._pending: tuple[Future[tuple[int, Letters]], Assembled, int] | None = None
         self._failure: Exception | None = None
+        self.why_ended = ""
 
     # -- start ----------------------------------------------------------------------------------------------------
 
@@ -217,7 +220,7 @@ class Coordinator:
     # -- loop -----------------------------------------------------------------------------------------------------
 
     def loop(self) -> int:
-        """Gathers, publishes and beats until ingest has ended and everything is published."""
+        """Gathers, publishes and beats until ingest has ended and everything is published, or it is to leave."""
         clock = PublicationClock(
             self._arena, self._job.publish.interval_s, self._job.train.round_interval_s is not None
         )
@@ -229,6 +232,8 @@ class Coordinator:
             self._gather()  # after the look at the end: what came in between is published too
             self._finish_pending()
             self._heed_watch()
+            if self._pending is None and self._arena.stop_word() == _LEAVE:
+                return self._leave()
             waiting = self._unpublished.last_round >= 0
             due = progress["held"] or ended or self._failure
             if self._pending is None and waiting and (due or clock.wait(0)):
@@ -300,20 +305,14 @@ class Coordinator:
         checked = in_background(self._check_topic_id, name="topic id")  # all that is published has been read by now
         state = view(self._arena.mean_address(buffer), self._layout.state_bytes)
         columns = self._take_up_to(last_round)
-        metrics = self._quality.look(views(self._layout, state))
+        metrics, progress = self._quality.look(views(self._layout, state)), self._arena.progress()
         if self._job.train.report_score_after_averaging:
-            metrics["after_averaging"] = self._score_after_averaging()
-        deaths = self._arena.progress()["worker_deaths"]
+            metrics["after_averaging"] = score_after_averaging(progress)
+        deaths = progress["worker_deaths"]
         assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics, deaths)
         self._arena.unpin()
         committed = in_background(self._commit, assembled, checked, name="publish")
         self._pending = (committed, assembled, time.monotonic_ns())
-
-    def _score_after_averaging(self) -> dict[str, float]:
-        """The newest mean's loss on its round's last batch, per weight."""
-        progress = self._arena.progress()
-        weight = progress["score_weight_sum"]
-        return {"loss": progress["score_loss_sum"] / weight, "weight": weight} if weight else {}
 
     def _take_up_to(self, last_round: int) -> Columns:
         while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way
@@ -374,9 +373,6 @@ class Coordinator:
             **progress,
         )
 
-    def why_ended(self) -> str:
-        return "stopped" if self._arena.stop_word() else "the end of what was asked for"
-
     def say_end(self, exit_code: int, reason: str) -> None:
         """Writes to control how this run ends, unless a publication is still on its way."""
         run = self._transactions.run
@@ -388,4 +384,11 @@ class Coordinator:
         tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dead)
         if self._failure is not None:
             raise self._failure
+        self.why_ended = "stopped" if self._arena.stop_word() else "the end of what was asked for"
         return 0
+
+    def _leave(self) -> int:
+        """The supervisor ends the run, and has said why."""
+        word = json.loads(sys.stdin.readline())
+        self.why_ended = word["reason"]
+        return int(word["exit_code"])

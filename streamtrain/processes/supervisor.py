@@ -5,6 +5,7 @@ Runs in the command's own process. Touches no record, parameter or transaction.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -41,6 +42,8 @@ _OTHER_DEATHS = 10
 _LEAVE = 75
 _SOFTWARE = 70  # a child's unexpected error: worth another run, but not for ever
 _DRAIN_S = 30.0
+_LAST_WORD_S = 10.0  # for the coordinator to write to control why the run ends
+_SOON_S = 1.0  # the same, where the next run or the user waits
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ class Supervisor:
                 self._spawn_all()
                 self._watch()
             except _Ended as ended:
+                self._let_say_why(ended)
                 self._end_children()
                 if ended.code is not None:
                     if ended.code not in (0, 130):
@@ -243,9 +247,11 @@ class Supervisor:
             text=True,
         )
         assert child.stdin is not None
-        json.dump(document, child.stdin)
-        child.stdin.close()
-        if child.stdout is not None:
+        child.stdin.write(json.dumps(document) + "\n")
+        if child.stdout is None:
+            child.stdin.close()
+        else:
+            child.stdin.flush()
             self._reader = threading.Thread(target=self._read_events, args=(child.stdout,), daemon=True)
             self._reader.start()
         return _Child(label, child)
@@ -256,6 +262,18 @@ class Supervisor:
                 self._events.put(json.loads(line))
             except ValueError:  # the coordinator was killed within a line
                 log.debug("unreadable event", line=line[:200])
+
+    def _let_say_why(self, ended: _Ended) -> None:
+        """Where the coordinator lives and Kafka answers: tells it why the run ends, and gives it time to write that."""
+        coordinator = next((child.process for child in self._children if child.label == "coordinator"), None)
+        if coordinator is None or not self._running or self._unreachable:
+            return
+        assert coordinator.stdin is not None
+        with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
+            coordinator.stdin.write(json.dumps({"reason": str(ended), "exit_code": ended.code or 1}) + "\n")
+            coordinator.stdin.flush()
+            self._arena.set_stop(LEAVE)
+            coordinator.wait(_SOON_S if ended.code is None or self._stop.asked >= 2 else _LAST_WORD_S)
 
     def _end_children(self) -> None:
         """SIGKILL and wait for every child: the transaction of a dead coordinator is aborted by its successor."""

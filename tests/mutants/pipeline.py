@@ -5,6 +5,7 @@ from __future__ import annotations
 _DUE = "tests/regress/test_0172_due_publication_closes_the_round.py"
 _FLOOD = "tests/regress/test_0171_flood_of_bad_records.py"
 _AVERAGER = "tests/regress/test_0170_averager_dies.py"
+_ENDS = "tests/regress/test_0330_every_run_says_how_it_ended.py"
 
 GUARDS = [
     (
@@ -118,5 +119,26 @@ GUARDS = [
         "    def _on_replaced(self, event: Event) -> None:\n        self.works = False\n",
         "    def _on_replaced(self, event: Event) -> None:\n        self.works = True\n",
         "tests/test_telemetry.py::test_a_replaced_trainer_is_not_ready",
+    ),
+    (
+        "a run that is ended says why",
+        "streamtrain/processes/supervisor.py",
+        "                self._let_say_why(ended)\n",
+        "",
+        f"{_ENDS}::test_a_drain_that_takes_too_long",
+    ),
+    (
+        "a refused publication is the end that is told",
+        "streamtrain/processes/coordinator.py",
+        "        if not isinstance(error, Replaced | KafkaBroken | KafkaUnreachable):\n",
+        "        if isinstance(error, CheckFailed):\n",
+        f"{_ENDS}::test_a_refused_publication",
+    ),
+    (
+        "the run that followed tells of one that could not",
+        "streamtrain/clients/history.py",
+        "    return None if followed_by is None else RunEnded(",
+        "    return None if True else RunEnded(",
+        f"{_ENDS}::test_a_run_whose_processes_are_killed",
     ),
 ]

@@ -30,6 +30,9 @@ class EndingArena:
 
     def beat(self) -> None: ...
 
+    def stop_word(self) -> int:
+        return 0
+
     def wait_round(self, round_: int, timeout_s: float) -> None: ...
 
     def set_publication_due(self, due_ns: int) -> None: ...

@@ -15,7 +15,7 @@ import typer
 from streamtrain.cli.output import count_text, table
 from streamtrain.cli.quality import SCORES
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.clients.history import Published, history
+from streamtrain.clients.history import Published, history, run_ends
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 
@@ -52,8 +52,11 @@ def history_(
         for publication in published:
             session.out.line(asdict(publication))
     else:
-        lines = [_line(publication) for publication in published]
+        listed = list(published)
+        lines = [_line(publication) for publication in listed]
         session.out.say(table(_HEADER, lines) if lines else f"no round log of {found.name} yet")
+        for text in _published_nothing(found, listed[-1].run if listed else 0):
+            session.out.say(text)
 
 
 _HEADER = (
@@ -81,6 +84,13 @@ def _line(publication: Published) -> tuple[object, ...]:
         publication.worker_deaths,
         "" if end is None else f"the run ended: {end.reason}",
     )
+
+
+def _published_nothing(job: Job, last: int) -> Iterator[str]:
+    """A line for each run that has ended since run `last`, the newest of those in the table."""
+    for run, end in run_ends(job.name, job.kafka.bootstrap, job.kafka_consumer()).items():
+        if run > last and end is not None:
+            yield f"run {run} published nothing, it ended: {end.reason}"
 
 
 def _score(figures: Any) -> str | None:

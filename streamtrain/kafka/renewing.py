@@ -12,12 +12,12 @@ from concurrent.futures import Future, wait
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
-from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable
+from streamtrain.errors import KafkaBroken, KafkaUnreachable
 
 C = TypeVar("C")
 T = TypeVar("T")
 
-_SILENCES = 2  # unanswered questions, one after the other, after which a client counts as deaf ...
+_SILENCES = 2  # questions without an answer, one after the other, after which a client counts as deaf ...
 _DEAF_S = 10.0  # ... if it has not answered for so long: a broker that is away refuses connections much faster
 _CLOSE_S = 5.0
 
@@ -66,10 +66,7 @@ class Renewing(Generic[C]):
         """What the client answers; raises what `question` does."""
         try:
             answer = question(self.client)
-        except KafkaSettling:
-            self._answered()
-            raise
-        except KafkaUnreachable:
+        except KafkaUnreachable:  # also that nobody leads, which a client may go on saying when it is no longer true
             self._silences += 1
             if self._silences >= _SILENCES and time.monotonic() - self._last_answer_s >= _DEAF_S:
                 self.renew()

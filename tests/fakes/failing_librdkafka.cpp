@@ -1,8 +1,9 @@
 // librdkafka with faults: FAULTS="commit_transaction=3,..." names calls that never return;
 // "send_offsets_to_transaction=2!" one that fails, so that its transaction has to be aborted; "commit_transaction=3?"
 // one whose answer is lost though it was done; "query_watermark_offsets=5*" a client that has gone deaf: this call and
-// its later ones of that name time out. Of destroy only a producer's count. Built by its Python side, with REAL the
-// path of the library whose other functions it passes on; what the first two stand for is never called.
+// its later ones of that name time out, with "~" nobody leads any more. Of destroy only a producer's count. Built by
+// its Python side, with REAL the path of the library whose other functions it passes on; what the first two stand for
+// is never called.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -19,7 +20,7 @@ Function *real(const char *name) {
     return reinterpret_cast<Function *>(dlsym(library, name));
 }
 
-enum class Fault { none, stuck, fails, unanswered, deaf };
+enum class Fault { none, stuck, fails, unanswered, deaf, leaderless };
 
 struct Call {
     const char *name;
@@ -31,7 +32,9 @@ struct Call {
         const std::string this_one = "," + std::string(name) + "=" + std::to_string(++count);
         const auto has = [&](const char *mark) { return all.find(this_one + mark + ",") != std::string::npos; };
         if (has("")) return Fault::stuck;
-        return has("!") ? Fault::fails : has("?") ? Fault::unanswered : has("*") ? Fault::deaf : Fault::none;
+        if (has("!")) return Fault::fails;
+        if (has("?")) return Fault::unanswered;
+        return has("*") ? Fault::deaf : has("~") ? Fault::leaderless : Fault::none;
     }
     void pass() {
         if (fault() == Fault::stuck) wait_for_ever();
@@ -44,7 +47,8 @@ struct Call {
 Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
 Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermark_offsets"};
 Call group_offsets{"commit_queue"};
-constexpr int timed_out = -185;   // RD_KAFKA_RESP_ERR__TIMED_OUT
+constexpr int timed_out = -185;           // RD_KAFKA_RESP_ERR__TIMED_OUT
+constexpr int unknown_partition = -190;   // RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
 constexpr char made_up[] = "made up by the test";
 
 }   // namespace
@@ -86,8 +90,13 @@ void *rd_kafka_abort_transaction(void *client, int timeout_ms) {
 int rd_kafka_query_watermark_offsets(void *client, const char *topic, int partition, long *low, long *high,
                                      int timeout_ms) {
     static std::atomic<void *> deaf{nullptr};
-    if (watermarks.fault() == Fault::deaf) deaf = client;
-    if (deaf == client) return timed_out;
+    static std::atomic<int> answer{0};
+    const Fault fault = watermarks.fault();
+    if (fault == Fault::deaf || fault == Fault::leaderless) {
+        deaf = client;
+        answer = fault == Fault::deaf ? timed_out : unknown_partition;
+    }
+    if (deaf == client) return answer;
     return real<int(void *, const char *, int, long *, long *, int)>("rd_kafka_query_watermark_offsets")(
         client, topic, partition, low, high, timeout_ms);
 }

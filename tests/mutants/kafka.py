@@ -41,6 +41,14 @@ GUARDS = [
         f"{FORGOTTEN}::test_a_run_leaves_whose_past_kafka_has_forgotten",
     ),
     (
+        "a client that sees no leader any more is made anew",
+        "streamtrain/kafka/renewing.py",
+        "        except KafkaUnreachable:  # also",
+        '        except __import__("streamtrain.errors").errors.KafkaSettling:\n            raise\n'
+        "        except KafkaUnreachable:  # also",
+        f"{LOST}::test_a_client_that_goes_deaf_after_a_lost_answer_is_made_anew",
+    ),
+    (
         "a deaf client is made anew",
         "streamtrain/kafka/renewing.py",
         "            if self._silences >= _SILENCES and time.monotonic() - self._last_answer_s >= _DEAF_S:\n",

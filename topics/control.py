@@ -79,24 +79,30 @@ class Control:
         """The run that holds the job, or held it last."""
         return self.runs[max(self.runs)] if self.runs else None
 
-    def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Takes the next message; keys it does not know are others'. CheckFailed says what is wrong with a value."""
+    def take(self, key: bytes | None, value: bytes | None) -> RunEntry | RunEnd | Newest | None:
+        """Takes the next message and gives what it says; keys it does not know are others', and tombstones say nothing.
+
+        CheckFailed says what is wrong with a value.
+        """
         if key == NEWEST_KEY:
             self.newest = None if value is None else decode_newest(value)
-        elif key is not None and key.startswith(_RUN):
-            _put(self.runs, key, value, decode_run)
-        elif key is not None and key.startswith(_END):
-            _put(self.ends, key, value, decode_end)
+            return self.newest
+        if key is not None and key.startswith(_RUN):
+            return _put(self.runs, key, value, decode_run)
+        if key is not None and key.startswith(_END):
+            return _put(self.ends, key, value, decode_end)
+        return None
 
 
-def _put(entries: dict[int, E], key: bytes, value: bytes | None, decode: Callable[[bytes], E]) -> None:
+def _put(entries: dict[int, E], key: bytes, value: bytes | None, decode: Callable[[bytes], E]) -> E | None:
     if value is None:
         entries.pop(_number(key), None)
-        return
+        return None
     entry = decode(value)
     if entry.run.number != _number(key):
         raise CheckFailed(f"{key.decode(errors='replace')}: expected the entry of that run, got {entry.run.number}'s")
     entries[entry.run.number] = entry
+    return entry
 
 
 def _number(key: bytes) -> int:
@@ -104,6 +110,13 @@ def _number(key: bytes) -> int:
     if not digits.isdigit():
         raise CheckFailed(f"{key.decode(errors='replace')}: expected a run's number in the key")
     return int(digits)
+
+
+def message(entry: RunEntry | RunEnd | Newest) -> Message:
+    """As a trainer writes it."""
+    if isinstance(entry, Newest):
+        return newest_message(entry)
+    return run_message(entry) if isinstance(entry, RunEntry) else end_message(entry)
 
 
 def run_message(entry: RunEntry) -> Message:

@@ -247,11 +247,13 @@ class Supervisor:
             text=True,
         )
         assert child.stdin is not None
-        child.stdin.write(json.dumps(document) + "\n")
-        if child.stdout is None:
-            child.stdin.close()
-        else:
+        with contextlib.suppress(BrokenPipeError):  # of one that has died already: it says why itself
+            child.stdin.write(json.dumps(document) + "\n")
             child.stdin.flush()
+        if child.stdout is None:
+            with contextlib.suppress(BrokenPipeError):
+                child.stdin.close()
+        else:
             self._reader = threading.Thread(target=self._read_events, args=(child.stdout,), daemon=True)
             self._reader.start()
         return _Child(label, child)

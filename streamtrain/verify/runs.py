@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamtrain.errors import CheckFailed
+from streamtrain.kafka.consumer import Message
 from streamtrain.topics import control
-from streamtrain.topics.control import NEWEST_KEY, Control, Newest
+from streamtrain.topics.control import NEWEST_KEY, Control, Newest, RunEnd, RunEntry
 from streamtrain.topics.snapshots import Run
 from streamtrain.verify.logs import Logs
 from streamtrain.verify.report import Check
@@ -24,25 +25,23 @@ def read_control(job: str, topic: Topic | None, end_before: int) -> tuple[Check,
     for message in topic.messages():
         where = f"{topic.name}@{message.offset}"
         try:
-            found.take(message.key, message.value)
+            taken = found.take(message.key, message.value)
         except CheckFailed as error:
             check.problems.append(f"{where}: {error}")
-        check.problems += [f"{where}: {text}" for text in _entry(job, message.key, message.value, found)]
+        else:
+            check.problems += [f"{where}: {text}" for text in _entry(job, message, taken)]
         if message.key == NEWEST_KEY and message.offset < end_before:
             newest_before = found.newest
     return check, found, newest_before
 
 
-def _entry(job: str, key: bytes | None, value: bytes | None, found: Control) -> Iterator[str]:
-    """What is wrong with a message that was taken."""
-    known = [
-        *(control.run_message(entry) for entry in found.runs.values()),
-        *(control.end_message(end) for end in found.ends.values()),
-        *([control.newest_message(found.newest)] if found.newest else []),
-    ]
-    if value is not None and (key, value) not in {(message.key, message.value) for message in known}:
-        yield f"key {key!r}: bytes no trainer writes"
-    yield from (f"run {entry.run.number} is of job {entry.job}" for entry in found.runs.values() if entry.job != job)
+def _entry(job: str, message: Message, taken: RunEntry | RunEnd | Newest | None) -> Iterator[str]:
+    """What is wrong with a message that says `taken`."""
+    written = None if taken is None else control.message(taken)
+    if message.value is not None and (written is None or (written.key, written.value) != (message.key, message.value)):
+        yield f"key {message.key!r}: bytes no trainer writes"
+    if isinstance(taken, RunEntry) and taken.job != job:
+        yield f"run {taken.run.number} is of job {taken.job}"
 
 
 def check_runs(check: Check, snapshots: Snapshots, logs: Logs, found: Control, newest_before: Newest | None) -> None:

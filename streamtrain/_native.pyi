@@ -15,6 +15,7 @@ MAX_WORKERS: int
 MAX_PARTITIONS: int
 MAX_COLUMNS: int
 MAX_CLASSES: int
+DEAD_LETTER_KEY_BYTES: int
 
 class Block:
     name: str

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from streamtrain import _native
 from streamtrain.errors import CheckFailed
 from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Message, Topic
 
@@ -20,7 +21,7 @@ TOPIC = Topic(
 VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is
 _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below a message
 _TEXT_BYTES = 1_000  # of a path or a reason
-_KEY_BYTES = 64_000
+KEY_BYTES = _native.DEAD_LETTER_KEY_BYTES  # a longer key is left out
 _WIRE = b"1"
 _HEADERS = {
     name: RESERVED_HEADER_PREFIX + name
@@ -88,7 +89,7 @@ def message(letter: DeadLetter) -> Message:
         texts["until"] = _json(list(letter.until))
     if left_out:
         texts["rows-left-out"] = str(left_out).encode()
-    key = letter.key if letter.key is not None and len(letter.key) <= _KEY_BYTES else None
+    key = letter.key if letter.key is not None and len(letter.key) <= KEY_BYTES else None
     if letter.headers_left_out:
         texts["headers-left-out"] = str(letter.headers_left_out).encode()
     ours = tuple((_HEADERS[name], text) for name, text in texts.items())

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/fail.h"
+#include "memory/dead_letter_ring.h"
 #include "memory/slot.h"
 #include "memory/state.h"
 
@@ -63,6 +64,7 @@ void bind_memory(nb::module_ &m) {
     m.attr("MAX_PARTITIONS") = MAX_PARTITIONS;
     m.attr("MAX_COLUMNS") = MAX_COLUMNS;
     m.attr("MAX_CLASSES") = MAX_CLASSES;
+    m.attr("DEAD_LETTER_KEY_BYTES") = DEAD_LETTER_KEY_LIMIT;
 
     nb::class_<Block>(m, "Block")
         .def_prop_ro("name", [](const Block &block) { return std::string(block.name); })

@@ -3,35 +3,23 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <stdexcept>
-
 #include "bindings/bindings.h"
 #include "bindings/python_columns.h"
 #include "exec/answers.h"
-#include "exec/step.h"
+#include "exec/slot_predictor.h"
 
 namespace st {
 namespace {
 
-// A slot, what fills it, and the plan that reads it. One thread at a time; the parameters are the plan's and shared.
+// A slot and what fills it. One thread at a time; the parameters are the plan's and shared.
 class RowScorer {
   public:
     // From `free_from` rows a batch on the GIL is given up while the plan runs: for less that costs more than it gives.
     RowScorer(nb::object plan, std::shared_ptr<const DecodePlan> decode, const std::vector<std::string> &classes,
               u32 free_from)
-        : held_(plan), plan_(nb::cast<Plan &>(plan)), decode_(decode), rows_(decode), writer_(decode),
+        : held_(plan), slot_(nb::cast<Plan &>(plan), decode), decode_(decode), rows_(decode), writer_(decode),
           free_from_(free_from), prediction_(nb::str("prediction")), probabilities_(nb::str("probabilities")) {
-        const SlotLayout &layout = decode_->layout;
-        if (plan_.rows() != layout.row_capacity)
-            throw std::invalid_argument("the plan is not for slots of this layout");
-        slot_.reset(static_cast<u8 *>(std::aligned_alloc(64, align64(layout.slot_bytes))));
-        if (!slot_) throw std::bad_alloc();
-        std::memset(slot_.get(), 0, align64(layout.slot_bytes));
-        for (u32 i = 0; plan_.width() > 1 && i < plan_.width(); ++i)
-            names_.push_back(nb::str((i < classes.size() ? classes[i] : std::to_string(i)).c_str()));
+        for (const std::string &name : output_names(slot_.width(), classes)) names_.push_back(nb::str(name.c_str()));
     }
 
     // `rows`: a dict, or a list of dicts; a list's answers are a list, in which None stands for a row that failed.
@@ -41,7 +29,7 @@ class RowScorer {
         begin();
         bool done = false;
         while (!done) {
-            RowSink sink = empty_slot();
+            RowSink sink = slot_.empty_slot();
             done = rows_.fill(rows.ptr(), passed_, sink, tally_);
             if (sink.rows >= free_from_) {
                 nb::gil_scoped_release released;
@@ -67,10 +55,6 @@ class RowScorer {
     }
 
   private:
-    struct Free {
-        void operator()(u8 *bytes) const { std::free(bytes); }
-    };
-
     void begin() {
         passed_ = 0;
         values_.clear();
@@ -78,11 +62,9 @@ class RowScorer {
         tally_.clear();
     }
 
-    RowSink empty_slot() const { return {slot_.get(), 0, decode_->layout.row_capacity, -1}; }
-
     // One slot of the columns; true after the last. Called without the GIL where no column needs it.
     bool next(const PythonColumns &columns) {
-        RowSink sink = empty_slot();
+        RowSink sink = slot_.empty_slot();
         const bool done = columns.fill(writer_, static_cast<u64>(passed_), sink, tally_);
         if (columns.needs_gil() && sink.rows >= free_from_) {
             nb::gil_scoped_release released;
@@ -97,13 +79,8 @@ class RowScorer {
     void predict(u32 rows) {
         const i64 from = passed_;
         passed_ += rows + tally_.dead;
-        if (rows) {
-            decode_->clear_behind(slot_.get(), rows);
-            reinterpret_cast<SlotHeader *>(slot_.get())->rows = rows;
-            plan_.predict(slot_.get());
-        }
-        const u64 width = plan_.width();
-        const f32 *output = plan_.output();
+        const u32 width = slot_.width();
+        const f32 *output = slot_.predict(rows);
         auto dead = tally_.dead_rows.begin();
         for (i64 row = from; row < passed_; ++row) {
             if (dead != tally_.dead_rows.end() && dead->row_from == row) {
@@ -111,8 +88,8 @@ class RowScorer {
                 ++dead;
                 continue;
             }
-            if (std::all_of(output, output + width, [](f32 x) { return std::isfinite(x); }))
-                for (u64 i = 0; i < width; ++i) values_.push_back(shortest(output[i]));
+            if (is_finite(output, width))
+                for (u32 i = 0; i < width; ++i) values_.push_back(shortest(output[i]));
             else
                 failed_.push_back({row, "", "the prediction is not finite"});
             output += width;
@@ -131,7 +108,7 @@ class RowScorer {
         for (i64 row = 0; row < passed_; ++row) {
             nb::object made = nb::none();
             if (next != failed_.end() && next->row == row) ++next;
-            else made = answer(values), values += plan_.width();
+            else made = answer(values), values += slot_.width();
             PyList_SET_ITEM(list.ptr(), row, made.release().ptr());
         }
         return nb::make_tuple(list, failed);
@@ -145,7 +122,7 @@ class RowScorer {
         }
         nb::dict probabilities;
         for (u64 i = 0; i < names_.size(); ++i) put(probabilities, names_[i], nb::float_(row[i]));
-        put(made, prediction_, names_[static_cast<u64>(std::max_element(row, row + names_.size()) - row)]);
+        put(made, prediction_, names_[likeliest(row, slot_.width())]);
         put(made, probabilities_, probabilities);
         return made;
     }
@@ -160,12 +137,11 @@ class RowScorer {
     };
 
     nb::object held_;
-    Plan &plan_;
+    SlotPredictor slot_;
     std::shared_ptr<const DecodePlan> decode_;
     PythonRows rows_;
     RowWriter writer_;   // of columns
     u32 free_from_;
-    std::unique_ptr<u8, Free> slot_;
     nb::object prediction_, probabilities_;
     std::vector<nb::object> names_;   // of the classes
     RowTally tally_;                  // of the slot being filled

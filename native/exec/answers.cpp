@@ -41,19 +41,29 @@ f64 shortest(f32 value) {
     return wide;
 }
 
-AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {
+std::vector<std::string> output_names(u32 width, const std::vector<std::string> &classes) {
+    std::vector<std::string> names;
     for (u32 i = 0; width > 1 && i < width; ++i)
-        names_.push_back(json_quoted(i < classes.size() ? classes[i] : std::to_string(i)));
+        names.push_back(i < classes.size() ? classes[i] : std::to_string(i));
+    return names;
+}
+
+bool is_finite(const f32 *row, u32 width) {
+    return std::all_of(row, row + width, [](f32 x) { return std::isfinite(x); });
+}
+
+AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {
+    for (const std::string &name : output_names(width, classes)) names_.push_back(json_quoted(name));
     for (const std::string &name : names_) output_bytes_ = std::max<u64>(output_bytes_, name.size() + 16);
 }
 
 bool AnswerWriter::append(std::string &out, const f32 *row) const {
-    if (!std::all_of(row, row + width_, [](f32 x) { return std::isfinite(x); })) return false;
+    if (!is_finite(row, width_)) return false;
     out += "{\"prediction\":";
     if (width_ == 1) {
         append_number(out, row[0]);
     } else {
-        out += names_[static_cast<std::size_t>(std::max_element(row, row + width_) - row)];
+        out += names_[likeliest(row, width_)];
         out += ",\"probabilities\":{";
         for (u32 i = 0; i < width_; ++i) {
             if (i) out += ',';

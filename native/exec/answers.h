@@ -1,6 +1,7 @@
 // The JSON of an answer: {"prediction": 0.83}, or {"prediction": "walk", "probabilities": {...}} with several classes;
 // {"error": {"path": ..., "reason": ..., "where": ...}} in place of a row that has no prediction.
 #pragma once
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,10 +10,19 @@
 
 namespace st {
 
+// What the outputs of a row are called: nothing with one of them, else `classes`, by their index without names.
+std::vector<std::string> output_names(u32 width, const std::vector<std::string> &classes);
+// NaN and infinity are no prediction.
+bool is_finite(const f32 *row, u32 width);
+// The first of the highest.
+template <class T>
+u32 likeliest(const T *row, u32 width) {
+    return static_cast<u32>(std::max_element(row, row + width) - row);
+}
+
 class AnswerWriter {
   public:
-    // `width` outputs per row. One: the number itself. More: the likeliest of `classes`, called by their index without
-    // names.
+    // `width` outputs per row. One: the number itself. More: the likeliest of `classes`.
     AnswerWriter(u32 width, const std::vector<std::string> &classes);
 
     u32 width() const { return width_; }

@@ -1,7 +1,5 @@
 #include "exec/request_scorer.h"
 
-#include <cstdlib>
-#include <new>
 #include <stdexcept>
 
 namespace st {
@@ -26,25 +24,16 @@ std::string_view cut(std::string_view text, std::size_t size) {
 
 RequestScorer::RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::shared_ptr<const DecodePlan> decode,
                              const std::string &format, AnswerWriter writer, i64 version, std::string digest)
-    : plan_(plan),
-      owner_(std::move(owner)),
-      decode_(std::move(decode)),
-      decoder_(make_decoder(format, decode_)),
+    : owner_(std::move(owner)),
+      slot_(plan, decode),
+      decoder_(make_decoder(format, std::move(decode))),
       writer_(std::move(writer)),
       version_(version),
       version_text_(std::to_string(version)),
-      digest_(std::move(digest)) {
-    const SlotLayout &layout = decode_->layout;
-    if (plan.rows() != layout.row_capacity || plan.width() != writer_.width())
-        throw std::invalid_argument("the plan is not for slots of this layout");
-    slot_ = static_cast<u8 *>(std::aligned_alloc(64, align64(layout.slot_bytes)));
-    if (!slot_) throw std::bad_alloc();
-    std::memset(slot_, 0, align64(layout.slot_bytes));
-    sink_.slot = slot_;
-    sink_.row_capacity = layout.row_capacity;
+      digest_(std::move(digest)),
+      sink_(slot_.empty_slot()) {
+    if (slot_.width() != writer_.width()) throw std::invalid_argument("the answers are not of the plan's width");
 }
-
-RequestScorer::~RequestScorer() { std::free(slot_); }
 
 std::size_t RequestScorer::score(const std::string &topic, const RequestBytes *requests, std::size_t count,
                                  std::vector<Answer> &answers) {
@@ -116,11 +105,7 @@ void RequestScorer::gather_bad_rows(Decoded &decoded) {
 }
 
 void RequestScorer::predict_slot() {
-    if (sink_.rows == 0) return;
-    decode_->clear_behind(slot_, sink_.rows);
-    reinterpret_cast<SlotHeader *>(slot_)->rows = sink_.rows;
-    plan_.predict(slot_);
-    const f32 *output = plan_.output();
+    const f32 *output = slot_.predict(sink_.rows);
     outputs_.insert(outputs_.end(), output, output + u64{sink_.rows} * writer_.width());
     sink_.rows = 0;
 }

@@ -6,9 +6,7 @@
 #include <vector>
 
 #include "exec/answers.h"
-#include "exec/step.h"
-#include "vectorize/decoder.h"
-#include "vectorize/plan.h"
+#include "exec/slot_predictor.h"
 
 namespace st {
 
@@ -34,7 +32,6 @@ class RequestScorer {
     // `owner` is kept as long as this object, for the memory the plan works on.
     RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::shared_ptr<const DecodePlan> decode,
                   const std::string &format, AnswerWriter writer, i64 version, std::string digest);
-    ~RequestScorer();
 
     i64 version() const { return version_; }
     const std::string &version_text() const { return version_text_; }
@@ -69,14 +66,12 @@ class RequestScorer {
     void write_one(Decoded &decoded, Answer &answer);
     void write_rows(Decoded &decoded, Answer &answer);
 
-    Plan &plan_;
     std::shared_ptr<void> owner_;
-    std::shared_ptr<const DecodePlan> decode_;
+    SlotPredictor slot_;
     std::unique_ptr<Decoder> decoder_;
     AnswerWriter writer_;
     i64 version_;
     std::string version_text_, digest_;
-    u8 *slot_;
     RowSink sink_;
     RowTally tally_;
     std::vector<f32> outputs_;

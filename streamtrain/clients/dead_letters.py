@@ -158,7 +158,8 @@ def _fetched(job: Job, letter: DeadLetter, end: int) -> list[tuple[int, bytes]]:
     with KafkaConsumer(ingest_config(job.kafka_consumer(), group=f"{job.name}.dead-letters")) as consumer:
         low, high = bounds(consumer, letter.topic, letter.partition)
         if not low <= letter.offset < end <= high:
-            raise _Gone(f"its record is gone: the topic holds offsets {low} to {high - 1}")
+            holds = f"offsets {low} to {high - 1}" if low < high else "no record"
+            raise _Gone(f"its record is gone: the partition holds {holds}")
         messages = read(consumer, letter.topic, letter.partition, letter.offset, end)
         found = [(message.offset, message.value) for message in messages if message.value is not None]
     if not found or found[0][0] != letter.offset:

@@ -250,10 +250,9 @@ class Supervisor:
         with contextlib.suppress(BrokenPipeError):  # of one that has died already: it says why itself
             child.stdin.write(json.dumps(document) + "\n")
             child.stdin.flush()
-        if child.stdout is None:
-            with contextlib.suppress(BrokenPipeError):
+            if child.stdout is None:
                 child.stdin.close()
-        else:
+        if child.stdout is not None:
             self._reader = threading.Thread(target=self._read_events, args=(child.stdout,), daemon=True)
             self._reader.start()
         return _Child(label, child)

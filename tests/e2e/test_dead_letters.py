@@ -10,7 +10,8 @@ from typing import Any
 
 import msgpack
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from failing_librdkafka import built
 
 from streamtrain.clients.dead_letters import Resender
@@ -125,3 +126,52 @@ def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path
     assert (told["letters"], told["rows"], told["refused"]) == (1, 64, [])
     job.train("--until-end")
     assert job.verified()["rows"] == {"trained": 1000, "dead_lettered": 64, "filtered": 0}
+
+
+def removed(job: LiveJob, partition: int, before: int) -> None:
+    """Records below that offset are gone, as retention removes them."""
+    at, client = TopicPartition(job.records, partition, before), AdminClient({"bootstrap.servers": job.bootstrap})
+    client.delete_records([at])[at].result(240)
+
+
+LARGE = [*GOOD * 1500, BAD]  # more than a letter holds: its record is named instead
+
+
+def test_a_reference_whose_record_is_gone_is_refused_by_name(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
+    job.produce_values([msgpack.packb(LARGE)] * 3, partition=1)
+    job.train("--until-end")
+    mend(job)
+    (whole,) = verb(job, "resend", "--dry-run")
+    assert (whole["letters"], whole["rows"], whole["refused"]) == (3, 3, [])
+    removed(job, partition=1, before=2)
+    (shown,) = verb(job, "show", "0")
+    (told,) = verb(job, "resend", code=1)
+    assert (told["letters"], told["rows"], told["still_bad"]) == (1, 1, {})
+    gone = [f"{job.records}[1]@{offset}: its record is gone: the partition holds offsets 2 to 2" for offset in (0, 1)]
+    assert told["refused"] == gone and shown["refused"] == gone[:1] and shown["dead_rows"] == []
+    assert [record["rows"] for record in records(job) if record["offset"] > 2] == [[BAD]]
+    (again,) = verb(job, "resend")
+    assert (again["letters"], again["refused"]) == (0, [])
+
+
+def test_references_into_a_partition_that_holds_nothing_are_refused(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
+    job.produce_values([msgpack.packb(LARGE)], partition=1)
+    job.train("--until-end")
+    mend(job)
+    removed(job, partition=1, before=1)
+    (told,) = verb(job, "resend", code=1)
+    assert told["rows"] == 0
+    assert told["refused"] == [f"{job.records}[1]@0: its record is gone: the partition holds no record"]
+
+
+def test_a_left_out_batch_of_which_a_record_is_gone_is_refused(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", max_dead_letter_share=1.0)
+    job.produce(1000)
+    job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
+    (listed,) = verb(job, "list")
+    removed(job, partition=0, before=listed["record_offset"] + 1)
+    (told,) = verb(job, "resend", code=1)
+    place = f"{job.records}[0]@{listed['record_offset']}"
+    assert told["rows"] == 0 and len(told["refused"]) == 1 and told["refused"][0].startswith(f"{place}: its record is")

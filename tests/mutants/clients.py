@@ -106,4 +106,25 @@ GUARDS = [
         "            metadata",
         "tests/e2e/test_dead_letters.py::test_two_that_send_at_once_send_once",
     ),
+    (
+        "a dead letter whose record is gone is refused by name",
+        "streamtrain/clients/dead_letters.py",
+        "        if not low <= letter.offset < end <= high:\n",
+        "        if False:\n",
+        "tests/e2e/test_dead_letters.py::test_a_reference_whose_record_is_gone_is_refused_by_name",
+    ),
+    (
+        "a batch of which a record is gone is not sent in part",
+        "streamtrain/clients/dead_letters.py",
+        "        if not low <= letter.offset < end <= high:\n",
+        "        if letter.until is None and not low <= letter.offset < end <= high:\n",
+        "tests/e2e/test_dead_letters.py::test_a_left_out_batch_of_which_a_record_is_gone_is_refused",
+    ),
+    (
+        "a child that has died at once is told by its own words",
+        "streamtrain/processes/supervisor.py",
+        "contextlib.suppress(BrokenPipeError):  # of one",
+        "contextlib.nullcontext():  # of one",
+        "tests/regress/test_0322_a_child_that_dies_at_once.py::test_its_words_and_its_exit_code",
+    ),
 ]

@@ -8,6 +8,7 @@ _MANIFEST = "tests/verify/test_forging.py::test_a_field_of_a_manifest_after_comp
 _LOG = "tests/verify/test_forging.py::test_a_field_of_a_round_log[14]"
 _LETTER = "tests/verify/test_forging.py::test_a_field_of_a_dead_letter"
 _FOR_IT = "tests/verify/test_what_finds_it.py::test_the_check_that_is_for_it[{}]"
+_KEY = "tests/verify/test_forging.py::test_a_key[{}]"
 _PREDICTION = "tests/verify/test_forging.py::test_a_field_of_a_prediction"
 
 GUARDS = [
@@ -94,7 +95,7 @@ GUARDS = [
     ),
     (
         "a letter's bytes are its record's", _V + "letters.py",
-        "            same = size == len(value) and digest in (None, sha256(value)) and key in (None, message.key)",
+        "            same = size == len(value) and digest in (None, sha256(value)) and key == _kept(message.key)",
         "            same = True",
         _LETTER,
     ),
@@ -129,5 +130,14 @@ GUARDS = [
         "ranges of another topic id are not asked for", _V + "records.py",
         "        if topic is None or stretch.terms.topic_id != topic.topic_id:", "        if topic is None:",
         "tests/verify/test_good_histories.py::test_records_made_again_are_a_gap_and_the_old_ones_are_not_asked_for",
+    ),
+    (
+        "a control entry has its own key", _V + "runs.py",
+        "(written.key, written.value) != (message.key, message.value)", "written.value != message.value",
+        _KEY.format("control"),
+    ),
+    (
+        "a letter's key is its record's", _V + "letters.py",
+        "and key == _kept(message.key)", "and key in (None, message.key)", _KEY.format("dead_letters"),
     ),
 ]  # fmt: skip

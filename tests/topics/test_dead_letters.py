@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import dead_letters
-from streamtrain.topics.dead_letters import VALUE_BYTES, DeadLetter, DeadRange
+from streamtrain.topics.dead_letters import KEY_BYTES, VALUE_BYTES, DeadLetter, DeadRange
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LETTER = DeadLetter(
@@ -56,7 +56,7 @@ def test_a_long_record_goes_by_reference() -> None:
 
 def test_a_thousand_bad_rows_with_long_reasons_fit_a_message_and_stay_counted() -> None:
     rows = tuple(DeadRange(at * 2, at * 2 + 1, f"$[{at}]" + "x" * 2000, "é" * 3000) for at in range(1000))
-    message = dead_letters.message(replace(LETTER, rows=rows, value=b"x" * VALUE_BYTES, key=b"k" * 64_000))
+    message = dead_letters.message(replace(LETTER, rows=rows, value=b"x" * VALUE_BYTES, key=b"k" * KEY_BYTES))
     size = len(message.value or b"") + len(message.key or b"") + sum(len(n) + len(raw) for n, raw in message.headers)
     assert size < 900_000
     letter = dead_letters.decode(message.key, bytes(message.value or b""), message.headers)

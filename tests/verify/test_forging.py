@@ -4,6 +4,8 @@ no check can see it. Digests, parents and the chain follow each change, as a cle
 from __future__ import annotations
 
 import json
+import re
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +22,16 @@ from tests.verify.topics_in_memory import Written
 from tests.verify.unseen import UNSEEN, named
 from tests.verify.whole import FORGERIES
 
+TABLE_S = 60.0
 SETTINGS = frozenset({"job_settings", "schema", "model_spec"})  # gone into once
+
+
+@pytest.fixture(scope="module", autouse=True)
+def the_whole_table_takes_a_minute_of_work() -> Iterator[None]:
+    """Of this process, whatever else the machine does."""
+    begun_s = time.process_time()
+    yield
+    assert time.process_time() - begun_s <= TABLE_S
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +181,41 @@ def test_a_field_of_a_control_entry(later: Written, key: bytes) -> None:
             yield path, other
 
     judge(key.decode().partition("/")[0], forgeries())
+
+
+# -- keys -----------------------------------------------------------------------------------------------
+
+
+def other_keys(key: bytes, others: list[bytes]) -> Iterator[tuple[str, bytes | None]]:
+    """Another key by how it differs: least, in its number's digits, none at all, or one that the topic has as well."""
+    yield "another", changed(key)
+    yield "longer", key + b"x"
+    yield "with zeros", re.sub(rb"(\d+)", rb"0\1", key, count=1)
+    yield "none", None
+    yield from ((f"of {other!r}", other) for other in others)
+
+
+def rekeyed(written: Written, topic: str) -> Iterator[tuple[Path, Written]]:
+    """The newest message of each form of key ("run/2" and "run/3" are one) under other keys."""
+    forms = {}
+    for partition, found in enumerate(written.partitions[topic]):
+        for index, message in enumerate(found.messages):
+            if message.key is not None and message.value is not None:
+                forms[re.sub(rb"\d+", b"#", message.key)] = partition, index, message
+    for form, (partition, index, message) in forms.items():
+        others = [other.key or b"" for at, (_, _, other) in forms.items() if at != form]
+        for how, key in other_keys(message.key or b"", others):
+            if key != message.key:
+                other = copied(written)
+                other.partitions[topic][partition].messages[index] = message._replace(key=key)
+                yield (form.decode("latin1"), how), other
+
+
+@pytest.mark.parametrize("topic", list(_topic.registry()))
+def test_a_key(later: Written, topic: str) -> None:
+    forgeries = list(rekeyed(later, topic))
+    assert forgeries, f"the good job's {topic} have no keys"
+    judge(f"key in {topic}", iter(forgeries))
 
 
 # -- whole messages -------------------------------------------------------------------------------------

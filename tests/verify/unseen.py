@@ -6,6 +6,7 @@ from typing import Any
 
 _TRAINING = "what the rows of a batch lost and weighed comes out of training: replay computes and compares it"
 _TWIN = "stands in the manifest too; where that is compacted away nothing else tells it"
+_USERS = "of a record without dead rows: nothing that a trainer writes has its key"
 _WORDS = "of a run's own telling: no other message has it"
 
 UNSEEN: dict[tuple[str, ...], str] = {
@@ -22,6 +23,11 @@ UNSEEN: dict[tuple[str, ...], str] = {
     ("log alone", "created_ms"): _TWIN,
     ("log alone", "worker_deaths"): "a count of the run, which no other message has: only that it never falls",
     ("prediction", "value", "prediction"): "what the model says of a request: LiveModel with that snapshot predicts it",
+    ("key in records", "k#", "another"): _USERS,
+    ("key in records", "k#", "longer"): _USERS,
+    ("key in records", "k#", "with zeros"): _USERS,
+    ("key in records", "k#", "none"): _USERS,
+    ("key in records", "k#", "of b'bad'"): _USERS,
     ("run", "host"): _WORDS,
     ("run", "process"): _WORDS,
     ("run", "started_ms"): _WORDS,

@@ -60,7 +60,7 @@ int AnswerDelivery::send(Producer &producer, const AnsweredBatch &batch, std::si
             producer.poll(10);
         } else if (code == rd::message_too_large && echoed) {
             echoed = false;
-            refusal = error_text("$", too_large, consumer_.topic() + "[" + partition + "]@" + offset);
+            refusal = error_text("$", too_large, batch.reader.topic() + "[" + partition + "]@" + offset);
             body = refusal;
             error = too_large;
         } else if (code == rd::message_too_large && keyed) {

@@ -10,6 +10,7 @@
 namespace st {
 
 struct AnsweredBatch {
+    Consumer &reader;                      // of the requests; outlives what is done with this
     const MessageView *const *requests;
     const std::vector<Answer> &answers;    // one per request
     const Consumer::Offsets &next;         // of each partition in the batch: the offset after it
@@ -18,10 +19,10 @@ struct AnsweredBatch {
 
 class AnswerDelivery {
   public:
-    // `consumer` outlives this object; `events` gets what the producers say. Those that make a producer at once throw
-    // std::runtime_error with librdkafka's text for a bad setting.
-    AnswerDelivery(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
-        : settings_(std::move(producer)), topic_(std::move(topic)), consumer_(consumer), events_(events) {}
+    // `events` gets what the producers say. Those that make a producer at once throw std::runtime_error with
+    // librdkafka's text for a bad setting.
+    AnswerDelivery(KafkaSettings producer, std::string topic, EventQueue &events)
+        : settings_(std::move(producer)), topic_(std::move(topic)), events_(events) {}
     virtual ~AnswerDelivery() = default;
 
     // Makes a producer where one was given up. False, after a short wait: it cannot take a batch yet, call again.
@@ -33,6 +34,8 @@ class AnswerDelivery {
     // Waits for what is on its way. False: not all arrived within the time.
     virtual bool finish(int) { return true; }
     virtual bool idle() const { return true; }
+    // The reader of what is on its way goes, and its offsets with it.
+    virtual void forget_reader() {}
     // Moves what the producers said to `events`.
     virtual void gather_events() = 0;
 
@@ -44,15 +47,13 @@ class AnswerDelivery {
 
     KafkaSettings settings_;
     std::string topic_;
-    Consumer &consumer_;
     EventQueue &events_;
 };
 
-// One transaction per batch, with the offsets of its requests; on any failure the batch is undone.
-std::unique_ptr<AnswerDelivery> deliver_exactly_once(KafkaSettings producer, std::string topic, Consumer &consumer,
-                                                     EventQueue &events);
+// One transaction per batch, with the offsets of its requests; on any failure the batch is undone. So it is when the
+// requests were not read from the topic that the reader knows: offsets of one deleted meanwhile mean nothing.
+std::unique_ptr<AnswerDelivery> deliver_exactly_once(KafkaSettings producer, std::string topic, EventQueue &events);
 // Offsets are stored for the background commit once all answers of a batch, and of those before it, are acknowledged.
-std::unique_ptr<AnswerDelivery> deliver_at_least_once(KafkaSettings producer, std::string topic, Consumer &consumer,
-                                                      EventQueue &events);
+std::unique_ptr<AnswerDelivery> deliver_at_least_once(KafkaSettings producer, std::string topic, EventQueue &events);
 
 }   // namespace st

@@ -12,8 +12,8 @@ constexpr int queued_answers = 8'000;   // half of librdkafka's queue; more are 
 
 class AtLeastOnce final : public AnswerDelivery {
   public:
-    AtLeastOnce(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
-        : AnswerDelivery(std::move(producer), std::move(topic), consumer, events) {
+    AtLeastOnce(KafkaSettings producer, std::string topic, EventQueue &events)
+        : AnswerDelivery(std::move(producer), std::move(topic), events) {
         make_producer();
     }
 
@@ -25,7 +25,8 @@ class AtLeastOnce final : public AnswerDelivery {
     }
 
     bool deliver(const AnsweredBatch &batch) override {
-        in_flight_.push_back({0, false, batch.next});   // a deque: the others, and this one from now on, stay in place
+        // A deque: the others, and this one from now on, stay in place.
+        in_flight_.push_back({0, false, &batch.reader, batch.next});
         InFlight &own = in_flight_.back();
         for (std::size_t i = 0; i < batch.answers.size(); ++i) {
             ++own.outstanding;
@@ -42,7 +43,7 @@ class AtLeastOnce final : public AnswerDelivery {
         producer_->poll(0);
         for (; !in_flight_.empty() && in_flight_.front().outstanding == 0; in_flight_.pop_front()) {
             if (in_flight_.front().failed) return forget();
-            consumer_.store_offsets(in_flight_.front().next);
+            if (Consumer *reader = in_flight_.front().reader) reader->store_offsets(in_flight_.front().next);
         }
         return true;
     }
@@ -54,12 +55,16 @@ class AtLeastOnce final : public AnswerDelivery {
     }
 
     bool idle() const override { return in_flight_.empty(); }
+    void forget_reader() override {
+        for (InFlight &batch : in_flight_) batch.reader = nullptr;
+    }
     void gather_events() override { AnswerDelivery::gather_events(producer_.get()); }
 
   private:
     struct InFlight {
         u64 outstanding;
         bool failed;
+        Consumer *reader;   // null: gone
         Consumer::Offsets next;
     };
 
@@ -85,9 +90,8 @@ class AtLeastOnce final : public AnswerDelivery {
 
 }   // namespace
 
-std::unique_ptr<AnswerDelivery> deliver_at_least_once(KafkaSettings producer, std::string topic, Consumer &consumer,
-                                                      EventQueue &events) {
-    return std::make_unique<AtLeastOnce>(std::move(producer), std::move(topic), consumer, events);
+std::unique_ptr<AnswerDelivery> deliver_at_least_once(KafkaSettings producer, std::string topic, EventQueue &events) {
+    return std::make_unique<AtLeastOnce>(std::move(producer), std::move(topic), events);
 }
 
 }   // namespace st

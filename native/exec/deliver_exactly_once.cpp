@@ -17,6 +17,17 @@ KafkaOutcome named(const char *name, KafkaOutcome outcome) {
     return outcome;
 }
 
+// Whether a topic, asked after its records were read, has the id that it had before: then they are of the topic with
+// that id, for no id comes again. Otherwise the transaction is to be aborted.
+KafkaOutcome still_is(const std::string &id, const AskedTopicId &asked, int timeout_ms) {
+    try {
+        if (asked.answer(timeout_ms) == id) return {};
+        return {rd::inconsistent, false, true, false, asked.topic() + " was deleted and made again"};
+    } catch (const KafkaFailure &failure) {
+        return {failure.code, false, true, false, failure.what()};
+    }
+}
+
 // How long is waited for librdkafka. After transaction.timeout.ms the broker aborts the transaction, so that nothing is
 // lost with what is given up then.
 class Patience {
@@ -46,8 +57,8 @@ class Patience {
 
 class ExactlyOnce final : public AnswerDelivery {
   public:
-    ExactlyOnce(KafkaSettings producer, std::string topic, Consumer &consumer, EventQueue &events)
-        : AnswerDelivery(std::move(producer), std::move(topic), consumer, events), patience_(settings_) {
+    ExactlyOnce(KafkaSettings producer, std::string topic, EventQueue &events)
+        : AnswerDelivery(std::move(producer), std::move(topic), events), patience_(settings_) {
         for (Lane &lane : lanes_) {
             lane.settings = settings_;
             for (auto &[name, value] : lane.settings)
@@ -83,7 +94,8 @@ class ExactlyOnce final : public AnswerDelivery {
     bool deliver(const AnsweredBatch &batch) override {
         Lane &lane = lanes_[turn_];
         // The consumer was not polled since it gave the requests, so this is the membership they were read under.
-        const auto group = std::make_shared<const GroupMetadata>(consumer_.group_metadata());
+        const auto group = std::make_shared<const GroupMetadata>(batch.reader.group_metadata());
+        AskedTopicId asked = lane.producer->ask_topic_id(batch.reader.topic());   // answered while the batch is written
         const KafkaOutcome begun = lane.producer->begin_transaction();
         if (begun.code) return undo(lane, named("begin_transaction", begun));
         for (std::size_t i = 0; i < batch.answers.size(); ++i)
@@ -91,12 +103,14 @@ class ExactlyOnce final : public AnswerDelivery {
                 const bool fatal = code == rd::fatal;
                 return undo(lane, named("produce", {code, false, !fatal, fatal, Library::get().err2str(code)}));
             }
-        auto end = [patience = patience_, group, topic = consumer_.topic(), next = batch.next,
-                    id = consumer_.identity()](Producer &producer) {
+        auto end = [patience = patience_, group, topic = batch.reader.topic(), next = batch.next,
+                    id = batch.reader.identity(), asked = std::move(asked)](Producer &producer) {
             const auto begin = Clock::now();
             const KafkaOutcome sent = patience.persist(
                 begin, [&](int call_ms) { return producer.send_offsets(topic, next, *group, call_ms, id); });
             if (sent.code) return sent;
+            const KafkaOutcome same = still_is(id, asked, patience.call_ms());
+            if (same.code) return same;
             return patience.persist(begin, [&](int call_ms) { return producer.commit_transaction(call_ms); });
         };
         const KafkaOutcome outcome = ask(lane, "send_offsets_to_transaction, commit_transaction", std::move(end));
@@ -159,9 +173,8 @@ class ExactlyOnce final : public AnswerDelivery {
 
 }   // namespace
 
-std::unique_ptr<AnswerDelivery> deliver_exactly_once(KafkaSettings producer, std::string topic, Consumer &consumer,
-                                                     EventQueue &events) {
-    return std::make_unique<ExactlyOnce>(std::move(producer), std::move(topic), consumer, events);
+std::unique_ptr<AnswerDelivery> deliver_exactly_once(KafkaSettings producer, std::string topic, EventQueue &events) {
+    return std::make_unique<ExactlyOnce>(std::move(producer), std::move(topic), events);
 }
 
 }   // namespace st

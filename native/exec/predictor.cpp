@@ -17,24 +17,27 @@ constexpr auto pause = std::chrono::milliseconds(100);
 }   // namespace
 
 Predictor::Predictor(PredictorSettings settings)
-    : settings_(std::move(settings)),
-      consumer_(std::make_unique<Consumer>(settings_.consumer)),
-      views_(settings_.batch_requests) {
+    : settings_(std::move(settings)), views_(settings_.batch_requests) {
     auto make = settings_.exactly_once ? deliver_exactly_once : deliver_at_least_once;
-    delivery_ = make(settings_.producer, settings_.predictions, *consumer_, events_);
+    delivery_ = make(settings_.producer, settings_.predictions, events_);
+    make_consumer();
+}
+
+Predictor::~Predictor() { leave(); }
+
+void Predictor::make_consumer() {
+    consumer_ = std::make_unique<Consumer>(settings_.consumer);
     consumer_->on_revoke = [this] {
         if (!delivery_->finish(revoke_ms)) note(0, "partitions taken away before all answers had arrived");
     };
-}
-
-Predictor::~Predictor() {
-    delivery_.reset();
-    leave();
+    consumer_->on_assign = [this](const std::vector<i32> &partitions) { return begin_in(partitions); };
+    dropped_ = unsure_ = 0;
 }
 
 // librdkafka closes a consumer that has offsets to commit no sooner than a coordinator has taken them.
 void Predictor::leave() {
     if (!consumer_) return;
+    delivery_->forget_reader();
     consumer_->on_revoke = nullptr;   // both ask this object, which may be gone before the consumer
     consumer_->on_assign = nullptr;
     within(leave_limit, [consumer = std::move(consumer_)] {
@@ -78,9 +81,10 @@ bool Predictor::run(int milliseconds) {
     if (take_newest(milliseconds)) {
         do {
             try {
-                if (!started_) start();
                 must_rewind_ |= !delivery_->settle();
                 look_at_topic();
+                if (must_renew_) renew();
+                if (!started_) start();
                 if (!delivery_->ready() || (must_rewind_ && !rewind())) continue;
                 take_newest(0);
                 take_batch();
@@ -97,7 +101,8 @@ bool Predictor::run(int milliseconds) {
 
 // Joins the group; with until_end the ends are those of this moment.
 void Predictor::start() {
-    if (settings_.until_end) {
+    learn_identity();
+    if (settings_.until_end && !ends_) {
         std::map<i32, i64> ends;
         i32 partitions = consumer_->partition_count(settings_.requests, query_ms);
         for (i32 p = 0; p < partitions; ++p) {
@@ -106,9 +111,21 @@ void Predictor::start() {
         }
         ends_ = std::move(ends);
     }
-    consumer_->on_assign = [this](const std::vector<i32> &partitions) { return begin_in(partitions); };
     consumer_->subscribe(settings_.requests);
     started_ = true;
+}
+
+// A new consumer in the place of one that is of no use. What it keeps of a topic is of that topic alone: offsets to
+// commit, where the partitions begin and end.
+void Predictor::renew() {
+    consumer_->release();
+    for (KafkaEvent &event : consumer_->events().drain()) events_.push(std::move(event));
+    leave();
+    make_consumer();
+    done_.clear();
+    must_renew_ = must_rewind_ = started_ = false;
+    std::lock_guard lock(mutex_);
+    ++counters_.rewinds;
 }
 
 // Offsets are kept by the topic's name. Those of a topic that was deleted, and committed after another of that name was
@@ -121,23 +138,19 @@ Consumer::Offsets Predictor::begin_in(const std::vector<i32> &partitions) {
     return offsets;
 }
 
-// True: it has changed.
-bool Predictor::learn_identity() {
+void Predictor::learn_identity() {
     std::string id = consumer_->topic_id(settings_.requests, query_ms);
     looked_ = Clock::now();
-    if (id == consumer_->identity()) return false;
-    const bool first = consumer_->identity().empty();
-    if (!first) delivery_->finish(revoke_ms);   // what is on its way answers the topic before
-    consumer_->set_identity(std::move(id));
-    return !first;
+    if (consumer_->identity().empty()) consumer_->set_identity(std::move(id));
+    else must_renew_ |= id != consumer_->identity();
 }
 
 // Made again between two looks of librdkafka's, a topic has the same name and partitions: no rebalance tells it.
 void Predictor::look_at_topic() {
-    if (Clock::now() - looked_ < look_every) return;
+    if (!started_ || Clock::now() - looked_ < look_every) return;
     looked_ = Clock::now();
     try {
-        must_rewind_ |= learn_identity();
+        learn_identity();
     } catch (const KafkaFailure &) {   // no answer, or no topic now: requests would tell, if there were any
     }
 }
@@ -150,6 +163,7 @@ bool Predictor::rewind() {
     dropped_ = consumer_->dropped();
     unsure_ = consumer_->unsure();
     learn_identity();
+    if (must_renew_) return false;
     consumer_->rewind_to_committed(rd::beginning, query_ms);
     must_rewind_ = false;
     done_.clear();
@@ -160,6 +174,7 @@ bool Predictor::rewind() {
 
 void Predictor::take_batch() {
     std::size_t count = consumer_->consume(views_.data(), views_.size(), poll_ms);
+    if (must_renew_) return;   // learned in a rebalance
     if (consumer_->dropped() != dropped_ || consumer_->unsure() != unsure_) {
         dropped_ = consumer_->dropped();
         unsure_ = consumer_->unsure();
@@ -215,7 +230,8 @@ std::map<i32, i64> Predictor::next_after(std::size_t first, std::size_t count) c
 bool Predictor::deliver(std::size_t first, const std::map<i32, i64> &next) {
     const Consumer::Offsets offsets(next.begin(), next.end());
     const MessageView *const *requests = requests_.data() + first;
-    if (!delivery_->deliver({requests, answers_, offsets, scorer_->version_text(), scorer_->digest()})) return false;
+    const AnsweredBatch batch{*consumer_, requests, answers_, offsets, scorer_->version_text(), scorer_->digest()};
+    if (!delivery_->deliver(batch)) return false;
     for (auto [partition, offset] : next) done_[partition] = offset;
     std::lock_guard lock(mutex_);
     ++counters_.batches;
@@ -233,7 +249,7 @@ bool Predictor::deliver(std::size_t first, const std::map<i32, i64> &next) {
 bool Predictor::reached_ends() {
     if (must_rewind_ || !delivery_->idle()) return false;
     std::vector<i32> open;
-    for (auto [partition, end] : ends_) {
+    for (auto [partition, end] : *ends_) {
         auto found = done_.find(partition);
         if (found == done_.end() || found->second < end) open.push_back(partition);
     }
@@ -241,7 +257,7 @@ bool Predictor::reached_ends() {
     if (Clock::now() - ends_checked_ < check_ends_every) return false;
     ends_checked_ = Clock::now();
     for (auto [partition, offset] : consumer_->committed(open, query_ms))
-        if (offset < ends_[partition]) return false;
+        if (offset < ends_->at(partition)) return false;
     return true;
 }
 

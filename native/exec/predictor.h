@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,9 @@ class Predictor {
     void start();
     Consumer::Offsets begin_in(const std::vector<i32> &partitions);
     void look_at_topic();
-    bool learn_identity();
+    void learn_identity();
+    void make_consumer();
+    void renew();
     bool rewind();
     void take_batch();
     void sort_out(std::size_t count);
@@ -79,6 +82,7 @@ class Predictor {
     PredictorCounters counters_;
 
     bool started_ = false, must_rewind_ = false;
+    bool must_renew_ = false;   // the consumer
     u64 dropped_ = 0, unsure_ = 0;
     Clock::time_point looked_{};   // at the requests topic
     std::vector<MessageView> views_;
@@ -87,7 +91,7 @@ class Predictor {
     std::vector<Answer> answers_;
     std::map<i32, i64> next_;   // after the batch at hand
     std::map<i32, i64> done_;   // answered up to here, by partition
-    std::map<i32, i64> ends_;   // until_end
+    std::optional<std::map<i32, i64>> ends_;   // until_end
     Clock::time_point ends_checked_{};
 };
 

@@ -28,6 +28,10 @@ using Owned = std::unique_ptr<T, void (*)(T *)>;
 
 }   // namespace
 
+void check(int code, const char *what) {
+    if (code) throw KafkaFailure(code, std::string(what) + ": " + Library::get().err2str(code));
+}
+
 KafkaOutcome take_outcome(rd_kafka_error_t *error) {
     if (!error) return {};
     const Library &kafka = Library::get();
@@ -36,6 +40,11 @@ KafkaOutcome take_outcome(rd_kafka_error_t *error) {
                          kafka.error_string(error)};
     kafka.error_destroy(error);
     return outcome;
+}
+
+void check(rd_kafka_error_t *error, const char *what) {
+    KafkaOutcome outcome = take_outcome(error);
+    if (outcome.code) throw KafkaFailure(outcome.code, std::string(what) + ": " + outcome.text);
 }
 
 void Client::open(rd::Type type, const KafkaSettings &settings) {
@@ -57,15 +66,6 @@ void Client::open(rd::Type type, const KafkaSettings &settings) {
     }
 }
 
-void Client::check(int code, const char *what) {
-    if (code) throw KafkaFailure(code, std::string(what) + ": " + Library::get().err2str(code));
-}
-
-void Client::check(rd_kafka_error_t *error, const char *what) {
-    KafkaOutcome outcome = take_outcome(error);
-    if (outcome.code) throw KafkaFailure(outcome.code, std::string(what) + ": " + outcome.text);
-}
-
 i32 Client::partition_count(const std::string &topic, int timeout_ms) {
     Owned<rd_kafka_topic_t> rkt(kafka_.topic_new(handle_, topic.c_str(), nullptr), kafka_.topic_destroy);
     if (!rkt) check(kafka_.last_error(), topic.c_str());
@@ -78,22 +78,28 @@ i32 Client::partition_count(const std::string &topic, int timeout_ms) {
     return count;
 }
 
-std::string Client::topic_id(const std::string &topic, int timeout_ms) {
-    const char *name = topic.c_str();
-    Owned<rd_kafka_TopicCollection_t> names(kafka_.TopicCollection_of_topic_names(&name, 1),
-                                            kafka_.TopicCollection_destroy);
-    Owned<rd_kafka_queue_t> queue(kafka_.queue_new(handle_), kafka_.queue_destroy);
-    kafka_.DescribeTopics(handle_, names.get(), nullptr, queue.get());
-    Owned<rd_kafka_event_t> event(kafka_.queue_poll(queue.get(), timeout_ms), [](rd_kafka_event_t *e) {
+AskedTopicId::AskedTopicId(rd_kafka_t *client, std::string topic)
+    : topic_(std::move(topic)), answers_(Library::get().queue_new(client), Library::get().queue_destroy) {
+    const Library &kafka = Library::get();
+    const char *name = topic_.c_str();
+    Owned<rd_kafka_TopicCollection_t> names(kafka.TopicCollection_of_topic_names(&name, 1),
+                                            kafka.TopicCollection_destroy);
+    kafka.DescribeTopics(client, names.get(), nullptr, answers_.get());
+}
+
+std::string AskedTopicId::answer(int timeout_ms) const {
+    const Library &kafka = Library::get();
+    const char *name = topic_.c_str();
+    Owned<rd_kafka_event_t> event(kafka.queue_poll(answers_.get(), timeout_ms), [](rd_kafka_event_t *e) {
         if (e) Library::get().event_destroy(e);
     });
     if (!event) check(rd::timed_out, name);
-    check(kafka_.event_error(event.get()), name);
+    check(kafka.event_error(event.get()), name);
     std::size_t count = 0;
-    auto **topics = kafka_.DescribeTopics_result_topics(kafka_.event_DescribeTopics_result(event.get()), &count);
+    auto **topics = kafka.DescribeTopics_result_topics(kafka.event_DescribeTopics_result(event.get()), &count);
     if (!count) check(rd::timed_out, name);
-    if (const rd_kafka_error_t *error = kafka_.TopicDescription_error(topics[0])) check(kafka_.error_code(error), name);
-    return kafka_.Uuid_base64str(kafka_.TopicDescription_topic_id(topics[0]));
+    if (const rd_kafka_error_t *error = kafka.TopicDescription_error(topics[0])) check(kafka.error_code(error), name);
+    return kafka.Uuid_base64str(kafka.TopicDescription_topic_id(topics[0]));
 }
 
 std::pair<i64, i64> Client::watermarks(const std::string &topic, i32 partition, int timeout_ms) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -20,6 +21,10 @@ struct KafkaFailure : std::runtime_error {
     KafkaFailure(int code_, const std::string &what) : std::runtime_error(what), code(code_) {}
     int code;
 };
+
+// Throw KafkaFailure for an error; take the latter.
+void check(int code, const char *what);
+void check(rd_kafka_error_t *error, const char *what);
 
 // What an answer of the transactional interface says; code 0 is success.
 struct KafkaOutcome {
@@ -65,6 +70,19 @@ class PartitionList {
     rd_kafka_topic_partition_list_t *list;
 };
 
+// The question for a topic's id, on its way.
+class AskedTopicId {
+  public:
+    AskedTopicId(rd_kafka_t *client, std::string topic);
+    // The id in base64, as `kafka-topics.sh --describe` prints it; throws KafkaFailure. Once, while the client lives.
+    std::string answer(int timeout_ms) const;
+    const std::string &topic() const { return topic_; }
+
+  private:
+    std::string topic_;
+    std::unique_ptr<rd_kafka_queue_t, void (*)(rd_kafka_queue_t *)> answers_;
+};
+
 class Client {
   public:
     virtual ~Client() = default;
@@ -75,8 +93,8 @@ class Client {
     rd_kafka_t *handle() const { return handle_; }
     // Partitions of `topic`; throws KafkaFailure (an unknown topic too).
     i32 partition_count(const std::string &topic, int timeout_ms);
-    // The topic's id in base64, as `kafka-topics.sh --describe` prints it; throws KafkaFailure.
-    std::string topic_id(const std::string &topic, int timeout_ms);
+    AskedTopicId ask_topic_id(const std::string &topic) { return {handle_, topic}; }
+    std::string topic_id(const std::string &topic, int timeout_ms) { return ask_topic_id(topic).answer(timeout_ms); }
     // (low, high) watermark; a read_committed client is given the last stable offset as high.
     std::pair<i64, i64> watermarks(const std::string &topic, i32 partition, int timeout_ms);
     // (0, "") or librdkafka's fatal error.
@@ -87,8 +105,6 @@ class Client {
     // Makes the handle; throws std::runtime_error with librdkafka's text for a bad setting. `opaque` of the callbacks
     // is this object.
     void open(rd::Type type, const KafkaSettings &settings);
-    static void check(int code, const char *what);
-    static void check(rd_kafka_error_t *error, const char *what);
 
     virtual void on_configure(rd_kafka_conf_t *) {}
 

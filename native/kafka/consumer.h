@@ -76,7 +76,7 @@ class Consumer : public Client {
     // committed offsets, and `unsure()` counts the latter.
     std::function<Offsets(const std::vector<i32> &)> on_assign;
     u64 unsure() const { return unsure_; }
-    // The topic's id, which offsets are committed with from now on: those committed with another are none.
+    // The topic's id, which offsets are committed with: those committed with another are none.
     void set_identity(std::string id) { identity_ = std::move(id); }
     const std::string &identity() const { return identity_; }
 

@@ -94,6 +94,7 @@ enum Error : int {
     no_offset = -168,
     purge_queue = -152,
     fatal = -150,
+    inconsistent = -149,
     fenced = -144,
     message_too_large = 10,   // the broker's code, also given by produce
 };

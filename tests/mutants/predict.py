@@ -2,6 +2,7 @@
 
 _MALFORMED = "tests/regress/test_0220_malformed_manifests.py"
 _WIRE = "tests/topics/test_predictions.py"
+_AGAIN = "tests/regress/test_0310_requests_topic_made_again.py"
 
 GUARDS = [
     (
@@ -66,6 +67,18 @@ GUARDS = [
         "offsets of a topic deleted before are none", "native/kafka/consumer.cpp",
         "        if (!of.empty() && !identity_.empty() && of != identity_) part.offset = rd::invalid;\n", "",
         "tests/processes/test_predictor_topics.py::test_offsets_of_a_topic_deleted_before_count_for_nothing",
+    ),
+    (
+        "answers are committed for the topic that was read", "native/exec/deliver_exactly_once.cpp",
+        "        if (asked.answer(timeout_ms) == id) return {};\n", "        return {};\n",
+        f"{_AGAIN}::test_its_requests_are_answered_exactly_once[120]",
+    ),
+    (
+        "a topic made again has a consumer of its own", "native/exec/predictor.cpp",
+        "    else must_renew_ |= id != consumer_->identity();\n",
+        "    else if (id != consumer_->identity()) {\n        consumer_->set_identity(std::move(id));\n"
+        "        must_rewind_ = true;\n    }\n",
+        f"{_AGAIN}::test_answers_that_come_late_pass_over_no_request_of_the_next_topic",
     ),
     (
         "a predictor keeps its model and follows on", "streamtrain/processes/predictor.py",

@@ -28,6 +28,11 @@ BROKER_DEFAULT = -1  # as replication: what the broker is set to
 SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
 _ELECTION = 3  # times a call's time-out, in which a cluster that answers has found another node for what one had
 _LISTEN_S = 1.0  # how long a wrong password may go unheard while the topics are asked for
+# why a controller would not make a topic, which it says only after it has looked for one of that name
+_NOT_TO_BE_MADE = (
+    KafkaError.POLICY_VIOLATION, KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_CONFIG,
+)  # fmt: skip
 _OffsetSpec: Any = OffsetSpec  # its methods have no types
 T = TypeVar("T")
 
@@ -168,6 +173,8 @@ class Admin:
             except KafkaException as error:
                 if error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     return False
+                if error.args[0].code() in _NOT_TO_BE_MADE:
+                    return True
                 if response_to(error.args[0].code()) is Response.DENIED:
                     return None
                 raise

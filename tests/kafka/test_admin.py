@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
 
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.admin import Admin, TopicWish, job_topics
@@ -36,6 +37,17 @@ def test_a_topic_that_cannot_serve_is_refused(kafka: Any) -> None:
     with pytest.raises(UserMistake, match=r"cleanup.policy=compact, got delete.*expected 1 partition, got 2"):
         admin.ensure(job_topics(job))
     assert f"{job}.records" not in admin.names(), "nothing is made when something is wrong"
+
+
+def test_what_could_not_be_made_is_absent(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A controller that would refuse to make a topic has looked for it first: more copies than there are brokers."""
+    there, nowhere = kafka.fresh_name("there"), kafka.fresh_name("nowhere")
+    admin = Admin(kafka.bootstrap)
+    admin.ensure([TopicWish("x", there, 1)])
+    monkeypatch.setattr("streamtrain.kafka.admin.NewTopic", lambda name, partitions: NewTopic(name, partitions, 99))
+    assert admin.absent(nowhere) is True
+    assert admin.absent(there) is False
+    assert admin.describe([nowhere]) == {nowhere: None}
 
 
 def test_settings_of_topics_are_checked() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from tests_kafka import kafka_home, running_kafka
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
@@ -40,29 +41,11 @@ class SharedKafka:
         return f"{prefix}-{uuid.uuid4().hex[:10]}"
 
 
-def kafka_home() -> Path | None:
-    home = os.environ.get("KAFKA_HOME")
-    return Path(home) if home else None
-
-
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[SharedKafka]:
-    """A real Kafka: the one at STREAMTRAIN_TEST_BOOTSTRAP; else with STREAMTRAIN_TEST_BROKER=docker that of
-    docker-compose.yml, the same version; else (or with `embedded`) the embedded one."""
-    given = os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP")
-    wanted = os.environ.get("STREAMTRAIN_TEST_BROKER", "embedded")
-    if given:
-        yield SharedKafka(given)
-    elif wanted == "docker":
-        from testcontainers.compose import DockerCompose  # slow to import
-
-        with DockerCompose(ROOT, services=["kafka"], wait=True):
-            yield SharedKafka("localhost:29092")
-    elif wanted == "embedded":
-        with start_broker(kafka_home=kafka_home()) as broker:
-            yield SharedKafka(broker.bootstrap)
-    else:
-        raise pytest.UsageError(f"STREAMTRAIN_TEST_BROKER: expected docker or embedded, got {wanted!r}")
+    """A real Kafka: a given one, else Docker's where it is asked for, else the embedded one; fakes/tests_kafka.py."""
+    with running_kafka() as bootstrap:
+        yield SharedKafka(bootstrap)
 
 
 @pytest.fixture

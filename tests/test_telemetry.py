@@ -7,10 +7,10 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
 from typing import Any
 
 import pytest
+from waiting import wait_for
 
 from streamtrain import __version__
 from streamtrain.errors import KafkaUnreachable, UserMistake
@@ -124,12 +124,6 @@ def test_reasons_do_not_grow_with_the_data() -> None:
     families = {family.name: family.samples for family in meters.registry.collect()}
     samples = [sample for sample in families["streamtrain_dead_letters"] if sample.name.endswith("_total")]
     assert len(samples) == 51 and sum(sample.value for sample in samples) == 200
-
-
-def wait_for(what: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 120
-    while not what():
-        assert time.monotonic() < until_s
 
 
 def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.MonkeyPatch) -> None:

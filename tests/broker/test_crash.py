@@ -12,6 +12,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
+from waiting import wait_for
 
 from streamtrain.broker import start_broker
 from streamtrain.broker.distribution import find_distribution
@@ -68,13 +69,13 @@ def test_transactions_of_a_killed_kafka_end_when_it_is_back(tmp_path: Path) -> N
         Admin(broker.bootstrap).ensure([TopicWish("x", "written", PARTITIONS)])
         for kill in range(KILLS):
             writers = Writers(broker.bootstrap, str(kill))
-            wait_for(lambda writers=writers: min(writers.committed) >= 5)
+            wait_for(lambda writers=writers: min(writers.committed) >= 5, 600)
             broker.kill()
             writers.tell_gone()
             broker.restart()
             writers.join()
             admin = Admin(broker.bootstrap)  # one from before the crash may keep the leader's old epoch
-            wait_for(lambda admin=admin: stable(admin))
+            wait_for(lambda admin=admin: stable(admin), 600)
 
 
 def test_only_after_a_crash_the_controller_comes_first_and_once(tmp_path: Path) -> None:
@@ -125,11 +126,3 @@ def leader_epoch(bootstrap: str) -> int:
 
 def stable(admin: Admin) -> bool:
     return admin.last_stable("written", PARTITIONS) == admin.high_watermarks("written", PARTITIONS)
-
-
-def wait_for(what: Any) -> None:
-    """The deadline is for a hang: nothing here is about speed."""
-    until = time.monotonic() + 600
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.02)

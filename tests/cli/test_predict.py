@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from prediction_bench import Bench, wait_for
+from prediction_bench import Bench
 from served_model import ServedModel
+from waiting import wait_for
 
 NewJob = Callable[..., Path]
 PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prediction_bench import PARTITIONS, Bench, wait_for
+from prediction_bench import PARTITIONS, Bench
 from served_model import ServedModel
+from waiting import wait_for
 
 from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
 

@@ -6,13 +6,13 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from publisher import Publisher
 from small_model import SmallModel
+from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.predictions import read_predictions
@@ -28,13 +28,6 @@ def job(kafka: Any) -> str:
     return str(kafka.fresh_name("live"))
 
 
-def wait(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.005)
-
-
 def test_it_waits_for_the_first_trained_snapshot_and_follows(kafka: Any, job: str) -> None:
     publisher = Publisher(kafka.bootstrap, job)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
@@ -42,7 +35,7 @@ def test_it_waits_for_the_first_trained_snapshot_and_follows(kafka: Any, job: st
         with pytest.raises(UserMistake, match="found none yet"):
             model.predict(ROW)
         MODEL.put(publisher, 1, untrained=True)
-        wait(lambda: model.connected)
+        wait_for(lambda: model.connected)
         with pytest.raises(UserMistake, match="found none yet"):
             model.wait_ready(0.3)
         made = MODEL.put(publisher, 2, created_ms=int(time.time() * 1000))
@@ -51,11 +44,11 @@ def test_it_waits_for_the_first_trained_snapshot_and_follows(kafka: Any, job: st
         assert model.age_s is not None and 0 <= model.age_s < 600
         first = model.predict(ROW)
         MODEL.put(publisher, 3)
-        wait(lambda: model.version == 3)
+        wait_for(lambda: model.version == 3)
         assert model.predict(ROW) != first
         publisher.put_damaged(4, MODEL.payload(4), lambda messages: messages[1:])
         MODEL.put(publisher, 5)
-        wait(lambda: model.version == 5)
+        wait_for(lambda: model.version == 5)
     model.close()
     with pytest.raises(UserMistake, match="closed"):
         model.predict(ROW)
@@ -68,12 +61,12 @@ def test_a_model_of_another_shape_is_taken_over(kafka: Any, job: str) -> None:
         model.wait_ready(120)
         other = SmallModel.make({"x": {}, "y": {"role": "label"}}, "mean_squared_error", ())
         other.put(publisher, 2)
-        wait(lambda: model.version == 2)
+        wait_for(lambda: model.version == 2)
         assert model.predict({"x": 1}).keys() == {"prediction"}
         broken = {**other.spec, "loss": "magic"}
         publisher.put(3, b"", model_spec=broken, schema=other.schema.to_dict())
         other.put(publisher, 4)
-        wait(lambda: model.version == 4)
+        wait_for(lambda: model.version == 4)
 
 
 def test_threads_predict_while_models_are_swapped(kafka: Any, job: str) -> None:
@@ -96,7 +89,7 @@ def test_threads_predict_while_models_are_swapped(kafka: Any, job: str) -> None:
         for version in range(1, 12):
             if version > 1:
                 MODEL.put(publisher, version)
-            wait(lambda version=version: model.version == version)  # type: ignore[misc]
+            wait_for(lambda version=version: model.version == version)  # type: ignore[misc]
             expected.add(model.predict(ROW)["prediction"])
         stop.set()
         for thread in threads:
@@ -126,7 +119,7 @@ def test_no_broker_is_said_and_waited_for() -> None:
     with LiveModel("job", bootstrap="127.0.0.1:9") as model:
         with pytest.raises(KafkaUnreachable, match=r"wait_ready\(0\.01\).*127\.0\.0\.1:9, got none"):
             model.wait_ready(0.01)
-        wait(lambda: model.error is not None)
+        wait_for(lambda: model.error is not None)
         assert isinstance(model.error, KafkaUnreachable) and not model.connected
         with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):
             model.wait_ready(0.01)
@@ -155,7 +148,7 @@ def test_arguments_are_checked_at_the_door(made: Any, job: Any, bootstrap: Any, 
 def test_it_says_what_it_is_and_whether_kafka_answers(kafka: Any, job: str) -> None:
     publisher = Publisher(kafka.bootstrap, job)
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        wait(lambda: model.connected)
+        wait_for(lambda: model.connected)
         assert repr(model) == f"<LiveModel {job!r}: waiting for a snapshot>" and model.error is None
         made = MODEL.put(publisher, 3, created_ms=int(time.time() * 1000))
         model.wait_ready(120)
@@ -198,7 +191,7 @@ def test_it_is_awaited_while_the_loop_goes_on(kafka: Any, job: str) -> None:
 def test_what_keeps_it_from_being_ready_is_told(kafka: Any, job: str) -> None:
     Publisher(kafka.bootstrap, job).put_damaged(1, MODEL.payload(1), lambda messages: messages[1:])
     with LiveModel(job, bootstrap=kafka.bootstrap) as model:
-        wait(lambda: model._error is not None)
+        wait_for(lambda: model._error is not None)
         with pytest.raises(StreamtrainError, match="chunk s/0001/c/0000 is missing"):
             model.wait_ready(0.01)
 

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from publisher import Publisher
 from small_model import SmallModel
+from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import KafkaUnreachable
 
 ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
 MODEL = SmallModel.make()
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 240  # for a hang only
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
 
 
 def test_kafka_goes_away_and_comes_back(private_kafka: Any) -> None:
@@ -31,15 +23,15 @@ def test_kafka_goes_away_and_comes_back(private_kafka: Any) -> None:
         model.wait_ready(240)
         before = model.predict(ROW)
         broker.kill()
-        wait(lambda: not model.connected)
+        wait_for(lambda: not model.connected)
         assert isinstance(model.error, KafkaUnreachable) and repr(model).endswith("no connection>")
         model.wait_ready(0)  # it has one
         assert model.predict(ROW) == before
         broker.start()
-        wait(lambda: model.connected)
+        wait_for(lambda: model.connected)
         assert model.error is None
         MODEL.put(Publisher(broker.bootstrap, "live"), 2)
-        wait(lambda: model.version == 2)
+        wait_for(lambda: model.version == 2)
         assert model.predict(ROW) != before
 
 
@@ -52,10 +44,10 @@ def test_the_topic_is_deleted_and_made_again(kafka: Any) -> None:
         before = model.predict(ROW)
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.delete_topics([f"{job}.snapshots"])[f"{job}.snapshots"].result()
-        wait(lambda: f"{job}.snapshots" not in admin.list_topics(timeout=60).topics)
+        wait_for(lambda: f"{job}.snapshots" not in admin.list_topics(timeout=60).topics)
         assert (model.predict(ROW), model.version) == (before, 5)
         again = Publisher(kafka.bootstrap, job)
         MODEL.put(again, 3)  # another lineage's: a model's version never goes down
         MODEL.put(again, 7)
-        wait(lambda: model.version == 7)
+        wait_for(lambda: model.version == 7)
         assert model.predict(ROW) != before

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import confluent_kafka
+from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
@@ -18,16 +18,6 @@ from streamtrain.processes import predictor
 from streamtrain.topics.predictions import Answer, decode
 
 PARTITIONS = 3
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 240) -> Any:
-    """The first true result of `what`, which itself waits a little."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if result := what():
-            return result
-        time.sleep(0.01)
-    raise AssertionError(f"{what} stayed false for {seconds} s")
 
 
 class Bench:

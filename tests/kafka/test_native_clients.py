@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from waiting import wait_for
 
 from streamtrain import _native
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
@@ -18,15 +18,6 @@ from streamtrain.kafka import library
 from streamtrain.kafka.consumer import ALL_BROKERS_DOWN, PARTITION_EOF, KafkaConsumer, Message, ingest_config
 
 FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
-
-
-def wait_for(what: Callable[[], Any], seconds: float = 20) -> Any:
-    """The first true result of `what`, which itself waits a little."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if result := what():
-            return result
-    raise AssertionError(f"{what} stayed false for {seconds} s")
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from typing import Any
 import confluent_kafka
 import numpy as np
 import pytest
-from prediction_bench import PARTITIONS, Bench, running, wait_for
+from prediction_bench import PARTITIONS, Bench, running
 from served_model import NUMBERS, ServedModel
+from waiting import wait_for
 
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job

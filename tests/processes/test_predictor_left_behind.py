@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 from failing_librdkafka import built, run_predictor
-from prediction_bench import PARTITIONS, Bench, wait_for
+from prediction_bench import PARTITIONS, Bench
 from served_model import ServedModel
+from waiting import wait_for
 
 spawn = multiprocessing.get_context("spawn")
 TIMEOUT_MS = 1_000  # of a transaction, from which the predictor's patience follows

@@ -12,8 +12,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from given_outputs import echo_scorer
-from prediction_bench import PARTITIONS, Bench, running, wait_for
+from prediction_bench import PARTITIONS, Bench, running
 from served_model import ServedModel
+from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.processes import predictor

@@ -9,10 +9,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
-from prediction_bench import Bench, running, wait_for
+from prediction_bench import Bench, running
 from publisher import example_manifest
 from served_model import ServedModel
 from small_model import SmallModel
+from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.compute.snapshot import model_payload

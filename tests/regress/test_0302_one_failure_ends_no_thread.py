@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +10,7 @@ from prediction_bench import Bench, running
 from publisher import Publisher
 from served_model import ServedModel
 from small_model import SmallModel
+from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.snapshots import follow_snapshots
@@ -25,13 +24,6 @@ from streamtrain.topics.snapshots import Run
 MODEL = SmallModel.make()
 
 
-def wait(condition: Callable[[], bool]) -> None:
-    until = time.monotonic() + 120  # for a hang only
-    while not condition():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("failure", [CheckFailed("no entry"), KafkaDenied("no right"), KafkaBroken("fatal")])
 def test_a_watch_looks_again(failure: Exception) -> None:
     replacement = RunEntry(Run(2, "b" * 32), "job", "host", 1, 1, "build")
@@ -43,7 +35,7 @@ def test_a_watch_looks_again(failure: Exception) -> None:
         return Control({2: replacement})
 
     watch = Watch(Run(1, "a" * 32), look, every_s=0.01)
-    wait(lambda: watch.replaced_by == replacement)
+    wait_for(lambda: watch.replaced_by == replacement)
 
 
 @pytest.mark.parametrize("newest_only", [True, False])
@@ -76,7 +68,7 @@ def test_a_snapshot_that_could_not_be_fetched_is_asked_for_again(
             given.extend(stored.manifest.version for stored in follower.poll(0.05))
             return (2, *later)[-1] in given
 
-        wait(last_came)
+        wait_for(last_came)
     assert not failures and not rejected
     assert given == sorted(given) if newest_only else given == [2, *later]
 
@@ -91,7 +83,7 @@ def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Follower, "start", denied)
     monkeypatch.setattr("streamtrain.clients.live_model._RETRY_S", 0.01)
     with caplog.at_level(logging.INFO), LiveModel("job", bootstrap="127.0.0.1:9") as model:
-        wait(lambda: len(looks) > 5)
+        wait_for(lambda: len(looks) > 5)
         assert isinstance(model.error, KafkaDenied)
     ours = [record for record in caplog.records if "not authorised" in record.getMessage()]
     assert len(ours) == 1 and ours[0].exc_info is None
@@ -128,6 +120,6 @@ def test_a_predictor_keeps_its_model_and_follows_on(
 
     monkeypatch.setattr(Follower, "poll", failing)
     with running(bench.config()) as counters:
-        wait(lambda: counters["version"] == 1 and not failures)
+        wait_for(lambda: counters["version"] == 1 and not failures)
         served.put()
-        wait(lambda: counters["version"] == 2)
+        wait_for(lambda: counters["version"] == 2)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from prediction_bench import Bench, running, wait_for
+from prediction_bench import Bench, running
 from publisher import Publisher
 from small_model import SmallModel
+from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.snapshots import follow_snapshots

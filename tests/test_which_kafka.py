@@ -1,0 +1,73 @@
+"""Which Kafka the tests use: a given one, Docker's where it is asked for, else the embedded one."""
+
+from __future__ import annotations
+
+import os
+import re
+from types import SimpleNamespace
+from typing import Any, Self
+
+import pytest
+import tests_kafka
+from tests_kafka import COMPOSE_ADDRESS, COMPOSE_PROJECT, ROOT, running_kafka
+
+compose = pytest.importorskip("testcontainers.compose")
+
+
+class FakeCompose:
+    """Stands in for Docker; as testcontainers', it brings its services up and takes them down with what they hold."""
+
+    calls: list[Any]
+
+    def __init__(self, context: Any, **given: Any) -> None:
+        self.calls.append((context, given))
+
+    def __enter__(self) -> Self:
+        self.calls.append(("up", os.environ["COMPOSE_PROJECT_NAME"]))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.calls.append(("down", os.environ["COMPOSE_PROJECT_NAME"]))
+
+
+class Embedded(SimpleNamespace):
+    bootstrap = "127.0.0.1:20001"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    for name in ("STREAMTRAIN_TEST_BOOTSTRAP", "STREAMTRAIN_TEST_BROKER", "COMPOSE_PROJECT_NAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(compose, "DockerCompose", FakeCompose)
+    monkeypatch.setattr(tests_kafka, "start_broker", Embedded)
+    monkeypatch.setattr(FakeCompose, "calls", [], raising=False)
+    return FakeCompose.calls
+
+
+def test_dockers_is_the_compose_files_in_a_project_of_its_own(
+    calls: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMTRAIN_TEST_BROKER", "docker")
+    with running_kafka() as bootstrap:
+        assert bootstrap == COMPOSE_ADDRESS
+        assert calls == [(ROOT, {"services": ["kafka"], "wait": True}), ("up", COMPOSE_PROJECT)]
+    assert calls[2:] == [("down", COMPOSE_PROJECT)] and "COMPOSE_PROJECT_NAME" not in os.environ
+    file = (ROOT / "docker-compose.yml").read_text()
+    assert re.search(rf"OUTSIDE://{COMPOSE_ADDRESS}\b", file) and f":{COMPOSE_ADDRESS.partition(':')[2]}:" in file
+
+
+def test_a_given_one_comes_first_and_the_embedded_one_last(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with running_kafka() as bootstrap:
+        assert bootstrap == Embedded.bootstrap
+    monkeypatch.setenv("STREAMTRAIN_TEST_BROKER", "podman")
+    with pytest.raises(pytest.UsageError, match="expected docker or embedded, got 'podman'"), running_kafka():
+        pass
+    monkeypatch.setenv("STREAMTRAIN_TEST_BOOTSTRAP", "elsewhere:9092")
+    with running_kafka() as bootstrap:
+        assert bootstrap == "elsewhere:9092"
+    assert calls == []

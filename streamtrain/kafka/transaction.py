@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -52,11 +53,16 @@ _OWNED = {
 
 @dataclass(frozen=True)
 class Batch:
-    """What one transaction writes: (topic, message), in this order; `digest` is the snapshot's."""
+    """What one transaction writes: (topic, message), in this order; `digest` is the snapshot's.
+
+    Nothing is committed before `check` has returned, which has the time that the messages take; what it raises ends
+    the transaction.
+    """
 
     messages: Sequence[tuple[str, Message]]
     name: str = ""
     digest: bytes = b""
+    check: Callable[[], object] = lambda: None
 
 
 class Holding(Protocol):
@@ -306,12 +312,17 @@ class Transactions:
                     manifest = message.key is not None and message.key.endswith(b"/m")
                     hit("coordinator.after_manifest" if manifest else "coordinator.after_chunks")
             hit("coordinator.stall_in_transaction")
+            batch.check()
             hit("coordinator.in_commit")
             self._retried(lambda: producer.commit_transaction(_COMMIT_TIMEOUT_S))
             hit("coordinator.after_commit")
             return offset
         except KafkaException as cause:
             raise self._classify(producer, cause) from cause
+        except StreamtrainError:
+            with suppress(KafkaException):
+                self._retried(lambda: producer.abort_transaction(_COMMIT_TIMEOUT_S))
+            raise
 
     @staticmethod
     def _produce(producer: Producer, topic: str, message: Message, delivered: Callable[..., None] | None) -> None:

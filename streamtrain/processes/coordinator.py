@@ -321,12 +321,12 @@ class Coordinator:
 
     def _commit(self, assembled: Assembled, checked: Future[None] | None = None) -> tuple[int, Letters]:
         """In the publishing thread: the manifest's offset, once it is committed, and the dead letters with it."""
-        if checked is not None:
-            checked.result()
         records, last_round = self._config.topics["records"], assembled.snapshot.manifest.round
         dead = publication_letters(self._arena, assembled.columns, last_round, records, self._publisher.run.number)
         messages = LettersFirst(dead, self._config.topics["dead_letters"], assembled.batch.messages)
         batch = replace(assembled.batch, messages=messages)
+        if checked is not None:
+            batch = replace(batch, check=checked.result)
         return self._transactions.publish(batch), dead
 
     def _check_topic_id(self) -> None:

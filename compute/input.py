@@ -8,22 +8,24 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from streamtrain.compute.builder import Builder, Table, Value
+from streamtrain.compute.ops import _moments
 from streamtrain.compute.ops._moments import MOMENTS
 from streamtrain.compute.spec import Ref
 
 EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
-
-
 CLIP = 8.0   # deviations
+FLOOR = _moments.LEAST_DEVIATION   # its inverse is a float32
 
 
 @dataclass(frozen=True)
 class Standardize:
     """How a column is standardised: the model sees at most `clip` deviations (0: all there are), and what lies further
-    out is held back from the moments; what was seen `half_life` rows ago weighs half in them (0: as much)."""
+    out is held back from the moments; what was seen `half_life` rows ago weighs half in them (0: as much). A column of
+    a deviation below `floor` is only centred."""
 
     clip: float = CLIP
     half_life: float = 0.0
+    floor: float = FLOOR
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
     start = np.zeros((columns, len(MOMENTS)))
     for row, settings in zip(start, chosen, strict=True):
         if settings is not None:
-            row[MOMENTS.index("clip")], row[MOMENTS.index("half_life")] = settings.clip, settings.half_life
+            for field in fields(Standardize):
+                row[MOMENTS.index(field.name)] = getattr(settings, field.name)
     base, share = builder.statistic(name, "statistics", "moments", columns, len(MOMENTS), start=start)
     flags = builder.constant(f"{name}.chosen", [int(settings is not None) for settings in chosen], "u8")
     found = Scale(*(builder.buffer(f"{name}.{field.name}", columns) for field in fields(Scale)))

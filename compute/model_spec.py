@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from streamtrain import _native
@@ -95,8 +95,8 @@ def _standardize(given: object, where: str) -> Standardize | None:
         return Standardize() if given else None
     settings = {**given}
     for key, found in settings.items():
-        if key not in ("clip", "half_life"):
-            raise _wrong(f"{where}.{key}", "clip or half_life", key)
+        if key not in (field.name for field in fields(Standardize)):
+            raise _wrong(f"{where}.{key}", "clip, half_life or floor", key)
         if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < math.inf:
             raise _wrong(f"{where}.{key}", "a number of 0 or more", found)
     return Standardize(**{key: float(found) for key, found in settings.items()})

@@ -7,13 +7,13 @@ import numpy as np
 from streamtrain.compute.spec import Array
 
 MOMENTS = (
-    "count", "mean", "squares", "clip", "half_life", "outside", "least", "clipped", "raw_mean", "raw_squares",
+    "count", "mean", "squares", "clip", "half_life", "floor", "outside", "least", "clipped", "raw_mean", "raw_squares",
 )
 LEAST_DEVIATION, FLOAT_SPACING = 1e-30, 2.0**-23
 
 
 def named(moments: Array) -> dict[str, Array]:
-    """Each column of a block [columns, 10] by name, without a copy."""
+    """Each column of a block [columns, 11] by name, without a copy."""
     return dict(zip(MOMENTS, moments.T, strict=True))
 
 
@@ -46,12 +46,13 @@ def merge(values: Array, count: Array, mean: Array, squares: Array) -> None:
 
 
 def example(rng: np.random.Generator, columns: int) -> Array:
-    """Moments of a lineage under way: columns of which nothing was seen, that never varied, without a clip."""
+    """Moments of a lineage under way: columns of which nothing was seen, that hardly varied, without a clip."""
     block = np.zeros((columns, len(MOMENTS)))
     of = named(block)
     of["count"][:] = rng.integers(0, 3, columns) * 10.0
     of["mean"][:] = rng.normal(0, 100, columns)
     of["squares"][:] = rng.integers(0, 3, columns) * rng.random(columns) * 500
+    of["floor"][:] = rng.integers(0, 2, columns) * 5.0
     of["clip"][:] = np.where(rng.random(columns) < 0.2, 0, 2.0)
     of["outside"][:], of["least"][:] = rng.integers(0, 4, columns), rng.integers(0, 2, columns) * rng.random(columns)
     return block

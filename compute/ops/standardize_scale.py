@@ -17,10 +17,10 @@ def reference(
     columns: int, moments: Array, chosen: Array, mean: Array, scale: Array, clip: Array, low: Array, high: Array
 ) -> None:
     of, deviation = named(moments), _moments.deviation(moments)
-    known = (chosen != 0) & (of["count"] > 0)
+    known, varies = (chosen != 0) & (of["count"] > 0), (deviation > 0) & (deviation >= of["floor"])
     reach = np.where(known, _moments.reach(moments), np.inf)
     mean[:] = np.where(known, of["mean"], 0)
-    scale[:] = np.divide(1, deviation, out=np.ones_like(deviation), where=known & (deviation > 0))
+    scale[:] = np.divide(1, deviation, out=np.ones_like(deviation), where=known & varies)
     clip[:] = np.where(known & (of["clip"] > 0), of["clip"], np.inf)
     low[:], high[:] = of["mean"] - reach, of["mean"] + reach
 

@@ -14,6 +14,7 @@ struct ColumnMoments {
     f64 squares;      // sum of squared deviations from the mean
     f64 clip;         // setting: deviations at which the model's value is cut; 0: nothing is cut or held back
     f64 half_life;    // setting: rows after which what was seen weighs half; 0: nothing is forgotten
+    f64 floor;        // setting: the least standard deviation the model's value is divided by; below it is only centred
     f64 outside;      // values beyond the reach
     f64 least;        // the least distance of one of them from the mean; 0: none yet
     f64 clipped;      // values the model saw cut

@@ -1,6 +1,6 @@
 // Of each column from its moments: mean, 1 / standard deviation, where the model's value is cut (in deviations), and
 // between which values its moments take a value as it is. A column that is not chosen, or of which nothing was seen,
-// passes as it is; one that never varied is only centred.
+// passes as it is; one that never varied, or less than its floor, is only centred.
 #pragma once
 #include "base/kernel.h"
 
@@ -12,7 +12,7 @@ ST_KERNEL void standardize_scale(i64 columns, const f64 *moments_cm, const u8 *c
         bool known = chosen_c[c] != 0 && column.count > 0;
         f64 deviation = deviation_of(column), reach = known ? reach_of(column) : beyond_any;
         mean_c[c] = known ? static_cast<f32>(column.mean) : 0.0f;
-        scale_c[c] = known && deviation > 0 ? static_cast<f32>(1 / deviation) : 1.0f;
+        scale_c[c] = known && deviation > 0 && deviation >= column.floor ? static_cast<f32>(1 / deviation) : 1.0f;
         clip_c[c] = known && column.clip > 0 ? static_cast<f32>(column.clip) : infinity;
         low_c[c] = reach < beyond_any ? static_cast<f32>(column.mean - reach) : -infinity;
         high_c[c] = reach < beyond_any ? static_cast<f32>(column.mean + reach) : infinity;

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import get_args
 
 from pydantic import BaseModel
 
@@ -44,6 +45,9 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             yield from _rows(Column, "columns.<column>.")
         else:
             yield Setting(path, takes(field), default(field), field.description or "", _variable(path))
+            for either in get_args(annotation):  # a value, or a table of its own
+                if isinstance(either, type) and issubclass(either, BaseModel):
+                    yield from _rows(either, f"{path}.")
 
 
 def _of_optimizers() -> Iterator[Setting]:

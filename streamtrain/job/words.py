@@ -48,6 +48,15 @@ def _range(metadata: list[Any]) -> str:
     return f"{low} {high}".strip()
 
 
+def _kind(kind: Any) -> str:
+    """One of several that a field takes."""
+    if get_origin(kind) is Literal:
+        return " or ".join(map(show_value, get_args(kind)))
+    metadata = [item for held in getattr(kind, "__metadata__", ()) for item in getattr(held, "metadata", [held])]
+    plain = bare(kind)
+    return f"{_WORDS.get(get_origin(plain) or plain, 'a table')} {_range(metadata)}".strip()
+
+
 def takes(field: FieldInfo) -> str:
     """What a field takes."""
     metadata = _metadata(field)
@@ -63,7 +72,7 @@ def takes(field: FieldInfo) -> str:
         return "a table"
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
-        return " or ".join(dict.fromkeys(_WORDS.get(get_origin(kind) or kind, "a table") for kind in kinds))
+        return " or ".join(dict.fromkeys(map(_kind, kinds)))
     words = _WORDS.get(get_origin(annotation) or annotation, "a table")
     return f"{words} {_range(metadata)}".strip()
 

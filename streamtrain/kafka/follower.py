@@ -130,12 +130,8 @@ class Follower(Generic[T]):
     def poll(self, timeout_s: float) -> Iterator[T]:
         """What one message from the broker completes; nothing for most."""
         rest_s = max(0.0, self._again_s - time.monotonic()) if self._waiting else timeout_s
-        read = None
-        if self._waiting and not self._newest_only:  # what could not be fetched comes before what is after it
-            time.sleep(min(timeout_s, rest_s))
-        else:
-            read = self._topic.poll(min(timeout_s, rest_s))
-            self._hear(read, timeout_s)
+        read = self._topic.poll(min(timeout_s, rest_s))
+        self._hear(read, timeout_s)
         if self._due(quiet=not isinstance(read, Read)):
             yield from self._give()
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pydantic_core import PydanticCustomError
 
 from streamtrain import _native
+from streamtrain.compute.input import CLIP, FLOOR
 
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
 DEFAULT_EMBED = 8
@@ -17,7 +18,6 @@ FLOAT32_MAX = 3.4028234663852886e38
 UNITS: dict[str, tuple[int, int]] = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # to ms
 
 
-CLIP = 8.0  # deviations
 LEAST_HALF_LIFE = 1_000  # rows
 ROW_UNITS = {"k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 
@@ -43,9 +43,17 @@ class Standardize(BaseModel):
         description='rows after which what was seen weighs half, such as "1M rows"; default: all weigh the same',
     )
 
+    floor: float = Field(
+        FLOOR,
+        ge=FLOOR,
+        le=FLOAT32_MAX,
+        description="of the deviation: a column that varies less is centred and not divided by it",
+    )
+
     def engine(self) -> dict[str, float]:
         """As the engine takes it: 0 for none."""
-        return {"clip": 0.0 if self.clip == "off" else self.clip, "half_life": float(self.half_life or 0)}
+        clip = 0.0 if self.clip == "off" else self.clip
+        return {"clip": clip, "half_life": float(self.half_life or 0), "floor": self.floor}
 
 
 class Column(BaseModel):
@@ -59,7 +67,7 @@ class Column(BaseModel):
     role: Literal["feature", "label", "weight", "key", "event_time"] = Field("feature", description="what it is for")
     standardize: bool | Standardize = Field(
         False,
-        description="number: take off the running mean, divide by the running deviation; or { clip = 8, half_life }",
+        description="number: take off the running mean, divide by the running deviation; or { clip, half_life, floor }",
     )
     missing: bool | int | float | str = Field(
         "dead_letter", description="absent, null or empty: dead_letter, skip (leave the row out), or a value"

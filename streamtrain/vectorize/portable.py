@@ -20,7 +20,7 @@ _HASH = (
 )
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
-    "that is below 1e-30 or below |mean| / 2^23; where count is 0 the value as it is"
+    "that is below floor or below |mean| / 2^23; where count is 0 the value as it is"
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamtrain.compute.ops import standardize_scale
 from streamtrain.compute.ops._moments import MOMENTS
 from tests.exec.arena_run import SPEC, ArenaRun
 
@@ -137,6 +138,21 @@ def test_a_half_life_forgets() -> None:
     assert kept["mean"] == pytest.approx(2.5, abs=0.1)
     assert forgotten["mean"] == pytest.approx(5 * (1 - 2.0**-6), abs=0.1)
     assert forgotten["count"] == pytest.approx(1_000 / np.log(2), rel=0.02)
+
+
+def test_below_its_floor_a_column_is_only_centred() -> None:
+    random = np.random.default_rng(11)
+    columns = random.normal(size=(2_000, 4)) * [0.1, 2, 1, 1] + 100
+    run = trained(columns, floor=0.5)
+    moments = run.views()["standardize.numbers"]
+    mean, scale, *limits = (np.empty(4, np.float32) for _ in range(5))
+    standardize_scale.reference(4, moments, np.array([1, 1, 0, 0], np.uint8), mean, scale, *limits)
+    assert mean[:2] == pytest.approx(columns[:, :2].mean(0), rel=1e-3)
+    assert scale[:2] == pytest.approx([1, 1 / columns[:, 1].std()], rel=0.02)
+    unfloored = trained(columns).views()
+    assert not np.array_equal(unfloored["dense0.weight"], run.views()["dense0.weight"])
+    held = ("count", "mean", "squares", "outside")   # what is held back goes by the deviation there is
+    assert [moments_of(run, 0)[name] for name in held] == [moments_of(trained(columns), 0)[name] for name in held]
 
 
 @pytest.mark.parametrize("tiny", [1e-39, 1e-42, 0.0])

@@ -119,6 +119,14 @@ def test_model_spec_is_json(job_text: str) -> None:
     assert spec["layers"] == [{"dense": 64, "activation": "relu"}] and spec["average_optimizer_state"] is True
 
 
+def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
+    takes = {setting.path: setting.takes for setting in settings_table()}
+    name = "columns.<column>.standardize"
+    assert takes[name] == "true or false or a table" and f"{name}.half_life" in takes
+    assert takes[f"{name}.clip"] == 'a number above 0 to 1000000.0 or "off"'
+    assert takes[f"{name}.floor"].startswith("a number from 1e-30")
+
+
 @pytest.mark.parametrize("setting", settings_table(), ids=lambda setting: setting.path)
 def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""

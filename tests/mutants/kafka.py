@@ -177,8 +177,8 @@ GUARDS = [
     (
         "a snapshot not fetched comes before those after it",
         "streamtrain/kafka/follower.py",
-        "        if self._waiting and not self._newest_only:  # what",
-        "        if False:  # what",
+        "        self._waiting.append(_Waiting(located, chunks))\n",
+        "        self._waiting = [_Waiting(located, chunks)]\n",
         f"{NOT_FETCHED}[two follow-False]",
     ),
     (

@@ -75,6 +75,13 @@ GUARDS = [
         _MOMENTS + "test_a_deviation_that_float32_cannot_divide_by_only_centres",
     ),
     (
+        "a deviation below the column's own floor only centres",
+        "native/kernels/standardize_scale.h",
+        " && deviation >= column.floor ?",
+        " ?",
+        _MOMENTS + "test_below_its_floor_a_column_is_only_centred",
+    ),
+    (
         "the model sees at most the clip",
         "native/kernels/standardize.h",
         "            z = z > clip ? clip : z;\n",

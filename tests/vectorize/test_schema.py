@@ -87,14 +87,14 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
     ]
     assert rich.engine_inputs() == {
         "numbers": 3,
-        "standardize": [False, False, {"clip": 8.0, "half_life": 0.0}],
+        "standardize": [False, False, {"clip": 8.0, "half_life": 0.0, "floor": 1e-30}],
         "categories": [{"name": "carrier", "buckets": 1000, "embed": 8}, {"name": "origin", "buckets": 7, "embed": 8}],
         "classes": 3,
     }
     assert rich.class_names == ["walk", "sit", "true"] and rich.column_of("key")[0] == "id"  # type: ignore[index]
     assert schemas["regression"].block_specs() == [("numbers", "f32", 2), ("label", "f32", 1), ("weight", "f32", 1)]
     standardized = Schema.from_columns({"x": {}, "y": {"role": "label", "standardize": True}}, "mean_squared_error")
-    assert standardized.engine_inputs()["standardize_label"] == {"clip": 8.0, "half_life": 0.0}
+    assert standardized.engine_inputs()["standardize_label"] == {"clip": 8.0, "half_life": 0.0, "floor": 1e-30}
 
 
 def test_round_trip_and_digest(schema: Schema) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import psutil
+from waiting import wait_for
 
 from streamtrain.broker import Broker
 from tests.chaos.trainer import Trainer
@@ -144,6 +145,35 @@ class OtherTrainers:
             assert code == 4, f"a replaced trainer ended with {code}, expected 4\n{trainer.errors()}"
 
 
+@dataclass(frozen=True)
+class TrainersAtOnce:
+    """The trainer is killed and so many are started at the same moment: one goes on, the others end with 4."""
+
+    count: int
+    bar_s: float = 30.0  # each takes the job once, and learns within 2 s that it has lost it
+    ends_run: bool = False  # `started` has waited for the new one
+
+    def run(self, stage: Stage) -> None:
+        stage.trainer.kill()
+        racing = []
+        for _ in range(self.count):
+            stage.start_trainer()
+            racing.append(stage.trainer)
+        stage.trainer = the_one_left(racing)
+        stage.started()
+
+
+def the_one_left(racing: Sequence[Trainer], timeout_s: float = 180) -> Trainer:
+    """Of trainers of one job the one that goes on, once the others have ended as those replaced do."""
+    wait_for(lambda: sum(trainer.running for trainer in racing) <= 1, timeout_s)
+    ended = [trainer for trainer in racing if not trainer.running]
+    for trainer in ended:
+        code = trainer.process.returncode
+        assert code == 4, f"a replaced trainer ended with {code}, expected 4\n{trainer.errors()}"
+    (left,) = [trainer for trainer in racing if trainer not in ended]
+    return left
+
+
 def schedule(seed: int, count: int) -> list[Fault]:
     """`count` faults drawn from the seed."""
     chance = random.Random(seed)
@@ -158,6 +188,6 @@ def schedule(seed: int, count: int) -> list[Fault]:
             return BrokerStall(round(chance.uniform(5, 60), 1))
         if draw < 0.9:
             return BrokerKill(round(chance.uniform(0, 10), 1))
-        return OtherTrainers(chance.choice((1, 2)))
+        return chance.choice((OtherTrainers, TrainersAtOnce))(chance.choice((2, 3)))
 
     return [one() for _ in range(count)]

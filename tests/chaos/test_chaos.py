@@ -10,9 +10,19 @@ import pytest
 
 from streamtrain.broker import Broker
 from tests.chaos.chaos import Chaos
-from tests.chaos.faults import BrokerKill, BrokerStall, Fault, Kill, OtherTrainers, Stage, Suspend, schedule
+from tests.chaos.faults import (
+    BrokerKill,
+    BrokerStall,
+    Fault,
+    Kill,
+    OtherTrainers,
+    Stage,
+    Suspend,
+    TrainersAtOnce,
+    schedule,
+)
 
-SHORT: list[Fault] = [Kill("worker"), Kill("coordinator"), Suspend("ingest", 0.5), Kill("tree"), OtherTrainers(1)]
+SHORT: list[Fault] = [Kill("worker"), Kill("coordinator"), Suspend("ingest", 0.5), OtherTrainers(1), TrainersAtOnce(2)]
 STALL_S = 25.0
 AS_KAFKA_HAS_IT = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}  # not as our own
 _FAULTS = 6  # of a seed

@@ -9,8 +9,12 @@ from pathlib import Path
 
 import psutil
 from confluent_kafka.admin import AdminClient, NewPartitions
+from waiting import wait_for
 
 from streamtrain.broker import Broker
+from streamtrain.kafka.admin import job_topics
+from tests.chaos.faults import the_one_left
+from tests.chaos.trainer import Trainer
 from tests.e2e.harness import LiveJob, Running
 
 
@@ -31,6 +35,22 @@ def test_the_second_of_two_trainers_takes_the_job(kafka, tmp_path: Path) -> None
     assert first.finish() == 4, first.errors()
     assert drain(second) == 0
     assert job.verified()["rows"]["trained"] == 3000
+
+
+def test_of_two_trainers_started_at_once_one_trains(kafka, tmp_path: Path) -> None:
+    """The job is new: both make its topics, take it and want to begin its lineage."""
+    job = LiveJob(kafka, tmp_path)
+    own = [wish.name for wish in job_topics(job.name) if wish.owned]
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for done in client.delete_topics(own).values():
+        done.result(60)
+    wait_for(lambda: all(job.admin.absent(name) for name in own))
+    job.produce(2000)
+    racing = [Trainer(job, tmp_path / f"{number}.log") for number in range(2)]
+    left = the_one_left(racing)
+    wait_for(lambda: left.first("published", rows=2000) or left.first("started", rows=2000))  # the other's, if replaced
+    assert left.end() == 0, left.errors()
+    assert job.verified()["rows"]["trained"] == 2000
 
 
 def test_an_old_run_woken_after_its_replacement_is_mute(kafka, tmp_path: Path) -> None:

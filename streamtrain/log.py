@@ -75,6 +75,13 @@ def librdkafka_logger() -> logging.Logger:
     return logger
 
 
+@cache
+def logger_without_repeats(name: str) -> Log:
+    """As get_logger, for warnings of what is tried again and again; the name must be nobody else's."""
+    logging.getLogger(name).addFilter(Repeats())
+    return Log(name)
+
+
 def configure_logging(
     level: str = "info", format: str = "plain", process: str | None = None, stream: TextIO | None = None
 ) -> None:

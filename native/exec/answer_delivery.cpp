@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "kafka/response.h"
+
 namespace st {
 namespace {
 
@@ -28,6 +30,11 @@ void AnswerDelivery::note(int code, const std::string &text) {
     const Library &kafka = Library::get();
     std::string why = code ? text + ": " + kafka.err2name(code) : text;
     events_.push({4, code, false, "PREDICT", why});
+}
+
+void AnswerDelivery::fail(int code, const std::string &text) {
+    note(code, text);
+    if (response_to(code) >= Response::refuse) throw KafkaFailure(code, topic_ + ": " + text);
 }
 
 void AnswerDelivery::gather_events(Producer *producer) {

@@ -25,6 +25,7 @@ class AnswerDelivery {
         : settings_(std::move(producer)), topic_(std::move(topic)), events_(events) {}
     virtual ~AnswerDelivery() = default;
 
+    // These throw KafkaFailure for what Kafka refuses: no repetition mends it.
     // Makes a producer where one was given up. False, after a short wait: it cannot take a batch yet, call again.
     virtual bool ready() = 0;
     // False: the batch is undone, its requests must be read again from the committed offsets.
@@ -44,6 +45,8 @@ class AnswerDelivery {
     int send(Producer &producer, const AnsweredBatch &batch, std::size_t index, void *tag);
     void gather_events(Producer *producer);
     void note(int code, const std::string &text);
+    // As note(); throws KafkaFailure where no repetition mends it.
+    void fail(int code, const std::string &text);
 
     KafkaSettings settings_;
     std::string topic_;

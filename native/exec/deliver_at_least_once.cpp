@@ -26,14 +26,11 @@ class AtLeastOnce final : public AnswerDelivery {
 
     bool deliver(const AnsweredBatch &batch) override {
         // A deque: the others, and this one from now on, stay in place.
-        in_flight_.push_back({0, false, &batch.reader, batch.next});
+        in_flight_.push_back({0, rd::ok, &batch.reader, batch.next});
         InFlight &own = in_flight_.back();
         for (std::size_t i = 0; i < batch.answers.size(); ++i) {
             ++own.outstanding;
-            if (int code = send(*producer_, batch, i, &own)) {
-                note(code, std::string("produce: ") + Library::get().err2str(code));
-                return forget();
-            }
+            if (int code = send(*producer_, batch, i, &own)) return forget("produce", code);
         }
         return settle();
     }
@@ -42,7 +39,7 @@ class AtLeastOnce final : public AnswerDelivery {
         if (!producer_) return true;
         producer_->poll(0);
         for (; !in_flight_.empty() && in_flight_.front().outstanding == 0; in_flight_.pop_front()) {
-            if (in_flight_.front().failed) return forget();
+            if (const int code = in_flight_.front().failed) return forget("delivery", code);
             if (Consumer *reader = in_flight_.front().reader) reader->store_offsets(in_flight_.front().next);
         }
         return true;
@@ -63,7 +60,7 @@ class AtLeastOnce final : public AnswerDelivery {
   private:
     struct InFlight {
         u64 outstanding;
-        bool failed;
+        int failed;         // the error of an answer, or 0
         Consumer *reader;   // null: gone
         Consumer::Offsets next;
     };
@@ -73,14 +70,15 @@ class AtLeastOnce final : public AnswerDelivery {
         producer_->on_delivery = [](const rd_kafka_message_t &message) {
             auto *batch = static_cast<InFlight *>(message.opaque);
             --batch->outstanding;
-            batch->failed |= message.err != 0;
+            if (message.err) batch->failed = message.err;
         };
     }
 
-    bool forget() {
+    bool forget(const char *what, int code) {
         gather_events();
         producer_.reset();   // before the batches its deliveries point to
         in_flight_.clear();
+        fail(code, std::string(what) + ": " + Library::get().err2str(code));
         return false;
     }
 

@@ -83,8 +83,8 @@ class ExactlyOnce final : public AnswerDelivery {
                 });
             lane.initialized = outcome.code == rd::ok;
             if (lane.initialized) continue;
-            note(outcome.code, outcome.text);
             if (!outcome.retriable) give_up(lane);
+            fail(outcome.code, outcome.text);
             std::this_thread::sleep_for(pause);
             return false;
         }
@@ -143,19 +143,24 @@ class ExactlyOnce final : public AnswerDelivery {
     }
 
     bool undo(Lane &lane, const KafkaOutcome &outcome) {
-        note(outcome.code, outcome.text);
+        end(lane, outcome);
+        fail(outcome.code, outcome.text);
+        return false;
+    }
+
+    // What is left of the transaction that failed.
+    void end(Lane &lane, const KafkaOutcome &outcome) {
         if (outcome.requires_abort && !outcome.fatal) {
             const KafkaOutcome aborted = ask(lane, "abort_transaction", [patience = patience_](Producer &producer) {
                 return patience.persist(Clock::now(),
                                         [&](int call_ms) { return producer.abort_transaction(call_ms); });
             });
-            if (aborted.code == rd::ok) return false;
+            if (aborted.code == rd::ok) return;
             note(aborted.code, aborted.text);
         }
         // Fatal, or an end nobody knows: librdkafka must not begin another transaction on it. The other one has lost
         // the same connections.
         for (Lane &each : lanes_) give_up(each);
-        return false;
     }
 
     // A producer's end may wait like its calls. A thread left behind keeps its own until it returns.

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "base/within.h"
+#include "kafka/response.h"
 
 namespace st {
 namespace {
@@ -28,7 +29,10 @@ Predictor::~Predictor() { leave(); }
 void Predictor::make_consumer() {
     consumer_ = std::make_unique<Consumer>(settings_.consumer);
     consumer_->on_revoke = [this] {
-        if (!delivery_->finish(revoke_ms)) note(0, "partitions taken away before all answers had arrived");
+        try {   // librdkafka's thread, which takes no exception
+            if (!delivery_->finish(revoke_ms)) note(0, "partitions taken away before all answers had arrived");
+        } catch (const KafkaFailure &) {   // comes again with the next answer
+        }
     };
     consumer_->on_assign = [this](const std::vector<i32> &partitions) { return begin_in(partitions); };
     dropped_ = unsure_ = 0;
@@ -90,6 +94,7 @@ bool Predictor::run(int milliseconds) {
                 take_batch();
                 finished = settings_.until_end && reached_ends();
             } catch (const KafkaFailure &failure) {   // Kafka does not answer: wait for it
+                if (failure.code == rd::inconsistent || response_to(failure.code) >= Response::refuse) throw;
                 note(failure.code, failure.what());
                 std::this_thread::sleep_for(pause);
             }
@@ -141,8 +146,10 @@ Consumer::Offsets Predictor::begin_in(const std::vector<i32> &partitions) {
 void Predictor::learn_identity() {
     std::string id = consumer_->topic_id(settings_.requests, query_ms);
     looked_ = Clock::now();
-    if (consumer_->identity().empty()) consumer_->set_identity(std::move(id));
-    else must_renew_ |= id != consumer_->identity();
+    if (consumer_->identity().empty()) return consumer_->set_identity(std::move(id));
+    if (id == consumer_->identity()) return;
+    if (settings_.until_end) throw KafkaFailure(rd::inconsistent, settings_.requests + ": deleted and made again");
+    must_renew_ = true;
 }
 
 // Made again between two looks of librdkafka's, a topic has the same name and partitions: no rebalance tells it.
@@ -151,7 +158,9 @@ void Predictor::look_at_topic() {
     looked_ = Clock::now();
     try {
         learn_identity();
-    } catch (const KafkaFailure &) {   // no answer, or no topic now: requests would tell, if there were any
+    } catch (const KafkaFailure &failure) {   // requests go on as long as there are any
+        if (!is_passing(failure.code)) throw;
+        note(failure.code, failure.what());
     }
 }
 
@@ -202,7 +211,9 @@ void Predictor::sort_out(std::size_t count) {
             // Behind the last request there may be control records; a bounded run's offsets go past them.
             if (settings_.until_end && view.offset > done_[view.partition]) next_[view.partition] = view.offset;
         } else {
-            note(view.error, std::string(view.error_text));
+            if (view.error == rd::fatal || response_to(view.error) >= Response::refuse)
+                throw KafkaFailure(view.error, settings_.requests + ": " + view.error_text);
+            note(view.error, view.error_text);
         }
     }
 }
@@ -267,7 +278,11 @@ void Predictor::gather_events() {
 }
 
 bool Predictor::close(int timeout_ms) {
-    bool arrived = delivery_->finish(timeout_ms);
+    bool arrived = false;
+    try {
+        arrived = delivery_->finish(timeout_ms);
+    } catch (const KafkaFailure &) {   // noted
+    }
     gather_events();
     leave();
     return arrived;

@@ -39,9 +39,10 @@ class Predictor {
 
     // Predicts with this snapshot from the next batch on. Before the first one requests wait in their topic.
     void serve(std::shared_ptr<RequestScorer> scorer);
-    // Works for about `milliseconds`, longer while Kafka is not answering. True: until_end has been reached.
+    // Works for about `milliseconds`, longer while Kafka is not answering. True: until_end has been reached. Throws
+    // KafkaFailure for what Kafka refuses, and when a bounded run's topic was made again (rd::inconsistent).
     bool run(int milliseconds);
-    // Waits for answers on their way. False: not all arrived within the time.
+    // Waits for answers on their way. False: not all arrived within the time. Throws as run() does.
     bool finish(int timeout_ms) { return delivery_->finish(timeout_ms); }
     // Waits for answers on their way, commits their offsets and leaves the group. False: not all arrived in time.
     bool close(int timeout_ms);

@@ -20,16 +20,18 @@ from streamtrain.errors import KafkaBroken, SnapshotError, StreamtrainError, Use
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.chunks import Stored
-from streamtrain.kafka.consumer import Event, Settings
+from streamtrain.kafka.consumer import Settings
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.log import get_logger
+from streamtrain.log import get_logger, logger_without_repeats
+from streamtrain.processes._predictor_events import Events
 from streamtrain.topics.snapshots import Manifest
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.served import schema_and_model
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
+retries = logger_without_repeats(f"{__name__}.retries")
 
 _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
@@ -119,28 +121,38 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
         )
     except RuntimeError as error:
         raise UserMistake(f"[kafka] {error}") from None
-    feed, events = _Feed(config, native), _Events()
+    events = Events(config.kafka_consumer, (config.requests, config.predictions) if config.until_end else ())
+    feed = _Feed(config, native)
     feed.start()
     try:
         finished = False
         while not finished and not stop.is_set():
             finished = native.run(_TURN_MS)
             events.log(native)
+            events.check()
             feed.check()
             report(feed.counters())
+    except _native.KafkaFailure as failure:
+        events.log(native)
+        raise events.explained(*failure.args) from None
     finally:
         feed.stop()
-        _finish(native)
+        _finish(native, events)
         events.log(native)
     return feed.counters()
 
 
-def _finish(native: _native.Predictor) -> None:
+def _finish(native: _native.Predictor, events: Events) -> None:
     """Waits for the answers on their way, in turns, so that a second signal is heard; then leaves the group."""
     until_s = time.monotonic() + _FINISH_S
-    while not (arrived := native.finish(_TURN_MS)) and time.monotonic() < until_s:
-        pass
-    native.close(0)
+    try:
+        while not (arrived := native.finish(_TURN_MS)) and time.monotonic() < until_s:
+            pass
+    except _native.KafkaFailure as failure:
+        events.log(native)
+        raise events.explained(*failure.args) from None
+    finally:
+        native.close(0)
     if not arrived:
         log.warning("not all answers were acknowledged; their requests will be answered again", waited_s=_FINISH_S)
 
@@ -212,11 +224,12 @@ class _Feed:
                 if not isinstance(failure, StreamtrainError) or not self._goes_on(failure):
                     self._failure = failure
                     return
-                log.warning(f"{failure}; following the snapshots anew")
+                retries.warning(f"{failure}; following the snapshots anew")
                 self._stopped.wait(_ANEW_S)
 
     def _goes_on(self, failure: StreamtrainError) -> bool:
-        """The model at hand is kept, whatever becomes of the topic; a client that broke is an end in no case."""
+        """Whether the snapshots are followed anew after `failure`: with a model at hand, which is kept, after any;
+        without one when it was only the client that broke. Not where one given snapshot is all that is wanted."""
         return self._config.snapshot is None and (self._version > 0 or isinstance(failure, KafkaBroken))
 
     def _snapshots(self, topic: SnapshotTopic) -> Iterator[_Prepared]:
@@ -267,19 +280,3 @@ def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.Re
     return _native.RequestScorer(
         plan, native_plan(schema, layout), format, schema.class_names, manifest.version, stored.digest.hex()
     )
-
-
-class _Events:
-    """Logs what librdkafka says; the same text at most once in a while, for a broker that is away says it often."""
-
-    def __init__(self) -> None:
-        self._said: dict[str, float] = {}
-
-    def log(self, native: _native.Predictor) -> None:
-        now = time.monotonic()
-        self._said = {text: at for text, at in self._said.items() if now - at < _SAY_AGAIN_S}
-        for event in (Event(*fields) for fields in native.drain_events()):
-            if event.text not in self._said:
-                self._said[event.text] = now
-                write = log.warning if event.level <= 4 else log.debug
-                write(event.text, facility=event.facility)

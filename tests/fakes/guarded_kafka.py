@@ -38,21 +38,14 @@ class GuardedKafka:
             pytest.skip("needs openssl for certificates")
         self.authority, self.stranger = _certificates(folder), _authority(folder, "stranger")
         self._ports = dict(zip(("PLAINTEXT", "CONTROLLER", "SASL", "TLS"), _free_ports(4), strict=True))
-        start(data=folder / "kafka", port=self._ports["PLAINTEXT"], properties=self._properties(folder))
+        self.broker = start(data=folder / "kafka", port=self._ports["PLAINTEXT"], properties=self._properties(folder))
         self._admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        self._let_in("alice")
+        self.set_password("alice", PASSWORD)
         everything = [
             (ResourceType.TOPIC, "*"), (ResourceType.GROUP, "*"), (ResourceType.TRANSACTIONAL_ID, "*"),
             (ResourceType.BROKER, "kafka-cluster"),
         ]  # fmt: skip
-        rights = [
-            AclBinding(
-                kind, name, ResourcePatternType.LITERAL, "User:alice", "*", AclOperation.ALL, AclPermissionType.ALLOW
-            )
-            for kind, name in everything
-        ]
-        for done in self._admin.create_acls(rights).values():
-            done.result(30)
+        self._set_rights("alice", everything, AclOperation.ALL, AclPermissionType.ALLOW)
 
     @property
     def bootstrap(self) -> str:
@@ -60,6 +53,29 @@ class GuardedKafka:
 
     def fresh_name(self, prefix: str) -> str:
         return prefix
+
+    def deny(self, user: str, kind: ResourceType, name: str, operation: AclOperation) -> None:
+        """Takes one right away, of this name or what begins with it."""
+        self._set_rights(user, [(kind, name)], operation, AclPermissionType.DENY, ResourcePatternType.PREFIXED)
+
+    def _set_rights(
+        self,
+        user: str,
+        things: list[tuple[ResourceType, str]],
+        operation: AclOperation,
+        permission: AclPermissionType,
+        pattern: ResourcePatternType = ResourcePatternType.LITERAL,
+    ) -> None:
+        rights = [AclBinding(kind, name, pattern, f"User:{user}", "*", operation, permission) for kind, name in things]
+        for done in self._admin.create_acls(rights).values():
+            done.result(30)
+
+    def set_password(self, user: str, password: str) -> None:
+        """Of a user who comes by SCRAM; connections that there are go on."""
+        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
+        asked = [UserScramCredentialUpsertion(user, info, password.encode())]
+        for done in self._admin.alter_user_scram_credentials(asked).values():
+            done.result(30)
 
     def sasl(self, user: str, password: str, mechanism: str = "PLAIN") -> dict[str, str]:
         """Settings of a client."""
@@ -71,12 +87,6 @@ class GuardedKafka:
     def tls(self, authority: Path) -> dict[str, str]:
         bootstrap = f"{HOST}:{self._ports['TLS']}"
         return {"bootstrap.servers": bootstrap, "security.protocol": "SSL", "ssl.ca.location": str(authority)}
-
-    def _let_in(self, user: str) -> None:
-        info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 4096)
-        asked = [UserScramCredentialUpsertion(user, info, PASSWORD.encode())]
-        for done in self._admin.alter_user_scram_credentials(asked).values():
-            done.result(30)
 
     def _properties(self, folder: Path) -> dict[str, str]:
         places = {name: f"{name}://{HOST}:{port}" for name, port in self._ports.items()}

@@ -82,7 +82,7 @@ def running(config: predictor.Config) -> Iterator[dict[str, int]]:
         except BaseException as failure:
             failures.append(failure)
 
-    thread = threading.Thread(target=work)
+    thread = threading.Thread(target=work, name="predictor")
     thread.start()
     try:
         yield counters

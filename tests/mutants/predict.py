@@ -2,6 +2,7 @@
 
 _MALFORMED = "tests/regress/test_0220_malformed_manifests.py"
 _WIRE = "tests/topics/test_predictions.py"
+_REFUSED = "tests/regress/test_0311_a_predictor_refused.py"
 _AGAIN = "tests/regress/test_0310_requests_topic_made_again.py"
 
 GUARDS = [
@@ -75,10 +76,46 @@ GUARDS = [
     ),
     (
         "a topic made again has a consumer of its own", "native/exec/predictor.cpp",
-        "    else must_renew_ |= id != consumer_->identity();\n",
-        "    else if (id != consumer_->identity()) {\n        consumer_->set_identity(std::move(id));\n"
-        "        must_rewind_ = true;\n    }\n",
+        "    must_renew_ = true;\n", "    consumer_->set_identity(std::move(id));\n    must_rewind_ = true;\n",
         f"{_AGAIN}::test_answers_that_come_late_pass_over_no_request_of_the_next_topic",
+    ),
+    (
+        "what Kafka refuses ends a predictor", "native/exec/predictor.cpp",
+        "if (failure.code == rd::inconsistent || response_to(failure.code) >= Response::refuse) throw;",
+        "if (failure.code == rd::inconsistent) throw;",
+        f"{_REFUSED}::test_a_missing_right_ends_it[before-exactly_once-id]",
+    ),
+    (
+        "answers that Kafka refuses are not sent again", "native/exec/answer_delivery.cpp",
+        "    if (response_to(code) >= Response::refuse) throw KafkaFailure(code, topic_ + \": \" + text);\n", "",
+        f"{_REFUSED}::test_a_missing_right_ends_it[before-at_least_once-predictions]",
+    ),
+    (
+        "requests that Kafka refuses are not read on", "native/exec/predictor.cpp",
+        "            if (view.error == rd::fatal || response_to(view.error) >= Response::refuse)\n",
+        "            if (view.error == rd::fatal)\n",
+        f"{_REFUSED}::test_a_missing_right_ends_it[while-exactly_once-requests]",
+    ),
+    (
+        "who is not let in any more does not wait", "streamtrain/processes/_predictor_events.py",
+        "response_to(self._heard.code) is Response.DENIED:", "False:",
+        f"{_REFUSED}::test_a_password_that_holds_no_more_ends_it[exactly_once]",
+    ),
+    (
+        "a bounded run does not go on in another topic", "native/exec/predictor.cpp",
+        "    if (settings_.until_end) throw KafkaFailure(rd::inconsistent,",
+        "    if (false) throw KafkaFailure(rd::inconsistent,",
+        f"{_REFUSED}::test_a_bounded_run_ends_when_its_requests_are_deleted[True]",
+    ),
+    (
+        "a bounded run does not wait for a topic that is gone", "streamtrain/processes/_predictor_events.py",
+        "                if admin.absent(topic):\n", "                if False:\n",
+        f"{_REFUSED}::test_a_bounded_run_ends_where_there_are_no_predictions[exactly_once]",
+    ),
+    (
+        "what is tried again is said seldom", "streamtrain/processes/predictor.py",
+        "                retries.warning(", "                log.warning(",
+        f"{_REFUSED}::test_what_is_tried_again_is_said_again_seldom",
     ),
     (
         "a predictor keeps its model and follows on", "streamtrain/processes/predictor.py",

@@ -1,0 +1,80 @@
+"""What the native predictor's clients of Kafka say: logged, and read for what no waiting mends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError
+
+from streamtrain import _native
+from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.consumer import Event
+from streamtrain.kafka.errors import Heard, Response, explain, response_to
+from streamtrain.log import logger_without_repeats
+
+log = logger_without_repeats(f"{__name__}.kafka")
+_FAILED = "PREDICT"  # the facility of what failed in the predictor's own calls
+_LOOK_S = 5.0  # between two looks for topics, while something fails
+_MADE_AGAIN = -149  # native/kafka/librdkafka.h: inconsistent
+
+
+class Events:
+    """`topics`: that a bounded run needs; none: a topic that is deleted is waited for."""
+
+    def __init__(self, kafka: dict[str, str], topics: Iterable[str]) -> None:
+        self._kafka, self._topics = kafka, list(topics)
+        self._heard = Heard()
+        self._failed: list[Event] = []
+        self._batches = 0
+        self._looked_s = float("-inf")
+
+    def log(self, native: _native.Predictor) -> None:
+        """Logs what there is."""
+        batches = native.counters()["batches"]
+        if batches != self._batches:
+            self._batches = batches
+            self._heard.clear()
+        for event in (Event(*fields) for fields in native.drain_events()):
+            say = log.warning if event.level <= 4 else log.debug
+            say(event.text, facility=event.facility)
+            if event.facility == _FAILED:
+                self._failed.append(event)
+            elif event.level <= 4:
+                self._heard.take(event.code, event.text)
+
+    def check(self) -> None:
+        """Raises KafkaDenied for a client that is not let in, UserMistake where a bounded run's topic is gone."""
+        failed, self._failed = self._failed, []
+        for event in failed:
+            response = response_to(event.code)
+            if response <= Response.MISSING and response_to(self._heard.code) is Response.DENIED:
+                raise self.explained(event.code, event.text)
+            if response <= Response.MISSING and time.monotonic() - self._looked_s >= _LOOK_S:
+                self._looked_s = time.monotonic()
+                self._look()
+
+    def _look(self) -> None:
+        """A topic that is gone is often told by a time-out alone."""
+        admin = Admin(self._kafka["bootstrap.servers"], self._kafka)
+        for topic in self._topics:
+            try:
+                if admin.absent(topic):
+                    raise deleted(topic)
+            except KafkaUnreachable:
+                return
+
+    def explained(self, code: int, text: str) -> StreamtrainError:
+        """Our error for a failure that ended the native predictor."""
+        if code == _MADE_AGAIN:
+            return deleted(self._topics[0])
+        what, _, text = text.partition(": ")
+        return explain(KafkaError(code, text), what, self._kafka["bootstrap.servers"], self._heard)
+
+
+def deleted(topic: str) -> UserMistake:
+    return UserMistake(
+        f"{topic}: expected the topic that there was at the start of this bounded run, found that it was deleted; "
+        "make it again with 'streamtrain topics create', then start again"
+    )

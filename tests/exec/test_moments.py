@@ -99,6 +99,15 @@ def test_the_moments_are_those_of_all_workers(workers: int) -> None:
         assert np.sqrt(found["squares"] / found["count"]) == pytest.approx(columns[:, 0].std(), rel=0.02)
 
 
+def test_a_shift_counts_from_its_first_round_on() -> None:
+    random = np.random.default_rng(3)
+    columns = random.normal(size=(6_016, 4))
+    columns[6_000:, 0] += 1_000  # one round
+    found = moments_of(trained(columns), 0)
+    assert found["mean"] == pytest.approx(columns[:, 0].mean(), rel=0.05)
+    assert np.sqrt(found["squares"] / found["count"]) == pytest.approx(columns[:, 0].std(), rel=0.05)
+
+
 def test_a_wrong_cell_alone_in_its_round_is_held_back_too() -> None:
     """A row a round, as on a slow stream: one value outside is most of its round."""
     columns = with_wrong_cell(normal, 400)[:1_000]

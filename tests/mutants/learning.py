@@ -44,7 +44,7 @@ GUARDS = [
         "native/memory/average.cpp",
         "    bool moved = most && round.outside >= LEAST_MOVED;\n",
         "    bool moved = false;\n",
-        _WRONG_CELL,
+        _MOMENTS + "test_a_shift_counts_from_its_first_round_on",
     ),
     (
         "one value of a round of one is no shift",

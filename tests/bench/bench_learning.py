@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -57,7 +57,9 @@ def rivals(stream: Stream, job: Job, data: Decoded, seeds: int) -> dict[str, flo
     }  # fmt: skip
 
 
-def measure(stream: Stream, folder: Path, seeds: int, rows: int | None, with_rivals: bool) -> None:
+def measure(
+    stream: Stream, folder: Path, seeds: int, rows: int | None, with_rivals: bool, sets: Sequence[str] = ()
+) -> None:
     """A line for each bar of the stream, and one for the constant prediction."""
     path = stream.write(folder)
     if path is None:
@@ -65,7 +67,7 @@ def measure(stream: Stream, folder: Path, seeds: int, rows: int | None, with_riv
         return
     file = first_job(path, stream.label)
     records = records_of(Job.load(file), path, rows)
-    found = [trained(Job.load(file, sets=[f"train.seed={seed}"]), records) for seed in range(seeds)]
+    found = [trained(Job.load(file, sets=[f"train.seed={seed}", *sets]), records) for seed in range(seeds)]
     ours, constant = statistics.median(map(loss, found)), loss(found[0], "constant_")
     against = {"constant": (constant, 1.0)}
     if with_rivals:
@@ -88,11 +90,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--rows", type=int, help="the first so many of each stream")
     parser.add_argument("--alone", action="store_true", help="without rivals")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=VALUE", help="another setting for ours")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="streamtrain-bench-") as folder:
         for stream in STREAMS:
             if not options.streams or stream.name in options.streams:
-                measure(stream, Path(folder), options.seeds, options.rows, not options.alone)
+                measure(stream, Path(folder), options.seeds, options.rows, not options.alone, options.set)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,15 @@ def test_the_label_says_the_loss(
     assert columns[label] == {"role": "label", **settings}
 
 
+@pytest.mark.parametrize(("classes", "units"), [(7, [64, 32]), (15, [64, 32]), (16, [128, 64]), (100, [128, 64])])
+def test_the_classes_choose_the_networks_size_and_the_file_says_why(classes: int, units: list[int]) -> None:
+    rows = [{"x": at * 7 % 11 + 0.5, "kind": f"k{at % classes}"} for at in range(400)]
+    text, _ = job_text("many", "sample.csv", rows, "kind", "localhost:9092")
+    assert [layer["dense"] for layer in tomllib.loads(text)["model"]["layers"]] == units
+    assert ("Two small layers" in text) == (units == [64, 32])
+    assert (f"{classes} classes have to be told apart" in text) == (units == [128, 64])
+
+
 def test_json_lines(run: Run, tmp_path: Path) -> None:
     sample = tmp_path / "sample.jsonl"
     rows = [{"x": i / 3, "on": i % 2 == 0, "name": "ab"[i % 2], "list": [1], "late": i % 3 == 0} for i in range(30)]

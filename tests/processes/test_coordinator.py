@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streamtrain.errors import KafkaBroken, Replaced, UserMistake
+from streamtrain.errors import KafkaBroken, Replaced
 from streamtrain.processes._publication import Assembled
 from streamtrain.processes.coordinator import Coordinator
 from streamtrain.topics.control import RunEntry
@@ -72,14 +72,6 @@ def test_a_round_that_ends_while_the_coordinator_looks_is_published(look: int) -
     loop = Loop(EndingArena(look))
     assert loop.loop() == 0
     assert loop.published == [0]
-
-
-def test_nothing_is_committed_where_the_topics_check_fails() -> None:
-    checked: Future[None] = Future()
-    checked.set_exception(UserMistake("the topic was made again"))
-    coordinator = Coordinator.__new__(Coordinator)  # nothing else is touched before
-    with pytest.raises(UserMistake, match="made again"):
-        coordinator._commit(Assembled.__new__(Assembled), checked)
 
 
 def test_a_publication_that_stays_pending_while_kafka_answers_ends_the_run() -> None:

@@ -20,8 +20,8 @@ from streamtrain import __version__
 
 COMMANDS = Path(__file__).parent / "commands"
 EPILOG = (
-    "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake; 3 Kafka cannot be reached; "
-    "4 replaced by a newer run; 130 stopped by Ctrl-C, or at once."
+    "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake, or Kafka does not let this "
+    "user in; 3 Kafka cannot be reached; 4 replaced by a newer run; 130 stopped by Ctrl-C, or at once."
 )
 
 
@@ -37,6 +37,11 @@ def command_files() -> dict[str, tuple[int, str]]:
     return dict(sorted(found.items(), key=lambda item: item[1]))
 
 
+def unwrapped(text: str) -> str:
+    """A docstring's paragraphs, each in one line for the terminal to wrap."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
+
+
 class LazyCommand(typer.core.TyperCommand):
     """A command by name and help; what it does is imported when its turn comes."""
 
@@ -45,6 +50,8 @@ class LazyCommand(typer.core.TyperCommand):
         module = import_module(f"streamtrain.cli.commands.{self.name.replace('-', '_')}")
         command = typer.main.get_command(module.app)
         command.help = command.help or module.__doc__
+        for each in (command, *getattr(command, "commands", {}).values()):
+            each.help = unwrapped(each.help or "")
         command.epilog = command.epilog or EPILOG
         return command.make_context(info_name, args, parent=parent, **extra)
 

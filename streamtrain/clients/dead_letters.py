@@ -18,7 +18,7 @@ from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.errors import explain
+from streamtrain.kafka.errors import explain, no_such_topic
 from streamtrain.kafka.reading import bounds, read
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
@@ -74,7 +74,7 @@ def progress(job: Job) -> dict[int, int]:
     admin = Admin(job.kafka.bootstrap, job.kafka_admin())
     state = admin.describe([topic])[topic]
     if state is None:
-        raise UserMistake(f"topic {topic}: expected it in Kafka at {job.kafka.bootstrap}, found none")
+        raise no_such_topic(topic, job.kafka.bootstrap)
     consumer = _group(job)
     try:
         found = consumer.committed([TopicPartition(topic, p) for p in range(state.partitions)], timeout=_TIMEOUT_S)
@@ -223,7 +223,7 @@ class Resender:
     def _partitions(self, topic: str) -> int:
         state = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).describe([topic])[topic]
         if state is None:
-            raise UserMistake(f"topic {topic}: expected it in Kafka at {self._job.kafka.bootstrap}, found none")
+            raise no_such_topic(topic, self._job.kafka.bootstrap)
         return state.partitions
 
     def _producer(self) -> Producer:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.errors import UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics import control, rounds
 from streamtrain.topics.control import Control
@@ -68,7 +68,7 @@ def history(
     settings = {**(kafka or {}), "bootstrap.servers": bootstrap}
     name = rounds.TOPIC.name(job, topic)
     if Admin(bootstrap, kafka).describe([name])[name] is None:
-        raise UserMistake(f"topic {name}: expected it in Kafka at {bootstrap}, found none")
+        raise no_such_topic(name, bootstrap)
     known = _control(job, bootstrap, kafka)
     before: tuple[Run, Published] | None = None
     for log in round_logs(settings, name):

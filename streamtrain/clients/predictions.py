@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from streamtrain.clients.door import address, job_name
-from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.errors import CheckFailed
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reading import read_all
 from streamtrain.topics import predictions
 from streamtrain.topics.predictions import Answer
@@ -36,7 +37,7 @@ def read_predictions(
     admin = Admin(address("read_predictions", bootstrap), kafka)
     state = admin.describe([name])[name]
     if state is None:
-        raise UserMistake(f"topic {name}: expected it in Kafka at {bootstrap}, found none")
+        raise no_such_topic(name, bootstrap)
     ends = admin.last_stable(name, state.partitions)
     starts = admin.earliest(name, state.partitions) if from_beginning else ends
     settings = {**dict(ingest_config(kafka or {}, group="streamtrain-predictions")), "fetch.wait.max.ms": "10"}

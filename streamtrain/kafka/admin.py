@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, 
 from streamtrain import _native
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.consumer import flat_settings
-from streamtrain.kafka.errors import Heard, Response, explain, response_to
+from streamtrain.kafka.errors import Heard, Response, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.topics._topic import registry, topic
 
@@ -318,7 +318,7 @@ class Admin:
                 return self._ask(f"topic {name}", question)
             except KafkaSettling:
                 if self.absent(name):
-                    raise UserMistake(f"topic {name}: expected it in Kafka at {self.bootstrap}, found none") from None
+                    raise no_such_topic(name, self.bootstrap) from None
                 if time.monotonic() > until:
                     raise
                 time.sleep(SETTLING_S)

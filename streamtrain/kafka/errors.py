@@ -8,7 +8,7 @@ from enum import IntEnum
 from confluent_kafka import KafkaError
 
 from streamtrain import _native
-from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, StreamtrainError
+from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.log import librdkafka_logger
 
 
@@ -60,6 +60,14 @@ class Heard:
 
     def clear(self) -> None:
         self.code, self.text = 0, ""
+
+
+def no_such_topic(name: str, bootstrap: str) -> UserMistake:
+    """What is raised where the controller knows no topic `name`."""
+    return UserMistake(
+        f"topic {name}: expected it in Kafka at {bootstrap}, found none; check the job's name and the address, or make "
+        "its topics with 'streamtrain topics create JOB.toml'"
+    )
 
 
 def explain(error: KafkaError, what: str, bootstrap: str, heard: Heard | None = None) -> StreamtrainError:

@@ -47,6 +47,12 @@ def test_each_command_has_help_and_the_common_options(run: Run, name: str) -> No
             assert option in ended.out
 
 
+def test_a_paragraph_of_help_is_wrapped_by_the_terminal_alone(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("typer.rich_utils.MAX_WIDTH", 300)
+    for call, sentence in ((("predict",), "a second one stops"), (("dead-letters", "resend"), "Refused by name: the")):
+        assert sentence in run(*call, "--help").out
+
+
 def test_help_is_quick_and_loads_no_command() -> None:
     code = "import sys\nfrom streamtrain.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     code += "print([name for name in ('numpy', 'pydantic', 'confluent_kafka') if name in sys.modules])"

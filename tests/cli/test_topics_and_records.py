@@ -53,6 +53,14 @@ def test_create_says_what_it_would_do_then_does_it_once(run: Run, new_job: NewJo
     assert f"{job.name}.dead-letters" in run("topics", "describe", path).out
 
 
+def test_what_a_missing_topic_needs_is_said(run: Run, new_job: NewJob, rows: Path) -> None:
+    """Rows for it would wait until they are too old, and that would be told as a broker that does not answer."""
+    path = new_job()
+    for call in (("produce", path, "--input", rows), ("history", path)):
+        ended = run(*call)
+        assert ended.code == 2 and "found none" in ended.err and "streamtrain topics create" in ended.err, ended.err
+
+
 def test_a_csv_comes_back_as_rows(run: Run, job: Path, rows: Path) -> None:
     ended = run("produce", job, "--input", rows, "--json")
     assert ended.code == 0

@@ -251,4 +251,11 @@ GUARDS = [
         "                if False:\n",
         "tests/kafka/test_admin.py::test_what_could_not_be_made_is_absent",
     ),
+    (
+        "rows for a topic that is not there are refused",
+        "streamtrain/cli/commands/produce.py",
+        "    if session.admin(job).absent(name):\n",
+        "    if False:\n",
+        "tests/cli/test_topics_and_records.py::test_what_a_missing_topic_needs_is_said",
+    ),
 ]

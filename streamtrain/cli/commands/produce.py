@@ -16,6 +16,8 @@ from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.clients.writer import RecordWriter
+from streamtrain.job import Job
+from streamtrain.kafka.errors import no_such_topic
 
 ORDER = 60
 BLOCK_ROWS = 4_096  # given to the writer at once, of a file; standard input may be live and is not waited for
@@ -57,6 +59,7 @@ def produce(
     """Produce records or requests from a file or standard input. Ctrl-C or SIGTERM ends it when what was
     written is delivered."""
     found = session.connected_job(job)
+    _check_topic(session, found, to)
     rows = islice(prepared(found, read_rows(input, form), label=to is To.RECORDS), limit)
     blocks = _paced(rows, rate or 0, pack, pack if input == "-" else BLOCK_ROWS)
     started_s = time.monotonic()
@@ -81,6 +84,13 @@ def produce(
     text = f"{writer.rows_written:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s"
     session.out.document(document, text)
     raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+
+
+def _check_topic(session: Session, job: Job, to: To) -> None:
+    """A producer would wait for a topic that is not there until its rows are too old."""
+    name = str(job.topic(to.value).name)
+    if session.admin(job).absent(name):
+        raise no_such_topic(name, job.kafka.bootstrap)
 
 
 def _paced(rows: Iterator[Row], rate: float, pack: int, block_rows: int) -> Iterator[list[Row]]:

@@ -73,6 +73,7 @@ void bind_ingest(nb::module_ &m) {
              nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
         .def("start", &Ingest::start)
         .def("add_partition", &Ingest::add_partition, nb::arg("partition"))
+        .def("read_with", &Ingest::read_with, nb::arg("consumer"), nb::keep_alive<1, 2>())
         .def(
             "run",
             [](Ingest &ingest, f64 timeout_s) {

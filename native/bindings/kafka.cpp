@@ -96,6 +96,7 @@ void bind_consumer(nb::module_ &m) {
              nb::arg("timeout_ms"))
         .def("store_offsets", &Consumer::store_offsets, Released(), nb::arg("offsets"))
         .def("commit", &Consumer::commit, Released(), nb::arg("offsets"))
+        .def("is_deaf", &Consumer::is_deaf, Released(), nb::arg("timeout_ms"))
         .def("group_metadata", [](const Consumer &self) {
             std::string bytes = self.group_metadata().serialize();
             return nb::bytes(bytes.data(), bytes.size());

@@ -18,13 +18,14 @@ KafkaOutcome named(const char *name, KafkaOutcome outcome) {
 }
 
 // Whether a topic, asked after its records were read, has the id that it had before: then they are of the topic with
-// that id, for no id comes again. Otherwise the transaction is to be aborted.
+// that id, for no id comes again. Otherwise the transaction is to be aborted; without an answer, with its producer,
+// which may have gone deaf.
 KafkaOutcome still_is(const std::string &id, const AskedTopicId &asked, int timeout_ms) {
     try {
         if (asked.answer(timeout_ms) == id) return {};
         return {rd::inconsistent, false, true, false, asked.topic() + " was deleted and made again"};
     } catch (const KafkaFailure &failure) {
-        return {failure.code, false, true, false, failure.what()};
+        return {failure.code, false, failure.code != rd::timed_out, false, failure.what()};
     }
 }
 

@@ -16,7 +16,7 @@ constexpr i64 CONSUME_WAIT_NS = 20'000'000;   // how late a stop or a new partit
 }  // namespace
 
 Ingest::Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings)
-    : arena_(arena), consumer_(consumer), settings_(std::move(settings)),
+    : arena_(arena), consumer_(&consumer), settings_(std::move(settings)),
       filler_(arena, std::move(decoder), settings_.round_interval_ns, settings_.batch_growth), messages_(BATCH) {
     filler_.on_ring_full = [this](bool full) { pause(full); };
 }
@@ -27,6 +27,7 @@ void Ingest::start() {
     const std::map<i32, i64> ends(settings_.end_offsets.begin(), settings_.end_offsets.end());
     for (const StartPosition &start : arena_.positions()) {
         offsets.emplace_back(start.partition, start.offset);
+        partitions_.push_back(start.partition);
         const auto end = ends.find(start.partition);
         if (end == ends.end() || end->second <= start.offset) continue;
         const auto at = static_cast<std::size_t>(start.partition);
@@ -34,18 +35,29 @@ void Ingest::start() {
         end_of_[at] = end->second;
         ++open_;
     }
-    consumer_.assign(settings_.topic, offsets);
+    consumer_->assign(settings_.topic, offsets);
 }
 
 void Ingest::add_partition(i32 partition) {
     filler_.add_partition(partition, 0);
-    consumer_.assign_more(settings_.topic, {{partition, 0}});
+    partitions_.push_back(partition);
+    consumer_->assign_more(settings_.topic, {{partition, 0}});
+}
+
+// What of the last batch was not taken is read again.
+void Ingest::read_with(Consumer &consumer) {
+    consumer_->release();
+    next_ = count_ = 0;
+    consumer_ = &consumer;
+    Consumer::Offsets offsets;
+    for (i32 partition : partitions_) offsets.emplace_back(partition, filler_.position(partition));
+    consumer_->assign(settings_.topic, offsets);
 }
 
 void Ingest::pause(bool full) {
-    std::vector<i32> all = consumer_.assignment();
-    if (full) consumer_.pause(all);
-    else consumer_.resume(all);
+    std::vector<i32> all = consumer_->assignment();
+    if (full) consumer_->pause(all);
+    else consumer_->resume(all);
 }
 
 void Ingest::end_partition(i32 partition, i64 offset) {
@@ -107,7 +119,7 @@ IngestStatus Ingest::run(i64 deadline_ns) {
                 i64 wait_ns =
                     std::max<i64>(0, std::min({CONSUME_WAIT_NS, filler_.due_ns() - now_ns, deadline_ns - now_ns}));
                 next_ = 0;
-                count_ = consumer_.consume(messages_.data(), messages_.size(), static_cast<int>(wait_ns / 1'000'000));
+                count_ = consumer_->consume(messages_.data(), messages_.size(), static_cast<int>(wait_ns / 1'000'000));
                 ST_FAILPOINT("ingest.consumed");
             }
             for (i64 due_ns = filler_.due_ns(); next_ < count_ && !bound_reached(); ++next_) {
@@ -115,7 +127,7 @@ IngestStatus Ingest::run(i64 deadline_ns) {
                 take(messages_[next_]);
                 if ((next_ & 63) == 63 && monotonic_ns() >= std::min(due_ns, deadline_ns)) { ++next_; break; }
             }
-            if (next_ == count_) consumer_.release();
+            if (next_ == count_) consumer_->release();
         }
     } catch (const Leaving &) {
         return IngestStatus::leave;

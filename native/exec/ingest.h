@@ -25,6 +25,7 @@ class Ingest {
     Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings);
     void start();                                    // after READY
     void add_partition(i32 partition);               // found later: read from offset 0
+    void read_with(Consumer &consumer);              // from now on, in the place of the one before
     // Throws KafkaFailure for an error that ends the run (a position out of the topic's range, a topic that is gone).
     IngestStatus run(i64 deadline_ns);
     u64 errors() const { return errors_; }           // passing ones: brokers away, time-outs
@@ -43,7 +44,8 @@ class Ingest {
 
     static constexpr std::size_t BATCH = 1024;       // messages taken at a time: about 0.3 ms of decoding
     Arena &arena_;
-    Consumer &consumer_;
+    Consumer *consumer_;
+    std::vector<i32> partitions_;
     IngestSettings settings_;
     SlotFiller filler_;
     std::vector<i64> end_of_;                        // by partition; 0: reached, or none

@@ -13,6 +13,7 @@ constexpr int query_ms = 2'000;    // committed offsets, ends
 constexpr int revoke_ms = 5'000;   // answers on their way when a rebalance takes partitions
 constexpr auto leave_limit = std::chrono::milliseconds(5'000);   // a group whose coordinator is away
 constexpr auto check_ends_every = std::chrono::milliseconds(300);
+constexpr int deaf_silences = 2;
 constexpr auto look_every = std::chrono::seconds(10);
 constexpr auto pause = std::chrono::milliseconds(100);
 }   // namespace
@@ -96,6 +97,7 @@ bool Predictor::run(int milliseconds) {
             } catch (const KafkaFailure &failure) {   // Kafka does not answer: wait for it
                 if (failure.code == rd::inconsistent || response_to(failure.code) >= Response::refuse) throw;
                 note(failure.code, failure.what());
+                must_renew_ |= failure.code == rd::timed_out && ++silences_ >= deaf_silences && others_are_answered();
                 std::this_thread::sleep_for(pause);
             }
         } while (!finished && Clock::now() < end);
@@ -146,22 +148,39 @@ Consumer::Offsets Predictor::begin_in(const std::vector<i32> &partitions) {
 void Predictor::learn_identity() {
     std::string id = consumer_->topic_id(settings_.requests, query_ms);
     looked_ = Clock::now();
+    silences_ = 0;
     if (consumer_->identity().empty()) return consumer_->set_identity(std::move(id));
     if (id == consumer_->identity()) return;
     if (settings_.until_end) throw KafkaFailure(rd::inconsistent, settings_.requests + ": deleted and made again");
     must_renew_ = true;
 }
 
-// Made again between two looks of librdkafka's, a topic has the same name and partitions: no rebalance tells it.
+// Made again between two looks of librdkafka's, a topic has the same name and partitions: no rebalance tells it. Nor
+// does a consumer say that it has gone deaf.
 void Predictor::look_at_topic() {
     if (!started_ || Clock::now() - looked_ < look_every) return;
-    looked_ = Clock::now();
+    looked_ = Clock::now();   // where this throws, requests go on as long as there are any
+    learn_identity();
+    if (!consumer_->is_deaf(query_ms)) return;
+    note(0, "the consumer hears nothing of what there is; another takes its place");
+    must_renew_ = true;
+}
+
+// Whether a client made anew gets the answers that the consumer lacks. One that waits with all others for a broker is
+// not deaf.
+bool Predictor::others_are_answered() {
+    if (Clock::now() - compared_ < look_every) return false;
+    compared_ = Clock::now();
     try {
-        learn_identity();
-    } catch (const KafkaFailure &failure) {   // requests go on as long as there are any
-        if (!is_passing(failure.code)) throw;
-        note(failure.code, failure.what());
+        Consumer other(settings_.consumer);
+        other.assign(settings_.requests, {});
+        other.topic_id(settings_.requests, query_ms);
+        other.committed({0}, query_ms);
+    } catch (const KafkaFailure &) {
+        return false;
     }
+    note(0, "the consumer gets no answers, others do; another takes its place");
+    return true;
 }
 
 bool Predictor::rewind() {

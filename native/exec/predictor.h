@@ -59,6 +59,7 @@ class Predictor {
     void look_at_topic();
     void learn_identity();
     void make_consumer();
+    bool others_are_answered();
     void renew();
     bool rewind();
     void take_batch();
@@ -85,6 +86,8 @@ class Predictor {
     bool started_ = false, must_rewind_ = false;
     bool must_renew_ = false;   // the consumer
     u64 dropped_ = 0, unsure_ = 0;
+    int silences_ = 0;             // questions of the consumer's without an answer, one after the other
+    Clock::time_point compared_{};   // with another client
     Clock::time_point looked_{};   // at the requests topic
     std::vector<MessageView> views_;
     std::vector<const MessageView *> requests_;   // of views_

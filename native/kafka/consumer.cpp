@@ -1,9 +1,13 @@
 #include "kafka/consumer.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
 namespace st {
+namespace {
+constexpr int deaf_after_ms = 10'000;   // of waiting in vain
+}
 
 GroupMetadata GroupMetadata::parse(const std::string &bytes) {
     rd_kafka_consumer_group_metadata_t *handle = nullptr;
@@ -55,6 +59,7 @@ void Consumer::on_rebalance(rd_kafka_t *handle, int code, rd_kafka_topic_partiti
     bool cooperative = protocol && std::strcmp(protocol, "COOPERATIVE") == 0;
     bool gives = code == rd::assign_partitions;
     KafkaOutcome outcome;
+    self->forget_heard();
     if (gives) self->begin_in(list);
     if (!gives) {
         ++self->revocations_;
@@ -90,6 +95,7 @@ void Consumer::begin_in(rd_kafka_topic_partition_list_t *list) {
 void Consumer::assign(const std::string &topic, const Offsets &offsets) {
     require_open();
     release();
+    forget_heard();
     topic_ = topic;
     PartitionList list(topic, offsets);
     check(kafka_.assign(handle_, list.list), "assign");
@@ -134,7 +140,10 @@ std::size_t Consumer::consume(MessageView *out, std::size_t capacity, int timeou
     if (messages_.size() < capacity) messages_.resize(capacity);
     // A batch call returns when full or at its time-out: one message with the time-out, the others without.
     ssize_t first = capacity ? kafka_.consume_batch_queue(queue_, timeout_ms, messages_.data(), 1) : 0;
-    if (first <= 0) return 0;
+    if (first <= 0) {
+        in_vain_ms_ += timeout_ms;
+        return 0;
+    }
     u64 before = revocations_;
     ssize_t rest = capacity > 1 ? kafka_.consume_batch_queue(queue_, 0, messages_.data() + 1, capacity - 1) : 0;
     std::size_t count = 1 + (rest > 0 ? static_cast<std::size_t>(rest) : 0);
@@ -147,6 +156,7 @@ std::size_t Consumer::consume(MessageView *out, std::size_t capacity, int timeou
     for (std::size_t i = 0; i < count; ++i) {
         rd_kafka_message_t *m = messages_[i];
         bool failed = m->err != 0;
+        if (m->err == rd::partition_eof) ends_heard_[m->partition] = m->offset;
         out[i] = {.value = static_cast<const u8 *>(failed ? nullptr : m->payload),
                   .size = failed ? 0 : m->len,
                   .key = static_cast<const u8 *>(m->key),
@@ -185,6 +195,7 @@ void Consumer::resume(const std::vector<i32> &partitions) {
 void Consumer::seek(const Offsets &offsets, int timeout_ms) {
     require_open();
     release();
+    forget_heard();
     PartitionList list(topic_, offsets);
     check(kafka_.seek_partitions(handle_, list.list, timeout_ms), "seek");
     for (int i = 0; i < list.list->cnt; ++i) check(list.list->elems[i].err, "seek");
@@ -232,6 +243,27 @@ void Consumer::commit(const Offsets &offsets) {
     require_open();
     PartitionList list(topic_, offsets, identity_);
     check(kafka_.commit(handle_, list.list, 0), "commit");
+}
+
+void Consumer::forget_heard() {
+    held_before_.clear();
+    ends_heard_.clear();
+}
+
+bool Consumer::is_deaf(int timeout_ms) {
+    if (in_vain_ms_ < deaf_after_ms) return false;
+    in_vain_ms_ = 0;
+    bool deaf = false;
+    std::vector<Held> held;
+    for (auto [partition, next] : position(assignment())) {
+        const auto end = ends_heard_.find(partition);
+        const i64 heard = end == ends_heard_.end() ? next : std::max(next, end->second);
+        for (const Held &before : held_before_)
+            deaf |= before.partition == partition && before.heard == heard && heard < before.end;
+        held.push_back({partition, heard, watermarks(topic_, partition, timeout_ms).second});
+    }
+    held_before_ = std::move(held);
+    return deaf;
 }
 
 GroupMetadata Consumer::group_metadata() const {

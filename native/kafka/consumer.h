@@ -2,6 +2,7 @@
 // another.
 #pragma once
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -93,6 +94,10 @@ class Consumer : public Client {
     // Offsets for the background commit (enable.auto.commit with enable.auto.offset.store=false).
     void store_offsets(const Offsets &offsets);
     void commit(const Offsets &offsets);   // synchronous
+    // Whether librdkafka has stopped hearing its broker, as it may after a stall: nothing has come of what a partition
+    // held when this was asked before, though consume() has waited in vain for 10 s since (until then: false). Needs
+    // enable.partition.eof. Throws KafkaFailure where the broker does not say what there is.
+    bool is_deaf(int timeout_ms);
     GroupMetadata group_metadata() const;
 
     // Leaves the group and frees everything; later calls throw. The destructor does it too.
@@ -106,6 +111,12 @@ class Consumer : public Client {
     void begin_in(rd_kafka_topic_partition_list_t *list);
     void require_open() const;
     void drop(std::size_t count);
+    void forget_heard();
+
+    struct Held {
+        i32 partition;
+        i64 heard, end;   // offsets: up to which it was heard, and its last stable one
+    };
 
     std::string topic_;
     rd_kafka_queue_t *queue_ = nullptr;
@@ -113,6 +124,9 @@ class Consumer : public Client {
     std::size_t held_ = 0;
     u64 revocations_ = 0, dropped_ = 0, unsure_ = 0;
     std::string identity_;
+    int in_vain_ms_ = 0;              // waited since is_deaf() looked
+    std::vector<Held> held_before_;   // at that look
+    std::map<i32, i64> ends_heard_;   // by partition
 };
 
 // (name, value) of each header; a null value has size 0 and data() null.

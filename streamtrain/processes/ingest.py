@@ -6,16 +6,18 @@ The one reader of the records topic; publishes nothing.
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.memory.arena import attach
-from streamtrain.errors import KafkaBroken, KafkaUnreachable
+from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.errors import Response, is_passing, response_to
+from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import get_logger
 from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.schema import Schema
@@ -52,13 +54,13 @@ class Config:
 def run(config: Config) -> int:
     arena = attach(config.arena)
     plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
-    with KafkaConsumer(ingest_config(config.kafka)) as consumer:
+    with closing(Renewing(lambda: KafkaConsumer(ingest_config(config.kafka)))) as readers:
         while not arena.wait_ready(0.5):
             if arena.stop_word() == 2:
                 return 75
         ingest = _native.Ingest(
             arena,
-            consumer.native,
+            readers.client.native,
             config.format,
             plan,
             topic=config.topic,
@@ -68,10 +70,10 @@ def run(config: Config) -> int:
             bounded=config.until_end,
         )
         ingest.start()
-        return _loop(config, arena, consumer, ingest)
+        return _loop(config, arena, readers, ingest)
 
 
-def _loop(config: Config, arena: _native.Arena, consumer: KafkaConsumer, ingest: _native.Ingest) -> int:
+def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer], ingest: _native.Ingest) -> int:
     partitions = len(arena.positions())
     look_at = time.monotonic() + _METADATA_S
     try:
@@ -81,27 +83,32 @@ def _loop(config: Config, arena: _native.Arena, consumer: KafkaConsumer, ingest:
                 return 0
             if status == IngestStatus.LEAVE:
                 return 75
-            for event in consumer.events():
+            for event in readers.client.events():
                 say = log.debug if event.level > 4 else log.warning
                 say(event.text, facility=event.facility)
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + _METADATA_S
-                partitions = _look_at_topic(config, consumer, ingest, partitions)
+                partitions = _look_at_topic(config, readers, ingest, partitions)
     except _native.KafkaFailure as failure:
-        error = consumer.explain(failure)
+        error = readers.client.explain(failure)
         if not isinstance(error, KafkaBroken | KafkaUnreachable):
             raise error from None
         log.warning(f"{config.topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
         return NEW_RUN
 
 
-def _look_at_topic(config: Config, consumer: KafkaConsumer, ingest: _native.Ingest, known: int) -> int:
-    """Adds new partitions, unless the range is bounded; raises KafkaFailure where the topic is gone."""
+def _look_at_topic(config: Config, readers: Renewing[KafkaConsumer], ingest: _native.Ingest, known: int) -> int:
+    """Adds new partitions, unless the range is bounded; raises KafkaFailure where the topic is gone.
+
+    A consumer that has gone deaf is replaced.
+    """
+    made = readers.made
     try:
-        count = consumer.native.partition_count(config.topic, 2000)
-    except _native.KafkaFailure as failure:
-        if not is_passing(failure.args[0]) or (response_to(failure.args[0]) is Response.MISSING and _is_gone(config)):
-            raise
+        count = readers.ask(lambda consumer: _asked(config, consumer))
+    except (KafkaUnreachable, KafkaBroken) as cause:
+        if readers.made > made:
+            log.warning(f"{cause}; reading on with another client", topic=config.topic)
+            ingest.read_with(readers.client.native)
         return known  # the broker is away or settling; ingest waits for it anyway
     if config.until_end:
         return known
@@ -109,6 +116,21 @@ def _look_at_topic(config: Config, consumer: KafkaConsumer, ingest: _native.Inge
         log.info("new partition", topic=config.topic, partition=partition)
         ingest.add_partition(partition)
     return max(known, count)
+
+
+def _asked(config: Config, consumer: KafkaConsumer) -> int:
+    """How many partitions there are. Consumes nothing, so that no record is lost. Raises as _look_at_topic and ask."""
+    try:
+        count = consumer.native.partition_count(config.topic, 2000)
+        deaf = consumer.native.is_deaf(2000)
+    except _native.KafkaFailure as failure:
+        code, text = failure.args
+        if not is_passing(code) or (response_to(code) is Response.MISSING and _is_gone(config)):
+            raise
+        raise (KafkaSettling if code > 0 else KafkaUnreachable)(text) from None
+    if deaf:
+        raise KafkaBroken("nothing comes of what there is")
+    return count
 
 
 def _is_gone(config: Config) -> bool:

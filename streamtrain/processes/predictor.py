@@ -167,7 +167,7 @@ def consumer_settings(config: Config) -> Settings:
         "enable.auto.offset.store": "false",
         "enable.auto.commit": str(at_least_once).lower(),
         "auto.commit.interval.ms": "500",
-        "enable.partition.eof": str(config.until_end).lower(),
+        "enable.partition.eof": "true",  # by which it is seen that the consumer has not gone deaf
         "partition.assignment.strategy": "range,roundrobin",
     }
     return list({**CONSUMER_DEFAULTS, **config.kafka_consumer, **owned}.items())

@@ -46,7 +46,7 @@ struct Call {
 
 Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
 Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermark_offsets"};
-Call group_offsets{"commit_queue"};
+Call group_offsets{"commit_queue"}, consume{"consume_batch_queue"}, metadata{"metadata"}, ids{"DescribeTopics"};
 constexpr int timed_out = -185;           // RD_KAFKA_RESP_ERR__TIMED_OUT
 constexpr int unknown_partition = -190;   // RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
 constexpr char made_up[] = "made up by the test";
@@ -99,6 +99,32 @@ int rd_kafka_query_watermark_offsets(void *client, const char *topic, int partit
     if (deaf == client) return answer;
     return real<int(void *, const char *, int, long *, long *, int)>("rd_kafka_query_watermark_offsets")(
         client, topic, partition, low, high, timeout_ms);
+}
+
+ssize_t rd_kafka_consume_batch_queue(void *queue, int timeout_ms, void **messages, size_t size) {
+    static std::atomic<void *> deaf{nullptr};
+    if (consume.fault() == Fault::deaf) deaf = queue;
+    if (deaf == queue) {
+        usleep(static_cast<useconds_t>(timeout_ms) * 1000);
+        return 0;
+    }
+    return real<ssize_t(void *, int, void **, size_t)>("rd_kafka_consume_batch_queue")(queue, timeout_ms, messages,
+                                                                                       size);
+}
+
+int rd_kafka_metadata(void *client, int all, void *topic, const void **found, int timeout_ms) {
+    static std::atomic<void *> deaf{nullptr};
+    if (metadata.fault() == Fault::deaf) deaf = client;
+    if (deaf == client) return timed_out;
+    return real<int(void *, int, void *, const void **, int)>("rd_kafka_metadata")(client, all, topic, found,
+                                                                                   timeout_ms);
+}
+
+void rd_kafka_DescribeTopics(void *client, const void *names, const void *options, void *queue) {
+    static std::atomic<void *> deaf{nullptr};
+    if (ids.fault() == Fault::deaf) deaf = client;
+    if (deaf == client) return;   // no answer ever comes
+    real<void(void *, const void *, const void *, void *)>("rd_kafka_DescribeTopics")(client, names, options, queue);
 }
 
 int rd_kafka_commit_queue(void *client, const void *list, void *queue, void *told, void *opaque) {

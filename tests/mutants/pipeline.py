@@ -6,8 +6,23 @@ _DUE = "tests/regress/test_0172_due_publication_closes_the_round.py"
 _FLOOD = "tests/regress/test_0171_flood_of_bad_records.py"
 _AVERAGER = "tests/regress/test_0170_averager_dies.py"
 _ENDS = "tests/regress/test_0330_every_run_says_how_it_ended.py"
+_DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_ingest_reads_on_with_another"
 
 GUARDS = [
+    (
+        "ingest replaces a consumer that hears nothing",
+        "streamtrain/processes/ingest.py",
+        "    if deaf:\n",
+        "    if False:\n",
+        f"{_DEAF}[consume_batch_queue=150*]",
+    ),
+    (
+        "ingest's next consumer reads on where the one before was",
+        "native/exec/ingest.cpp",
+        "offsets.emplace_back(partition, filler_.position(partition));",
+        "offsets.emplace_back(partition, 0);",
+        f"{_DEAF}[metadata=3*]",
+    ),
     (
         "a round is judged from the round before it",
         "native/exec/rounds.cpp",

@@ -3,6 +3,7 @@
 _MALFORMED = "tests/regress/test_0220_malformed_manifests.py"
 _WIRE = "tests/topics/test_predictions.py"
 _REFUSED = "tests/regress/test_0311_a_predictor_refused.py"
+_DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_a_predictor_reads_on_with_another"
 _AGAIN = "tests/regress/test_0310_requests_topic_made_again.py"
 
 GUARDS = [
@@ -116,6 +117,20 @@ GUARDS = [
         "what is tried again is said seldom", "streamtrain/processes/predictor.py",
         "                retries.warning(", "                log.warning(",
         f"{_REFUSED}::test_what_is_tried_again_is_said_again_seldom",
+    ),
+    (
+        "a consumer without answers is replaced", "native/exec/predictor.cpp",
+        "failure.code == rd::timed_out && ++silences_", "false && ++silences_",
+        f"{_DEAF}[at_least_once-DescribeTopics=2*]",
+    ),
+    (
+        "a consumer that hears nothing is replaced", "native/exec/predictor.cpp",
+        "    if (!consumer_->is_deaf(query_ms)) return;\n", "    if (true) return;\n",
+        f"{_DEAF}[exactly_once-consume_batch_queue=150*]",
+    ),
+    (
+        "a producer without answers is replaced", "native/exec/deliver_exactly_once.cpp",
+        "failure.code != rd::timed_out, false", "true, false", f"{_DEAF}[exactly_once-DescribeTopics=5*]",
     ),
     (
         "a predictor keeps its model and follows on", "streamtrain/processes/predictor.py",

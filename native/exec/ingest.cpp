@@ -52,9 +52,11 @@ void Ingest::read_with(Consumer &consumer) {
     Consumer::Offsets offsets;
     for (i32 partition : partitions_) offsets.emplace_back(partition, filler_.position(partition));
     consumer_->assign(settings_.topic, offsets);
+    if (paused_) pause(true);
 }
 
 void Ingest::pause(bool full) {
+    paused_ = full;
     std::vector<i32> all = consumer_->assignment();
     if (full) consumer_->pause(all);
     else consumer_->resume(all);

@@ -49,6 +49,7 @@ class Ingest {
     IngestSettings settings_;
     SlotFiller filler_;
     std::vector<i64> end_of_;                        // by partition; 0: reached, or none
+    bool paused_ = false;
     u32 open_ = 0;                                   // partitions that have not reached their end
     std::vector<MessageView> messages_;
     std::size_t count_ = 0, next_ = 0;

@@ -184,12 +184,15 @@ void Consumer::pause(const std::vector<i32> &partitions) {
     require_open();
     PartitionList list(topic_, without_offsets(partitions));
     check(kafka_.pause_partitions(handle_, list.list), "pause");
+    paused_.insert(partitions.begin(), partitions.end());
 }
 
 void Consumer::resume(const std::vector<i32> &partitions) {
     require_open();
     PartitionList list(topic_, without_offsets(partitions));
     check(kafka_.resume_partitions(handle_, list.list), "resume");
+    for (i32 partition : partitions) paused_.erase(partition);
+    forget_heard();
 }
 
 void Consumer::seek(const Offsets &offsets, int timeout_ms) {
@@ -256,6 +259,7 @@ bool Consumer::is_deaf(int timeout_ms) {
     bool deaf = false;
     std::vector<Held> held;
     for (auto [partition, next] : position(assignment())) {
+        if (paused_.contains(partition)) continue;
         const auto end = ends_heard_.find(partition);
         const i64 heard = end == ends_heard_.end() ? next : std::max(next, end->second);
         for (const Held &before : held_before_)

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -127,6 +128,7 @@ class Consumer : public Client {
     int in_vain_ms_ = 0;              // waited since is_deaf() looked
     std::vector<Held> held_before_;   // at that look
     std::map<i32, i64> ends_heard_;   // by partition
+    std::set<i32> paused_;
 };
 
 // (name, value) of each header; a null value has size 0 and data() null.

@@ -86,6 +86,19 @@ def test_starts_at_the_offset_it_is_given_and_seeks(kafka: Any, topic: str, cons
     assert wait_for(lambda: consumer.consume(1, 0.2))[0].value == b"3"
 
 
+def test_a_consumer_whose_partitions_are_paused_is_not_deaf(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(topic, b"waits", partition=0)
+    assert producer.flush(60) == 0
+    consumer.assign(topic, [(0, 0)])
+    consumer.native.pause([0])
+    for _ in range(2):  # a look compares with the one before
+        assert consumer.consume(1, 10.5) == []
+        assert not consumer.native.is_deaf(60_000)
+    consumer.native.resume([0])
+    assert [message.value for message in read_to_end(consumer, topic, 1)[0]] == [b"waits"]
+
+
 def test_topic_facts(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     described = admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)

@@ -10,6 +10,13 @@ _DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_ingest_reads_on_with_ano
 
 GUARDS = [
     (
+        "what is paused is not unheard",
+        "native/kafka/consumer.cpp",
+        "        if (paused_.contains(partition)) continue;\n",
+        "",
+        "tests/kafka/test_native_clients.py::test_a_consumer_whose_partitions_are_paused_is_not_deaf",
+    ),
+    (
         "ingest replaces a consumer that hears nothing",
         "streamtrain/processes/ingest.py",
         "    if deaf:\n",

@@ -77,7 +77,8 @@ GUARDS = [
     ),
     (
         "a topic made again has a consumer of its own", "native/exec/predictor.cpp",
-        "    must_renew_ = true;\n", "    consumer_->set_identity(std::move(id));\n    must_rewind_ = true;\n",
+        "    must_renew_ = true;\n}\n\n// Made",
+        "    consumer_->set_identity(std::move(id));\n    must_rewind_ = true;\n}\n\n// Made",
         f"{_AGAIN}::test_answers_that_come_late_pass_over_no_request_of_the_next_topic",
     ),
     (

@@ -66,14 +66,15 @@ def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Bro
 
 @pytest.fixture(scope="session")
 def kept_build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """A folder that `make(folder)` has filled once for these sources of `folders`; kept from run to run."""
+    """A folder that `make(folder)` has filled once for these sources, folders or files; kept from run to run."""
 
     cache = getattr(request.config, "cache", None)  # not with -p no:cacheprovider
     kept = cache.mkdir("builds") if cache is not None else tmp_path_factory.mktemp("builds")
 
-    def build(name: str, folders: Sequence[str], make: Callable[[Path], None]) -> Path:
+    def build(name: str, sources: Sequence[str], make: Callable[[Path], None]) -> Path:
         digest = hashlib.sha256()
-        for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.is_file()):
+        found = {path for source in sources for path in [ROOT / source, *(ROOT / source).rglob("*.*")]}
+        for path in sorted(path for path in found if path.is_file()):
             if path.suffix in SOURCES:
                 digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         folder = kept / f"{name}.{digest.hexdigest()[:16]}"

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,13 +31,15 @@ print("\\n".join(str(path) for path in files("streamtrain")))
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory) -> tuple[Path, Path]:
+def built(kept_build: Callable[..., Path]) -> tuple[Path, Path]:
     """The source distribution and the wheel, which is built from it."""
-    out = tmp_path_factory.mktemp("dist")
-    done = subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+    def build(out: Path) -> None:
+        command = [sys.executable, "-m", "build", "--outdir", str(out), str(ROOT)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+
+    out = kept_build("dist", ("native", "compute", "topics", "streamtrain", "pyproject.toml"), build)
     (source,) = out.glob("*.tar.gz")
     (wheel,) = out.glob("*.whl")
     return source, wheel

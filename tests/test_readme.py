@@ -40,6 +40,7 @@ def test_the_set_up_is_the_only_block_that_is_not_run_here() -> None:
     assert "ingest" in picture
 
 
+@pytest.mark.kafka
 @pytest.mark.timeout(900)
 def test_every_block_runs(shell: Shell) -> None:
     printed = "".join(shell.run(kind, text) for kind, text in BLOCKS if kind in ("sh", "python"))

@@ -16,6 +16,8 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
 
+pytestmark = pytest.mark.kafka
+
 Settings = dict[str, str]
 
 

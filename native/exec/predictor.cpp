@@ -149,10 +149,12 @@ void Predictor::learn_identity() {
     std::string id = consumer_->topic_id(settings_.requests, query_ms);
     looked_ = Clock::now();
     silences_ = 0;
+    if (settings_.until_end) {   // its ends are those of one topic, whichever consumer reads it
+        if (bound_to_.empty()) bound_to_ = id;
+        if (id != bound_to_) throw KafkaFailure(rd::inconsistent, settings_.requests + ": deleted and made again");
+    }
     if (consumer_->identity().empty()) return consumer_->set_identity(std::move(id));
-    if (id == consumer_->identity()) return;
-    if (settings_.until_end) throw KafkaFailure(rd::inconsistent, settings_.requests + ": deleted and made again");
-    must_renew_ = true;
+    must_renew_ |= id != consumer_->identity();
 }
 
 // Made again between two looks of librdkafka's, a topic has the same name and partitions: no rebalance tells it. Nor

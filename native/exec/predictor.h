@@ -85,6 +85,7 @@ class Predictor {
 
     bool started_ = false, must_rewind_ = false;
     bool must_renew_ = false;   // the consumer
+    std::string bound_to_;      // the id of the topic that a bounded run began with
     u64 dropped_ = 0, unsure_ = 0;
     int silences_ = 0;             // questions of the consumer's without an answer, one after the other
     Clock::time_point compared_{};   // with another client

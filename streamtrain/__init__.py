@@ -28,6 +28,7 @@ _HOMES = {
     "Replaced": "streamtrain.errors",
     "SnapshotError": "streamtrain.errors",
     "StreamtrainError": "streamtrain.errors",
+    "TooManyOpenFiles": "streamtrain.errors",
     "UserMistake": "streamtrain.errors",
 }
 __all__ = ["__version__", *_HOMES]

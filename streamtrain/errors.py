@@ -31,6 +31,12 @@ class KafkaSettling(KafkaUnreachable):
     """A broker answered, but not what was asked: it is starting, or not settled yet on who leads."""
 
 
+class TooManyOpenFiles(KafkaUnreachable):
+    """This process may open no more files, a connection to Kafka neither. A trainer does not wait for that to pass."""
+
+    exit_code = 1
+
+
 class KafkaDenied(UserMistake):
     """Kafka does not let this user in or do that: authentication, TLS, authorisation."""
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from enum import IntEnum
 
 from confluent_kafka import KafkaError
 
 from streamtrain import _native
-from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.errors import (
+    KafkaBroken,
+    KafkaDenied,
+    KafkaSettling,
+    KafkaUnreachable,
+    StreamtrainError,
+    TooManyOpenFiles,
+    UserMistake,
+)
 from streamtrain.log import librdkafka_logger
 
 
@@ -76,6 +86,11 @@ def explain(error: KafkaError, what: str, bootstrap: str, heard: Heard | None = 
     said = f"; {heard.text}" if heard is not None and heard.text else ""
     if response <= Response.MISSING and heard is not None and response_to(heard.code) is Response.DENIED:
         response, text = Response.DENIED, heard.text
+    if response <= Response.MISSING and os.strerror(errno.EMFILE) in said:
+        return TooManyOpenFiles(
+            f"{what}: expected to open a connection to Kafka at {bootstrap}, got: {os.strerror(errno.EMFILE)}; "
+            "let this process open more (ulimit -n, LimitNOFILE=)"
+        )
     if response <= Response.MISSING:
         kind = KafkaSettling if code > 0 or response is Response.MISSING else KafkaUnreachable
         return kind(

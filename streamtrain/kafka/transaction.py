@@ -19,7 +19,14 @@ from typing import Any, Protocol, TypeVar
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka import Message as Delivered
 
-from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
+from streamtrain.errors import (
+    KafkaBroken,
+    KafkaUnreachable,
+    Replaced,
+    StreamtrainError,
+    TooManyOpenFiles,
+    UserMistake,
+)
 from streamtrain.failpoints import hit
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.errors import Heard, Response, explain, response_to
@@ -228,7 +235,8 @@ class Transactions:
                 error: KafkaError = cause.args[0]
                 fenced = error.code() == KafkaError._FENCED
                 explained = self._explained(error, "init_transactions")
-                if not (fenced or isinstance(explained, KafkaUnreachable | KafkaBroken)):
+                passing = isinstance(explained, KafkaUnreachable | KafkaBroken)
+                if not (fenced or passing) or isinstance(explained, TooManyOpenFiles):
                     raise explained from None
                 if first and not fenced and time.monotonic() > give_up:
                     raise explained from None
@@ -267,6 +275,8 @@ class Transactions:
         while True:
             try:
                 answer = read()
+            except TooManyOpenFiles:
+                raise
             except (KafkaUnreachable, KafkaBroken) as cause:
                 self.unreachable = True
                 self._say_waiting(cause)

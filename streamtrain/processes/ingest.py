@@ -13,7 +13,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.memory.arena import attach
-from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable
+from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.errors import Response, is_passing, response_to
@@ -91,7 +91,7 @@ def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer]
                 partitions = _look_at_topic(config, readers, ingest, partitions)
     except _native.KafkaFailure as failure:
         error = readers.client.explain(failure)
-        if not isinstance(error, KafkaBroken | KafkaUnreachable):
+        if not isinstance(error, KafkaBroken | KafkaUnreachable) or isinstance(error, TooManyOpenFiles):
             raise error from None
         log.warning(f"{config.topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
         return NEW_RUN
@@ -105,6 +105,8 @@ def _look_at_topic(config: Config, readers: Renewing[KafkaConsumer], ingest: _na
     made = readers.made
     try:
         count = readers.ask(lambda consumer: _asked(config, consumer))
+    except TooManyOpenFiles:
+        raise
     except (KafkaUnreachable, KafkaBroken) as cause:
         if readers.made > made:
             log.warning(f"{cause}; reading on with another client", topic=config.topic)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 from confluent_kafka import KafkaError
 
@@ -12,6 +15,7 @@ from streamtrain.errors import (
     KafkaSettling,
     KafkaUnreachable,
     StreamtrainError,
+    TooManyOpenFiles,
 )
 from streamtrain.kafka import library
 from streamtrain.kafka.errors import Heard, Response, explain, is_passing, response_to
@@ -73,3 +77,10 @@ def test_a_broker_that_leaves_a_tls_handshake_is_away() -> None:
     heard(KafkaError(KafkaError._SSL, "SSL handshake failed: Disconnected: connecting to a PLAINTEXT broker listener?"))
     error = explain(KafkaError(KafkaError._TIMED_OUT), "topic x", "host:1", heard)
     assert type(error) is KafkaUnreachable and "PLAINTEXT broker listener" in str(error)
+
+
+def test_a_process_that_may_open_no_more_files_is_told_so() -> None:
+    heard = Heard(lambda error: None)
+    heard(KafkaError(KafkaError._TRANSPORT, f"Failed to create socket: {os.strerror(errno.EMFILE)} (after 0ms)"))
+    error = explain(KafkaError(KafkaError._TIMED_OUT), "topic x", "host:1", heard)
+    assert type(error) is TooManyOpenFiles and error.exit_code == 1 and "ulimit -n" in str(error)

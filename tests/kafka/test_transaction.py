@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import errno
+import os
+from typing import Any, NoReturn
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from streamtrain.errors import UserMistake
+from streamtrain.errors import TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.reading import read
@@ -19,13 +22,22 @@ def refuse() -> None:
     raise UserMistake("the topic was made again")
 
 
-def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(kafka: Any) -> None:
-    job = kafka.fresh_name("refused")
+@pytest.fixture
+def job(kafka: Any) -> str:
+    return kafka.fresh_name("transactions")
+
+
+@pytest.fixture
+def transactions(kafka: Any, job: str) -> Transactions:
     admin, wishes = Admin(kafka.bootstrap), job_topics(job)
     admin.ensure(wishes)
     where = {"bootstrap.servers": kafka.bootstrap}
-    topics = JobTopics(job, where, {wish.key: wish.name for wish in wishes}, admin)
-    transactions = Transactions(where, job, topics)
+    return Transactions(where, job, JobTopics(job, where, {wish.key: wish.name for wish in wishes}, admin))
+
+
+def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(
+    kafka: Any, job: str, transactions: Transactions
+) -> None:
     transactions.open()
     producer = transactions._producer
     messages = [(f"{job}.rounds", Message(b"key", b"value"))]
@@ -33,5 +45,25 @@ def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(kafka: Any)
         transactions.publish(Batch(messages, "refused", check=refuse))
     offset = transactions.publish(Batch(messages, "good"))
     assert transactions._producer is producer  # nothing was left open that another had to end
-    with KafkaConsumer(ingest_config(where)) as consumer:
+    with KafkaConsumer(ingest_config({"bootstrap.servers": kafka.bootstrap})) as consumer:
         assert [message.offset for message in read(consumer, f"{job}.rounds", 0, 0, offset + 1)] == [offset]
+
+
+@pytest.mark.parametrize("where", ["read", "init_transactions"])
+def test_nobody_waits_where_no_more_files_may_be_opened(
+    transactions: Transactions, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    def no_file(*_: object) -> NoReturn:
+        if where == "read":
+            raise TooManyOpenFiles("no more")
+        text = f"Failed to create socket: {os.strerror(errno.EMFILE)}"
+        transactions._heard.take(KafkaError._TRANSPORT, text)
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+
+    if where == "read":
+        with pytest.raises(TooManyOpenFiles):
+            transactions.answered(no_file)
+    else:
+        monkeypatch.setattr(transactions, "_abort_forgotten", no_file)
+        with pytest.raises(TooManyOpenFiles, match="ulimit"):
+            transactions.open()

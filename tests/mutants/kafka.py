@@ -20,6 +20,20 @@ GUARDS = [
         f"{LOST}::test_a_commit_whose_answer_is_lost_is_not_made_twice",
     ),
     (
+        "a trainer does not wait for more open files",
+        "streamtrain/kafka/transaction.py",
+        "            except TooManyOpenFiles:\n                raise\n",
+        "",
+        "tests/kafka/test_transaction.py::test_nobody_waits_where_no_more_files_may_be_opened[read]",
+    ),
+    (
+        "a start does not wait for more open files",
+        "streamtrain/kafka/transaction.py",
+        " or isinstance(explained, TooManyOpenFiles):\n",
+        ":\n",
+        "tests/kafka/test_transaction.py::test_nobody_waits_where_no_more_files_may_be_opened[init_transactions]",
+    ),
+    (
         "what Kafka has forgotten to end is aborted",
         "streamtrain/kafka/transaction.py",
         "        while forgotten := self.answered(self._held.unfinished):\n",

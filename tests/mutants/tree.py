@@ -14,7 +14,7 @@ from streamtrain import _native
 
 ROOT = Path(__file__).resolve().parents[2]
 _LEFT_OUT = shutil.ignore_patterns(".git", ".venv*", "build", "dist", "__pycache__", ".*_cache", ".hypothesis")
-_TEST_TIMEOUT_S = 900
+_TIMEOUT_S = 180  # of a test without a mark of its own: many a guard is one against waiting for ever
 
 
 class Tree:
@@ -41,8 +41,8 @@ class Tree:
     def test(self, node: str) -> subprocess.CompletedProcess[str]:
         """Runs one test of the copy."""
         return subprocess.run(
-            [self.python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "", node],
-            cwd=self.root, capture_output=True, text=True, timeout=_TEST_TIMEOUT_S,
+            [self.python, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "", f"--timeout={_TIMEOUT_S}", node],
+            cwd=self.root, capture_output=True, text=True, timeout=5 * _TIMEOUT_S,
             env={key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
         )  # fmt: skip
 

@@ -27,7 +27,7 @@ GUARDS = [
         "ingest's next consumer reads on where the one before was",
         "native/exec/ingest.cpp",
         "offsets.emplace_back(partition, filler_.position(partition));",
-        "offsets.emplace_back(partition, 0);",
+        "offsets.emplace_back(partition, filler_.position(partition) + 1);",
         f"{_DEAF}[metadata=3*]",
     ),
     (

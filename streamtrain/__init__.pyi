@@ -16,6 +16,7 @@ from streamtrain.errors import RecordError as RecordError
 from streamtrain.errors import Replaced as Replaced
 from streamtrain.errors import SnapshotError as SnapshotError
 from streamtrain.errors import StreamtrainError as StreamtrainError
+from streamtrain.errors import TooManyOpenFiles as TooManyOpenFiles
 from streamtrain.errors import UserMistake as UserMistake
 from streamtrain.job import Job as Job
 from streamtrain.topics.predictions import Answer as Answer

@@ -119,6 +119,8 @@ def test_no_broker_is_said() -> None:
         KafkaUnreachable, match=r"1 records to x\.records not taken by Kafka at 127\.0\.0\.1:1 in 0\.5 s"
     ):
         writer.flush(0.5)
+    with pytest.raises(KafkaUnreachable, match=r"not taken .* in 0\.2 s"):
+        writer.close(0.2)
 
 
 def test_a_delivery_that_failed_is_raised(kafka: Any) -> None:

@@ -30,6 +30,8 @@ from streamtrain.processes import predictor
 from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
 
+pytestmark = pytest.mark.kafka
+
 DELIVERIES = ["exactly_once", "at_least_once"]
 READ, WRITE, TOPIC = AclOperation.READ, AclOperation.WRITE, ResourceType.TOPIC
 RIGHTS = {

@@ -151,7 +151,7 @@ class Supervisor:
                     log.error(f"{ended}; so ended {back_off.errors} runs one after the other")
                     return 1
                 log.warning(f"{ended}; a new run follows", pause_s=pause_s)
-                self._on_event({"event": "restarting", "reason": str(ended)})
+                self._on_event({"event": "restarting", "reason": str(ended), "pause_s": pause_s})
                 if self._stop.comes_within(pause_s):
                     log.warning("stopped between two runs; what is not published is trained by the next start")
                     return 130 if self._stop.interrupted else 0

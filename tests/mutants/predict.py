@@ -96,7 +96,7 @@ GUARDS = [
         "requests that Kafka refuses are not read on", "native/exec/predictor.cpp",
         "            if (view.error == rd::fatal || response_to(view.error) >= Response::refuse)\n",
         "            if (view.error == rd::fatal)\n",
-        f"{_REFUSED}::test_a_missing_right_ends_it[while-exactly_once-requests]",
+        f"{_REFUSED}::test_a_missing_right_ends_it[while-at_least_once-requests]",
     ),
     (
         "who is not let in any more does not wait", "streamtrain/processes/_predictor_events.py",

@@ -31,10 +31,14 @@ def test_rows_are_published_at_the_publications_interval_not_at_the_rounds(kafka
 
 def test_rounds_that_close_only_when_full_stay_open(kafka, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", publish_interval="1ms")
-    job.produce(5000)
-    job.train("--until-end")
+    running = job.start("train")
+    for turn in range(1, 5):  # each leaves a round open
+        job.produce(1000, seed=turn)
+        running.wait_event("published", rows=1000 * turn - 500)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish() == 0
     *full, last = closed_by(job)
-    assert set(full) == {ClosedBy.SLOTS} and last == ClosedBy.END
+    assert set(full) == {ClosedBy.SLOTS} and last == ClosedBy.STOP
 
 
 def test_a_publication_that_is_not_taken_at_once_closes_one_round(kafka, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,7 +50,8 @@ def _build(folder: Path) -> None:
     paths = subprocess.run(
         [python, "-c", "import site; print(site.getsitepackages()[0])"], capture_output=True, text=True
     )
-    (Path(paths.stdout.strip()) / "here.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    here = [path for path in sys.path if Path(path).name == "site-packages"]
+    (Path(paths.stdout.strip()) / "here.pth").write_text("\n".join(here) + "\n")
 
 
 @pytest.fixture

@@ -28,7 +28,7 @@ GUARDS = [
         "native/exec/ingest.cpp",
         "offsets.emplace_back(partition, filler_.position(partition));",
         "offsets.emplace_back(partition, filler_.position(partition) + 1);",
-        f"{_DEAF}[metadata=3*]",
+        f"{_DEAF}[consume_batch_queue=150*]",
     ),
     (
         "a round is judged from the round before it",

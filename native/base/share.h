@@ -2,7 +2,7 @@
 // which a batch of few rows of tiny weight reaches.
 #pragma once
 #include "base/lane.h"
-#include "exec/step.h"
+#include "base/step.h"
 
 namespace st {
 inline namespace ST_ISA {

@@ -3,7 +3,7 @@
 // set runs at load.
 #pragma once
 #include "base/types.h"
-#include "exec/step.h"
+#include "base/step.h"
 
 #if defined(__CUDACC_RTC__)
 #define ST_EXPORT(...)

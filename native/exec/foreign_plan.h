@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "exec/step.h"
+#include "base/step.h"
 #include "memory/slot.h"
 
 namespace st {

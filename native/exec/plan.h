@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/thunk.h"
-#include "exec/step.h"
+#include "base/step.h"
 
 namespace st {
 

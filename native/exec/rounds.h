@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/step.h"
+#include "base/step.h"
 #include "memory/arena.h"
 #include "memory/silence.h"
 

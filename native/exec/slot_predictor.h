@@ -6,7 +6,7 @@
 #include <new>
 #include <stdexcept>
 
-#include "exec/step.h"
+#include "base/step.h"
 #include "vectorize/decoder.h"
 #include "vectorize/plan.h"
 

@@ -28,7 +28,7 @@ _HEADER_LIMIT = 100_000_000  # bytes, as in the safetensors format
 
 
 class StateBlock(Protocol):
-    """One block of a state, as compute.model lays it out (struct StateBlock of native/memory/state.h)."""
+    """One block of a state, as compute.model lays it out (struct StateBlock of native/state/state.h)."""
 
     @property
     def name(self) -> str: ...

@@ -10,7 +10,7 @@
 #include "base/fail.h"
 #include "memory/dead_letter_ring.h"
 #include "memory/slot.h"
-#include "memory/state.h"
+#include "state/state.h"
 
 namespace st {
 namespace {

@@ -5,7 +5,7 @@
 #include "bindings/bindings.h"
 #include "exec/round_log.h"
 #include "exec/rounds.h"
-#include "memory/average.h"
+#include "state/average.h"
 #include "memory/dead_letter_ring.h"
 
 namespace st {

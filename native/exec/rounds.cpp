@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "base/failpoint.h"
 #include "exec/first_moments.h"
-#include "memory/average.h"
+#include "state/average.h"
 
 namespace st {
 

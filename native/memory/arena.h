@@ -6,7 +6,7 @@
 
 #include "memory/control.h"
 #include "memory/slot.h"
-#include "memory/state.h"
+#include "state/state.h"
 
 namespace st {
 

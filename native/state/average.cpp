@@ -1,4 +1,4 @@
-#include "memory/average.h"
+#include "state/average.h"
 
 #include <algorithm>
 #include <cstring>

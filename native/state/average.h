@@ -3,7 +3,7 @@
 #pragma once
 #include <vector>
 
-#include "memory/state.h"
+#include "state/state.h"
 
 namespace st {
 

@@ -1,7 +1,7 @@
 """The rounds topic: what every round trained, in row order, and under which terms. One log per publication, in parts.
 
 Each part is one message and tells all but the other parts' columns. The columns are raw little-endian structs;
-RANGE_DTYPE is struct Range of native/memory/slot.h.
+RANGE_DTYPE is struct Range of native/ring/slot.h.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class PublishedLayout:
 
 
 def published_layout(blocks: Sequence[StateBlock], state_bytes: int, workers: int) -> PublishedLayout:
-    """The layout of a mean buffer (native/memory/arena.h): a whole state, then every worker's local blocks."""
+    """The layout of a mean buffer (native/ring/arena.h): a whole state, then every worker's local blocks."""
     shared = [block for block in blocks if block.rule != "local"]
     local = [block for block in blocks if block.rule == "local"]
     end = _align(state_bytes)

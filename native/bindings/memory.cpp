@@ -8,8 +8,8 @@
 #include <tuple>
 
 #include "base/fail.h"
-#include "memory/dead_letter_ring.h"
-#include "memory/slot.h"
+#include "ring/dead_letter_ring.h"
+#include "ring/slot.h"
 #include "state/state.h"
 
 namespace st {

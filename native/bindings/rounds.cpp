@@ -6,7 +6,7 @@
 #include "exec/round_log.h"
 #include "exec/rounds.h"
 #include "state/average.h"
-#include "memory/dead_letter_ring.h"
+#include "ring/dead_letter_ring.h"
 
 namespace st {
 

@@ -1,7 +1,7 @@
 // The moments a lineage begins with, from all rows of its first round before any of them is trained. They are found on
 // the host from the slots as they lie in the ring, so every worker and every backend gets the same bits.
 #pragma once
-#include "memory/arena.h"
+#include "ring/arena.h"
 
 namespace st {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/step.h"
-#include "memory/slot.h"
+#include "ring/slot.h"
 
 namespace st {
 

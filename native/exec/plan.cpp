@@ -6,7 +6,7 @@
 
 #include "base/fail.h"
 #include "base/isa.h"
-#include "memory/slot.h"
+#include "ring/slot.h"
 
 namespace st {
 namespace {

@@ -3,7 +3,7 @@
 #pragma once
 #include <thread>
 
-#include "memory/arena.h"
+#include "ring/arena.h"
 
 namespace st {
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "memory/arena.h"
+#include "ring/arena.h"
 
 namespace st {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "base/step.h"
-#include "memory/arena.h"
-#include "memory/silence.h"
+#include "ring/arena.h"
+#include "ring/silence.h"
 
 namespace st {
 

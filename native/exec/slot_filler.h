@@ -5,8 +5,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "memory/dead_letter_ring.h"
-#include "memory/silence.h"
+#include "ring/dead_letter_ring.h"
+#include "ring/silence.h"
 
 struct rd_kafka_message_t;
 

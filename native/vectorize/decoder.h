@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/slot.h"
+#include "ring/slot.h"
 
 namespace st {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "memory/slot.h"
+#include "ring/slot.h"
 #include "vectorize/key_table.h"
 
 namespace st {

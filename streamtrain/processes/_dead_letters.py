@@ -18,7 +18,7 @@ from streamtrain.topics import dead_letters
 from streamtrain.topics._topic import Message
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 
-_HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/memory/dead_letter_ring.h
+_HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
 _ROWS = struct.Struct("<qqIII")
 _HEADER = struct.Struct("<II")
 assert _HEAD.size == 72

@@ -19,7 +19,7 @@ from streamtrain.vectorize.plan import native_plan
 from streamtrain.vectorize.schema import Schema
 
 State = npt.NDArray[np.uint8]
-_CRASHED = 2  # native/memory/control.h: Rejected
+_CRASHED = 2  # native/ring/control.h: Rejected
 _DEAD_LETTER_BYTES = 4096  # nobody writes any
 
 

@@ -60,7 +60,7 @@ GUARDS = [
     ),
     (
         "a record's bytes are in one letter of a round",
-        "native/memory/dead_letter_ring.h",
+        "native/ring/dead_letter_ring.h",
         "if (again || value == nullptr ||",
         "if (value == nullptr ||",
         f"{_FLOOD}::test_long_letters_are_bounded_by_their_bytes",
@@ -102,7 +102,7 @@ GUARDS = [
     ),
     (
         "a look at the coordinator's beat counts a second at most",
-        "native/memory/silence.h",
+        "native/ring/silence.h",
         "std::min(now_ns - looked_ns_, LOOK_NS)",
         "(now_ns - looked_ns_)",
         "tests/regress/test_0173_a_sleep_is_no_silence.py::test_silence_is_counted_in_looks",

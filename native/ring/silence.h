@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "memory/control.h"
+#include "ring/control.h"
 
 namespace st {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "memory/control.h"
-#include "memory/slot.h"
+#include "ring/control.h"
+#include "ring/slot.h"
 #include "state/state.h"
 
 namespace st {

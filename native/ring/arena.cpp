@@ -1,4 +1,4 @@
-#include "memory/arena.h"
+#include "ring/arena.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

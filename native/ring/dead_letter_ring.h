@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/arena.h"
+#include "ring/arena.h"
 #include "vectorize/decoder.h"
 
 namespace st {

@@ -5,7 +5,7 @@
 
 #include "base/limits.h"
 #include "base/types.h"
-#include "memory/futex.h"
+#include "ring/futex.h"
 
 namespace st {
 

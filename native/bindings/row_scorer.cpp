@@ -6,7 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/python_columns.h"
 #include "exec/answers.h"
-#include "exec/slot_predictor.h"
+#include "plan/slot_predictor.h"
 
 namespace st {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/answers.h"
-#include "exec/slot_predictor.h"
+#include "plan/slot_predictor.h"
 
 namespace st {
 

@@ -1,4 +1,4 @@
-// The text of base/, kernels/ and base/step.h as it was built, for NVRTC; written by kernels.cmake. And what all of
+// The text of base/, kernels/ and base/step.h as it was built, for NVRTC; written by kernels/kernels.cmake. And what all of
 // native/ was; written by source_digest.cmake.
 #pragma once
 

@@ -8,7 +8,7 @@
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
 #include "bindings/python_table.h"
-#include "vectorize/record_encoder.h"
+#include "decode/record_encoder.h"
 
 namespace st {
 namespace {

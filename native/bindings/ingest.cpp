@@ -7,7 +7,7 @@
 #include "bindings/bindings.h"
 #include "exec/ingest.h"
 #include "exec/ring_drain.h"
-#include "vectorize/plan.h"
+#include "decode/decode_plan.h"
 
 namespace st {
 

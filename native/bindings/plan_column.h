@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-#include "vectorize/plan.h"
+#include "decode/decode_plan.h"
 
 namespace st {
 namespace nb = nanobind;

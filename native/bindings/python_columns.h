@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bindings/python_rows.h"
-#include "vectorize/column_view.h"
+#include "decode/column_view.h"
 
 namespace st {
 

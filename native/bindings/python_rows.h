@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bindings/python_cell.h"
-#include "vectorize/row_writer.h"
+#include "decode/row_writer.h"
 
 namespace st {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bindings/python_columns.h"
-#include "vectorize/row_table.h"
+#include "decode/row_table.h"
 
 namespace st {
 

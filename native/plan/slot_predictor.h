@@ -7,8 +7,8 @@
 #include <stdexcept>
 
 #include "base/step.h"
-#include "vectorize/decoder.h"
-#include "vectorize/plan.h"
+#include "decode/decoder.h"
+#include "decode/decode_plan.h"
 
 namespace st {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ring/arena.h"
-#include "vectorize/decoder.h"
+#include "decode/decoder.h"
 
 namespace st {
 

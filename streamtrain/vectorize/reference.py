@@ -1,6 +1,6 @@
 """What a record means, in slow plain Python: the native decoders are tested against it. Used by no process.
 
-One row at a time over a format's parse(); every rule of native/vectorize/row_writer.h a second time, on purpose.
+One row at a time over a format's parse(); every rule of native/decode/row_writer.h a second time, on purpose.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ GUARDS = [
     ),
     (
         "infinity is refused by name",
-        "native/vectorize/row_table.h",
+        "native/decode/row_table.h",
         "            if (of.named) throw CellMistake{column, row, of.plan.expected(), shown_number(value)};\n",
         "",
         "tests/vectorize/test_encode.py::test_nan_is_missing_and_infinity_refused",

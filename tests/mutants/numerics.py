@@ -11,7 +11,7 @@ GUARDS = [
         "tests/compute/test_model.py::test_a_slot_of_more_rows_than_the_plans_capacity_is_refused",
     ),
     (
-        "a small negative weight is not 0", "native/vectorize/row_writer.h",
+        "a small negative weight is not 0", "native/decode/row_writer.h",
         "if (column.target == Target::weight && value < 0) return",
         "if (column.target == Target::weight && rounded < 0) return",
         "tests/vectorize/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",

@@ -22,12 +22,12 @@ GUARDS = [
         f"{_MALFORMED}::test_columns_and_model_that_disagree_are_refused",
     ),
     (
-        "filtered rows have their place in an answer", "native/vectorize/record_decoder.h",
+        "filtered rows have their place in an answer", "native/decode/record_decoder.h",
         "            report_filtered(tally, row, writer_.failed_column());\n", "",
         f"{_WIRE}::test_a_row_that_a_plan_leaves_out_is_an_error_in_its_place",
     ),
     (
-        "dead rows of one reason are of one column", "native/vectorize/record_decoder.h",
+        "dead rows of one reason are of one column", "native/decode/record_decoder.h",
         "last.column == column && ", "", "tests/vectorize/test_formats.py::test_mutated",
     ),
     (

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "vectorize/number_glance.h"
-#include "vectorize/transpose.h"
+#include "decode/number_glance.h"
+#include "decode/transpose.h"
 
 using namespace st;
 

@@ -8,9 +8,9 @@
 #include <iterator>
 #include <random>
 
-#include "vectorize/formats/json.h"
-#include "vectorize/formats/msgpack.h"
-#include "vectorize/formats/packed.h"
+#include "decode/formats/json.h"
+#include "decode/formats/msgpack.h"
+#include "decode/formats/packed.h"
 
 using namespace st;
 

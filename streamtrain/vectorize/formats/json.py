@@ -15,7 +15,7 @@ from streamtrain.vectorize.formats._parsed import BrokenRecord, Pairs, Parsed, U
 from streamtrain.vectorize.schema import Schema
 
 HELP = "JSON text: an object, an array of objects or arrays, or an object of arrays"
-DEEPEST = 256  # open arrays and objects; as native/vectorize/json_text.h
+DEEPEST = 256  # open arrays and objects; as native/decode/json_text.h
 
 EXAMPLES = [
     b'{"x1": 1.5, "x2": -2e3, "carrier": "AA", "late": 1}',

@@ -1,4 +1,4 @@
-"""Packed records: columns as they lie in memory; native/vectorize/packed_column.h has the wire. The fastest there is.
+"""Packed records: columns as they lie in memory; native/decode/packed_column.h has the wire. The fastest there is.
 
 NaN is a value (and refused); a missing cell is a null bit: None, a masked entry, NaT, or empty text.
 """

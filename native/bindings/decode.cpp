@@ -9,8 +9,8 @@
 #include "bindings/buffer.h"
 #include "bindings/plan_column.h"
 #include "bindings/python_rows.h"
-#include "vectorize/decoder.h"
-#include "vectorize/plan.h"
+#include "decode/decoder.h"
+#include "decode/decode_plan.h"
 
 namespace st {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ring/slot.h"
-#include "vectorize/key_table.h"
+#include "decode/key_table.h"
 
 namespace st {
 

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <limits>
 
-#include "vectorize/key_table.h"
+#include "decode/key_table.h"
 
 namespace st {
 

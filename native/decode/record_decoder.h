@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "vectorize/row_writer.h"
+#include "decode/row_writer.h"
 
 namespace st {
 

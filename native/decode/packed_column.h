@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "vectorize/row_writer.h"
+#include "decode/row_writer.h"
 
 namespace st {
 

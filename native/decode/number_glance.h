@@ -3,7 +3,7 @@
 #pragma once
 #include <bit>
 
-#include "vectorize/number_text.h"
+#include "decode/number_text.h"
 
 #if defined(__SSE4_1__) && !defined(ST_PORTABLE)
 #include <smmintrin.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "vectorize/padded_copy.h"
+#include "decode/padded_copy.h"
 
 namespace st {
 

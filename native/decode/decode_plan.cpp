@@ -1,9 +1,9 @@
-#include "vectorize/plan.h"
+#include "decode/decode_plan.h"
 
 #include <bit>
 #include <stdexcept>
 
-#include "vectorize/murmur3.h"
+#include "decode/murmur3.h"
 
 namespace st {
 

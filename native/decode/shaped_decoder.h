@@ -1,7 +1,7 @@
 // What self-describing formats share: one row, many rows, or columns; where a cell stands; cursors over an object of
 // arrays.
 #pragma once
-#include "vectorize/record_decoder.h"
+#include "decode/record_decoder.h"
 
 namespace st {
 

@@ -61,7 +61,7 @@ class Decoder {
     virtual std::string path(i32 column, i64 row) const = 0;
 };
 
-struct DecodePlan;   // compiled from the job's columns: vectorize/plan.h
+struct DecodePlan;   // compiled from the job's columns: decode/decode_plan.h
 
 std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr<const DecodePlan> plan);
 

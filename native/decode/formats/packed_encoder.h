@@ -1,7 +1,7 @@
 // Packed records of a table (packed_column.h has the wire): the job's columns alone.
 #pragma once
-#include "vectorize/packed_values.h"
-#include "vectorize/record_encoder.h"
+#include "decode/packed_values.h"
+#include "decode/record_encoder.h"
 
 namespace st::formats {
 

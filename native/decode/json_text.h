@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "vectorize/number_text.h"
-#include "vectorize/padded_copy.h"
-#include "vectorize/utf8.h"
+#include "decode/number_text.h"
+#include "decode/padded_copy.h"
+#include "decode/utf8.h"
 
 namespace st {
 

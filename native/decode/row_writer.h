@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "vectorize/decoder.h"
-#include "vectorize/murmur3.h"
-#include "vectorize/plan.h"
-#include "vectorize/utf8.h"
+#include "decode/decoder.h"
+#include "decode/murmur3.h"
+#include "decode/decode_plan.h"
+#include "decode/utf8.h"
 
 namespace st {
 

@@ -1,10 +1,10 @@
 // msgpack records: a map is a row; an array of maps or arrays is many; a flat array is a row in column order; a map of
 // arrays is columns.
 #pragma once
-#include "vectorize/key_table.h"
-#include "vectorize/msgpack_item.h"
-#include "vectorize/shaped_decoder.h"
-#include "vectorize/utf8.h"
+#include "decode/key_table.h"
+#include "decode/msgpack_item.h"
+#include "decode/shaped_decoder.h"
+#include "decode/utf8.h"
 
 namespace st::formats {
 

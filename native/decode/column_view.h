@@ -2,7 +2,7 @@
 #pragma once
 #include <cmath>
 
-#include "vectorize/packed_column.h"
+#include "decode/packed_column.h"
 
 namespace st {
 

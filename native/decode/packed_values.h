@@ -4,7 +4,7 @@
 #include <limits>
 #include <unordered_map>
 
-#include "vectorize/row_table.h"
+#include "decode/row_table.h"
 
 namespace st {
 

@@ -2,10 +2,10 @@
 // An object is a row; an array of objects or arrays is many; a flat array is a row in column order; an object of arrays
 // is columns.
 #pragma once
-#include "vectorize/json_text.h"
-#include "vectorize/key_table.h"
-#include "vectorize/number_glance.h"
-#include "vectorize/shaped_decoder.h"
+#include "decode/json_text.h"
+#include "decode/key_table.h"
+#include "decode/number_glance.h"
+#include "decode/shaped_decoder.h"
 
 namespace st::formats {
 

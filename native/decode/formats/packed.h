@@ -6,9 +6,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "vectorize/packed_column.h"
-#include "vectorize/record_decoder.h"
-#include "vectorize/transpose.h"
+#include "decode/packed_column.h"
+#include "decode/record_decoder.h"
+#include "decode/transpose.h"
 
 namespace st::formats {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "vectorize/record_encoder.h"
+#include "decode/record_encoder.h"
 
 namespace st::formats {
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstring>
 
-#include "vectorize/record_encoder.h"
+#include "decode/record_encoder.h"
 
 namespace st::formats {
 

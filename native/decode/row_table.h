@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "vectorize/column_view.h"
-#include "vectorize/plan.h"
+#include "decode/column_view.h"
+#include "decode/decode_plan.h"
 
 namespace st {
 

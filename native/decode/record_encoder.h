@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "vectorize/row_table.h"
+#include "decode/row_table.h"
 
 namespace st {
 

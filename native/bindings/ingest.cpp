@@ -5,8 +5,8 @@
 
 #include "base/failpoint.h"
 #include "bindings/bindings.h"
-#include "exec/ingest.h"
-#include "exec/ring_drain.h"
+#include "train/ingest.h"
+#include "train/ring_drain.h"
 #include "decode/decode_plan.h"
 
 namespace st {

@@ -3,8 +3,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
-#include "exec/round_log.h"
-#include "exec/rounds.h"
+#include "train/round_log.h"
+#include "train/rounds.h"
 #include "state/average.h"
 #include "ring/dead_letter_ring.h"
 

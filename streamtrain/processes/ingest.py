@@ -31,7 +31,7 @@ NEW_RUN = 70  # the supervisor starts a new run, whose coordinator names the gap
 
 
 class IngestStatus(IntEnum):
-    """native/exec/ingest.h."""
+    """native/train/ingest.h."""
 
     WORKING = 0
     ENDED = 1

@@ -19,7 +19,7 @@ HELP = "trains batches and averages the workers' vectors"
 
 
 class RoundStatus(IntEnum):
-    """native/exec/rounds.h."""
+    """native/train/rounds.h."""
 
     WORKING = 0
     FINISHED = 1

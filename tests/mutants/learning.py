@@ -13,14 +13,14 @@ GUARDS = [
     ),
     (
         "the first round is held to its median",
-        "native/exec/first_moments.cpp",
+        "native/train/first_moments.cpp",
         "    if (spread > 0) return clip * MAD_OF_NORMAL * spread;\n",
         "    if (spread > 0) return beyond_any;\n",
         _WRONG_CELL,
     ),
     (
         "one value does not show that a column varies",
-        "native/exec/first_moments.cpp",
+        "native/train/first_moments.cpp",
         "    if (distances.size() < 2) return 0;\n",
         "    if (distances.size() < 1) return 0;\n",
         _WRONG_CELL,
@@ -90,7 +90,7 @@ GUARDS = [
     ),
     (
         "a run that goes on has the batches of its lineage's age",
-        "native/exec/slot_filler.cpp",
+        "native/train/slot_filler.cpp",
         "    rows_before_ = arena_.control().coordinator.rows_seen.load();\n",
         "    rows_before_ = 0;\n",
         "tests/exec/test_batch_growth.py::test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age",

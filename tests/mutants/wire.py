@@ -29,7 +29,7 @@ GUARDS = [
     ),
     (
         "the newest event is by event time",
-        "native/exec/round_log.cpp",
+        "native/train/round_log.cpp",
         "newest_event_ms >= 0 ? newest_event_ms : newest_timestamp_ms",
         "newest_timestamp_ms",
         "tests/regress/test_0102_history_without_snapshots.py::"

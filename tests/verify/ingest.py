@@ -1,4 +1,4 @@
-"""Cuts records into batches and rounds as native/exec/slot_filler.cpp does, one after the other."""
+"""Cuts records into batches and rounds as native/train/slot_filler.cpp does, one after the other."""
 
 from __future__ import annotations
 

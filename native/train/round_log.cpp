@@ -1,4 +1,4 @@
-#include "exec/round_log.h"
+#include "train/round_log.h"
 
 #include <algorithm>
 

@@ -1,11 +1,11 @@
-#include "exec/rounds.h"
+#include "train/rounds.h"
 
 #include <algorithm>
 #include <cstring>
 
 #include "base/fail.h"
 #include "base/failpoint.h"
-#include "exec/first_moments.h"
+#include "train/first_moments.h"
 #include "state/average.h"
 
 namespace st {

@@ -1,4 +1,4 @@
-#include "exec/first_moments.h"
+#include "train/first_moments.h"
 
 #include <algorithm>
 #include <cmath>

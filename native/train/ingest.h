@@ -1,7 +1,7 @@
 // The ingest process's loop: consumer -> decoder -> slots, a batch of messages at a time, without Python.
 #pragma once
 
-#include "exec/slot_filler.h"
+#include "train/slot_filler.h"
 #include "kafka/consumer.h"
 
 namespace st {

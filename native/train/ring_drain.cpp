@@ -1,4 +1,4 @@
-#include "exec/ring_drain.h"
+#include "train/ring_drain.h"
 
 #include <chrono>
 

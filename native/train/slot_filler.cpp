@@ -1,4 +1,4 @@
-#include "exec/slot_filler.h"
+#include "train/slot_filler.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "exec/ingest.h"
+#include "train/ingest.h"
 
 #include <limits>
 #include <map>

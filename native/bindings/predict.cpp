@@ -5,7 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
-#include "exec/predictor.h"
+#include "predict/predictor.h"
 
 namespace st {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/python_columns.h"
-#include "exec/answers.h"
+#include "predict/answers.h"
 #include "plan/slot_predictor.h"
 
 namespace st {

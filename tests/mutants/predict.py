@@ -31,12 +31,12 @@ GUARDS = [
         "last.column == column && ", "", "tests/vectorize/test_formats.py::test_mutated",
     ),
     (
-        "a request that cannot be read at all has one error", "native/exec/request_scorer.cpp",
+        "a request that cannot be read at all has one error", "native/predict/request_scorer.cpp",
         "    decoded.many &= !(first_dead && first_dead->remainder && first_dead->row_from == 0);\n", "",
         f"{_WIRE}::test_a_request_that_cannot_be_read_at_all_is_answered_with_an_error_alone",
     ),
     (
-        "an answer names its request", "native/exec/answer_delivery.cpp",
+        "an answer names its request", "native/predict/answer_delivery.cpp",
         '        add_header(headers, "streamtrain-offset", offset);\n', "",
         "tests/processes/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",
     ),
@@ -51,12 +51,12 @@ GUARDS = [
         "tests/vectorize/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
     ),
     (
-        "answers are written in parts", "native/exec/request_scorer.cpp",
+        "answers are written in parts", "native/predict/request_scorer.cpp",
         "i < count && (i == 0 || has_room())", "i < count",
         "tests/processes/test_predictor_topics.py::test_answers_are_written_in_parts_of_bounded_size",
     ),
     (
-        "a part is not the whole batch", "native/exec/predictor.cpp",
+        "a part is not the whole batch", "native/predict/predictor.cpp",
         "first < requests_.size());\n    return true;", "false);\n    return true;",
         "tests/processes/test_predictor_topics.py::test_empty_and_huge_requests_are_answered_in_bounded_memory",
     ),
@@ -71,29 +71,29 @@ GUARDS = [
         "tests/processes/test_predictor_topics.py::test_offsets_of_a_topic_deleted_before_count_for_nothing",
     ),
     (
-        "answers are committed for the topic that was read", "native/exec/deliver_exactly_once.cpp",
+        "answers are committed for the topic that was read", "native/predict/deliver_exactly_once.cpp",
         "        if (asked.answer(timeout_ms) == id) return {};\n", "        return {};\n",
         f"{_AGAIN}::test_its_requests_are_answered_exactly_once[120]",
     ),
     (
-        "a topic made again has a consumer of its own", "native/exec/predictor.cpp",
+        "a topic made again has a consumer of its own", "native/predict/predictor.cpp",
         "    must_renew_ |= id != consumer_->identity();\n",
         "    must_rewind_ |= id != consumer_->identity();\n    consumer_->set_identity(std::move(id));\n",
         f"{_AGAIN}::test_answers_that_come_late_pass_over_no_request_of_the_next_topic",
     ),
     (
-        "what Kafka refuses ends a predictor", "native/exec/predictor.cpp",
+        "what Kafka refuses ends a predictor", "native/predict/predictor.cpp",
         "if (failure.code == rd::inconsistent || response_to(failure.code) >= Response::refuse) throw;",
         "if (failure.code == rd::inconsistent) throw;",
         f"{_REFUSED}::test_a_missing_right_ends_it[before-exactly_once-id]",
     ),
     (
-        "answers that Kafka refuses are not sent again", "native/exec/answer_delivery.cpp",
+        "answers that Kafka refuses are not sent again", "native/predict/answer_delivery.cpp",
         "    if (response_to(code) >= Response::refuse) throw KafkaFailure(code, topic_ + \": \" + text);\n", "",
         f"{_REFUSED}::test_a_missing_right_ends_it[before-at_least_once-predictions]",
     ),
     (
-        "requests that Kafka refuses are not read on", "native/exec/predictor.cpp",
+        "requests that Kafka refuses are not read on", "native/predict/predictor.cpp",
         "            if (view.error == rd::fatal || response_to(view.error) >= Response::refuse)\n",
         "            if (view.error == rd::fatal)\n",
         f"{_REFUSED}::test_a_missing_right_ends_it[while-at_least_once-requests]",
@@ -104,7 +104,7 @@ GUARDS = [
         f"{_REFUSED}::test_a_password_that_holds_no_more_ends_it[exactly_once]",
     ),
     (
-        "a bounded run does not go on in another topic", "native/exec/predictor.cpp",
+        "a bounded run does not go on in another topic", "native/predict/predictor.cpp",
         "        if (id != bound_to_) throw KafkaFailure(rd::inconsistent,",
         "        if (false) throw KafkaFailure(rd::inconsistent,",
         f"{_REFUSED}::test_a_bounded_run_ends_when_its_requests_are_deleted[True]",
@@ -120,17 +120,17 @@ GUARDS = [
         f"{_REFUSED}::test_what_is_tried_again_is_said_again_seldom",
     ),
     (
-        "a consumer without answers is replaced", "native/exec/predictor.cpp",
+        "a consumer without answers is replaced", "native/predict/predictor.cpp",
         "failure.code == rd::timed_out && ++silences_", "false && ++silences_",
         f"{_DEAF}[at_least_once-DescribeTopics=2*]",
     ),
     (
-        "a consumer that hears nothing is replaced", "native/exec/predictor.cpp",
+        "a consumer that hears nothing is replaced", "native/predict/predictor.cpp",
         "    if (!consumer_->is_deaf(query_ms)) return;\n", "    if (true) return;\n",
         f"{_DEAF}[exactly_once-consume_batch_queue=150*]",
     ),
     (
-        "a producer without answers is replaced", "native/exec/deliver_exactly_once.cpp",
+        "a producer without answers is replaced", "native/predict/deliver_exactly_once.cpp",
         "failure.code != rd::timed_out, false", "true, false", f"{_DEAF}[exactly_once-DescribeTopics=5*]",
     ),
     (

@@ -1,4 +1,4 @@
-#include "exec/answer_delivery.h"
+#include "predict/answer_delivery.h"
 
 #include <cstring>
 

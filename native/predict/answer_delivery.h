@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "exec/request_scorer.h"
+#include "predict/request_scorer.h"
 #include "kafka/producer.h"
 
 namespace st {

@@ -1,4 +1,4 @@
-#include "exec/request_scorer.h"
+#include "predict/request_scorer.h"
 
 #include <stdexcept>
 

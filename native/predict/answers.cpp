@@ -1,4 +1,4 @@
-#include "exec/answers.h"
+#include "predict/answers.h"
 
 #include <algorithm>
 #include <charconv>

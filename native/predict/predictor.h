@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "exec/answer_delivery.h"
-#include "exec/request_scorer.h"
+#include "predict/answer_delivery.h"
+#include "predict/request_scorer.h"
 
 namespace st {
 

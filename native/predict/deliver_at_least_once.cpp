@@ -2,7 +2,7 @@
 #include <deque>
 #include <thread>
 
-#include "exec/answer_delivery.h"
+#include "predict/answer_delivery.h"
 
 namespace st {
 namespace {

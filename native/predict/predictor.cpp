@@ -1,4 +1,4 @@
-#include "exec/predictor.h"
+#include "predict/predictor.h"
 
 #include <algorithm>
 #include <thread>

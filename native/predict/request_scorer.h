@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "exec/answers.h"
+#include "predict/answers.h"
 #include "plan/slot_predictor.h"
 
 namespace st {

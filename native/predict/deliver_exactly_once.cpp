@@ -2,7 +2,7 @@
 #include <thread>
 
 #include "base/within.h"
-#include "exec/answer_delivery.h"
+#include "predict/answer_delivery.h"
 
 namespace st {
 namespace {

@@ -1,13 +1,13 @@
-# One line per vectorize/formats/*.h: the header x.h defines st::formats::x(plan), x_encoder.h beside it x_encoder(), and
+# One line per decode/formats/*.h: the header x.h defines st::formats::x(plan), x_encoder.h beside it x_encoder(), and
 # the stem x is the format's name.
-file(GLOB ST_FORMAT_HEADERS CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/vectorize/formats/*.h")
+file(GLOB ST_FORMAT_HEADERS CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/decode/formats/*.h")
 list(FILTER ST_FORMAT_HEADERS EXCLUDE REGEX "_encoder\\.h$")
 set(ST_FORMAT_INCLUDES "")
 set(ST_FORMAT_ENTRIES "")
 foreach(header IN LISTS ST_FORMAT_HEADERS)
   get_filename_component(stem "${header}" NAME_WE)
-  string(APPEND ST_FORMAT_INCLUDES "#include \"vectorize/formats/${stem}.h\"\n")
-  string(APPEND ST_FORMAT_INCLUDES "#include \"vectorize/formats/${stem}_encoder.h\"\n")
+  string(APPEND ST_FORMAT_INCLUDES "#include \"decode/formats/${stem}.h\"\n")
+  string(APPEND ST_FORMAT_INCLUDES "#include \"decode/formats/${stem}_encoder.h\"\n")
   string(APPEND ST_FORMAT_ENTRIES "    {\"${stem}\", formats::${stem}, formats::${stem}_encoder},\n")
 endforeach()
 set(ST_FORMAT_TABLE "${CMAKE_CURRENT_BINARY_DIR}/format_table.cpp")

@@ -36,7 +36,7 @@ endforeach()
 
 set(ST_KERNEL_TEXT "${CMAKE_CURRENT_BINARY_DIR}/kernels/text.cpp")
 set(entries "")
-foreach(header IN LISTS ST_BASE_HEADERS ST_KERNEL_HEADERS ITEMS "${CMAKE_CURRENT_SOURCE_DIR}/exec/step.h")
+foreach(header IN LISTS ST_BASE_HEADERS ST_KERNEL_HEADERS)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${header}")
   file(RELATIVE_PATH path "${CMAKE_CURRENT_SOURCE_DIR}" "${header}")
   file(READ "${header}" text)

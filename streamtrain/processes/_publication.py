@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamtrain.compute.memory.arena import PublishedLayout
+from streamtrain.compute.state import PublishedLayout
 from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch

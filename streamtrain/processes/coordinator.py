@@ -16,7 +16,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.build import build_digest
-from streamtrain.compute.memory.arena import attach, copy_local_blocks, published_layout, view
+from streamtrain.compute.state import attach, copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, views

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute.memory.arena import attach
+from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config

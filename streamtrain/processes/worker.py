@@ -11,7 +11,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute import backends
-from streamtrain.compute.memory.arena import attach
+from streamtrain.compute.state import attach
 from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import CheckFailed
 

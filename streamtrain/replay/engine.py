@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamtrain import _native
-from streamtrain.compute.memory.arena import published_layout, view
+from streamtrain.compute.state import published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.errors import CheckFailed
 from streamtrain.replay.records import RecordReader

@@ -17,7 +17,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import TO_DEVICE
-from streamtrain.compute.memory.arena import view
+from streamtrain.compute.state import view
 from streamtrain.compute.model import Model
 
 FEATURES, LAYERS = 28, [64, 64]

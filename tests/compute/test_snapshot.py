@@ -14,7 +14,7 @@ from safetensors.numpy import load as library_load
 from safetensors.numpy import save as library_save
 
 from streamtrain.compute import snapshot
-from streamtrain.compute.memory.arena import published_layout
+from streamtrain.compute.state import published_layout
 from streamtrain.errors import SnapshotError
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.memory.arena import copy_local_blocks, published_layout, view
+from streamtrain.compute.state import copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import views
 

@@ -7,7 +7,7 @@ import ctypes
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.memory.arena import view
+from streamtrain.compute.state import view
 from streamtrain.compute.model import aligned
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from streamtrain.compute.memory.arena import view
+from streamtrain.compute.state import view
 from tests.exec.arena_run import ROWS, SPEC, ArenaRun, batch
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.memory.arena import view
+from streamtrain.compute.state import view
 from streamtrain.vectorize.plan import native_plan, slot_views
 from streamtrain.vectorize.schema import Schema
 

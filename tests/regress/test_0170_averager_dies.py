@@ -13,7 +13,7 @@ from tests.exec.arena_run import ArenaRun, batch
 DIES_AVERAGING = """
 import sys
 from streamtrain import _native
-from streamtrain.compute.memory.arena import attach
+from streamtrain.compute.state import attach
 from streamtrain.compute.model import Model
 from streamtrain.failpoints import arm
 from tests.exec.arena_run import SPEC

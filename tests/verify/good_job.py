@@ -17,7 +17,7 @@ import msgpack
 import numpy as np
 
 from streamtrain.build import build_digest
-from streamtrain.compute.memory.arena import published_layout
+from streamtrain.compute.state import published_layout
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from streamtrain import __version__, _native
 
-_PACKAGES = ("streamtrain.compute", "streamtrain.vectorize")  # the order of operations; what becomes of a column
+_PACKAGES = ("streamtrain.compute", "streamtrain.columns")  # the order of operations; what becomes of a column
 
 
 @cache

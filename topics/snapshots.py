@@ -141,7 +141,7 @@ class Manifest:
     slot: Slot
     build: str  # of the trainer: streamtrain/build.py
     model_spec: Mapping[str, Any]  # what compute.model.Model takes
-    schema: Mapping[str, Any]  # what streamtrain.vectorize takes
+    schema: Mapping[str, Any]  # what streamtrain.columns takes
     metrics: Mapping[str, Any]  # window, total and constant prediction
     untrained: bool
     rows_seen: int  # trained into the parameters; after --restore the restored snapshot's

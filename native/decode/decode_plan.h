@@ -1,5 +1,5 @@
 // The job's columns compiled for decoding: where each cell goes in a slot, what it may hold, what stands in when it is
-// missing. Made once per process from streamtrain/vectorize/schema.py; read-only afterwards, shared by all decoders.
+// missing. Made once per process from streamtrain/columns/schema.py; read-only afterwards, shared by all decoders.
 #pragma once
 #include <memory>
 #include <string>

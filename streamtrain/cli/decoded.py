@@ -13,9 +13,9 @@ from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import dead_letters, predictions, rounds
 from streamtrain.topics._terms import Terms
-from streamtrain.vectorize.formats._parsed import Unusable
-from streamtrain.vectorize.rows import record_rows
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats._parsed import Unusable
+from streamtrain.columns.rows import record_rows
+from streamtrain.columns.schema import Schema
 
 Document = dict[str, Any]
 MOST_SHOWN_BYTES = 200  # of a value nobody could decode

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.vectorize.column import Column
+from streamtrain.columns.column import Column
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)

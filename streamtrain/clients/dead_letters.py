@@ -22,9 +22,9 @@ from streamtrain.kafka.errors import explain, no_such_topic
 from streamtrain.kafka.reading import bounds, read
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
-from streamtrain.vectorize import reference
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.rows import record_rows, unusable_path
+from streamtrain.columns import reference
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.rows import record_rows, unusable_path
 
 _LETTERS_A_TRANSACTION = 500
 _TIMEOUT_S = 30.0

@@ -12,7 +12,7 @@ from streamtrain import _native
 from streamtrain.clients.cells import key_bytes, plain, times
 from streamtrain.clients.forms import Columns, dicts, read
 from streamtrain.errors import UserMistake
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.schema import Schema
 
 BLOCK_ROWS = 65_536  # read at once: a mistake in one leaves none of them written
 

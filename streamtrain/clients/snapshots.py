@@ -15,7 +15,7 @@ from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.vectorize.served import schema_and_model
+from streamtrain.columns.served import schema_and_model
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from streamtrain.job.optimizer import optimizer_accepts, optimizer_settings, opt
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics import _topic
-from streamtrain.vectorize.names import expand
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.names import expand
+from streamtrain.columns.schema import Schema
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
 

@@ -15,7 +15,7 @@ from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
 from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
 from streamtrain.job.sources import Gathered
 from streamtrain.job.words import bare, takes
-from streamtrain.vectorize.column import Column
+from streamtrain.columns.column import Column
 
 
 class JobFile(Section):

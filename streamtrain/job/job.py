@@ -19,7 +19,7 @@ from streamtrain.job.optimizer import optimizer_spec
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics import _topic
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.schema import Schema
 
 _NO_BOOTSTRAP = (
     'no broker given: set bootstrap.servers = "host:9092" in [kafka], '

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.util import find_spec
 
 FOLDERS = {
-    "formats": "streamtrain.vectorize.formats",
+    "formats": "streamtrain.columns.formats",
     "layers": "streamtrain.compute.layers",
     "losses": "streamtrain.compute.losses",
     "optimizers": "streamtrain.compute.optimizers",

@@ -16,7 +16,7 @@ from streamtrain.job.optimizer import optimizer_settings, optimizer_takes
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import ENVIRONMENT_PREFIX
 from streamtrain.job.words import bare, default, takes
-from streamtrain.vectorize.column import Column
+from streamtrain.columns.column import Column
 
 
 @dataclass(frozen=True)

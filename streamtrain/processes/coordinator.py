@@ -47,7 +47,7 @@ from streamtrain.processes._publication_clock import PublicationClock
 from streamtrain.processes._round_log import Columns, UnpublishedRounds
 from streamtrain.processes._watch import Watch
 from streamtrain.topics.snapshots import Positions, Slot
-from streamtrain.vectorize.served import schema_and_model
+from streamtrain.columns.served import schema_and_model
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)

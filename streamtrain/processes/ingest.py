@@ -19,8 +19,8 @@ from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.errors import Response, is_passing, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import get_logger
-from streamtrain.vectorize.plan import native_plan
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
 
 HELP = "reads records and turns them into batches"
 log = get_logger(__name__)

@@ -26,8 +26,8 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.processes._predictor_events import Events
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.vectorize.plan import native_plan
-from streamtrain.vectorize.served import schema_and_model
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.served import schema_and_model
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)

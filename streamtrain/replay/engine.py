@@ -15,8 +15,8 @@ from streamtrain.errors import CheckFailed
 from streamtrain.replay.records import RecordReader
 from streamtrain.topics._terms import Terms
 from streamtrain.topics.rounds import RoundLog, Structs
-from streamtrain.vectorize.plan import native_plan
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
 
 State = npt.NDArray[np.uint8]
 _CRASHED = 2  # native/ring/control.h: Rejected

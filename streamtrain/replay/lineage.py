@@ -19,7 +19,7 @@ from streamtrain.topics._terms import Terms, columns_digest, model_digest
 from streamtrain.topics._wire import plain
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 from streamtrain.topics.snapshots import Run
-from streamtrain.vectorize.served import schema_and_model
+from streamtrain.columns.served import schema_and_model
 
 _MOST_TOLD = 5  # differences of one kind
 

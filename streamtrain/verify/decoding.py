@@ -11,9 +11,9 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.topics._terms import Terms, columns_digest
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.plan import native_plan
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
 from streamtrain.verify.snapshots import Snapshots
 
 _SCRATCH_ROWS = 4096

@@ -17,9 +17,9 @@ import numpy as np
 import orjson
 
 from streamtrain import _native
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.plan import SlotFiller
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.plan import SlotFiller
+from streamtrain.columns.schema import Schema
 
 FIGURES = 10  # lines of a whole run
 

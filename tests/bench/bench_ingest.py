@@ -16,7 +16,7 @@ from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.vectorize.plan import native_plan
+from streamtrain.columns.plan import native_plan
 
 FIGURES = 4  # lines of a whole run
 SMOKE = ["--seconds", "1", "--turns", "1"]

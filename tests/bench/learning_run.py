@@ -16,7 +16,7 @@ from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import views
 from streamtrain.job import Job
-from streamtrain.vectorize.plan import native_plan
+from streamtrain.columns.plan import native_plan
 
 RANGES = 512  # of a slot, as the supervisor gives it
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from streamtrain.clients.cells import key_bytes, plain, time, times
-from streamtrain.vectorize.column import Column
+from streamtrain.columns.column import Column
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 250_000)
 MS = 1_772_600_767_250

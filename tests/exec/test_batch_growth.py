@@ -8,8 +8,8 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.job.sections import Train
-from streamtrain.vectorize.plan import native_plan
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
 from tests.exec.arena_run import SPEC, ArenaRun
 
 COLUMNS: dict[str, Any] = {f"x{at}": {} for at in range(4)} | {"late": {"role": "label"}}

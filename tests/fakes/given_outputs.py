@@ -8,8 +8,8 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute.state import view
-from streamtrain.vectorize.plan import native_plan, slot_views
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.plan import native_plan, slot_views
+from streamtrain.columns.schema import Schema
 
 _SLOT_ROWS = 4  # fewer than some requests have
 

@@ -12,7 +12,7 @@ from publisher import Publisher
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import model_payload
 from streamtrain.topics.snapshots import Publication
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.schema import Schema
 
 NUMBERS = {"a": {"kind": "number"}, "b": {"kind": "number"}, "y": {"role": "label"}}
 

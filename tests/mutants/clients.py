@@ -76,7 +76,7 @@ GUARDS = [
         "native/decode/row_table.h",
         "            if (of.named) throw CellMistake{column, row, of.plan.expected(), shown_number(value)};\n",
         "",
-        "tests/vectorize/test_encode.py::test_nan_is_missing_and_infinity_refused",
+        "tests/columns/test_encode.py::test_nan_is_missing_and_infinity_refused",
     ),
     (
         "a live model says once that it may not read",

@@ -14,7 +14,7 @@ GUARDS = [
         "a small negative weight is not 0", "native/decode/row_writer.h",
         "if (column.target == Target::weight && value < 0) return",
         "if (column.target == Target::weight && rounded < 0) return",
-        "tests/vectorize/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",
+        "tests/columns/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",
     ),
     (
         "tiny weight sums", "native/base/share.h", "1.0 / step->weight_sum", "static_cast<f32>(1.0 / step->weight_sum)",
@@ -87,7 +87,7 @@ GUARDS = [
         "tests/regress/test_0272_limits_agree.py::test_a_topic_with_more_partitions_is_a_mistake",
     ),
     (
-        "as many classes as there is room for", "streamtrain/vectorize/column.py",
+        "as many classes as there is room for", "streamtrain/columns/column.py",
         "not 2 <= count <= _native.MAX_CLASSES", "count < 2",
         "tests/regress/test_0272_limits_agree.py::test_classes_and_columns",
     ),

@@ -13,12 +13,12 @@ GUARDS = [
         f"{_MALFORMED}::test_a_bounded_run_without_a_model_ends_with_exit_code_1",
     ),
     (
-        "a malformed schema or model is refused", "streamtrain/vectorize/served.py",
+        "a malformed schema or model is refused", "streamtrain/columns/served.py",
         "except Exception as error:  # of what", "except SnapshotError as error:  # of what",
         f"{_MALFORMED}::test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error",
     ),
     (
-        "columns and model agree", "streamtrain/vectorize/served.py", "!= value:", "is value:",
+        "columns and model agree", "streamtrain/columns/served.py", "!= value:", "is value:",
         f"{_MALFORMED}::test_columns_and_model_that_disagree_are_refused",
     ),
     (
@@ -28,7 +28,7 @@ GUARDS = [
     ),
     (
         "dead rows of one reason are of one column", "native/decode/record_decoder.h",
-        "last.column == column && ", "", "tests/vectorize/test_formats.py::test_mutated",
+        "last.column == column && ", "", "tests/columns/test_formats.py::test_mutated",
     ),
     (
         "a request that cannot be read at all has one error", "native/predict/request_scorer.cpp",
@@ -41,14 +41,14 @@ GUARDS = [
         "tests/processes/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",
     ),
     (
-        "a column's moments have their own row in the file", "streamtrain/vectorize/portable.py",
+        "a column's moments have their own row in the file", "streamtrain/columns/portable.py",
         '{"moments_row": row}', '{"moments_row": 0}',
-        "tests/vectorize/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
+        "tests/columns/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
     ),
     (
-        "a category's own hash stands in the file", "streamtrain/vectorize/portable.py",
+        "a category's own hash stands in the file", "streamtrain/columns/portable.py",
         "murmur3(category.name.encode())", "0",
-        "tests/vectorize/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
+        "tests/columns/test_portable.py::test_numpy_and_the_file_alone_predict_the_same",
     ),
     (
         "answers are written in parts", "native/predict/request_scorer.cpp",

@@ -102,7 +102,7 @@ GUARDS = [
     (
         "the build is also the Python that runs",
         "streamtrain/build.py",
-        '_PACKAGES = ("streamtrain.compute", "streamtrain.vectorize")',
+        '_PACKAGES = ("streamtrain.compute", "streamtrain.columns")',
         '_PACKAGES = ("streamtrain.compute",)',
         "tests/test_build.py::test_python_that_decides_bits_counts_as_it_runs",
     ),

@@ -18,7 +18,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.processes import predictor
 from streamtrain.topics.predictions import Answer
-from streamtrain.vectorize.formats import record_format
+from streamtrain.columns.formats import record_format
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")

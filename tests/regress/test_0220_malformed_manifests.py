@@ -21,7 +21,7 @@ from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
 from streamtrain.processes import predictor
 from streamtrain.topics.snapshots import decode, encode
-from streamtrain.vectorize.served import schema_and_model
+from streamtrain.columns.served import schema_and_model
 
 JUNK: tuple[Any, ...] = (
     None, [], ["abc"], {}, {"name": 3}, "", "abc", 0, -1, 1 << 62, 2.5, float("nan"), True, [[]], [{}], [None],

@@ -14,7 +14,7 @@ import pytest
 from streamtrain.compute import losses
 from streamtrain.job import Job
 from streamtrain.job.registries import registry_names
-from streamtrain.vectorize.plan import decode_rows
+from streamtrain.columns.plan import decode_rows
 from tests.bench.learning_run import trained
 
 JOB = """

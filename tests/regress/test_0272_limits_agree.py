@@ -13,7 +13,7 @@ from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 from streamtrain.job.sections import TopicSettings, Train
 from streamtrain.kafka.admin import TopicState, TopicWish, _mistakes
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.schema import Schema
 
 
 def arena(workers: int) -> _native.Arena:

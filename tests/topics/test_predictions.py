@@ -14,8 +14,8 @@ from streamtrain._native import RequestScorer
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import predictions
 from streamtrain.topics.predictions import RowError
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.schema import Schema
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "predictions.v1.jsonl"
 DIGEST = "ab" * 32

@@ -15,7 +15,7 @@ from streamtrain.processes._round_log import Columns
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy
 from streamtrain.topics.snapshots import Position
-from streamtrain.vectorize.plan import native_plan
+from streamtrain.columns.plan import native_plan
 from tests.verify.topics_in_memory import Partition
 
 

@@ -16,7 +16,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.vectorize.portable import safetensors_file
+from streamtrain.columns.portable import safetensors_file
 
 ORDER = 100
 app = typer.Typer(no_args_is_help=True, add_completion=False)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from streamtrain import _native
-from streamtrain.vectorize import reference
-from streamtrain.vectorize.plan import SlotFiller, Tally
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns import reference
+from streamtrain.columns.plan import SlotFiller, Tally
+from streamtrain.columns.schema import Schema
 
 settings.register_profile(
     "decoders", derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtrain import _native
-from streamtrain.vectorize.formats import format_names, record_format
+from streamtrain.columns.formats import format_names, record_format
 
 NAMES = ["x1", "x2", "x3", "carrier", "origin", "late", "w", "when", "id", "other"]
 numbers = st.one_of(

@@ -7,11 +7,11 @@ import json
 import msgpack
 import pytest
 
-from streamtrain.vectorize import reference
-from streamtrain.vectorize.formats import format_names, record_format
-from streamtrain.vectorize.rows import record_rows, unusable_path
-from streamtrain.vectorize.schema import Schema
-from tests.vectorize.conftest import SCHEMAS
+from streamtrain.columns import reference
+from streamtrain.columns.formats import format_names, record_format
+from streamtrain.columns.rows import record_rows, unusable_path
+from streamtrain.columns.schema import Schema
+from tests.columns.conftest import SCHEMAS
 
 TAGS = Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy")
 

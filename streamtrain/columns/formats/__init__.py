@@ -28,4 +28,4 @@ def record_format(name: str) -> ModuleType:
         near = difflib.get_close_matches(name, format_names(), 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise UserMistake(f"records.format: expected one of {', '.join(format_names())}, got {name!r}{hint}")
-    return importlib.import_module(f"streamtrain.vectorize.formats.{name}")
+    return importlib.import_module(f"streamtrain.columns.formats.{name}")

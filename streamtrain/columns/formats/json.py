@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from streamtrain.vectorize.formats._cells import plain_columns
-from streamtrain.vectorize.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats._cells import plain_columns
+from streamtrain.columns.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.schema import Schema
 
 HELP = "JSON text: an object, an array of objects or arrays, or an object of arrays"
 DEEPEST = 256  # open arrays and objects; as native/decode/json_text.h

@@ -10,9 +10,9 @@ from streamtrain.compute import losses, snapshot
 from streamtrain.compute.model import Model
 from streamtrain.compute.ops._moments import MOMENTS
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.vectorize.murmur3 import murmur3
-from streamtrain.vectorize.schema import Schema
-from streamtrain.vectorize.served import schema_and_model
+from streamtrain.columns.murmur3 import murmur3
+from streamtrain.columns.schema import Schema
+from streamtrain.columns.served import schema_and_model
 
 _HASH = (
     "bucket = MurmurHash3_x86_32(UTF-8 text, seed = hash_seed) mod buckets; hash_seed is that hash of the column's "

@@ -9,9 +9,9 @@ from typing import Any
 import msgpack
 import numpy as np
 
-from streamtrain.vectorize.formats._cells import plain_columns
-from streamtrain.vectorize.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats._cells import plain_columns
+from streamtrain.columns.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.schema import Schema
 
 HELP = "msgpack: a map, an array of maps or arrays, or a map of arrays"
 

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain.errors import UserMistake
-from streamtrain.vectorize.column import Column
-from streamtrain.vectorize.formats._parsed import MISSING_ENTRY, Pairs, Parsed, Unusable
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Parsed, Unusable
+from streamtrain.columns.schema import Schema
 
 HELP = "packed columns of many rows: float32, integers, text; the fastest"
 

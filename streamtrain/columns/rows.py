@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.formats._parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
+from streamtrain.columns.schema import Schema
 
 
 @dataclass(frozen=True)

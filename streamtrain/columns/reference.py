@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.formats._parsed import (
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.formats._parsed import (
     MISSING_ENTRY,
     Pairs,
     Parsed,
@@ -20,8 +20,8 @@ from streamtrain.vectorize.formats._parsed import (
     contains_unusable,
     registry_frame,
 )
-from streamtrain.vectorize.murmur3 import bucket
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.murmur3 import bucket
+from streamtrain.columns.schema import Schema
 
 _BLOCKS = {"number": "numbers", "category": "categories", "weight": "weight"}
 

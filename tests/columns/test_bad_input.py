@@ -12,9 +12,9 @@ import msgpack
 import numpy as np
 import pytest
 
-from streamtrain.vectorize.formats import record_format
-from streamtrain.vectorize.plan import decode_rows
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.plan import decode_rows
+from streamtrain.columns.schema import Schema
 
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}
 

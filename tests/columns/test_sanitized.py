@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streamtrain.vectorize.formats import format_names, record_format
+from streamtrain.columns.formats import format_names, record_format
 
 HERE = Path(__file__).parent
 NATIVE = HERE.parents[1] / "native"

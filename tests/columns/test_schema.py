@@ -8,9 +8,9 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.errors import UserMistake
-from streamtrain.vectorize.murmur3 import bucket, murmur3
-from streamtrain.vectorize.names import expand
-from streamtrain.vectorize.schema import Schema
+from streamtrain.columns.murmur3 import bucket, murmur3
+from streamtrain.columns.names import expand
+from streamtrain.columns.schema import Schema
 
 BINARY = "binary_cross_entropy"
 LABEL = {"late": {"role": "label"}}

@@ -19,8 +19,8 @@ from streamtrain import _native
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
-from streamtrain.vectorize.column import DEFAULT_EMBED, UNITS, Column
-from streamtrain.vectorize.names import expand
+from streamtrain.columns.column import DEFAULT_EMBED, UNITS, Column
+from streamtrain.columns.names import expand
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from streamtrain.compute import snapshot
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
 from streamtrain.processes.predictor import make_scorer
-from streamtrain.vectorize.portable import safetensors_file
+from streamtrain.columns.portable import safetensors_file
 
 ROWS: list[dict[str, Any]] = [
     {"dep_delay": 3.5, "distance": 700, "hour": 2, "carrier": "UA", "origin": "JFK"},

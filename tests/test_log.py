@@ -33,7 +33,7 @@ def lines():
 
 def test_a_plain_line(lines):
     written = lines()
-    get_logger("streamtrain.processes.ingest").info("ring full", slots=24, waited_s=0.123456789, topic="a b", job="x")
+    get_logger("streamtrain.run.roles.ingest").info("ring full", slots=24, waited_s=0.123456789, topic="a b", job="x")
     assert re.fullmatch(
         r'\d\d:\d\d:\d\d INFO ingest  ring full slots=24 waited_s=0\.123457 topic="a b" job=x', written()[0]
     )
@@ -41,13 +41,13 @@ def test_a_plain_line(lines):
 
 def test_a_json_line(lines):
     written = lines(format="json", process="worker-1")
-    get_logger("streamtrain.processes.worker").warning("rejected", round=7, message="taken name", level=(1, 2))
+    get_logger("streamtrain.run.roles.worker").warning("rejected", round=7, message="taken name", level=(1, 2))
     line = json.loads(written()[0])
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", line.pop("time"))
     assert line == {
         "level": "warning",
         "process": "worker-1",
-        "logger": "streamtrain.processes.worker",
+        "logger": "streamtrain.run.roles.worker",
         "message": "rejected",
         "round": 7,
         "message_": "taken name",

@@ -15,7 +15,7 @@ from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.processes._lineage import check_fit, resumed_lineage
+from streamtrain.run.lineage import check_fit, resumed_lineage
 
 MB = 1_000_000
 MOST_REASONS = 5

@@ -29,7 +29,7 @@ from served_model import ServedModel
 
 from streamtrain.broker import start_broker
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.processes import predictor
+from streamtrain.run import predictor
 from streamtrain.columns.formats.msgpack import encode
 
 FIGURES = 3  # lines of a whole run

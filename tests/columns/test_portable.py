@@ -15,7 +15,7 @@ from small_model import FLIGHTS, SmallModel
 from streamtrain.compute import snapshot
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
-from streamtrain.processes.predictor import make_scorer
+from streamtrain.run.roles.predictor import make_scorer
 from streamtrain.columns.portable import safetensors_file
 
 ROWS: list[dict[str, Any]] = [

@@ -17,7 +17,7 @@ from streamtrain import _native
 from streamtrain.compute.backends import _cublas, cuda
 from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import StreamtrainError
-from tests.exec.arena_run import SPEC, two_rounds
+from tests.train.arena_run import SPEC, two_rounds
 
 RELU = {"dense": 8, "activation": "relu"}
 SHAPES: list[dict[str, Any]] = [

@@ -15,7 +15,7 @@ from streamtrain.compute.backends._device import Device
 from streamtrain.compute.backends.reference import at_address
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Op
-from tests.exec.arena_run import SPEC, two_rounds
+from tests.train.arena_run import SPEC, two_rounds
 
 pytestmark = pytest.mark.gpu
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]

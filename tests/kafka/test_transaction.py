@@ -14,7 +14,7 @@ from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.reading import read
 from streamtrain.kafka.transaction import Batch, Transactions
-from streamtrain.processes._job_topics import JobTopics
+from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics._topic import Message
 
 

@@ -1,6 +1,6 @@
 """Guards of standardising and of the batches' growth."""
 
-_MOMENTS = "tests/exec/test_moments.py::"
+_MOMENTS = "tests/train/test_moments.py::"
 _WRONG_CELL = _MOMENTS + "test_one_wrong_cell_moves_mean_and_deviation_by_less_than_a_twentieth"
 
 GUARDS = [
@@ -93,7 +93,7 @@ GUARDS = [
         "native/train/slot_filler.cpp",
         "    rows_before_ = arena_.control().coordinator.rows_seen.load();\n",
         "    rows_before_ = 0;\n",
-        "tests/exec/test_batch_growth.py::test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age",
+        "tests/train/test_batch_growth.py::test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age",
     ),
     (
         "a model begins as the constant prediction",

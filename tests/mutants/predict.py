@@ -8,7 +8,7 @@ _AGAIN = "tests/regress/test_0310_requests_topic_made_again.py"
 
 GUARDS = [
     (
-        "a bounded run does not wait for a good snapshot", "streamtrain/processes/predictor.py",
+        "a bounded run does not wait for a good snapshot", "streamtrain/run/roles/predictor.py",
         "if self._config.until_end and self._version == 0:", "if False:",
         f"{_MALFORMED}::test_a_bounded_run_without_a_model_ends_with_exit_code_1",
     ),
@@ -38,7 +38,7 @@ GUARDS = [
     (
         "an answer names its request", "native/predict/answer_delivery.cpp",
         '        add_header(headers, "streamtrain-offset", offset);\n', "",
-        "tests/processes/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",
+        "tests/run/test_predictor.py::test_answers_have_the_requests_key_headers_and_the_snapshots_names",
     ),
     (
         "a column's moments have their own row in the file", "streamtrain/columns/portable.py",
@@ -53,12 +53,12 @@ GUARDS = [
     (
         "answers are written in parts", "native/predict/request_scorer.cpp",
         "i < count && (i == 0 || has_room())", "i < count",
-        "tests/processes/test_predictor_topics.py::test_answers_are_written_in_parts_of_bounded_size",
+        "tests/run/test_predictor_topics.py::test_answers_are_written_in_parts_of_bounded_size",
     ),
     (
         "a part is not the whole batch", "native/predict/predictor.cpp",
         "first < requests_.size());\n    return true;", "false);\n    return true;",
-        "tests/processes/test_predictor_topics.py::test_empty_and_huge_requests_are_answered_in_bounded_memory",
+        "tests/run/test_predictor_topics.py::test_empty_and_huge_requests_are_answered_in_bounded_memory",
     ),
     (
         "metrics are for this machine alone", "streamtrain/telemetry/server.py",
@@ -68,7 +68,7 @@ GUARDS = [
     (
         "offsets of a topic deleted before are none", "native/kafka/consumer.cpp",
         "        if (!of.empty() && !identity_.empty() && of != identity_) part.offset = rd::invalid;\n", "",
-        "tests/processes/test_predictor_topics.py::test_offsets_of_a_topic_deleted_before_count_for_nothing",
+        "tests/run/test_predictor_topics.py::test_offsets_of_a_topic_deleted_before_count_for_nothing",
     ),
     (
         "answers are committed for the topic that was read", "native/predict/deliver_exactly_once.cpp",
@@ -99,7 +99,7 @@ GUARDS = [
         f"{_REFUSED}::test_a_missing_right_ends_it[while-at_least_once-requests]",
     ),
     (
-        "who is not let in any more does not wait", "streamtrain/processes/_predictor_events.py",
+        "who is not let in any more does not wait", "streamtrain/run/predictor_events.py",
         "response_to(self._heard.code) is Response.DENIED:", "False:",
         f"{_REFUSED}::test_a_password_that_holds_no_more_ends_it[exactly_once]",
     ),
@@ -110,12 +110,12 @@ GUARDS = [
         f"{_REFUSED}::test_a_bounded_run_ends_when_its_requests_are_deleted[True]",
     ),
     (
-        "a bounded run does not wait for a topic that is gone", "streamtrain/processes/_predictor_events.py",
+        "a bounded run does not wait for a topic that is gone", "streamtrain/run/predictor_events.py",
         "                if admin.absent(topic):\n", "                if False:\n",
         f"{_REFUSED}::test_a_bounded_run_ends_where_there_are_no_predictions[exactly_once]",
     ),
     (
-        "what is tried again is said seldom", "streamtrain/processes/predictor.py",
+        "what is tried again is said seldom", "streamtrain/run/roles/predictor.py",
         "                retries.warning(", "                log.warning(",
         f"{_REFUSED}::test_what_is_tried_again_is_said_again_seldom",
     ),
@@ -134,7 +134,7 @@ GUARDS = [
         "failure.code != rd::timed_out, false", "true, false", f"{_DEAF}[exactly_once-DescribeTopics=5*]",
     ),
     (
-        "a predictor keeps its model and follows on", "streamtrain/processes/predictor.py",
+        "a predictor keeps its model and follows on", "streamtrain/run/roles/predictor.py",
         "                if not isinstance(failure, StreamtrainError) or not self._goes_on(failure):\n",
         "                if True:\n",
         "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_predictor_keeps_its_model_and_follows_on",

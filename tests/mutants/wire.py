@@ -14,7 +14,7 @@ GUARDS = [
     ),
     (
         "a restored lineage counts from 0",
-        "streamtrain/processes/_lineage.py",
+        "streamtrain/run/lineage.py",
         "    lineage.counts = Counts()\n",
         "",
         "tests/e2e/test_train.py::test_restore_publishes_an_older_snapshot_at_the_newest_positions",
@@ -115,7 +115,7 @@ GUARDS = [
     ),
     (
         "archive time of an earlier run",
-        "streamtrain/processes/_publication.py",
+        "streamtrain/run/publication.py",
         "        archived_ms = max((entry.created_ms for entry in lineage.kept if entry.archived), default=0)\n",
         "        archived_ms = 0\n",
         "tests/regress/test_0100_archive_every_survives_restarts.py::test_a_second_run_within_the_time_archives_nothing",

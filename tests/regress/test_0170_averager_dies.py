@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.e2e.harness import LiveJob
-from tests.exec.arena_run import ArenaRun, batch
+from tests.train.arena_run import ArenaRun, batch
 
 DIES_AVERAGING = """
 import sys
@@ -16,7 +16,7 @@ from streamtrain import _native
 from streamtrain.compute.state import attach
 from streamtrain.compute.model import Model
 from streamtrain.failpoints import arm
-from tests.exec.arena_run import SPEC
+from tests.train.arena_run import SPEC
 
 arena = attach(int(sys.argv[1]))
 model = Model(SPEC)

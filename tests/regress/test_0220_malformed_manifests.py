@@ -19,7 +19,7 @@ from streamtrain.clients.live_model import LiveModel
 from streamtrain.compute.snapshot import model_payload
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
-from streamtrain.processes import predictor
+from streamtrain.run import predictor
 from streamtrain.topics.snapshots import decode, encode
 from streamtrain.columns.served import schema_and_model
 

@@ -17,7 +17,7 @@ from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.errors import CheckFailed, KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.processes._watch import Watch
+from streamtrain.run.watch import Watch
 from streamtrain.topics.control import Control, RunEntry
 from streamtrain.topics.snapshots import Run
 

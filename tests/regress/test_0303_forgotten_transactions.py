@@ -24,7 +24,7 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.consumer import KafkaConsumer
 from streamtrain.kafka.reading import bounds, read
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
-from streamtrain.processes._job_topics import JobTopics
+from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import publish
 from tests.fakes.publisher import example_manifest

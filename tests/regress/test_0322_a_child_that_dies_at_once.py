@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from streamtrain.processes import supervisor
-from streamtrain.processes.supervisor import Stop, Supervisor, TrainOptions
+from streamtrain.run import supervisor
+from streamtrain.run.train import Stop, Supervisor, TrainOptions
 from tests.e2e.harness import LiveJob
 
 _PIPE_BYTES = 1 << 20  # as much as a pipe may hold: writing more waits for a reader, or learns that there is none

@@ -10,8 +10,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from streamtrain import history
-from streamtrain.processes import supervisor
-from streamtrain.processes.supervisor import Event, Stop, TrainOptions
+from streamtrain.run import supervisor
+from streamtrain.run.train import Event, Stop, TrainOptions
 from tests.e2e.harness import LiveJob
 
 

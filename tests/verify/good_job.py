@@ -22,11 +22,11 @@ from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
-from streamtrain.processes import _publication
-from streamtrain.processes._dead_letters import rejected_letters
-from streamtrain.processes._lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
-from streamtrain.processes._publication import Publisher, adopt
-from streamtrain.processes._round_log import Columns
+from streamtrain.run import _publication
+from streamtrain.run.dead_letters import rejected_letters
+from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
+from streamtrain.run.publication import Publisher, adopt
+from streamtrain.run.round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter

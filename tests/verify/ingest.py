@@ -11,7 +11,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
-from streamtrain.processes._round_log import Columns
+from streamtrain.run.round_log import Columns
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy
 from streamtrain.topics.snapshots import Position

@@ -15,8 +15,8 @@ from streamtrain.cli.train_view import TrainView
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.log import get_logger
-from streamtrain.processes import supervisor
-from streamtrain.processes.supervisor import Event, Stop, TrainOptions
+from streamtrain.run import supervisor
+from streamtrain.run.train import Event, Stop, TrainOptions
 from streamtrain.telemetry import Telemetry
 
 ORDER = 70

@@ -29,11 +29,11 @@ from streamtrain.kafka.renewing import in_background
 from streamtrain.kafka.snapshots import Held
 from streamtrain.kafka.transaction import Transactions, replaced
 from streamtrain.log import get_logger
-from streamtrain.processes._dead_letters import Letters, LettersFirst, Reasons, publication_letters, unpublished_reasons
-from streamtrain.processes._heap import share_one_heap
-from streamtrain.processes._job_topics import JobTopics, check_published_last
-from streamtrain.processes._late_offsets import LateOffsets
-from streamtrain.processes._lineage import (
+from streamtrain.run.dead_letters import Letters, LettersFirst, Reasons, publication_letters, unpublished_reasons
+from streamtrain.run.heap import share_one_heap
+from streamtrain.run.job_topics import JobTopics, check_published_last
+from streamtrain.run.late_offsets import LateOffsets
+from streamtrain.run.lineage import (
     Lineage,
     StartFlags,
     check_fit,
@@ -42,10 +42,10 @@ from streamtrain.processes._lineage import (
     restored_lineage,
     resumed_lineage,
 )
-from streamtrain.processes._publication import Assembled, Publisher, adopt, score_after_averaging
-from streamtrain.processes._publication_clock import PublicationClock
-from streamtrain.processes._round_log import Columns, UnpublishedRounds
-from streamtrain.processes._watch import Watch
+from streamtrain.run.publication import Assembled, Publisher, adopt, score_after_averaging
+from streamtrain.run.publication_clock import PublicationClock
+from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.run.watch import Watch
 from streamtrain.topics.snapshots import Positions, Slot
 from streamtrain.columns.served import schema_and_model
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from tests.exec.arena_run import ArenaRun, batch
-from tests.exec.deferred_plan import Deferred
+from tests.train.arena_run import ArenaRun, batch
+from tests.train.deferred_plan import Deferred
 
 BAD = batch(3)
 BAD[0][2, 2], BAD[0][3, 2] = 3e38, -3e38   # not standardised: the products overflow

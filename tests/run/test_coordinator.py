@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from streamtrain.errors import KafkaBroken, Replaced
-from streamtrain.processes._publication import Assembled
-from streamtrain.processes.coordinator import Coordinator
+from streamtrain.run.publication import Assembled
+from streamtrain.run.roles.coordinator import Coordinator
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import Run
 

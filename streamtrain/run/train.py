@@ -26,8 +26,8 @@ from streamtrain.failpoints import for_life
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.log import get_logger
-from streamtrain.processes._back_off import BackOff
-from streamtrain.processes._lineage import records_topic
+from streamtrain.run.back_off import BackOff
+from streamtrain.run.lineage import records_topic
 
 HELP = "starts and watches the processes of a job"
 log = get_logger(__name__)
@@ -239,7 +239,7 @@ class Supervisor:
         }
         self._spawned.add(label)
         child = subprocess.Popen(
-            [sys.executable, "-P", "-m", "streamtrain.processes"],
+            [sys.executable, "-P", "-m", "streamtrain.run"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if process == "coordinator" else subprocess.DEVNULL,
             pass_fds=(self._arena.descriptor,),

@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.processes._round_log import Columns
+from streamtrain.run.round_log import Columns
 from streamtrain.topics import dead_letters
 from streamtrain.topics._topic import Message
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange

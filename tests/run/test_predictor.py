@@ -16,7 +16,7 @@ from waiting import wait_for
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.processes import predictor
+from streamtrain.run import predictor
 from streamtrain.topics.predictions import Answer
 from streamtrain.columns.formats import record_format
 

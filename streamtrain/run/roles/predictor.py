@@ -24,7 +24,7 @@ from streamtrain.kafka.consumer import Settings
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
-from streamtrain.processes._predictor_events import Events
+from streamtrain.run.predictor_events import Events
 from streamtrain.topics.snapshots import Manifest
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.served import schema_and_model

@@ -10,7 +10,7 @@ import pytest
 
 from streamtrain.compute.ops import standardize_scale
 from streamtrain.compute.ops._moments import MOMENTS
-from tests.exec.arena_run import SPEC, ArenaRun
+from tests.train.arena_run import SPEC, ArenaRun
 
 ROWS, BATCH = 12_000, 8
 WRONG = 1e12

@@ -7,7 +7,7 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.compute.state import view
-from tests.exec.arena_run import ROWS, SPEC, ArenaRun, batch
+from tests.train.arena_run import ROWS, SPEC, ArenaRun, batch
 
 
 def test_mean_is_weighted_by_rows_in_worker_order() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamtrain.processes._back_off import BackOff
+from streamtrain.run.back_off import BackOff
 from tests.e2e.harness import LiveJob
 
 

@@ -17,8 +17,8 @@ from streamtrain.compute.state import PublishedLayout
 from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch
-from streamtrain.processes._lineage import Lineage
-from streamtrain.processes._round_log import Columns, positions_after
+from streamtrain.run.lineage import Lineage
+from streamtrain.run.round_log import Columns, positions_after
 from streamtrain.topics import control, rounds, snapshots
 from streamtrain.topics._terms import Terms, columns_digest, model_digest
 from streamtrain.topics.rounds import RoundLog

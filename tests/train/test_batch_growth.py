@@ -10,7 +10,7 @@ from streamtrain import _native
 from streamtrain.job.sections import Train
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
-from tests.exec.arena_run import SPEC, ArenaRun
+from tests.train.arena_run import SPEC, ArenaRun
 
 COLUMNS: dict[str, Any] = {f"x{at}": {} for at in range(4)} | {"late": {"role": "label"}}
 CAPACITY = 16   # rows of a slot of ArenaRun

@@ -23,7 +23,7 @@ from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.verify import verify
+from streamtrain.checks.verify import verify
 
 KAFKA_VARIABLES = "STREAMTRAIN_KAFKA__"
 ANYWHERE = "localhost:9092"  # in a job that is only looked at

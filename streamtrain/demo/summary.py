@@ -8,7 +8,7 @@ from typing import Any
 
 from streamtrain.demo.folder import Folder
 from streamtrain.demo.standing import Standing
-from streamtrain.verify.report import Report
+from streamtrain.checks.verify.report import Report
 
 VERSIONS_BACK = 3  # of the replay it proposes
 

@@ -16,7 +16,7 @@ from streamtrain.demo.answers import Told
 from streamtrain.demo.folder import Folder
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.summary import Summary, next_commands
-from streamtrain.verify.report import Check, Report
+from streamtrain.checks.verify.report import Check, Report
 
 SCORES = {
     "log_loss": 0.2774, "constant_log_loss": 0.5483, "auc": 0.9019, "constant_auc": 0.5, "accuracy": 0.8998,

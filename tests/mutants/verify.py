@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-_V = "streamtrain/verify/"
-_FORGERY = "tests/verify/test_forging.py::test_a_forgery[later-{}]"
-_MANIFEST = "tests/verify/test_forging.py::test_a_field_of_a_manifest_after_compaction"
-_LOG = "tests/verify/test_forging.py::test_a_field_of_a_round_log[14]"
-_LETTER = "tests/verify/test_forging.py::test_a_field_of_a_dead_letter"
-_FOR_IT = "tests/verify/test_what_finds_it.py::test_the_check_that_is_for_it[{}]"
-_KEY = "tests/verify/test_forging.py::test_a_key[{}]"
-_PREDICTION = "tests/verify/test_forging.py::test_a_field_of_a_prediction"
+_V = "streamtrain/checks/verify/"
+_FORGERY = "tests/checks/verify/test_forging.py::test_a_forgery[later-{}]"
+_MANIFEST = "tests/checks/verify/test_forging.py::test_a_field_of_a_manifest_after_compaction"
+_LOG = "tests/checks/verify/test_forging.py::test_a_field_of_a_round_log[14]"
+_LETTER = "tests/checks/verify/test_forging.py::test_a_field_of_a_dead_letter"
+_FOR_IT = "tests/checks/verify/test_what_finds_it.py::test_the_check_that_is_for_it[{}]"
+_KEY = "tests/checks/verify/test_forging.py::test_a_key[{}]"
+_PREDICTION = "tests/checks/verify/test_forging.py::test_a_field_of_a_prediction"
 
 GUARDS = [
     (
@@ -41,7 +41,7 @@ GUARDS = [
     (
         "ranges follow one another within a log", _V + "frontier.py",
         "        for index in np.flatnonzero((froms[1:] != tos[:-1]).any(axis=1))[:5]:", "        for index in ():",
-        "tests/verify/test_what_finds_it.py::test_ranges_that_overlap_within_a_log",
+        "tests/checks/verify/test_what_finds_it.py::test_ranges_that_overlap_within_a_log",
     ),
     (
         "every part of a log is there", _V + "logs.py",
@@ -51,7 +51,7 @@ GUARDS = [
     (
         "a run is one that control knows", _V + "runs.py",
         "        if entry is None or entry.run != run:", "        if False:",
-        "tests/verify/test_forging.py::test_a_field_of_a_control_entry[run/2]",
+        "tests/checks/verify/test_forging.py::test_a_field_of_a_control_entry[run/2]",
     ),
     (
         "control names the newest snapshot", _V + "runs.py",
@@ -129,7 +129,7 @@ GUARDS = [
     (
         "ranges of another topic id are not asked for", _V + "records.py",
         "        if topic is None or stretch.terms.topic_id != topic.topic_id:", "        if topic is None:",
-        "tests/verify/test_good_histories.py::test_records_made_again_are_a_gap_and_the_old_ones_are_not_asked_for",
+        "tests/checks/verify/test_good_histories.py::test_records_made_again_are_a_gap_and_the_old_ones_are_not_asked_for",
     ),
     (
         "a control entry has its own key", _V + "runs.py",

@@ -1,9 +1,9 @@
 """Guards of the wire of snapshots and rounds, and of what is written by it."""
 
-_REPLAY = "tests/replay/test_replay.py::test_"
+_REPLAY = "tests/checks/replay/test_replay.py::test_"
 _FOUND = f"{_REPLAY}what_a_log_says_otherwise_is_found"
 _REFUSED = f"{_REPLAY}a_log_that_cannot_be_followed_is_refused"
-_LINEAGE = "streamtrain/replay/lineage.py"
+_LINEAGE = "streamtrain/checks/replay/lineage.py"
 GUARDS = [
     (
         "a slow reader is not a silent Kafka",
@@ -37,7 +37,7 @@ GUARDS = [
     ),
     (
         "replay compares losses",
-        "streamtrain/replay/engine.py",
+        "streamtrain/checks/replay/engine.py",
         "            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))\n",
         "            if (found := self._arena.slot_result(first_slot + index)) == (told := None)\n",
         _FOUND,
@@ -86,14 +86,14 @@ GUARDS = [
     ),
     (
         "replay names records that are gone",
-        "streamtrain/replay/records.py",
+        "streamtrain/checks/replay/records.py",
         "        if offset < low:\n",
         "        if False:\n",
         f"{_REPLAY}over_records_that_retention_has_removed",
     ),
     (
         "replay keeps to each log's terms",
-        "streamtrain/replay/lineage.py",
+        "streamtrain/checks/replay/lineage.py",
         "        same = self._terms is not None and replace(self._terms, first_round=terms.first_round) == terms\n",
         "        same = self._terms is not None\n",
         "tests/regress/test_0101_replay_over_changed_settings.py::"

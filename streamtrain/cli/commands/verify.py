@@ -8,7 +8,7 @@ import typer
 
 from streamtrain.cli.report import show_report
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.verify import verify as check_topics
+from streamtrain.checks.verify import verify as check_topics
 
 ORDER = 120
 Fast = Annotated[

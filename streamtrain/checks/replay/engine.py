@@ -1,0 +1,139 @@
+"""Trains closed rounds again under one set of terms, worker after worker in this process, and tells what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from streamtrain import _native
+from streamtrain.compute.state import published_layout, view
+from streamtrain.compute.model import Model
+from streamtrain.errors import CheckFailed
+from streamtrain.checks.replay.records import RecordReader
+from streamtrain.topics._terms import Terms
+from streamtrain.topics.rounds import RoundLog, Structs
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
+
+State = npt.NDArray[np.uint8]
+_CRASHED = 2  # native/ring/control.h: Rejected
+_DEAD_LETTER_BYTES = 4096  # nobody writes any
+
+
+class Round(NamedTuple):
+    """One round of a log with its slots and their ranges."""
+
+    number: int
+    slots: Structs
+    ranges: Structs
+
+
+def rounds_of(log: RoundLog) -> Iterator[Round]:
+    """The log's rounds in order."""
+    slot = part = 0
+    for round_ in log.rounds:
+        slots = log.slots[slot : slot + int(round_["slots"])]
+        count = int(slots["range_count"].sum(dtype=np.int64))
+        yield Round(int(round_["round"]), slots, log.ranges[part : part + count])
+        slot += len(slots)
+        part += count
+
+
+class Engine:
+    """An arena with every worker of `terms`; goes on from round to round, whatever log they stand in.
+
+    `model_spec` and `schema` are those of the lineage's manifests.
+    """
+
+    def __init__(self, schema: Schema, model_spec: Mapping[str, Any], terms: Terms, reader: RecordReader) -> None:
+        self._terms = terms
+        self._reader = reader
+        model = Model(terms.model_spec(model_spec))
+        self.layout = published_layout(model.blocks, model.layout.state_bytes, terms.workers)
+        slot_layout = _native.SlotLayout.make(terms.slot.row_capacity, terms.slot.range_capacity, schema.block_specs())
+        self._slot_bytes = slot_layout.slot_bytes
+        self._arena = _native.Arena.create(
+            workers=terms.workers,
+            averaging_frequency=terms.averaging_frequency,
+            slot_count=2 * terms.round_slots,
+            slot_layout=slot_layout,
+            state_layout=model.layout,
+            dead_letter_bytes=_DEAD_LETTER_BYTES,
+        )
+        self._plan = native_plan(schema, slot_layout)
+        self._decoder = _native.Decoder(_format_name(terms), self._plan)
+        self._workers = [self._worker(model, slot_layout, index) for index in range(terms.workers)]
+        self._next_slot = 0
+
+    def _worker(self, model: Model, slots: _native.SlotLayout, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
+        rounds = _native.WorkerRounds(self._arena, index, *model.betas)
+        addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
+        return rounds, model.compile("cpu", slots, *addresses)
+
+    def begin(self, first_round: int, state: State) -> None:
+        """Goes on from `state`, the published form of the state before `first_round`."""
+        view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
+        rate = self._terms.rate(first_round)
+        self._arena.set_start(round=first_round - 1, seed=self._terms.seed, learning_rate=rate)
+
+    def state(self) -> State:
+        """The state after the newest round, in its published form."""
+        buffer, _ = self._arena.pin_newest()
+        return view(self._arena.mean_address(buffer), self.layout.state_bytes).copy()
+
+    def train(self, round_: Round) -> list[str]:
+        """Trains the round; gives what of its batches' losses came out otherwise than the log says."""
+        first_slot = self._next_slot
+        self._fill(round_, first_slot)
+        for rounds, plan in self._workers:
+            rounds.run_closed_round(plan)
+        self._next_slot += len(round_.slots)
+        return [
+            f"round {round_.number} slot {int(slot['slot'])}: loss, weight and rejection {told}, computed {found}"
+            for index, slot in enumerate(round_.slots)
+            if (found := self._arena.slot_result(first_slot + index)) != (told := _result(slot))
+        ]
+
+    def _fill(self, round_: Round, first_slot: int) -> None:
+        rows = []
+        at = 0
+        for index, slot in enumerate(round_.slots):
+            buffer = view(self._arena.slot_address(first_slot + index), self._slot_bytes)
+            filled = 0
+            for part in round_.ranges[at : at + int(slot["range_count"])]:
+                filled = self._fill_range(buffer, filled, part)
+            at += int(slot["range_count"])
+            if filled != int(slot["rows"]):
+                raise CheckFailed(
+                    f"round {round_.number} slot {int(slot['slot'])}: expected {int(slot['rows'])} rows, "
+                    f"decoded {filled}"
+                )
+            self._plan.clear_behind(buffer, filled)
+            rows.append(filled)
+            if slot["rejected"] == _CRASHED:  # a batch that was not finite is found again
+                self._arena.reject_slot(first_slot + index, index % self._terms.workers)
+        self._arena.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
+
+    def _fill_range(self, buffer: State, filled: int, part: Any) -> int:
+        until = filled + int(part["trained"])
+        from_row = int(part["from_row"])
+        for offset, value in self._reader.records(part):
+            if value is None or filled == until:
+                continue
+            self._decoder.begin(value, from_row if offset == int(part["from_offset"]) else 0)
+            filled = self._decoder.next(buffer, filled, until)[1]
+        return filled
+
+
+def _format_name(terms: Terms) -> str:
+    match terms.format:
+        case {"name": str(name), **options} if not options:
+            return name
+    raise CheckFailed(f"round {terms.first_round}: expected a record format without options, got {dict(terms.format)}")
+
+
+def _result(slot: Any) -> tuple[float, float, int]:
+    return float(slot["loss_sum"]), float(slot["weight_sum"]), int(slot["rejected"])

@@ -1,0 +1,146 @@
+"""The state of a lineage, moved on log by log from a published snapshot, and what came out otherwise than published."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from streamtrain.build import build_digest
+from streamtrain.compute.quality import Quality
+from streamtrain.compute.snapshot import load, model_payload, trainer_payload, views
+from streamtrain.errors import CheckFailed
+from streamtrain.kafka.chunks import Stored
+from streamtrain.checks.replay.engine import Engine, State, rounds_of
+from streamtrain.checks.replay.records import RecordReader
+from streamtrain.checks.replay.report import Replayed
+from streamtrain.topics._terms import Terms, columns_digest, model_digest
+from streamtrain.topics._wire import plain
+from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
+from streamtrain.topics.snapshots import Run
+from streamtrain.columns.served import schema_and_model
+
+_MOST_TOLD = 5  # differences of one kind
+
+
+class LineageState:
+    """Columns and model are those of the start's manifest; everything else that decides bits is in the logs' terms."""
+
+    def __init__(self, start: Stored, reader: RecordReader) -> None:
+        manifest = start.manifest
+        self.lineage = manifest.lineage
+        self.version = manifest.version
+        self.notes: list[str] = []
+        self._start = start
+        self._reader = reader
+        self._schema, _ = schema_and_model(manifest)
+        self._chain, self._counts = manifest.chain, manifest.counts
+        self._terms: Terms | None = None
+        self._engine: Engine | None = None
+        begins = manifest.chain == first_chain(manifest.lineage)
+        self._run: Run | None = None if begins else manifest.run
+        self._quality = Quality(self._schema.numbers)
+        self._window_is_known = False  # its beginning is the run's, or that of the window before
+
+    def follow(self, log: RoundLog, expected: Stored | None) -> Replayed:
+        """Moves on to the snapshot `log` leads to, which is compared where it is given.
+
+        RecordsGone where the records of a round are gone; CheckFailed where a log cannot be followed.
+        """
+        if not len(log.rounds):
+            raise CheckFailed(f"round log of snapshot {log.version}: expected a round, got none")
+        engine = self._engine_for(log.terms[0], int(log.rounds["round"][0]))
+        if log.run != self._run:
+            self._begin_run(log.run, engine)
+        differences: list[str] = []
+        for round_ in rounds_of(log):
+            engine = self._engine_for(log.terms_at(round_.number), round_.number)
+            differences += engine.train(round_)
+        state = engine.state()
+        told = differences[:_MOST_TOLD]
+        if len(differences) > _MOST_TOLD:
+            told.append(f"and {len(differences) - _MOST_TOLD} more batches")
+        told += self._metric_differences(log, engine, state)
+        self.version = log.version
+        self._chain, self._counts = chain_after(self._chain, log), counts_after(self._counts, log)
+        if expected is not None:
+            told += self._differences(log, engine, state, expected)
+        return Replayed(log.version, len(log.rounds), log.rows_trained, expected is not None, told)
+
+    def _engine_for(self, terms: Terms, round_: int) -> Engine:
+        """The engine at work, or another that goes on from its state where the terms have changed."""
+        same = self._terms is not None and replace(self._terms, first_round=terms.first_round) == terms
+        if self._engine is not None and same:
+            return self._engine
+        self._check(terms)
+        manifest = self._start.manifest
+        engine = Engine(self._schema, manifest.model_spec, terms, self._reader)
+        if self._engine is None:
+            engine.begin(round_, self._loaded(engine))
+            self._quality.begin(views(engine.layout, engine.state()))
+        else:
+            engine.begin(round_, self._engine.state())
+        self._terms, self._engine = terms, engine
+        return engine
+
+    def _check(self, terms: Terms) -> None:
+        """The terms speak of this lineage's columns and model, and of records that can still be read."""
+        manifest = self._start.manifest
+        for what, told, ours in (
+            ("columns", terms.columns_digest, columns_digest(manifest.schema)),
+            ("model", terms.model_digest, model_digest(manifest.model_spec)),
+        ):
+            if told != ours:
+                raise CheckFailed(
+                    f"round {terms.first_round}: expected the {what} of snapshot {manifest.version} (digest "
+                    f"{ours.hex()[:12]}…), its terms name others ({told.hex()[:12]}…)"
+                )
+        self._reader.check_topic_id(terms.topic_id)
+        note = f"trained by build {terms.build}, this is {build_digest()}"
+        if terms.build != build_digest() and note not in self.notes:
+            self.notes.append(note)
+
+    def _loaded(self, engine: Engine) -> State:
+        state = np.zeros(engine.layout.state_bytes, np.uint8)
+        load(engine.layout, state, self._start.model, self._start.trainer)
+        return state
+
+    def _begin_run(self, run: Run, engine: Engine) -> None:
+        self._run, self._quality, self._window_is_known = run, Quality(self._schema.numbers), True
+        self._quality.begin(views(engine.layout, engine.state()))
+
+    def _metric_differences(self, log: RoundLog, engine: Engine, state: State) -> list[str]:
+        """Of loss and scores in total, and over the window where its beginning has been replayed too."""
+        found: dict[str, Any] = self._quality.look(views(engine.layout, state))
+        spans = ("total", "updates", "clipped", *(("window",) if self._window_is_known else ()))
+        return [
+            f"metrics.{span}: the round log has {told}, computed {computed}"
+            for span in spans
+            if (told := plain(log.metrics.get(span))) != (computed := plain(found[span]))
+        ]
+
+    def _differences(self, log: RoundLog, engine: Engine, state: State, expected: Stored) -> list[str]:
+        assert expected.trainer is not None  # version() fetches the whole snapshot
+        manifest, found = expected.manifest, []
+        for what, told, computed in (
+            ("digest", expected.digest, log.digest),
+            ("chain of round logs", manifest.chain, self._chain),
+            ("counts", manifest.counts, self._counts),
+            ("metrics", plain(manifest.metrics), plain(log.metrics)),
+        ):
+            if told != computed:
+                found.append(f"{what}: the snapshot has {_shown(told)}, the round log {_shown(computed)}")
+        for what, ours, theirs in (
+            ("parameters", model_payload(engine.layout, state), expected.model),
+            ("trainer state", trainer_payload(engine.layout, state), expected.trainer),
+        ):
+            if bytes(ours) != bytes(theirs):
+                a, b = (np.frombuffer(payload, np.uint8) for payload in (ours, theirs))
+                count = int((a != b).sum()) if len(a) == len(b) else abs(len(a) - len(b))
+                found.append(f"{what}: {count} of {len(b)} bytes differ")
+        return found
+
+
+def _shown(value: object) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

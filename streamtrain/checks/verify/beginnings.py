@@ -1,0 +1,72 @@
+"""A lineage's first snapshot: fresh parameters at the start of the records, or those of an older one at the newest
+positions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamtrain.kafka.chunks import Located
+from streamtrain.topics.snapshots import Counts
+from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
+from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.terms import setting
+
+
+def check_beginning(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
+    """What is wrong with it."""
+    manifest = located.manifest
+    where = f"snapshot {manifest.version}, the first of its lineage"
+    if manifest.counts != Counts():
+        yield f"{where}: has counted rows: {manifest.counts}"
+    wrong = _restored if manifest.restored else _fresh
+    yield from (f"{where}: {text}" for text in wrong(snapshots, located, first_offsets))
+
+
+def _fresh(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
+    manifest = located.manifest
+    begun = (manifest.round, manifest.rows_seen, manifest.untrained, manifest.gaps, dict(manifest.metrics))
+    if begun != (-1, 0, True, (), {}):
+        yield f"round, rows seen, untrained, gaps and metrics are {begun!r:.120}, expected a fresh start's"
+    if manifest.seed != setting(manifest.job_settings, "train", "seed"):
+        yield f"seed {manifest.seed} is not its job's"
+    before = [each for each in snapshots.manifests if each.offset < located.offset]
+    if manifest.parent is None and before:
+        yield f"names no parent, expected snapshot {before[-1].manifest.version}"
+    firsts = first_offsets(manifest.positions.topic_id)
+    from_first = setting(manifest.job_settings, "records", "start") == "earliest" and firsts is not None
+    for partition, (offset, row) in enumerate(manifest.positions.partitions):
+        if row or (from_first and (partition >= len(firsts or ()) or offset > (firsts or ())[partition])):
+            yield f"begins partition {partition} at {(offset, row)}, which is not where the records begin"
+
+
+def _restored(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
+    manifest = located.manifest
+    held = {each.manifest.version: each for each in snapshots.manifests}
+    assert manifest.restored is not None
+    if manifest.restored.version != manifest.version - 1:
+        yield f"takes the positions of snapshot {manifest.restored.version}, expected {manifest.version - 1}"
+    wanted = held.get(manifest.parent.version) if manifest.parent else None
+    if manifest.parent is None:
+        yield "restores no snapshot"
+    if wanted is not None:
+        for name in ("round", "rows_seen", "seed", "untrained", "metrics"):
+            theirs, ours = getattr(wanted.manifest, name), getattr(manifest, name)
+            if theirs != ours:
+                yield f"{name} is {ours!r:.60}, in the restored snapshot {wanted.manifest.version} {theirs!r:.60}"
+        if wanted.manifest.model.digest != manifest.model.digest:
+            yield f"holds other parameters than snapshot {wanted.manifest.version}, which it restores"
+    newest = held.get(manifest.restored.version)
+    if newest is not None:
+        yield from _positions(newest, located, first_offsets)
+
+
+def _positions(newest: Located, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
+    """Those of the newest snapshot, less gaps that were accepted."""
+    manifest, frontier = located.manifest, Frontier.of(newest.manifest.positions)
+    known = newest.manifest.gaps
+    if manifest.gaps[: len(known)] != known:
+        yield f"has other gaps than snapshot {newest.manifest.version}, whose positions it takes"
+    for gap in manifest.gaps[len(known) :]:
+        if not frontier.pass_gap(gap):
+            yield f"has a gap that begins nowhere: {gap!r:.80}"
+    yield from frontier.differences(manifest.positions, first_offsets)

@@ -1,0 +1,141 @@
+"""Guarantee 2 across topics: every dead row of the round log has its dead letter, with its place, bytes and reason."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+import numpy as np
+
+from streamtrain.errors import CheckFailed
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import dead_letters
+from streamtrain.topics.dead_letters import DeadLetter, DeadRange
+from streamtrain.checks.verify.decoding import Decoders, RecordDecoder
+from streamtrain.checks.verify.letters import Told, Waiting, reference
+from streamtrain.checks.verify.logs import Logs
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.topics import JobTopics
+
+_CUT = "…"  # ends a path or a reason that was cut to fit
+
+
+def check_dead_letters(topics: JobTopics, logs: Logs, newest: int, decoders: Decoders) -> tuple[Check, Waiting]:
+    """Also the letters whose records are to be compared with them when they are read again."""
+    check = Check("dead letters", "each row that was not trained is a dead letter, with its place, bytes and reason")
+    letters = _Letters(check, topics, logs, decoders)
+    rows = 0
+    topic = topics.dead_letters
+    removed_until = 0  # versions whose letters retention may have taken
+    for partition in topic.partitions if topic else ():
+        first = newest if partition.low > 0 else 0
+        for message in partition.read(partition.low, partition.end):
+            letter, version = letters.take(message)
+            rows += letter.row_count if letter else 0
+            first = min(first, version) if version is not None else first
+        removed_until = max(removed_until, first)
+    letters.compare(removed_until)
+    check.span = f"{rows} rows of dead letters, {len(logs.all)} publications"
+    return check, letters.waiting
+
+
+class _Letters:
+    def __init__(self, check: Check, topics: JobTopics, logs: Logs, decoders: Decoders) -> None:
+        self._check = check
+        self._topics = topics
+        self._logs = logs
+        self._decoders = decoders
+        self._told = [Told(log) for log in logs.all]
+        self._by_run: dict[int, list[Told]] = {}
+        for told in (*self._told, *map(Told, logs.later)):
+            self._by_run.setdefault(told.log.run.number, []).append(told)
+        self.waiting = Waiting()
+
+    def take(self, message: Message) -> tuple[DeadLetter | None, int | None]:
+        """The next letter, and the version of the snapshot whose round log it belongs to."""
+        topic = self._topics.dead_letters
+        assert topic is not None
+        where = f"{topic.name}[{message.partition}]@{message.offset}"
+        headers = [(name, value or b"") for name, value in message.headers]
+        try:
+            letter = dead_letters.decode(message.key, message.value, headers)
+        except CheckFailed as error:
+            self._check.problems.append(f"{where}: {error}")
+            return None, None
+        written = dead_letters.message(letter)
+        same = (written.key, written.value, list(written.headers)) == (message.key, message.value, headers)
+        self._check.expect(same, f"{where}: bytes no trainer writes")
+        told = self._log_of(letter)
+        if told is None:
+            first = self._logs.all[0] if self._logs.all else None
+            older = self._logs.cut and (first is None or letter.run <= first.run.number)
+            if older:
+                self._check.not_checkable.append(f"{where}: its round log is removed by retention")
+            self._check.expect(older, f"{where}: of run {letter.run} round {letter.round}, which was never published")
+            return letter, None
+        for text in self._wrong(where, letter, told):
+            self._check.problems.append(f"{where}: {text}")
+        return letter, told.log.version
+
+    def _log_of(self, letter: DeadLetter) -> Told | None:
+        """The log of its run that holds its round."""
+        told = self._by_run.get(letter.run, [])
+        index = bisect_right(told, letter.round, key=lambda each: int(each.log.rounds["round"][0])) - 1
+        return told[index] if index >= 0 and letter.round <= int(told[index].log.rounds["round"][-1]) else None
+
+    def _wrong(self, where: str, letter: DeadLetter, told: Told) -> Iterator[str]:
+        terms = told.log.terms_at(letter.round)
+        records = self._topics.records
+        ours = records is not None and terms.topic_id == records.topic_id
+        if ours and records is not None and letter.topic != records.name:
+            yield f"of topic {letter.topic}, expected {records.name}"
+        if letter.until is not None:
+            own = (letter.key, letter.value, letter.value_bytes, len(letter.rows)) == (None, None, 0, 1)
+            if not own or reference(letter) not in told.references:
+                yield "no batch that was left out has those records"
+            else:
+                told.references.remove(reference(letter))
+            return
+        if letter.value is None and letter.value_bytes <= dead_letters.VALUE_BYTES:
+            yield f"by reference, though its record has {letter.value_bytes} bytes"
+        if ours:
+            self.waiting.put(where, letter)
+        told.left_out += letter.rows_left_out
+        index = told.find(letter.partition, letter.offset, letter.rows[0].row_from)
+        if index >= 0 and told.round_of(index) != letter.round:
+            yield f"of round {letter.round}, its first row is of round {told.round_of(index)}"
+        decoder = self._decoders.of(terms) if letter.value is not None else None
+        for rows in letter.rows:
+            if not told.place(letter, rows):
+                yield f"no range of its publication holds rows {rows.row_from} to {rows.row_to} of its record"
+            if decoder is not None and letter.value is not None:
+                yield from _decoded_again(decoder, letter.value, rows)
+
+    def compare(self, removed_until: int) -> None:
+        """Every dead row of the logs has been told; letters of versions up to `removed_until` may be gone."""
+        for told in self._told:
+            where, dead = f"snapshot {told.log.version}", told.log.ranges["dead"].astype(np.int64)
+            missing = int((dead - told.dead).clip(min=0).sum()) - told.left_out
+            more = int((told.dead - dead).clip(min=0).sum())
+            self._check.expect(not more, f"{where}: dead letters tell of {more} rows that its round log does not")
+            if missing < 0:
+                self._check.problems.append(f"{where}: dead letters leave out {-missing} rows more than there are")
+            elif (missing or told.references) and told.log.version <= removed_until:
+                self._check.not_checkable.append(f"{where}: dead letters removed by retention")
+            elif missing or told.references:
+                batches = f" and {len(told.references)} ranges of batches left out" if told.references else ""
+                self._check.problems.append(f"{where}: no dead letter tells of {missing} rows{batches}")
+
+
+def _decoded_again(decoder: RecordDecoder, value: bytes, told: DeadRange) -> Iterator[str]:
+    """The record's bytes give the same rows, path and reason."""
+    found = next(iter(decoder.dead_rows(value, told.row_from)), None)
+    here = f"rows {told.row_from} to {told.row_to}"
+    if found is None or found.row_from != told.row_from or found.row_to < told.row_to:
+        yield f"{here} of its record are not dead"
+    elif not (_same(told.path, found.path) and _same(told.reason, found.reason)):
+        yield f"{here} are dead for another reason: {found.path}: {found.reason}"
+
+
+def _same(told: str, found: str) -> bool:
+    return told == found or (told.endswith(_CUT) and found.startswith(told[: -len(_CUT)]))

@@ -1,0 +1,122 @@
+"""What dead letters should say of one round log: which range holds a row, and what a batch left out must be told as."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.dead_letters import KEY_BYTES, DeadLetter, DeadRange
+from streamtrain.topics.rounds import RoundLog
+from streamtrain.checks.verify.report import Check
+
+Reference = tuple[int, int, int, int, int, int, int]  # partition, offset, row from, row to, until offset and row, round
+
+
+@dataclass
+class Waiting:
+    """Letters whose record is still to be read, by (partition, offset): digest, bytes and key it must have."""
+
+    by_place: dict[tuple[int, int], list[tuple[str, bytes | None, int, bytes | None]]] = field(default_factory=dict)
+    _met: set[tuple[int, int]] = field(default_factory=set)
+    _offsets: dict[int, list[int]] = field(default_factory=dict)  # of each partition, sorted when first asked for
+
+    def put(self, where: str, letter: DeadLetter) -> None:
+        digest = None if letter.value is None else sha256(letter.value)
+        expected = (where, digest, letter.value_bytes, letter.key)
+        self.by_place.setdefault((letter.partition, letter.offset), []).append(expected)
+
+    def meet(self, check: Check, message: Message) -> None:
+        """Compares the letters about a record with it."""
+        expected = self.by_place.get((message.partition, message.offset), ())
+        if expected:
+            self._met.add((message.partition, message.offset))
+        for where, digest, size, key in expected:
+            value = message.value or b""
+            same = size == len(value) and digest in (None, sha256(value)) and key == _kept(message.key)
+            check.expect(same, f"{where}: its key and bytes are not the record's")
+
+    def check_met(self, check: Check, partition: int, begin: int, end: int) -> None:
+        """Once all records there were read: letters about offsets where none lies."""
+        if not self._offsets:
+            for number, offset in sorted(self.by_place):
+                self._offsets.setdefault(number, []).append(offset)
+        offsets = self._offsets.get(partition, [])
+        for offset in offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]:
+            if (partition, offset) not in self._met:
+                where = self.by_place[partition, offset][0][0]
+                check.problems.append(f"{where}: there is no record {offset} in partition {partition}")
+
+
+def _kept(key: bytes | None) -> bytes | None:
+    """Of a record's key, in its letter: an empty one is as none."""
+    return key if key and len(key) <= KEY_BYTES else None
+
+
+class Told:
+    """A round log and what letters have told of its dead rows so far."""
+
+    def __init__(self, log: RoundLog) -> None:
+        self.log = log
+        self.dead = np.zeros(len(log.ranges), np.int64)  # by range
+        self.left_out = 0  # rows of letters that found no place in their header
+        self.letters: set[tuple[int, int]] = set()  # (partition, offset) of those with their own rows
+        self.references = list(_references(log))
+        self._slot_of = np.repeat(np.arange(len(log.slots)), log.slots["range_count"])
+        self._round_of = np.repeat(log.rounds["round"], log.rounds["slots"])
+        partitions = np.unique(log.ranges["partition"]).tolist()
+        self._indices = {partition: np.flatnonzero(log.ranges["partition"] == partition) for partition in partitions}
+
+    def round_of(self, index: int) -> int:
+        return int(self._round_of[self._slot_of[index]])
+
+    def find(self, partition: int, offset: int, row: int) -> int:
+        """The index of the range that holds a row, -1 where none does."""
+        indices = self._indices.get(partition, np.empty(0, np.int64))
+        ends = self.log.ranges["to_offset"][indices]
+        for index in indices[np.searchsorted(ends, offset, side="left") :].tolist():
+            part = self.log.ranges[index]
+            if (int(part["from_offset"]), int(part["from_row"])) > (offset, row):
+                return -1
+            if (offset, row) < (int(part["to_offset"]), int(part["to_row"])):
+                return int(index)
+        return -1
+
+    def place(self, letter: DeadLetter, rows: DeadRange) -> bool:
+        """Counts the rows of an entry in the ranges that hold them; False where no range does."""
+        row = rows.row_from
+        while row < rows.row_to:
+            index = self.find(letter.partition, letter.offset, row)
+            if index < 0:
+                return False
+            part = self.log.ranges[index]
+            inside = int(part["to_offset"]) == letter.offset
+            until = min(rows.row_to, int(part["to_row"])) if inside else rows.row_to
+            self.dead[index] += until - row
+            row = until
+        return rows.row_from < rows.row_to
+
+
+def reference(letter: DeadLetter) -> Reference:
+    """What a letter by reference says."""
+    assert letter.until is not None
+    rows = letter.rows[0]
+    return letter.partition, letter.offset, rows.row_from, rows.row_to, *letter.until, letter.round
+
+
+def _references(log: RoundLog) -> Iterator[Reference]:
+    """What letters by reference must say of the batches that were left out: one for each of their ranges."""
+    starts = np.concatenate([[0], np.cumsum(log.slots["range_count"], dtype=np.int64)])
+    round_of = np.repeat(log.rounds["round"], log.rounds["slots"])
+    for index in np.flatnonzero(log.slots["rejected"]).tolist():
+        for part in log.ranges[starts[index] : starts[index + 1]]:
+            if part["trained"]:
+                row = int(part["from_row"])
+                yield (
+                    int(part["partition"]), int(part["from_offset"]), row, row + int(part["trained"]),
+                    int(part["to_offset"]), int(part["to_row"]), int(round_of[index]),
+                )  # fmt: skip

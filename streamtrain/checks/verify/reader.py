@@ -1,0 +1,62 @@
+"""Gathers a job's topics from Kafka for a verification: bounds at once, messages when they are asked for."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, TopicState
+from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
+from streamtrain.kafka.reading import read
+from streamtrain.checks.verify.topics import JobTopics, Topic
+
+# The order in which their ends are taken: what is named in one is in those after it.
+_ORDER = ("predictions", "snapshots", "dead_letters", "rounds", "control", "requests", "records")
+
+
+@dataclass(frozen=True)
+class _Partition:
+    consumer: KafkaConsumer
+    topic: str
+    number: int
+    low: int
+    end: int
+
+    def read(self, begin: int, end: int) -> Iterator[Message]:
+        return read(self.consumer, self.topic, self.number, max(begin, self.low), min(end, self.end))
+
+
+@contextmanager
+def job_topics(job: Job) -> Iterator[JobTopics]:
+    """The job's topics, for as long as the context lasts. Raises KafkaUnreachable when no broker answers."""
+    names = {key: str(job.topic(key).name) for key in _ORDER}
+    admin = Admin(job.kafka.bootstrap, job.kafka_admin())
+    states = admin.describe(list(names.values()))
+    with ExitStack() as stack:
+        looked_ms = time.time_ns() // 1_000_000
+        control = states[names["control"]]
+        control_end = 0 if control is None else admin.last_stable(control.name, control.partitions)[0]
+        found = {key: _topic(stack, job.kafka_consumer(), admin, states[name]) for key, name in names.items()}
+        yield JobTopics(
+            job=job.name,
+            control_end=control_end,
+            looked_ms=looked_ms,
+            exactly_once=job.predict.delivery == "exactly_once",
+            **found,
+        )
+
+
+def _topic(stack: ExitStack, kafka: Mapping[str, str], admin: Admin, state: TopicState | None) -> Topic | None:
+    if state is None:
+        return None
+    ends = admin.last_stable(state.name, state.partitions)
+    lows = admin.earliest(state.name, state.partitions)
+    consumer = stack.enter_context(KafkaConsumer(ingest_config(kafka)))
+    partitions = [
+        _Partition(consumer, state.name, number, low, max(low, end))
+        for number, (low, end) in enumerate(zip(lows, ends, strict=True))
+    ]
+    return Topic(state.name, state.topic_id, partitions)

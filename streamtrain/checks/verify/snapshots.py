@@ -1,0 +1,160 @@
+"""Guarantees 3 to 5 on the snapshots topic: every snapshot whole, versions rising, every number finite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+
+from streamtrain.compute.snapshot import decode as decode_tensors
+from streamtrain.errors import SnapshotError
+from streamtrain.kafka.chunks import Chunks, Located
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import snapshots
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.snapshots import Manifest, chunk_keys, is_manifest, manifest_key
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.topics import Topic
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """`manifests` by offset. `current`: versions whose key holds nothing newer, so that their chunks are there."""
+
+    manifests: tuple[Located, ...]
+    current: frozenset[int]
+
+    @property
+    def newest(self) -> Located:
+        return self.manifests[-1]
+
+
+@dataclass(frozen=True)
+class _Fault:
+    """Something wrong with the message at `offset`; with a `key` only as long as no later message has taken it."""
+
+    offset: int
+    text: str
+    key: bytes | None = None
+
+
+@dataclass
+class _Pass:
+    """What one pass over the topic gathers, with the chunks of one snapshot at a time in memory."""
+
+    job: str
+    topic: str
+    found: list[Located] = field(default_factory=list)
+    faults: list[_Fault] = field(default_factory=list)
+    taken: dict[bytes, int] = field(default_factory=dict)  # offset of the newest message of each key that has a value
+    waiting: list[Message] = field(default_factory=list)  # chunks whose manifest is still to come
+
+    def take(self, message: Message) -> None:
+        key, value = message.key, message.value
+        if key is None:
+            self.faults.append(_Fault(message.offset, f"{self.topic}@{message.offset}: a message without a key"))
+        elif value is None:
+            self.taken.pop(key, None)
+        else:
+            self.taken[key] = message.offset
+            if is_manifest(key):
+                self._take_manifest(message.offset, key, value)
+                self.waiting = []
+            else:
+                self.waiting.append(message)
+
+    def _take_manifest(self, offset: int, key: bytes, value: bytes) -> None:
+        where = f"{self.topic}@{offset}"
+        try:
+            manifest = snapshots.decode(value)
+        except SnapshotError as error:
+            self.faults.append(_Fault(offset, f"{where}: {error}"))
+            return
+        located = Located(manifest, sha256(value), offset)
+        self.found.append(located)
+        if manifest.job != self.job or manifest_key(manifest.shelf) != key:
+            text = f"expected job {self.job} under its own key {key!r}, got {manifest.job}, shelf {manifest.shelf}"
+            self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: {text}"))
+        if snapshots.encode(manifest) != value:
+            self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: bytes no trainer writes"))
+        names = chunk_keys(manifest.shelf, len(manifest.model.chunks), len(manifest.trainer.chunks))
+        there = {message.key for message in self.waiting}.issuperset(names)  # else a later snapshot may have taken them
+        self.faults += [_Fault(offset, text, None if there else key) for text in self._payload_faults(where, located)]
+
+    def _payload_faults(self, where: str, located: Located) -> Iterator[str]:
+        """Chunks missing or altered, numbers that are not finite."""
+        manifest = located.manifest
+        gathered = Chunks(manifest, trainer=True)
+        for message in self.waiting:
+            gathered.add(message.key, message.value)
+        try:
+            stored = gathered.stored(located, where)
+            for told, payload in ((manifest.model, stored.model), (manifest.trainer, stored.trainer or b"")):
+                if sha256(payload) != told.digest:
+                    yield f"{where}: snapshot {manifest.version}: a payload has another digest than its manifest says"
+                for name, array in decode_tensors(payload).items():
+                    if not np.isfinite(array).all():
+                        yield f"snapshot {manifest.version}: {name} holds a NaN or infinity"
+        except SnapshotError as error:
+            yield str(error)
+
+
+def read_snapshots(job: str, topic: Topic) -> tuple[Check, Snapshots]:
+    """What the topic holds; manifests that cannot be read, or were passed over by `--fresh`, are left out."""
+    check = Check("snapshots", "whole, digests match, versions never go down, every number finite")
+    seen = _Pass(job, topic.name)
+    for message in topic.messages():
+        seen.take(message)
+    over = [_passed_over(located) for located in seen.found if passes_over(located.manifest)]
+    check.not_checkable += [f"{topic.name} offsets {span.start} to {span.stop}: damaged, passed over" for span in over]
+    for fault in seen.faults:
+        is_current = fault.key is None or seen.taken.get(fault.key) == fault.offset
+        check.expect(not is_current or _within(fault.offset, over), fault.text)
+    manifests = [located for located in seen.found if not _within(located.offset, over)]
+    current = [each for each in manifests if seen.taken.get(manifest_key(each.manifest.shelf)) == each.offset]
+    _check_keys(check, topic.name, seen.taken, current, over)
+    for before, after in pairwise(manifests):
+        check.expect(
+            before.manifest.version < after.manifest.version,
+            f"version {after.manifest.version} at offset {after.offset} comes after {before.manifest.version}",
+        )
+    if manifests:
+        first, last = manifests[0].manifest.version, manifests[-1].manifest.version
+        check.span = f"{len(current)} snapshots, {len(manifests)} manifests, versions {first} to {last}"
+    return check, Snapshots(tuple(manifests), frozenset(located.manifest.version for located in current))
+
+
+def passes_over(manifest: Manifest) -> bool:
+    """It begins a lineage above damaged snapshots: only then versions are left out."""
+    before = manifest.parent.version if manifest.parent else 0
+    return manifest.round < 0 and manifest.restored is None and manifest.version > before + 1
+
+
+def _passed_over(located: Located) -> range:
+    """The offsets between the newest snapshot a new lineage found whole and its own first one."""
+    return range(max((entry.offset for entry in located.manifest.kept), default=-1) + 1, located.offset)
+
+
+def _within(offset: int, spans: list[range]) -> bool:
+    return any(offset in span for span in spans)
+
+
+def _check_keys(
+    check: Check, topic: str, taken: dict[bytes, int], current: list[Located], over: list[range]
+) -> None:
+    """Every key that holds a value is of a snapshot that is there; shelves with something damaged are left out."""
+    known = set()
+    for located in current:
+        manifest = located.manifest
+        counts = len(manifest.model.chunks), len(manifest.trainer.chunks)
+        known |= {manifest_key(manifest.shelf), *chunk_keys(manifest.shelf, *counts)}
+    damaged = {_shelf(key) for key, offset in taken.items() if _within(offset, over)}
+    for key, offset in taken.items():
+        if key not in known and _shelf(key) not in damaged:
+            check.problems.append(f"{topic}@{offset}: key {key!r} is of no snapshot that the topic holds")
+
+
+def _shelf(key: bytes) -> bytes:
+    return b"/".join(key.split(b"/")[:2])

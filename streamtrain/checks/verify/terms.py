@@ -1,0 +1,63 @@
+"""The terms in a round log against the manifest of its run: what a replay would use is what the job was set to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from streamtrain.topics._terms import Terms, columns_digest, model_digest
+from streamtrain.topics.snapshots import Manifest, Run
+from streamtrain.checks.verify.logs import Logs
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.snapshots import Snapshots
+
+
+def check_terms(snapshots: Snapshots, logs: Logs) -> Check:
+    """Those of a run agree with each other and with the manifests of that run."""
+    check = Check("terms", "the terms of each round are the settings of its run")
+    told: dict[Run, dict[str, Any]] = {}
+    for located in snapshots.manifests:
+        mine = expected_terms(located.manifest)
+        run = told.setdefault(located.manifest.run, mine)
+        different = [name for name, value in mine.items() if value != run[name]]
+        check.expect(not different, f"snapshot {located.manifest.version}: other {different} than its run began with")
+    before: dict[Run, Terms] = {}
+    for log in logs.all:
+        for terms in log.terms:
+            expected = {**_fields(before.get(log.run, terms)), **told.get(log.run, {})}
+            for name, value in _fields(terms).items():
+                text = f"snapshot {log.version} round {terms.first_round}: {name} is {value!r:.60}"
+                check.expect(value == expected[name], f"{text}, its run has {expected[name]!r:.60}")
+            before[log.run] = terms
+    check.span = f"{len(logs.all)} round logs, {len(before)} runs"
+    return check
+
+
+def _fields(terms: Terms) -> dict[str, Any]:
+    """All that stays as it is in a run."""
+    return {name: value for name, value in vars(terms).items() if name != "first_round"}
+
+
+def expected_terms(manifest: Manifest) -> dict[str, Any]:
+    """What a manifest tells of the terms that led to it."""
+    settings = manifest.job_settings
+    return {
+        "learning_rate": {"name": "constant", "rate": setting(settings, "optimizer", "learning_rate")},
+        "optimizer": manifest.model_spec.get("optimizer"),
+        "average_optimizer_state": manifest.model_spec.get("average_optimizer_state"),
+        "averaging_frequency": setting(settings, "train", "averaging_frequency"),
+        "workers": manifest.workers,
+        "slot": manifest.slot,
+        "format": {"name": setting(settings, "records", "format")},
+        "columns_digest": columns_digest(manifest.schema),
+        "model_digest": model_digest(manifest.model_spec),
+        "topic_id": manifest.positions.topic_id,
+        "seed": manifest.seed,
+        "build": manifest.build,
+    }
+
+
+def setting(settings: Mapping[str, Any], section: str, name: str) -> Any:
+    """A setting of a manifest's job, None where it has none."""
+    found = settings.get(section)
+    return found.get(name) if isinstance(found, Mapping) else None

@@ -1,0 +1,81 @@
+"""What a verification looks at: the messages a job's topics hold, and how far each partition goes back.
+
+Nothing here knows where they come from: lists of messages in a test, Kafka by `streamtrain.checks.verify.reader`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamtrain.kafka.consumer import Message
+
+
+class Partition(Protocol):
+    """Committed messages of offsets `low` to `end` (the last stable offset), less what was compacted or aborted."""
+
+    @property
+    def low(self) -> int: ...
+    @property
+    def end(self) -> int: ...
+
+    def read(self, begin: int, end: int) -> Iterator[Message]:
+        """Those with begin <= offset < end, in order. One iterator of a topic at a time."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A partition whose messages are all at hand, in offset order."""
+
+    low: int
+    end: int
+    messages: Sequence[Message]
+
+    def read(self, begin: int, end: int) -> Iterator[Message]:
+        at = bisect_left(self.messages, begin, key=lambda message: message.offset)
+        while at < len(self.messages) and self.messages[at].offset < end:
+            yield self.messages[at]
+            at += 1
+
+
+@dataclass(frozen=True)
+class Topic:
+    """`topic_id` is Kafka's: a topic deleted and made again has another."""
+
+    name: str
+    topic_id: str
+    partitions: Sequence[Partition]
+
+    def messages(self) -> Iterator[Message]:
+        """Every message it holds, a partition after the other."""
+        for partition in self.partitions:
+            yield from partition.read(partition.low, partition.end)
+
+    @property
+    def cut(self) -> bool:
+        """Retention or compaction has removed messages from its beginning."""
+        return any(partition.low > 0 for partition in self.partitions)
+
+
+@dataclass(frozen=True)
+class JobTopics:
+    """The topics of a job; None where there is none of that name.
+
+    As they were at one moment after another: predictions first, then snapshots, dead letters, round log, and the
+    others, so that a prediction has its snapshot, a snapshot its dead letters and a dead letter its round log, also
+    while the job runs.
+    """
+
+    job: str
+    snapshots: Topic | None
+    rounds: Topic | None
+    dead_letters: Topic | None
+    control: Topic | None
+    predictions: Topic | None
+    requests: Topic | None
+    records: Topic | None
+    control_end: int  # of control before the snapshots were looked at
+    looked_ms: int  # when that was, since 1970
+    exactly_once: bool = True  # the predictors' delivery

@@ -1,6 +1,0 @@
-"""Replay: trains the rounds of the log again from a snapshot and compares. Reads topics only, writes nothing."""
-
-from streamtrain.replay.replay import replay
-from streamtrain.replay.report import Replayed, Report
-
-__all__ = ["Replayed", "Report", "replay"]

@@ -1,6 +1,0 @@
-"""Verify: holds the topics of a job, running or not, against what streamtrain guarantees. Reads only."""
-
-from streamtrain.verify.report import Check, Report
-from streamtrain.verify.verify import verify
-
-__all__ = ["Check", "Report", "verify"]

@@ -1,0 +1,164 @@
+"""Replay finds what a round log says otherwise than its rounds come out, and says what it can no longer read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtrain.build import build_digest
+from streamtrain.errors import CheckFailed
+from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.round_logs import round_logs
+from streamtrain.checks.replay.lineage import LineageState
+from streamtrain.checks.replay.records import RecordReader, RecordsGone
+from streamtrain.topics._terms import Terms
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.rounds import RoundLog
+from tests.e2e.harness import LiveJob
+from tests.e2e.test_gaps import delete, make_again, remove
+
+Change = Callable[[RoundLog], RoundLog]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A small job: its first snapshot, the log that leads to the second, and that."""
+
+    live: LiveJob
+    start: Stored
+    log: RoundLog
+    second: Stored
+
+    def reader(self) -> RecordReader:
+        topic_id = self.live.admin.topic_ids([self.live.records])[self.live.records]
+        return RecordReader(self.live.records, topic_id or "", self.live.job.kafka_consumer())
+
+
+@pytest.fixture(scope="module")
+def trained(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
+    live = LiveJob(kafka, tmp_path_factory.mktemp("job"), partitions=1, publish_interval="1h")
+    live.produce(700)
+    live.train("--until-end")
+    with live.topic() as topic:
+        start, second = topic.version(1), topic.version(2)
+    (log,) = round_logs(live.job.kafka_consumer(), f"{live.name}.rounds")
+    yield Trained(live, start, log, second)
+
+
+def differences(trained: Trained, log: RoundLog) -> list[str]:
+    with trained.reader() as reader:
+        return LineageState(trained.start, reader).follow(log, trained.second).differences
+
+
+def of_slots(field: str, value: float) -> Change:
+    def change(log: RoundLog) -> RoundLog:
+        slots = log.slots.copy()
+        slots[field][3] = value
+        return replace(log, slots=slots)
+
+    return change
+
+
+def of_metrics(span: str) -> Change:
+    return lambda log: replace(log, metrics={**log.metrics, span: {**log.metrics[span], "log_loss": 0.01}})
+
+
+def of_terms(**changes: Any) -> Change:
+    return lambda log: replace(log, terms=tuple(replace(terms, **changes) for terms in log.terms))
+
+
+def test_the_log_as_it_is(trained: Trained) -> None:
+    assert differences(trained, trained.log) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (of_slots("loss_sum", 1.0), "slot 3: loss"),
+        (of_slots("weight_sum", 1.0), "slot 3: loss"),
+        (of_slots("rejected", 1), "slot 3: loss"),
+        (of_slots("rejected", 2), "parameters"),
+        (of_metrics("total"), "metrics.total"),
+        (of_metrics("window"), "metrics.window"),
+        (of_terms(learning_rate={"name": "constant", "rate": 1e-2}), "parameters"),
+        (of_terms(optimizer={"name": "adam", "beta1": 0.5}), "parameters"),
+        (lambda log: replace(log, digest=sha256(b"another")), "digest"),
+        (lambda log: replace(log, created_ms=1), "chain of round logs"),
+        (lambda log: replace(log, lineage="ab" * 16), "chain of round logs"),
+        (of_slots("dead", 3), "counts"),
+    ],
+)
+def test_what_a_log_says_otherwise_is_found(trained: Trained, change: Change, told: str) -> None:
+    assert any(told in difference for difference in differences(trained, change(trained.log)))
+
+
+def test_parameters_and_trainer_state_are_compared(trained: Trained) -> None:
+    with trained.reader() as reader:
+        other = replace(trained.second, model=trained.start.model, trainer=trained.start.trainer)
+        found = LineageState(trained.start, reader).follow(trained.log, other).differences
+    assert [difference.partition(":")[0] for difference in found] == ["parameters", "trainer state"]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (of_terms(columns_digest=sha256(b"")), "columns"),
+        (of_terms(model_digest=sha256(b"")), "model"),
+        (of_terms(format={"name": "msgpack", "strict": True}), "record format"),
+        (of_terms(learning_rate={"name": "cosine"}), "learning rate"),
+        (lambda log: replace(log, rounds=log.rounds[:0]), "expected a round"),
+    ],
+)
+def test_a_log_that_cannot_be_followed_is_refused(trained: Trained, change: Change, told: str) -> None:
+    with pytest.raises(CheckFailed, match=told):
+        differences(trained, change(trained.log))
+
+
+def test_records_of_another_topic_id_are_not_these(trained: Trained) -> None:
+    with pytest.raises(RecordsGone, match="made again"):
+        differences(trained, of_terms(topic_id="another")(trained.log))
+
+
+def test_another_build_is_told(trained: Trained) -> None:
+    with trained.reader() as reader:
+        state = LineageState(trained.start, reader)
+        state.follow(of_terms(build="0.0.9+abc")(trained.log), None)
+    assert state.notes == [f"trained by build 0.0.9+abc, this is {build_digest()}"]
+
+
+def test_terms_that_change_within_a_log_are_kept_to(trained: Trained) -> None:
+    """Cut in two at a round, the second half under terms of the same meaning: the same bits."""
+    first = trained.log.terms[0]
+    middle = int(trained.log.rounds["round"][len(trained.log.rounds) // 2])
+    roomier = replace(first.slot, row_capacity=2 * first.slot.row_capacity)
+    second: Terms = replace(first, first_round=middle, slot=roomier)
+    assert middle > first.first_round
+    found = differences(trained, replace(trained.log, terms=(first, second)))
+    assert [difference.partition(":")[0] for difference in found] == ["chain of round logs"]
+
+
+def test_over_a_topic_that_was_made_again(kafka: Any, tmp_path: Path) -> None:
+    live = LiveJob(kafka, tmp_path, partitions=1)
+    live.produce(300)
+    live.train("--until-end")
+    before = live.newest().manifest.version
+    delete(live)
+    make_again(live)
+    live.produce(300, seed=1)
+    live.train("--until-end", "--accept-gap")
+    live.replayed(before)
+    done = live.command("replay", "--from", "1")
+    assert done.returncode == 1 and "was deleted and made again" in done.stderr
+
+
+def test_over_records_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
+    live = LiveJob(kafka, tmp_path, partitions=1)
+    live.produce(300)
+    live.train("--until-end")
+    remove(live, 100)
+    done = live.command("replay", "--from", "1")
+    assert done.returncode == 1 and "begins at offset 100" in done.stderr

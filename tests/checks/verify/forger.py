@@ -1,0 +1,129 @@
+"""Changes one thing in a job's topics and mends all that follows from it mechanically: digests, parents, chain.
+
+What is left wrong is only what the change means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+from streamtrain.errors import StreamtrainError
+from streamtrain.job.job import settings_digest
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import rounds, snapshots
+from streamtrain.topics._topic import sha256
+from streamtrain.topics.snapshots import is_manifest
+from tests.checks.verify.topics_in_memory import Written
+
+Edit = Callable[[Any], None]
+
+
+def unpacked(value: bytes | None) -> Any:
+    return msgpack.unpackb(value or b"", raw=False)
+
+
+def packed(document: Any) -> bytes:
+    made: bytes = msgpack.packb(document, use_bin_type=True)
+    return made
+
+
+def copied(written: Written) -> Written:
+    """With lists of its own; messages are never changed in place."""
+    other = Written(written.job, {}, dict(written.topic_ids), written.clock_ms)
+    for key, partitions in written.partitions.items():
+        other.partitions[key] = [
+            type(partition)(partition.low, partition.end, list(partition.messages)) for partition in partitions
+        ]
+    return other
+
+
+@dataclass
+class Forger:
+    """Copies `written`, applies edits to decoded manifests, logs and control entries by version or key, and mends."""
+
+    written: Written
+    manifests: dict[int, Edit] = field(default_factory=dict)
+    logs: dict[int, Edit] = field(default_factory=dict)
+
+    def forged(self) -> Written:
+        self._made = copied(self.written)
+        self._digests: dict[bytes, bytes] = {}
+        self._chains: dict[str, bytes] = {}
+        manifests = {unpacked(each.value)["version"]: each for each in self._messages("snapshots", is_manifest)}
+        logs: dict[int, list[Message]] = {}
+        for message in self._made.partitions["rounds"][0].messages:
+            logs.setdefault(unpacked(message.value)["version"], []).append(message)
+        for version in sorted({*manifests, *logs}):
+            self._version(version, manifests.get(version), logs.get(version, []))
+        self._mend_others()
+        return self._made
+
+    def _messages(self, key: str, wanted: Callable[[bytes | None], bool]) -> list[Message]:
+        return [each for each in self._made.partitions[key][0].messages if wanted(each.key) and each.value is not None]
+
+    def _replace(self, key: str, old: Message, value: bytes, message_key: bytes | None = None) -> None:
+        messages = self._made.partitions[key][old.partition].messages
+        index = next(at for at, message in enumerate(messages) if message is old)
+        messages[index] = old._replace(value=value, key=old.key if message_key is None else message_key)
+
+    def _version(self, version: int, manifest: Message | None, parts: list[Message]) -> None:
+        log_documents = [unpacked(part.value) for part in parts]
+        if version in self.logs:
+            for document in log_documents:
+                self.logs[version](document)
+        document = None if manifest is None else unpacked(manifest.value)
+        lineage = document["lineage"] if document is not None else log_documents[0]["lineage"]
+        self._chains[lineage] = self._chain(self._chains.get(lineage), lineage, parts, log_documents)
+        if manifest is not None and document is not None:
+            old = sha256(manifest.value or b"")
+            self._mend_manifest(document, self._chains[lineage])
+            if version in self.manifests:
+                before = deepcopy(document)
+                self.manifests[version](document)
+                if document["job_settings"] != before["job_settings"]:
+                    document["config_digest"] = settings_digest(document["job_settings"])
+            value = packed(document)
+            self._digests[old] = sha256(value)
+            key = snapshots.manifest_key(document["shelf"]) if type(document["shelf"]) is str else None
+            self._replace("snapshots", manifest, value, key)
+        for part, log_document in zip(parts, log_documents, strict=True):
+            if version not in self.logs or log_document["digest"] == unpacked(part.value)["digest"]:
+                log_document["digest"] = self._digests.get(log_document["digest"], log_document["digest"])
+            key = f"{log_document['version']}/{log_document['part']}".encode()
+            self._replace("rounds", part, packed(log_document), key)
+
+    def _chain(self, before: bytes | None, lineage: str, parts: list[Message], documents: list[Any]) -> bytes:
+        """The chain after this version; where the log is none any more, as if it had not been changed."""
+        chain = rounds.first_chain(lineage) if before is None else before
+        if not parts:
+            return chain
+        try:
+            return rounds.chain_after(chain, rounds.join([rounds.decode(packed(document)) for document in documents]))
+        except (StreamtrainError, ValueError, TypeError, IndexError, KeyError):
+            return rounds.chain_after(chain, rounds.join([rounds.decode(part.value or b"") for part in parts]))
+
+    def _mend_manifest(self, document: Any, chain: bytes) -> None:
+        document["chain"] = chain
+        for name in ("parent", "restored"):
+            if document[name] is not None:
+                document[name]["digest"] = self._digests.get(document[name]["digest"], document[name]["digest"])
+        for entry in document["kept"]:
+            entry[3] = self._digests.get(entry[3], entry[3])
+
+    def _mend_others(self) -> None:
+        """What names snapshots elsewhere."""
+        for message in self._messages("control", lambda key: key == b"newest"):
+            document = unpacked(message.value)
+            document["digest"] = self._digests.get(document["digest"], document["digest"])
+            self._replace("control", message, packed(document))
+        told = {old.hex().encode(): new.hex().encode() for old, new in self._digests.items()}
+        for partition in self._made.partitions["predictions"]:
+            partition.messages = [
+                message._replace(headers=[(name, told.get(value or b"", value)) for name, value in message.headers])
+                for message in partition.messages
+            ]

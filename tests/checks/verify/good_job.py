@@ -1,0 +1,264 @@
+"""A job's history without a Kafka: the product's own encoders write what a trainer and a predictor would have written.
+
+Two lineages, five runs, a partition added, a gap accepted, batches left out, every kind of row, predictions.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import msgpack
+import numpy as np
+
+from streamtrain.build import build_digest
+from streamtrain.compute.state import published_layout
+from streamtrain.compute.model import Model
+from streamtrain.job import Job
+from streamtrain.kafka.chunks import Located
+from streamtrain.kafka.snapshots import Held
+from streamtrain.run import _publication
+from streamtrain.run.dead_letters import rejected_letters
+from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
+from streamtrain.run.publication import Publisher, adopt
+from streamtrain.run.round_log import Columns
+from streamtrain.topics import control, dead_letters, predictions, rounds
+from streamtrain.topics.control import RunEnd, RunEntry
+from streamtrain.topics.dead_letters import DeadLetter
+from streamtrain.topics.rounds import ClosedBy
+from streamtrain.topics.snapshots import Run, Slot
+from tests.checks.verify.ingest import Ingest
+from tests.checks.verify.topics_in_memory import Admin, Partition, Written
+
+JOB = """
+name = "good"
+[kafka]
+bootstrap.servers = "localhost:9092"
+[records]
+format = "{format}"
+[columns]
+x = {{ kind = "number", standardize = true }}
+z = {{ kind = "number", missing = {missing} }}
+at = {{ role = "event_time", unit = "ms" }}
+y = {{ role = "label" }}
+[model]
+layers = [ {{ dense = 2, activation = "relu" }} ]
+[train]
+batch_rows = 8
+workers = 2
+averaging_frequency = 2
+[publish]
+keep = 4
+archive = {{ every = "1s", keep = 2 }}
+"""
+SETTINGS = {"format": "msgpack", "missing": '"skip"'}
+
+
+@dataclass
+class GoodJob:
+    """What has been written, and the trainer that goes on writing."""
+
+    written: Written = field(default_factory=lambda: Written.empty("good", records=2, requests=2, predictions=2))
+    clean: bool = False  # good rows alone
+    job: Job = field(default_factory=lambda: Job.parse(JOB.format(**SETTINGS)))
+
+    def __post_init__(self) -> None:
+        self.admin: Any = Admin(self.written)
+        self._runs = 0
+        self.located: dict[int, Located] = {}
+        self._states: dict[int, Any] = {}
+        self._rows = 0
+        self._use(self.job)
+
+    def use(self, **changes: str) -> None:
+        """Another job file from the next start on."""
+        self._use(Job.parse(JOB.format(**{**SETTINGS, **changes})))
+
+    def _use(self, job: Job) -> None:
+        self.job = job
+        model = Model(job.model_spec())
+        self._layout = published_layout(model.blocks, model.layout.state_bytes, job.train.workers)
+        self._state = np.zeros(self._layout.state_bytes, np.uint8)
+        initial = model.initial_state(0)
+        self._state[: len(initial)] = initial
+
+    # -- records ------------------------------------------------------------------------------------------------------
+
+    def row(self, **changes: Any) -> dict[str, Any]:
+        self._rows += 1
+        return {"x": self._rows / 7, "z": 1.0, "at": 1_700_000_000_000 + self._rows, "y": self._rows % 2, **changes}
+
+    def produce(self, count: int = 12, partitions: Iterable[int] | None = None) -> None:
+        """To each partition: single rows, one record of many rows, bad ones, filtered ones, a tombstone, holes."""
+        if self.clean:
+            for index in range(count):
+                self.record(self.row(), index % 2)
+            return
+        for partition in partitions or range(len(self.written.partitions["records"])):
+            for index in range(count):
+                self.record(self.row(), partition, key=b"k%d" % index)
+            self.record([self.row(x="bad" if at in (1, 6) else at) for at in range(13)], partition)
+            self.record(self.row(x="n/a"), partition, key=b"bad")
+            self.record(self.row(z=None), partition)
+            self.written.append("records", None, b"gone", partition=partition)
+            self.written.append("records", b"\xc1 no msgpack", partition=partition)
+            self.written.skip("records", 2, partition)
+            self.record(self.row(), partition)
+
+    def record(self, document: Any, partition: int, key: bytes | None = None) -> None:
+        self.written.append("records", msgpack.packb(document), key, partition=partition)
+
+    def add_partition(self) -> None:
+        self.written.partitions["records"].append(Partition())
+
+    # -- runs ---------------------------------------------------------------------------------------------------------
+
+    def begin(
+        self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False, damaged: str | None = None
+    ) -> None:
+        """A run that goes on, or begins a lineage; a fresh one passes over a `damaged` shelf."""
+        self._runs += 1
+        self.run = Run(self._runs, uuid.uuid4().hex)
+        entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, self.written.clock_ms, build_digest())
+        self.written.transaction([("control", control.run_message(entry))])
+        names = {key: key for key in self.written.partitions}
+        self.publisher = Publisher(
+            self.job, self.run, self._layout, Slot(self.job.train.batch_rows, 64), build_digest(),
+            {**names, "records": self.written.name("records")},
+        )  # fmt: skip
+        newest = self.located[max(self.located)] if self.located else None
+        if newest is None or fresh:
+            held = Held() if newest is None else Held.of(newest)
+            if damaged is not None:
+                held = held.above(held.version + 5)._replace(kept=tuple(k for k in held.kept if k.shelf != damaged))
+            self.lineage = fresh_lineage(self.job, self.admin, held)
+        elif restore is not None:
+            self.lineage = restored_lineage(self.job, self.admin, newest, self.located[restore], accept_gap)
+            self._state = self._states[restore].copy()
+        else:
+            self.lineage = resumed_lineage(self.job, self.admin, newest, accept_gap)
+        if newest is None or fresh or restore is not None:
+            self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
+        self._ingest = Ingest(self.job, self.run.number, list(self.lineage.positions), self.lineage.round + 1)
+
+    def train(self, closed_by: ClosedBy = ClosedBy.INTERVAL, rejected: int | None = None, deaths: int = 0) -> None:
+        """Every record there is, in one publication."""
+        self._ingest.read(self.written.partitions["records"])
+        columns, letters = self._ingest.publish(closed_by, rejected)
+        letters += rejected_letters(columns, self.written.name("records"), self.run.number)
+        self._state.view(np.float32)[0] += 0.25
+        metrics = {"total": {"log_loss": 0.5, "rows": self.lineage.rows_seen}, "window": {"log_loss": 0.5}}
+        self._publish(columns, letters, int(columns.rounds["round"][-1]), metrics, deaths)
+
+    def _publish(self, columns: Columns, letters: list[DeadLetter], last: int, metrics: Any, deaths: int = 0) -> None:
+        self.written.clock_ms += 600
+        with patch.object(_publication, "time", SimpleNamespace(time_ns=lambda: self.written.clock_ms * 1_000_000)):
+            made = self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
+        dead = [("dead_letters", dead_letters.message(letter)) for letter in letters]
+        offset = self.written.transaction([*dead, *made.batch.messages])["snapshots"]
+        self.lineage: Lineage = adopt(self.lineage, made, offset)
+        manifest = made.snapshot.manifest
+        self.located[manifest.version] = Located(manifest, made.snapshot.digest, offset)
+        self._states[manifest.version] = self._state.copy()
+
+    def end(self, exit_code: int = 0) -> None:
+        end = RunEnd(self.run, exit_code, "done", self.written.clock_ms)
+        self.written.transaction([("control", control.end_message(end))])
+
+    # -- predictions --------------------------------------------------------------------------------------------------
+
+    def predict(self, count: int = 6) -> None:
+        """Requests and their answers, one of them an error."""
+        located = self.located[max(self.located)]
+        for index in range(count):
+            partition = index % 2
+            asked = (("trace", b"%d" % index),)
+            offset = self.written.append("requests", b"[1]", b"r%d" % index, asked, partition)
+            body: Any = {"prediction": 0.25}
+            headers = [
+                *asked,
+                (predictions.VERSION_HEADER, b"%d" % located.manifest.version),
+                (predictions.DIGEST_HEADER, located.digest.hex().encode()),
+                (predictions.PARTITION_HEADER, b"%d" % partition),
+                (predictions.OFFSET_HEADER, b"%d" % offset),
+            ]
+            if index == 3:
+                where = f"good.requests[{partition}]@{offset}"
+                body = {"error": {"path": "$", "reason": "expected a row", "where": where}}
+                headers.append((predictions.ERROR_HEADER, b"$: expected a row"))
+            self.written.append("predictions", json.dumps(body).encode(), b"r%d" % index, headers, partition)
+        for partition in range(2):
+            self.written.skip("predictions", 1, partition)
+
+
+def good_job() -> GoodJob:
+    """The whole history."""
+    made = GoodJob()
+    made.produce()
+    made.begin()
+    made.train()
+    made.produce()
+    made.train(rejected=1)
+    made.produce(30)
+    made.train()
+    made.predict()
+    made.produce(3)
+    made.train(ClosedBy.END, deaths=1)
+    made.end()
+    made.add_partition()
+    made.produce(5)
+    made.begin()
+    made.train()
+    made.predict()
+    made.produce(4)
+    made.train(deaths=2)
+    made.produce(4)
+    made.begin()
+    made.train()
+    made.end(130)
+    made.begin(restore=7)
+    for _ in range(3):
+        made.produce(6)
+        made.train()
+        made.predict()
+    made.end()
+    made.produce(9)
+    records = made.written.partitions["records"][2]
+    records.remove(records.end - 8)
+    made.begin(accept_gap=True)
+    for _ in range(2):
+        made.train()
+        made.predict(2)
+        made.produce(4)
+    with patch.object(rounds, "MESSAGE_BYTES", 1_700):  # a log in parts
+        made.train()
+    made.produce(4, partitions=[0, 2])
+    made.train()
+    made.end()
+    return made
+
+
+def clean_job() -> GoodJob:
+    """A short history without dead letters and predictions, in which nothing but the fold can tell."""
+    made = GoodJob(clean=True)
+    for start in ({}, {}, {"restore": 4}):
+        made.begin(**start)
+        for _ in range(3):
+            made.produce()
+            made.train()
+    return made
+
+
+def compacted(made: GoodJob) -> GoodJob:
+    """As Kafka has it a while later."""
+    made.written.compact("snapshots")
+    made.written.compact("control")
+    return made
+
+
+__all__ = ["GoodJob", "clean_job", "compacted", "good_job"]

@@ -1,0 +1,98 @@
+"""Forgeries through a real Kafka: the topics of a job that was trained and asked are read, forged and written anew,
+with every message at the offset it had; `streamtrain verify` finds there what it finds in lists."""
+
+from __future__ import annotations
+
+import json
+import time
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from streamtrain.kafka.admin import job_topics as wishes
+from streamtrain.kafka.consumer import Message
+from streamtrain.checks.verify.reader import job_topics
+from tests.e2e.harness import LiveJob, rows
+from tests.checks.verify.topics_in_memory import Partition, Written
+from tests.checks.verify.whole import FORGERIES
+
+pytestmark = pytest.mark.kafka
+FORGED = {
+    "the newest log is missing": "rounds",
+    "a tombstone in the round log": "rounds",
+    "a thousand rows seen more everywhere": "snapshots",
+    "a dead letter names another offset": "dead_letters",
+    "a prediction is committed twice": "predictions",
+}
+
+
+@pytest.fixture
+def job(kafka, tmp_path: Path) -> LiveJob:
+    """Trained in three publications, with dead letters; then asked, also for what cannot be answered."""
+    job = LiveJob(kafka, tmp_path, partitions=2, format="json", max_dead_letter_share=1)
+    for seed in range(3):
+        job.produce(200, seed)
+        job.produce_values([b'{"x1": "n/a"}'] * 4, partition=0)
+        job.train("--until-end")
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for index, row in enumerate(rows(40)):
+        producer.produce(f"{job.name}.requests", json.dumps(row).encode(), key=b"%d" % index)
+    for bad in (b'{"x1": "n/a"}', b"{", b"", None, b'[{"x1": 1}, {"x1": "n/a"}]'):
+        producer.produce(f"{job.name}.requests", bad)
+    assert producer.flush(60) == 0
+    assert job.command("predict", "--until-end").returncode == 0
+    job.verified()
+    return job
+
+
+def read(job: LiveJob) -> Written:
+    """All its topics as lists."""
+    with job_topics(job.job) as topics:
+        written = Written(job.name)
+        for key in ("snapshots", "rounds", "control", "dead_letters", "predictions", "requests", "records"):
+            topic = getattr(topics, key)
+            found = [(each.low, each.end, list(each.read(each.low, each.end))) for each in topic.partitions]
+            written.partitions[key] = [Partition(*each) for each in found]
+            written.topic_ids[key] = topic.topic_id
+    return written
+
+
+def write(job: LiveJob, name: str, partitions: list[Partition]) -> None:
+    """Makes the topic again with these messages; each run of offsets is a transaction, whose marker takes the next."""
+    admin = AdminClient({"bootstrap.servers": job.bootstrap})
+    admin.delete_topics([name])[name].result(30)
+    deadline = time.monotonic() + 240
+    while name in job.admin.names():
+        assert time.monotonic() < deadline
+    job.admin.ensure(wishes(job.name, job.job.topic_tables()))
+    producer = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": f"forger-{name}"})
+    producer.init_transactions(60)
+    for number, partition in enumerate(partitions):
+        runs = groupby(enumerate(partition.messages), key=lambda each: each[1].offset - each[0])
+        for _, run in runs:
+            producer.begin_transaction()
+            for _, message in run:
+                _produce(producer, name, number, message)
+            producer.commit_transaction(60)
+
+
+def _produce(producer: Producer, name: str, partition: int, message: Message) -> None:
+    producer.produce(
+        name, message.value, message.key, partition, timestamp=message.timestamp_ms, headers=list(message.headers)
+    )
+
+
+def test_what_lists_tell_kafka_tells(job: LiveJob) -> None:
+    good = read(job)
+    for name, topic in FORGED.items():
+        forged = FORGERIES[name](good)
+        topic_name = job.job.topic(topic.replace("_", "-")).name or ""
+        write(job, topic_name, forged.partitions[topic])
+        done = job.command("verify", "--json")
+        report = json.loads(done.stdout)
+        assert done.returncode == 1 and not report["ok"], f"{name}: {done.stdout}\n{done.stderr}"
+        write(job, topic_name, good.partitions[topic])
+    job.verified()

@@ -1,0 +1,116 @@
+"""Topics as lists of messages, written in transactions as Kafka does: a marker takes an offset of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from streamtrain.kafka.admin import TopicState
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import _topic
+from streamtrain.checks.verify.topics import JobTopics, Listed, Topic
+
+BEGAN_MS = 1_750_000_000_000
+
+
+@dataclass
+class Partition:
+    low: int = 0
+    end: int = 0
+    messages: list[Message] = field(default_factory=list)
+
+    def remove(self, offset: int) -> None:
+        """As retention does."""
+        self.low = offset
+        self.messages = [message for message in self.messages if message.offset >= offset]
+
+
+@dataclass
+class Written:
+    """Every topic by key; `clock_ms` goes on with each message."""
+
+    job: str
+    partitions: dict[str, list[Partition]] = field(default_factory=dict)
+    topic_ids: dict[str, str] = field(default_factory=dict)
+    clock_ms: int = BEGAN_MS
+
+    @classmethod
+    def empty(cls, job: str, **counts: int) -> Written:
+        """One partition a topic unless `counts` says otherwise."""
+        made = cls(job)
+        for key in _topic.registry():
+            made.partitions[key] = [Partition() for _ in range(counts.get(key, 1))]
+            made.topic_ids[key] = f"{key}-topic-id"
+        return made
+
+    def name(self, key: str) -> str:
+        return _topic.topic(key).name(self.job)
+
+    def append(
+        self, key: str, value: bytes | None, message_key: bytes | None = None,
+        headers: Iterable[tuple[str, bytes]] = (), partition: int = 0,
+    ) -> int:  # fmt: skip
+        """The message's offset."""
+        at = self.partitions[key][partition]
+        self.clock_ms += 1
+        message = Message(partition, at.end, self.clock_ms, message_key, value, list(headers), 0, "")
+        at.messages.append(message)
+        at.end += 1
+        return message.offset
+
+    def skip(self, key: str, count: int = 1, partition: int = 0) -> None:
+        """Offsets that no reader sees: a marker, an aborted transaction."""
+        self.partitions[key][partition].end += count
+
+    def transaction(self, messages: Iterable[tuple[str, _topic.Message]]) -> dict[str, int]:
+        """Writes them and the markers; gives the last offset of each topic key."""
+        last: dict[str, int] = {}
+        for key, message in messages:
+            value = None if message.value is None else bytes(message.value)
+            last[key] = self.append(key, value, message.key, message.headers)
+        for key in last:
+            self.skip(key)
+        return last
+
+    def compact(self, key: str) -> None:
+        """Leaves the newest message of each key, tombstones away."""
+        for partition in self.partitions[key]:
+            newest = {message.key: message for message in partition.messages}
+            last = [message for message in partition.messages if newest[message.key] is message]
+            partition.messages = [message for message in last if message.value is not None]
+
+    def topics(self, exactly_once: bool = True) -> JobTopics:
+        """As a verification is given them, a minute after."""
+        made = {
+            key: Topic(self.name(key), self.topic_ids[key], [Listed(p.low, p.end, p.messages) for p in partitions])
+            for key, partitions in self.partitions.items()
+        }
+        control_end = self.partitions["control"][0].end
+        return JobTopics(
+            job=self.job, control_end=control_end, looked_ms=self.clock_ms + 60_000, exactly_once=exactly_once, **made
+        )
+
+
+@dataclass
+class Admin:
+    """What a start asks of Kafka's administration, answered from the lists."""
+
+    written: Written
+
+    def _partitions(self, name: str) -> list[Partition]:
+        return next(found for key, found in self.written.partitions.items() if self.written.name(key) == name)
+
+    def describe(self, names: Iterable[str]) -> dict[str, TopicState]:
+        keys = {self.written.name(key): key for key in self.written.partitions}
+        return {
+            name: TopicState(name, self.written.topic_ids[keys[name]], len(self._partitions(name)), 1, {}, "delete", 1)
+            for name in names
+        }
+
+    def earliest(self, name: str, partitions: int) -> list[int]:
+        return [partition.low for partition in self._partitions(name)[:partitions]]
+
+    def last_stable(self, name: str, partitions: int) -> list[int]:
+        return [partition.end for partition in self._partitions(name)[:partitions]]
+
+    high_watermarks = last_stable

@@ -19,7 +19,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.errors import explain, no_such_topic
-from streamtrain.kafka.reading import bounds, read
+from streamtrain.kafka.reader import bounds, read
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
 from streamtrain.columns import reference

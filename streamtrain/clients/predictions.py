@@ -10,7 +10,7 @@ from streamtrain.errors import CheckFailed
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.errors import no_such_topic
-from streamtrain.kafka.reading import read_all
+from streamtrain.kafka.reader import read_all
 from streamtrain.topics import predictions
 from streamtrain.topics.predictions import Answer
 

@@ -11,7 +11,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
-from streamtrain.kafka.reading import read_all
+from streamtrain.kafka.reader import read_all
 
 
 def read_messages(

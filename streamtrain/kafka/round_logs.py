@@ -8,7 +8,7 @@ from typing import Self
 
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
-from streamtrain.kafka.reading import bounds, read
+from streamtrain.kafka.reader import bounds, read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.topics.rounds import RoundLog, decode, join
 

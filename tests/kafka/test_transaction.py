@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from streamtrain.errors import TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.reading import read
+from streamtrain.kafka.reader import read
 from streamtrain.kafka.transaction import Batch, Transactions
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics._topic import Message

@@ -248,10 +248,10 @@ GUARDS = [
     ),
     (
         "an end that is not reached is said",
-        "streamtrain/kafka/reading.py",
+        "streamtrain/kafka/reader.py",
         "        if time.monotonic() > until:\n",
         "        if False:\n",
-        "tests/kafka/test_reading.py::test_an_end_that_is_not_reached_is_said",
+        "tests/kafka/test_reader.py::test_an_end_that_is_not_reached_is_said",
     ),
     (
         "a start waits until a fencing is written",

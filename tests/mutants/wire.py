@@ -7,7 +7,7 @@ _LINEAGE = "streamtrain/checks/replay/lineage.py"
 GUARDS = [
     (
         "a slow reader is not a silent Kafka",
-        "streamtrain/kafka/reading.py",
+        "streamtrain/kafka/reader.py",
         "                until = time.monotonic() + _TIMEOUT_S  # the time a caller takes is not Kafka's\n",
         "",
         "tests/regress/test_0103_a_slow_reader_of_a_topic.py::test_a_slow_caller_gets_them_all",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamtrain.errors import KafkaUnreachable
-from streamtrain.kafka import reading
+from streamtrain.kafka import reader as reading
 from streamtrain.kafka.consumer import Message
 
 

@@ -22,7 +22,7 @@ from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.consumer import KafkaConsumer
-from streamtrain.kafka.reading import bounds, read
+from streamtrain.kafka.reader import bounds, read
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.control import RunEntry

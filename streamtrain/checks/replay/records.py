@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.reading import bounds
+from streamtrain.kafka.reader import bounds
 
 _READ_TIMEOUT_S = 20.0
 _CAPACITY = 4096  # messages taken at once

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
-from streamtrain.kafka.reading import read
+from streamtrain.kafka.reader import read
 from streamtrain.checks.verify.topics import JobTopics, Topic
 
 # The order in which their ends are taken: what is named in one is in those after it.

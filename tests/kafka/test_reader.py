@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 
 from streamtrain.errors import KafkaUnreachable
-from streamtrain.kafka import reading
+from streamtrain.kafka import reader as reading
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 

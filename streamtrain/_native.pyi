@@ -303,7 +303,7 @@ class KafkaProducer(_KafkaClient):
     def commit_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
     def abort_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
 
-# vectorize: decode plans, record decoders, the direct way from Python rows
+# decode: decode plans, record decoders, the direct way from Python rows
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder
 _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose value is missing
 _Filled = tuple[

@@ -57,7 +57,7 @@ def test_the_same_sources_elsewhere_are_the_same_build(copy: Path) -> None:
     assert digest_of(copy) == build_digest()
 
 
-@pytest.mark.parametrize("name", ["compute/input.py", "compute/ops/adam.py", "vectorize/plan.py"])
+@pytest.mark.parametrize("name", ["compute/input.py", "compute/ops/adam.py", "columns/plan.py"])
 def test_python_that_decides_bits_counts_as_it_runs(copy: Path, name: str) -> None:
     with (copy / name).open("a") as source:
         source.write("# another order of operations\n")

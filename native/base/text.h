@@ -1,5 +1,5 @@
-// The text of base/, kernels/ and base/step.h as it was built, for NVRTC; written by kernels/kernels.cmake. And what all of
-// native/ was; written by source_digest.cmake.
+// The text of base/ and kernels/ as it was built, for NVRTC; written by kernels/kernels.cmake. And what all of native/
+// was; written by source_digest.cmake.
 #pragma once
 
 namespace st {

@@ -10,7 +10,7 @@ void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
 void bind_engine(nb::module_ &m);   // kernels, instruction sets
 void bind_plan(nb::module_ &m);     // step block, compiled plans
 void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer
-void bind_vectorize(nb::module_ &m);   // decode plans, record decoders, the direct way from Python rows
+void bind_decode(nb::module_ &m);   // decode plans, record decoders, the direct way from Python rows
 void bind_encode(nb::module_ &m);   // Python rows to records
 void bind_predict(nb::module_ &m);  // scoring of requests, the predictor's loop
 void bind_row_scorer(nb::module_ &m);   // scoring of Python rows

@@ -106,7 +106,7 @@ nb::tuple fill(PythonRows &rows, nb::handle given, nb::handle slot, u32 used, u3
 
 }  // namespace
 
-void bind_vectorize(nb::module_ &m) {
+void bind_decode(nb::module_ &m) {
     m.def(
         "murmur3", [](nb::bytes text, u32 seed) { return murmur3(text.data(), text.size(), seed); }, nb::arg("text"),
         nb::arg("seed"));

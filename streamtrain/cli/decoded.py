@@ -8,14 +8,14 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from streamtrain.columns.formats._parsed import Unusable
+from streamtrain.columns.rows import record_rows
+from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import dead_letters, predictions, rounds
 from streamtrain.topics._terms import Terms
-from streamtrain.columns.formats._parsed import Unusable
-from streamtrain.columns.rows import record_rows
-from streamtrain.columns.schema import Schema
 
 Document = dict[str, Any]
 MOST_SHOWN_BYTES = 200  # of a value nobody could decode

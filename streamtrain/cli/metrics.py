@@ -10,7 +10,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.lag import GroupLag
 from streamtrain.log import get_logger
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
 
 ANSWER_S = 5.0  # Kafka has so long to say how far behind a process is; then it is away

@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.columns import reference
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.rows import record_rows, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -22,9 +25,6 @@ from streamtrain.kafka.errors import explain, no_such_topic
 from streamtrain.kafka.reader import bounds, read
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
-from streamtrain.columns import reference
-from streamtrain.columns.formats import record_format
-from streamtrain.columns.rows import record_rows, unusable_path
 
 _LETTERS_A_TRANSACTION = 500
 _TIMEOUT_S = 30.0

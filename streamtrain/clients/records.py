@@ -11,8 +11,8 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.clients.cells import key_bytes, plain, times
 from streamtrain.clients.forms import Columns, dicts, read
-from streamtrain.errors import UserMistake
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 
 BLOCK_ROWS = 65_536  # read at once: a mistake in one leaves none of them written
 

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from streamtrain import _native
 from streamtrain.clients.forms import Columns, is_columns, read
+from streamtrain.columns.schema import Schema
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import snapshot as payload
 from streamtrain.compute.model import aligned
 from streamtrain.errors import RecordError, SnapshotError, UserMistake
 from streamtrain.kafka.chunks import Stored
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.columns.schema import Schema
-from streamtrain.columns.served import schema_and_model
 
 Errors = Literal["raise", "return"]
 BATCH_ROWS = 256  # of the plan for many rows; one row has a plan of its own, which has no padding to compute

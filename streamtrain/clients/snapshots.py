@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamtrain.clients.door import address, job_name
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import snapshot as payload
 from streamtrain.compute.snapshot import Array
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.columns.served import schema_and_model
 
 
 @dataclass(frozen=True)

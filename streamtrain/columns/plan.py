@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.errors import UserMistake
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 
 CONVENIENCE_ROWS = 1024  # rows a slot of our own holds, where nobody else says
 _DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8}

@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from streamtrain.columns.murmur3 import murmur3
+from streamtrain.columns.schema import Schema
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import losses, snapshot
 from streamtrain.compute.model import Model
 from streamtrain.compute.ops._moments import MOMENTS
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.columns.murmur3 import murmur3
-from streamtrain.columns.schema import Schema
-from streamtrain.columns.served import schema_and_model
 
 _HASH = (
     "bucket = MurmurHash3_x86_32(UTF-8 text, seed = hash_seed) mod buckets; hash_seed is that hash of the column's "

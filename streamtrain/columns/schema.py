@@ -16,11 +16,11 @@ from typing import Any
 from pydantic import ValidationError
 
 from streamtrain import _native
+from streamtrain.columns.column import DEFAULT_EMBED, UNITS, Column
+from streamtrain.columns.names import expand
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
-from streamtrain.columns.column import DEFAULT_EMBED, UNITS, Column
-from streamtrain.columns.names import expand
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@ anything there, with right digests."""
 
 from __future__ import annotations
 
+from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.errors import SnapshotError
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.columns.schema import Schema
 
 
 def schema_and_model(manifest: Manifest) -> tuple[Schema, Model]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from streamtrain.broker import Broker, broker_status, start_broker
+from streamtrain.checks.verify import verify
 from streamtrain.demo.flights import data_file, load_flights
 from streamtrain.demo.folder import JOB_NAME, Folder, fresh_name, job_text, jobs_in
 from streamtrain.demo.standing import Standing
@@ -23,7 +24,6 @@ from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.checks.verify import verify
 
 KAFKA_VARIABLES = "STREAMTRAIN_KAFKA__"
 ANYWHERE = "localhost:9092"  # in a job that is only looked at

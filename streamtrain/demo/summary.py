@@ -6,9 +6,9 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
+from streamtrain.checks.verify.report import Report
 from streamtrain.demo.folder import Folder
 from streamtrain.demo.standing import Standing
-from streamtrain.checks.verify.report import Report
 
 VERSIONS_BACK = 3  # of the replay it proposes
 

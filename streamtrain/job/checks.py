@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.columns.names import expand
+from streamtrain.columns.schema import Schema
 from streamtrain.compute import layers, losses, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job.file import JobFile, column_mistakes
@@ -14,8 +16,6 @@ from streamtrain.job.optimizer import optimizer_accepts, optimizer_settings, opt
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics import _topic
-from streamtrain.columns.names import expand
-from streamtrain.columns.schema import Schema
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
 

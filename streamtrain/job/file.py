@@ -10,12 +10,12 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from streamtrain.columns.column import Column
 from streamtrain.job.lines import Path
 from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
 from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
 from streamtrain.job.sources import Gathered
 from streamtrain.job.words import bare, takes
-from streamtrain.columns.column import Column
 
 
 class JobFile(Section):

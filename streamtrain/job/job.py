@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, state_bytes, topic_settings
 from streamtrain.job.file import SECTIONS, JobFile, check_values
@@ -19,7 +20,6 @@ from streamtrain.job.optimizer import optimizer_spec
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics import _topic
-from streamtrain.columns.schema import Schema
 
 _NO_BOOTSTRAP = (
     'no broker given: set bootstrap.servers = "host:9092" in [kafka], '

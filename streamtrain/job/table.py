@@ -9,6 +9,7 @@ from typing import get_args
 
 from pydantic import BaseModel
 
+from streamtrain.columns.column import Column
 from streamtrain.compute import optimizers
 from streamtrain.job.file import JobFile
 from streamtrain.job.kafka_settings import OWNED, SIDES
@@ -16,7 +17,6 @@ from streamtrain.job.optimizer import optimizer_settings, optimizer_takes
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import ENVIRONMENT_PREFIX
 from streamtrain.job.words import bare, default, takes
-from streamtrain.columns.column import Column
 
 
 @dataclass(frozen=True)

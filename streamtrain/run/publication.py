@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamtrain.compute.state import PublishedLayout
 from streamtrain.compute.snapshot import model_payload, trainer_payload
+from streamtrain.compute.state import PublishedLayout
 from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch
 from streamtrain.run.lineage import Lineage

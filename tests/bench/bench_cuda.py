@@ -17,8 +17,8 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import TO_DEVICE
-from streamtrain.compute.state import view
 from streamtrain.compute.model import Model
+from streamtrain.compute.state import view
 
 FEATURES, LAYERS = 28, [64, 64]
 STEPS = cuda.STEPS_AHEAD   # between two waits for the device, on all sides

@@ -12,11 +12,11 @@ import time
 from workbench import Bed, figure, in_turns, kafka_at, python_rate
 
 from streamtrain import _native
+from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.columns.plan import native_plan
 
 FIGURES = 4  # lines of a whole run
 SMOKE = ["--seconds", "1", "--turns", "1"]

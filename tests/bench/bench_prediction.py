@@ -28,9 +28,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from served_model import ServedModel
 
 from streamtrain.broker import start_broker
-from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.run import predictor
 from streamtrain.columns.formats.msgpack import encode
+from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.run.roles import predictor
 
 FIGURES = 3  # lines of a whole run
 SMOKE = ["--seconds", "1", "--turns", "1"]

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.job import Job
 from streamtrain.columns.plan import aligned_bytes, native_plan, slot_views
+from streamtrain.job import Job
 
 BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0
 Array = np.ndarray[Any, Any]

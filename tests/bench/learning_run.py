@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.state import copy_local_blocks, published_layout, view
+from streamtrain.columns.plan import native_plan
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import views
+from streamtrain.compute.state import copy_local_blocks, published_layout, view
 from streamtrain.job import Job
-from streamtrain.columns.plan import native_plan
 
 RANGES = 512  # of a slot, as the supervisor gives it
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from streamtrain.checks.verify.report import Check, Report
 from streamtrain.cli.demo_screen import ending, plain, screen
 from streamtrain.cli.demo_view import DemoView
 from streamtrain.cli.output import Output
@@ -16,7 +17,6 @@ from streamtrain.demo.answers import Told
 from streamtrain.demo.folder import Folder
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.summary import Summary, next_commands
-from streamtrain.checks.verify.report import Check, Report
 
 SCORES = {
     "log_loss": 0.2774, "constant_log_loss": 0.5483, "auc": 0.9019, "constant_auc": 0.5, "accuracy": 0.8998,

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamtrain import _native
-from streamtrain.errors import UserMistake
 from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.plan import decode_rows
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 
 numbers = st.one_of(
     st.integers(-3, 3), st.integers(-(2**62), 2**62), st.floats(-3e38, 3e38), st.booleans(), st.none(),

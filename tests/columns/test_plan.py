@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamtrain.errors import UserMistake
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.plan import SlotFiller, aligned_bytes, decode_rows
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 
 cells = st.one_of(
     st.integers(-2, 3), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.booleans(),

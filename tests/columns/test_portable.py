@@ -12,11 +12,11 @@ from numpy_predict import Predictor
 from publisher import example_manifest
 from small_model import FLIGHTS, SmallModel
 
+from streamtrain.columns.portable import safetensors_file
 from streamtrain.compute import snapshot
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
 from streamtrain.run.roles.predictor import make_scorer
-from streamtrain.columns.portable import safetensors_file
 
 ROWS: list[dict[str, Any]] = [
     {"dep_delay": 3.5, "distance": 700, "hour": 2, "carrier": "UA", "origin": "JFK"},

@@ -24,14 +24,14 @@ def built(kept_build: Callable[..., Path]) -> Callable[..., Path]:
 
     def build(name: str, *flags: str) -> Path:
         def make(folder: Path) -> None:
-            sources = [str(HERE / f"{name}.cpp"), str(NATIVE / "vectorize" / "plan.cpp")]
+            sources = [str(HERE / f"{name}.cpp"), str(NATIVE / "decode" / "decode_plan.cpp")]
             command = ["g++", *FLAGS, *flags, f"-I{NATIVE}", *sources, "-o", str(folder / name)]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if "cannot find" in made.stderr and "asan" in made.stderr:
                 pytest.skip("needs libasan and libubsan")
             assert made.returncode == 0, made.stderr
 
-        return kept_build("".join([name, *flags]), ["native", "tests/vectorize"], make) / name
+        return kept_build("".join([name, *flags]), ["native", "tests/columns"], make) / name
 
     return build
 

@@ -12,7 +12,7 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.kafka import library
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 
 SOURCE = Path(__file__).with_suffix(".cpp")
 

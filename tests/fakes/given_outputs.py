@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.state import view
 from streamtrain.columns.plan import native_plan, slot_views
 from streamtrain.columns.schema import Schema
+from streamtrain.compute.state import view
 
 _SLOT_ROWS = 4  # fewer than some requests have
 

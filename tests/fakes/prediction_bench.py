@@ -14,7 +14,7 @@ from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer, decode
 
 PARTITIONS = 3

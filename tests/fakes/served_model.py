@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from publisher import Publisher
 
+from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import model_payload
 from streamtrain.topics.snapshots import Publication
-from streamtrain.columns.schema import Schema
 
 NUMBERS = {"a": {"kind": "number"}, "b": {"kind": "number"}, "y": {"role": "label"}}
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
 from streamtrain.compute.model import Model
 from streamtrain.topics.snapshots import Publication
-from streamtrain.columns.schema import Schema
 
 FLIGHTS = {
     "dep_delay": {"standardize": True, "missing": 0},

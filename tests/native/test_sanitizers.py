@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-NATIVE_TESTS = ("tests/compute", "tests/exec", "tests/kafka", "tests/memory", "tests/vectorize")
+NATIVE_TESTS = ("tests/compute", "tests/train", "tests/kafka", "tests/columns")
 # one counts allocations, which the sanitizers add to; the other compiles for a GPU and runs nothing
 LEFT_OUT = ("tests/compute/test_allocation.py", "tests/compute/test_nvrtc.py")
 TIMED = "not nanosecond and not linear_time and not vector_code"  # a sanitized build has no speed to measure

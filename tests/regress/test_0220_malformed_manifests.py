@@ -16,12 +16,12 @@ from small_model import SmallModel
 from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.snapshot import model_payload
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 from streamtrain.topics.snapshots import decode, encode
-from streamtrain.columns.served import schema_and_model
 
 JUNK: tuple[Any, ...] = (
     None, [], ["abc"], {}, {"name": 3}, "", "abc", 0, -1, 1 << 62, 2.5, float("nan"), True, [[]], [{}], [None],

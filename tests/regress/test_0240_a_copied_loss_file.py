@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamtrain.columns.plan import decode_rows
 from streamtrain.compute import losses
 from streamtrain.job import Job
 from streamtrain.job.registries import registry_names
-from streamtrain.columns.plan import decode_rows
 from tests.bench.learning_run import trained
 
 JOB = """

@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from streamtrain import _native
+from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 from streamtrain.job.sections import TopicSettings, Train
 from streamtrain.kafka.admin import TopicState, TopicWish, _mistakes
-from streamtrain.columns.schema import Schema
 
 
 def arena(workers: int) -> _native.Arena:

@@ -12,7 +12,7 @@ from prediction_bench import PARTITIONS, Bench, running, wait_for
 from served_model import ServedModel
 
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 

@@ -26,7 +26,7 @@ from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken, KafkaDenied, StreamtrainError, UserMistake
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
+from streamtrain.checks.verify.runs import read_control
+from streamtrain.checks.verify.topics import Listed, Topic
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.snapshots import Run
-from streamtrain.checks.verify.runs import read_control
-from streamtrain.checks.verify.topics import Listed, Topic
 
 ENTRIES = 20_000
 CPU_S = 10.0  # it takes half a second; when every entry was compared with all others it took hours

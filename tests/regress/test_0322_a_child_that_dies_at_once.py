@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamtrain.run import supervisor
+from streamtrain.run import train as supervisor
 from streamtrain.run.train import Stop, Supervisor, TrainOptions
 from tests.e2e.harness import LiveJob
 

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from streamtrain import history
-from streamtrain.run import supervisor
+from streamtrain.run import train as supervisor
 from streamtrain.run.train import Event, Stop, TrainOptions
 from tests.e2e.harness import LiveJob
 

@@ -13,12 +13,12 @@ from prediction_bench import PARTITIONS, Bench, running
 from served_model import NUMBERS, ServedModel
 from waiting import wait_for
 
+from streamtrain.columns.formats import record_format
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer
-from streamtrain.columns.formats import record_format
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")

@@ -17,7 +17,7 @@ from served_model import ServedModel
 from waiting import wait_for
 
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")

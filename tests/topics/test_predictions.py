@@ -11,11 +11,11 @@ import pytest
 from given_outputs import echo_scorer
 
 from streamtrain._native import RequestScorer
+from streamtrain.columns.formats import record_format
+from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import predictions
 from streamtrain.topics.predictions import RowError
-from streamtrain.columns.formats import record_format
-from streamtrain.columns.schema import Schema
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "predictions.v1.jsonl"
 DIGEST = "ab" * 32

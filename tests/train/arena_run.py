@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.state import copy_local_blocks, published_layout, view
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import views
+from streamtrain.compute.state import copy_local_blocks, published_layout, view
 
 SPEC: dict[str, Any] = {
     "input": {"numbers": 4, "standardize": [True, True, False, False]},

@@ -7,8 +7,8 @@ import ctypes
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.compute.state import view
 from streamtrain.compute.model import aligned
+from streamtrain.compute.state import view
 
 
 class Deferred:

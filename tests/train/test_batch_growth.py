@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from streamtrain import _native
-from streamtrain.job.sections import Train
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
+from streamtrain.job.sections import Train
 from tests.train.arena_run import SPEC, ArenaRun
 
 COLUMNS: dict[str, Any] = {f"x{at}": {} for at in range(4)} | {"late": {"role": "label"}}

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from streamtrain import _native
-from streamtrain.compute.state import published_layout, view
-from streamtrain.compute.model import Model
-from streamtrain.errors import CheckFailed
 from streamtrain.checks.replay.records import RecordReader
-from streamtrain.topics._terms import Terms
-from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
+from streamtrain.compute.model import Model
+from streamtrain.compute.state import published_layout, view
+from streamtrain.errors import CheckFailed
+from streamtrain.topics._terms import Terms
+from streamtrain.topics.rounds import RoundLog, Structs
 
 State = npt.NDArray[np.uint8]
 _CRASHED = 2  # native/ring/control.h: Rejected

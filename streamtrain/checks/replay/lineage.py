@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from streamtrain.build import build_digest
+from streamtrain.checks.replay.engine import Engine, State, rounds_of
+from streamtrain.checks.replay.records import RecordReader
+from streamtrain.checks.replay.report import Replayed
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload, views
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.chunks import Stored
-from streamtrain.checks.replay.engine import Engine, State, rounds_of
-from streamtrain.checks.replay.records import RecordReader
-from streamtrain.checks.replay.report import Replayed
 from streamtrain.topics._terms import Terms, columns_digest, model_digest
 from streamtrain.topics._wire import plain
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 from streamtrain.topics.snapshots import Run
-from streamtrain.columns.served import schema_and_model
 
 _MOST_TOLD = 5  # differences of one kind
 

@@ -5,15 +5,15 @@ Nothing but the start, the round log and the records is read; on the same build 
 
 from __future__ import annotations
 
+from streamtrain.checks.replay.lineage import LineageState
+from streamtrain.checks.replay.records import RecordReader, RecordsGone
+from streamtrain.checks.replay.report import Report
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import RecordReader, RecordsGone
-from streamtrain.checks.replay.report import Report
 
 
 def replay(job: Job, from_version: int, to_version: int | None = None) -> Report:

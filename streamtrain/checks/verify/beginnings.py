@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamtrain.kafka.chunks import Located
-from streamtrain.topics.snapshots import Counts
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.terms import setting
+from streamtrain.kafka.chunks import Located
+from streamtrain.topics.snapshots import Counts
 
 
 def check_beginning(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:

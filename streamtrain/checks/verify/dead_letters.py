@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import Message
-from streamtrain.topics import dead_letters
-from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.checks.verify.decoding import Decoders, RecordDecoder
 from streamtrain.checks.verify.letters import Told, Waiting, reference
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import JobTopics
+from streamtrain.errors import CheckFailed
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics import dead_letters
+from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 
 _CUT = "…"  # ends a path or a reason that was cut to fit
 

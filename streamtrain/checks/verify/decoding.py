@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.errors import StreamtrainError, UserMistake
-from streamtrain.topics._terms import Terms, columns_digest
+from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
-from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.topics._terms import Terms, columns_digest
 
 _SCRATCH_ROWS = 4096
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.topics import Topic
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import rounds
 from streamtrain.topics.rounds import ClosedBy, RoundLog
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import Topic
 
 _ENDS = tuple(ClosedBy)
 

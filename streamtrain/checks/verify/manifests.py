@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from streamtrain.build import build_digest
+from streamtrain.checks.verify.logs import Logs
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.snapshots import Snapshots, passes_over
+from streamtrain.checks.verify.terms import setting
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.job import settings_digest
 from streamtrain.kafka.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.snapshots import Kept, Manifest, Run, kept_after, shelved
-from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots, passes_over
-from streamtrain.checks.verify.terms import setting
 
 
 def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control) -> Check:

@@ -7,6 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
+from streamtrain.checks.verify.answered import Answered, whole_number
+from streamtrain.checks.verify.logs import Logs
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.topics import JobTopics, Topic
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics.predictions import (
     DIGEST_HEADER,
@@ -17,11 +22,6 @@ from streamtrain.topics.predictions import (
     VERSION_HEADER,
     echoed,
 )
-from streamtrain.checks.verify.answered import Answered, whole_number
-from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.checks.verify.topics import JobTopics, Topic
 
 _BATCH = 10_000  # predictions held beside the requests they answer
 _TOO_LARGE = b"expected an answer that fits a message"  # how AnswerDelivery gives up what it echoes

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from streamtrain.checks.verify.topics import JobTopics, Topic
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
 from streamtrain.kafka.reader import read
-from streamtrain.checks.verify.topics import JobTopics, Topic
 
 # The order in which their ends are taken: what is named in one is in those after it.
 _ORDER = ("predictions", "snapshots", "dead_letters", "rounds", "control", "requests", "records")

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.kafka.consumer import Message
-from streamtrain.topics._terms import Terms
-from streamtrain.topics.rounds import RoundLog
 from streamtrain.checks.verify.decoding import Decoders, Fates, RecordDecoder
 from streamtrain.checks.verify.letters import Waiting
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Partition, Topic
+from streamtrain.kafka.consumer import Message
+from streamtrain.topics._terms import Terms
+from streamtrain.topics.rounds import RoundLog
 
 _VALUES = 1_000  # decoded at once
 

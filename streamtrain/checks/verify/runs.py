@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamtrain.checks.verify.logs import Logs
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.topics import Topic
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import NEWEST_KEY, Control, Newest, RunEnd, RunEntry
 from streamtrain.topics.snapshots import Run
-from streamtrain.checks.verify.logs import Logs
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.checks.verify.topics import Topic
 
 
 def read_control(job: str, topic: Topic | None, end_before: int) -> tuple[Check, Control, Newest | None]:

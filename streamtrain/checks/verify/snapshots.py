@@ -8,6 +8,8 @@ from itertools import pairwise
 
 import numpy as np
 
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.topics import Topic
 from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Chunks, Located
@@ -15,8 +17,6 @@ from streamtrain.kafka.consumer import Message
 from streamtrain.topics import snapshots
 from streamtrain.topics._topic import sha256
 from streamtrain.topics.snapshots import Manifest, chunk_keys, is_manifest, manifest_key
-from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import Topic
 
 
 @dataclass(frozen=True)

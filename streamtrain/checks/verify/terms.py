@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from streamtrain.topics._terms import Terms, columns_digest, model_digest
-from streamtrain.topics.snapshots import Manifest, Run
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.topics._terms import Terms, columns_digest, model_digest
+from streamtrain.topics.snapshots import Manifest, Run
 
 
 def check_terms(snapshots: Snapshots, logs: Logs) -> Check:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.errors import CheckFailed
-from streamtrain.job import Job
 from streamtrain.checks.verify.dead_letters import check_dead_letters
 from streamtrain.checks.verify.decoding import Decoders
 from streamtrain.checks.verify.fold import Fold
@@ -19,6 +17,8 @@ from streamtrain.checks.verify.runs import check_runs, read_control
 from streamtrain.checks.verify.snapshots import Snapshots, read_snapshots
 from streamtrain.checks.verify.terms import check_terms
 from streamtrain.checks.verify.topics import JobTopics
+from streamtrain.errors import CheckFailed
+from streamtrain.job import Job
 
 
 def verify(job: Job, fast: bool = False) -> Report:

@@ -14,7 +14,7 @@ from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
-from streamtrain.run import predictor
+from streamtrain.run.roles import predictor
 
 ORDER = 80
 SAY_EVERY_S = 5.0

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
+from streamtrain.checks.replay import replay as recompute
 from streamtrain.cli.report import show_report
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.errors import UserMistake
-from streamtrain.checks.replay import replay as recompute
 
 ORDER = 130
 app = typer.Typer(add_completion=False)

@@ -11,12 +11,12 @@ import typer
 
 from streamtrain.cli.output import age_text, table
 from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.columns.portable import safetensors_file
 
 ORDER = 100
 app = typer.Typer(no_args_is_help=True, add_completion=False)

@@ -15,8 +15,8 @@ from streamtrain.cli.train_view import TrainView
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.log import get_logger
-from streamtrain.run import supervisor
 from streamtrain.run.train import Event, Stop, TrainOptions
+from streamtrain.run.train import train as run_trainer
 from streamtrain.telemetry import Telemetry
 
 ORDER = 70
@@ -94,5 +94,5 @@ def _shown(session: Session, job: Job, options: TrainOptions, served: Telemetry 
             for listener in listeners:
                 listener(event)
 
-        code = supervisor.train(job, options, on_event, stop)
+        code = run_trainer(job, options, on_event, stop)
     return code

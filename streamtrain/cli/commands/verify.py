@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from streamtrain.checks.verify import verify as check_topics
 from streamtrain.cli.report import show_report
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.checks.verify import verify as check_topics
 
 ORDER = 120
 Fast = Annotated[

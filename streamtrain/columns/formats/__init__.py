@@ -1,4 +1,4 @@
-"""Record formats: each file is one, named by its stem; its native half is native/vectorize/formats/<stem>.h.
+"""Record formats: each file is one, named by its stem; its native half is native/decode/formats/<stem>.h.
 
 A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
 (slow, the meaning) and EXAMPLES.

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from streamtrain.errors import UserMistake
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Parsed, Unusable
 from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
 
 HELP = "packed columns of many rows: float32, integers, text; the fastest"
 

@@ -16,10 +16,11 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.build import build_digest
-from streamtrain.compute.state import attach, copy_local_blocks, published_layout, view
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, views
+from streamtrain.compute.state import attach, copy_local_blocks, published_layout, view
 from streamtrain.errors import CheckFailed, KafkaBroken, KafkaUnreachable, Replaced, SnapshotError, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -47,7 +48,6 @@ from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.run.round_log import Columns, UnpublishedRounds
 from streamtrain.run.watch import Watch
 from streamtrain.topics.snapshots import Positions, Slot
-from streamtrain.columns.served import schema_and_model
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)

@@ -12,6 +12,8 @@ from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
@@ -19,8 +21,6 @@ from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.errors import Response, is_passing, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import get_logger
-from streamtrain.columns.plan import native_plan
-from streamtrain.columns.schema import Schema
 
 HELP = "reads records and turns them into batches"
 log = get_logger(__name__)

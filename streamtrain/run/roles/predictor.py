@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from streamtrain import _native
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import snapshot
 from streamtrain.compute.model import aligned
 from streamtrain.errors import KafkaBroken, SnapshotError, StreamtrainError, UserMistake
@@ -26,8 +28,6 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
 from streamtrain.topics.snapshots import Manifest
-from streamtrain.columns.plan import native_plan
-from streamtrain.columns.served import schema_and_model
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)

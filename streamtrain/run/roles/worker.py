@@ -11,8 +11,8 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute import backends
-from streamtrain.compute.state import attach
 from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.state import attach
 from streamtrain.errors import CheckFailed
 
 HELP = "trains batches and averages the workers' vectors"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from streamtrain.build import build_digest
+from streamtrain.checks.replay.lineage import LineageState
+from streamtrain.checks.replay.records import RecordReader, RecordsGone
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
-from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import RecordReader, RecordsGone
 from streamtrain.topics._terms import Terms
 from streamtrain.topics._topic import sha256
 from streamtrain.topics.rounds import RoundLog

@@ -17,12 +17,11 @@ import msgpack
 import numpy as np
 
 from streamtrain.build import build_digest
-from streamtrain.compute.state import published_layout
 from streamtrain.compute.model import Model
+from streamtrain.compute.state import published_layout
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
-from streamtrain.run import _publication
 from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
 from streamtrain.run.publication import Publisher, adopt
@@ -157,7 +156,7 @@ class GoodJob:
 
     def _publish(self, columns: Columns, letters: list[DeadLetter], last: int, metrics: Any, deaths: int = 0) -> None:
         self.written.clock_ms += 600
-        with patch.object(_publication, "time", SimpleNamespace(time_ns=lambda: self.written.clock_ms * 1_000_000)):
+        with patch.object(publication, "time", SimpleNamespace(time_ns=lambda: self.written.clock_ms * 1_000_000)):
             made = self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
         dead = [("dead_letters", dead_letters.message(letter)) for letter in letters]
         offset = self.written.transaction([*dead, *made.batch.messages])["snapshots"]

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
+from streamtrain.columns.plan import native_plan
 from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.run.round_log import Columns
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy
 from streamtrain.topics.snapshots import Position
-from streamtrain.columns.plan import native_plan
 from tests.checks.verify.topics_in_memory import Partition
 
 

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from streamtrain.checks.verify.verify import check_topics
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import _topic
 from streamtrain.topics.snapshots import is_manifest
-from streamtrain.checks.verify.verify import check_topics
 from tests.checks.verify.fields import Path, changed, paths, put, told
 from tests.checks.verify.forger import Forger, copied, packed, unpacked
 from tests.checks.verify.good_job import compacted, good_job

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from streamtrain.errors import CheckFailed
-from streamtrain.topics.snapshots import is_manifest
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.verify import check_topics
+from streamtrain.errors import CheckFailed
+from streamtrain.topics.snapshots import is_manifest
 from tests.checks.verify.good_job import GoodJob, compacted, good_job
 from tests.checks.verify.topics_in_memory import Partition
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamtrain.topics.rounds import RANGE_DTYPE
 from streamtrain.checks.verify.verify import check_topics
+from streamtrain.topics.rounds import RANGE_DTYPE
 from tests.checks.verify.forger import Forger
 from tests.checks.verify.good_job import clean_job, compacted, good_job
 from tests.checks.verify.topics_in_memory import Written

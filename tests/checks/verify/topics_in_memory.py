@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from streamtrain.checks.verify.topics import JobTopics, Listed, Topic
 from streamtrain.kafka.admin import TopicState
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import _topic
-from streamtrain.checks.verify.topics import JobTopics, Listed, Topic
 
 BEGAN_MS = 1_750_000_000_000
 

@@ -22,6 +22,7 @@ from streamtrain.compute.state import published_layout
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
+from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
 from streamtrain.run.publication import Publisher, adopt

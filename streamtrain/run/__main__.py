@@ -31,7 +31,7 @@ def main() -> int:
     _die_with_parent(document["parent"])
     configure_logging(process=document["label"], **document["logging"])
     failpoints.arm(document["failpoints"])
-    process = import_module(f"streamtrain.run.{document['process']}")
+    process = import_module(f"streamtrain.run.roles.{document['process']}")
     try:
         return int(process.run(process.Config(**document["config"])))
     except KafkaBroken as error:

@@ -13,8 +13,8 @@
 
 #include "base/fail.h"
 #include "bindings/bindings.h"
+#include "plan/cpu_plan.h"
 #include "plan/foreign_plan.h"
-#include "plan/plan.h"
 
 namespace st {
 namespace {

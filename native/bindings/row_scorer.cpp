@@ -6,7 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/python_columns.h"
 #include "predict/answers.h"
-#include "plan/slot_predictor.h"
+#include "predict/slot_predictor.h"
 
 namespace st {
 namespace {

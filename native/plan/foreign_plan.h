@@ -3,7 +3,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/step.h"
+#include "plan/plan.h"
 #include "ring/slot.h"
 
 namespace st {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "predict/answers.h"
-#include "plan/slot_predictor.h"
+#include "predict/slot_predictor.h"
 
 namespace st {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "base/step.h"
+#include "plan/plan.h"
 #include "ring/arena.h"
 #include "ring/silence.h"
 

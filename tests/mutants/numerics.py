@@ -2,7 +2,7 @@
 
 GUARDS = [
     (
-        "work goes up to the rows present", "native/plan/plan.cpp",
+        "work goes up to the rows present", "native/plan/cpu_plan.cpp",
         "static_cast<u64>(step_->rows) * cell.times", "static_cast<u64>(rows_) * cell.times",
         "tests/compute/test_model.py::test_work_goes_up_to_the_rows_present",
     ),

@@ -1,4 +1,4 @@
-#include "plan/plan.h"
+#include "plan/cpu_plan.h"
 
 #include <cstdlib>
 #include <cstring>

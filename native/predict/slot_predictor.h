@@ -6,9 +6,9 @@
 #include <new>
 #include <stdexcept>
 
-#include "base/step.h"
 #include "decode/decoder.h"
 #include "decode/decode_plan.h"
+#include "plan/plan.h"
 
 namespace st {
 

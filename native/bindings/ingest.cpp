@@ -24,7 +24,7 @@ void make_ingest(Ingest *self, Arena &arena, Consumer &consumer, const std::stri
     settings.batch_growth = batch_growth;
     settings.end_offsets = end_offsets;
     settings.bounded = bounded;
-    new (self) Ingest(arena, consumer, make_decoder(format, std::move(plan)), std::move(settings));
+    new (self) Ingest(arena, consumer, BatchFiller(format, std::move(plan)), std::move(settings));
 }
 
 // Ingest's filler on records that a program has in its hand: rounds without Kafka.
@@ -34,7 +34,7 @@ void bind_filler(nb::module_ &m) {
             "__init__",
             [](SlotFiller *self, Arena &arena, const std::string &format, std::shared_ptr<DecodePlan> plan,
                i64 batch_growth) {
-                new (self) SlotFiller(arena, make_decoder(format, std::move(plan)), -1, batch_growth);
+                new (self) SlotFiller(arena, BatchFiller(format, std::move(plan)), -1, batch_growth);
             },
             nb::arg("arena"), nb::arg("format"), nb::arg("plan"), nb::arg("batch_growth") = 0,
             nb::keep_alive<1, 2>())

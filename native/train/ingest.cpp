@@ -15,9 +15,9 @@ constexpr i64 CONSUME_WAIT_NS = 20'000'000;   // how late a stop or a new partit
 
 }  // namespace
 
-Ingest::Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings)
+Ingest::Ingest(Arena &arena, Consumer &consumer, BatchFiller batch, IngestSettings settings)
     : arena_(arena), consumer_(&consumer), settings_(std::move(settings)),
-      filler_(arena, std::move(decoder), settings_.round_interval_ns, settings_.batch_growth), messages_(BATCH) {
+      filler_(arena, std::move(batch), settings_.round_interval_ns, settings_.batch_growth), messages_(BATCH) {
     filler_.on_ring_full = [this](bool full) { pause(full); };
 }
 

@@ -22,7 +22,7 @@ struct IngestSettings {
 
 class Ingest {
   public:
-    Ingest(Arena &arena, Consumer &consumer, std::unique_ptr<Decoder> decoder, IngestSettings settings);
+    Ingest(Arena &arena, Consumer &consumer, BatchFiller batch, IngestSettings settings);
     void start();                                    // after READY
     void add_partition(i32 partition);               // found later: read from offset 0
     void read_with(Consumer &consumer);              // from now on, in the place of the one before

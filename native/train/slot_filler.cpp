@@ -20,9 +20,8 @@ void count_up(Word &word, i64 by) {
 
 }  // namespace
 
-SlotFiller::SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns,
-                       i64 batch_growth)
-    : arena_(arena), decoder_(std::move(decoder)), dead_letters_(arena), round_interval_ns_(round_interval_ns),
+SlotFiller::SlotFiller(Arena &arena, BatchFiller batch, i64 round_interval_ns, i64 batch_growth)
+    : arena_(arena), batch_(std::move(batch)), dead_letters_(arena), round_interval_ns_(round_interval_ns),
       batch_growth_(batch_growth) {}
 
 void SlotFiller::start() {
@@ -96,7 +95,7 @@ void SlotFiller::ensure_slot() {
     wait_for_coordinator([&] { return slot_ - control.coordinator.slots_released.load() < arena_.slot_count(); }, true);
     u32 capacity = batch_rows();
     if (max_rows_ >= 0 && max_rows_ - rows_ < capacity) capacity = static_cast<u32>(max_rows_ - rows_);
-    sink_ = RowSink{arena_.slot(slot_), 0, capacity, -1};
+    batch_.open(arena_.slot(slot_), capacity);
     range_count_ = 0;
     newest_timestamp_ms_ = -1;
     slot_open_ = true;
@@ -122,22 +121,16 @@ Range &SlotFiller::range_of(i32 partition) {
 }
 
 void SlotFiller::publish_slot() {
-    const SlotLayout &layout = arena_.slot_layout();
-    u8 *slot = arena_.slot(slot_);
-    for (const Block &block : layout.blocks) {
-        u64 row_bytes = u64{block.width} * bytes_of(block.dtype);
-        std::memset(slot + block.offset + sink_.rows * row_bytes, 0, (layout.row_capacity - sink_.rows) * row_bytes);
-    }
     SlotHeader &header = arena_.slot_header(slot_);
     header = SlotHeader{};
     header.number = slot_;
     header.round = round_;
-    header.rows = sink_.rows;
+    const u32 rows = batch_.close();
     header.range_count = range_count_;
     header.newest_timestamp_ms = newest_timestamp_ms_;
-    header.newest_event_time_ms = sink_.newest_event_time_ms;
+    header.newest_event_time_ms = batch_.newest_event_time_ms();
     IngestWords &words = arena_.control().ingest;
-    count_up(words.rows, sink_.rows);
+    count_up(words.rows, rows);
     slot_open_ = false;
     ++slot_;
     ST_FAILPOINT("ingest.before_slot");
@@ -211,34 +204,34 @@ void SlotFiller::report_dead(const RecordView &record) {
     if (record.message)
         for (const HeaderView &header : headers_of(record.message))
             headers.push_back({header.name, header.value, header.size});
-    dead_letters_.write(head, tally_.dead_rows, record.key, headers, record.value);
+    dead_letters_.write(head, batch_.tally().dead_rows, record.key, headers, record.value);
 }
 
 void SlotFiller::decode(const RecordView &record, Position &position) {
     bool straddles = position.offset == record.offset && position.row > 0;
-    decoder_->begin(record.value, record.size, straddles ? position.row : 0);
+    batch_.begin(record.value, record.size, straddles ? position.row : 0);
+    RowTally &tally = batch_.tally();
     for (;;) {
         Range &range = range_of(record.partition);
-        tally_.clear();
-        u32 before = sink_.rows;
-        bool done = decoder_->next(sink_, tally_);
-        range.trained += sink_.rows - before;
-        range.dead += tally_.dead;
-        range.filtered += tally_.filtered;
-        rows_ += sink_.rows - before;
-        if (!tally_.dead_rows.empty()) report_dead(record);
+        tally.clear();
+        const bool done = batch_.next();
+        range.trained += tally.trained;
+        range.dead += tally.dead;
+        range.filtered += tally.filtered;
+        rows_ += tally.trained;
+        if (!tally.dead_rows.empty()) report_dead(record);
         newest_timestamp_ms_ = std::max(newest_timestamp_ms_, record.timestamp_ms);
         if (done) {
             range.to_offset = record.offset + 1;
             range.to_row = 0;
             ++range.records;
-            if (straddles) range.record_rows = static_cast<i32>(decoder_->row());
+            if (straddles) range.record_rows = static_cast<i32>(batch_.record().row());
             position = {record.offset + 1, 0};
-            if (sink_.rows == sink_.row_capacity || dead_letters_.round_full()) publish_slot();
+            if (batch_.full() || dead_letters_.round_full()) publish_slot();
             return;
         }
         range.to_offset = record.offset;
-        range.to_row = static_cast<i32>(decoder_->row());
+        range.to_row = static_cast<i32>(batch_.record().row());
         position = {record.offset, range.to_row};
         straddles = true;
         publish_slot();

@@ -2,9 +2,9 @@
 // alone fixes ranges, slots and round ends.
 #pragma once
 #include <functional>
-#include <memory>
 #include <stdexcept>
 
+#include "decode/batch_filler.h"
 #include "ring/dead_letter_ring.h"
 #include "ring/silence.h"
 
@@ -32,7 +32,7 @@ class SlotFiller {
   public:
     // `round_interval_ns` < 0: rounds close only when full. `batch_growth`: a batch has a row for so many rows that the
     // lineage has seen, at least one and at most its slot's capacity; 0: the capacity from the start.
-    SlotFiller(Arena &arena, std::unique_ptr<Decoder> decoder, i64 round_interval_ns, i64 batch_growth);
+    SlotFiller(Arena &arena, BatchFiller batch, i64 round_interval_ns, i64 batch_growth);
 
     void start();                                        // after READY: positions and the first round's number
     void add_partition(i32 partition, i64 offset) { set_position(partition, {offset, 0}); }
@@ -65,14 +65,12 @@ class SlotFiller {
     template <class Condition> void wait_for_coordinator(Condition condition, bool ring);
 
     Arena &arena_;
-    std::unique_ptr<Decoder> decoder_;
+    BatchFiller batch_;
     DeadLetterWriter dead_letters_;
     Silence silence_;
     i64 round_interval_ns_, batch_growth_, rows_before_ = 0;   // rows_before_: of the lineage's earlier runs
     i64 max_rows_ = -1, rows_ = 0;                       // of this run; max_rows_ < 0: no bound
     std::vector<Position> positions_;                    // by partition
-    RowSink sink_;
-    RowTally tally_;
     i64 slot_ = 0, round_ = 0, round_first_slot_ = 0, round_started_ns_ = 0, newest_timestamp_ms_ = -1;
     u32 range_count_ = 0;
     bool slot_open_ = false, round_open_ = false;

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns import reference
 from streamtrain.columns.formats import record_format
-from streamtrain.columns.rows import record_rows, unusable_path
+from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -112,8 +111,7 @@ def dead_rows(job: Job, letter: DeadLetter) -> Rows:
         record = record_format(job.records.format).encode_rows(job.schema, rows)
     except UserMistake as mistake:
         return Rows([], [*refused, f"{place}: {mistake}"])
-    wrong = reference.decode(job.schema, job.records.format, record).dead
-    return Rows(rows, refused, [path for _, path, _ in wrong])
+    return Rows(rows, refused, list(row_fates(job.schema, job.records.format, record).dead.values()))
 
 
 class _Gone(Exception):
@@ -145,8 +143,8 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]
     rows: list[Any] = []
     for offset, value in _fetched(job, letter, end + (end_row > 0)):
         given = record_rows(job.schema, job.records.format, value).rows
-        decoded = reference.decode(job.schema, job.records.format, value)
-        out = {row for row, _, _ in decoded.dead} | set(decoded.filtered)
+        fates = row_fates(job.schema, job.records.format, value)
+        out = fates.dead.keys() | fates.filtered
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
         rows += [row for number, row in enumerate(given) if low <= number < high and number not in out]
     if len(rows) != wanted:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from streamtrain.columns.murmur3 import murmur3
+from streamtrain import _native
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import losses, snapshot
@@ -65,7 +65,7 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "kind": "category",
             "missing": columns[category.name].missing,
             "buckets": category.buckets,
-            "hash_seed": murmur3(category.name.encode()),
+            "hash_seed": _native.murmur3(category.name.encode(), 0),
             "table": f"{category.name}.embedding",
         }
 

@@ -1,16 +1,22 @@
 """The rows of a record as they were given, by the decoder's own rule of what a row is: to show them, or to send again.
 
-Slow plain Python; no process of training or prediction uses it.
+Slow; no process of training or prediction uses it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from streamtrain import _native
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
+from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
+
+_SCRATCH_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,33 @@ class RecordRows:
 
     rows: list[Any]
     broken: str | None = None
+
+
+@dataclass
+class Fates:
+    """The rows of a record that do not train: where a dead one cannot be used, which ones are left out."""
+
+    dead: dict[int, str] = field(default_factory=dict)
+    filtered: set[int] = field(default_factory=set)
+
+
+def row_fates(schema: Schema, format_name: str, record: bytes) -> Fates:
+    """What becomes of a record's rows, from the decoder; of dead rows of one reason side by side the first one's path.
+
+    What cannot be decoded to the record's end is one dead row.
+    """
+    layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
+    slot = np.zeros(layout.slot_bytes, np.uint8)
+    decoder = _native.Decoder(format_name, native_plan(schema, layout))
+    decoder.begin(record)
+    fates, done = Fates(), False
+    while not done:
+        done, *_, dead, filtered = decoder.next(slot, 0, _SCRATCH_ROWS)
+        for row_from, row_to, path, *_ in dead:
+            fates.dead |= dict.fromkeys(range(row_from, row_to), path)
+        for row_from, row_to, _ in filtered:
+            fates.filtered |= set(range(row_from, row_to))
+    return fates
 
 
 def record_rows(schema: Schema, format_name: str, record: bytes) -> RecordRows:

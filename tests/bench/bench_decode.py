@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 import msgpack
 import numpy as np
 import orjson
+from slots import RowSlot
 
 from streamtrain import _native
 from streamtrain.columns.formats import record_format
-from streamtrain.columns.plan import SlotFiller
 from streamtrain.columns.schema import Schema
 
 FIGURES = 10  # lines of a whole run
@@ -53,7 +57,7 @@ def ours(
     format_name: str, records: list[bytes], rows_in_record: int = 1, slot_rows: int = BATCH_ROWS
 ) -> Callable[[], int]:
     """Decodes all records into one slot, again and again, as ingest does; one call from Python a slot."""
-    filler = SlotFiller(SCHEMA, slot_rows)
+    filler = RowSlot(SCHEMA, slot_rows)
     decoder = _native.Decoder(format_name, filler.plan)
     per_slot = slot_rows // rows_in_record
     batches = [records[i : i + per_slot] for i in range(0, len(records), per_slot)]
@@ -156,7 +160,7 @@ def packed_figures(seconds: float) -> Iterator[dict[str, Any]]:
 
 def filler_figures(seconds: float) -> Iterator[dict[str, Any]]:
     given = rows(BATCH_ROWS, 4)
-    filler = SlotFiller(SCHEMA, BATCH_ROWS)
+    filler = RowSlot(SCHEMA, BATCH_ROWS)
     pick = itemgetter(*NAMES)
     one = np.zeros((1, len(NAMES)), np.float32)
 

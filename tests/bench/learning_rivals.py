@@ -5,14 +5,19 @@ by small batches, and River's linear model row by row. Every row is scored befor
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+
 import numpy as np
+from slots import aligned_bytes, slot_views
 
 from streamtrain import _native
-from streamtrain.columns.plan import aligned_bytes, native_plan, slot_views
+from streamtrain.columns.plan import native_plan
 from streamtrain.job import Job
 
 BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0

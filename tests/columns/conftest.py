@@ -8,11 +8,11 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from slots import RowSlot, Tally
 
 from streamtrain import _native
-from streamtrain.columns import reference
-from streamtrain.columns.plan import SlotFiller, Tally
 from streamtrain.columns.schema import Schema
+from tests.columns import reference
 
 settings.register_profile(
     "decoders", derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)
@@ -67,7 +67,7 @@ class Native:
     """A native decoder that fills slots of `row_capacity` rows, and what came out."""
 
     def __init__(self, schema: Schema, format_name: str, row_capacity: int = 7) -> None:
-        self.filler = SlotFiller(schema, row_capacity)
+        self.filler = RowSlot(schema, row_capacity)
         self.decoder = _native.Decoder(format_name, self.filler.plan)
         self.row_capacity = row_capacity
 

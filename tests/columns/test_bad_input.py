@@ -11,9 +11,9 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from slots import decode_rows
 
 from streamtrain.columns.formats import record_format
-from streamtrain.columns.plan import decode_rows
 from streamtrain.columns.schema import Schema
 
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}

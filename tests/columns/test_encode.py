@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slots import decode_rows
 
 from streamtrain import _native
 from streamtrain.columns.formats import format_names, record_format
-from streamtrain.columns.plan import decode_rows
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from slots import RowSlot, aligned_bytes, decode_rows
 
 from streamtrain.columns.formats import record_format
-from streamtrain.columns.plan import SlotFiller, aligned_bytes, decode_rows
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -25,7 +25,7 @@ rows = st.fixed_dictionaries({name: cells for name in ("x1", "x2", "x3", "carrie
 @given(given_rows=st.lists(rows, min_size=1, max_size=9))
 def test_dicts_are_what_their_json_is(schema: Any, given_rows: list[dict[str, Any]]) -> None:
     expected, whole = decode_rows("json", schema, json.dumps(given_rows).encode())
-    filler = SlotFiller(schema, 4)
+    filler = RowSlot(schema, 4)
     parts, dead = [], []
     for count, tally in filler.batches(given_rows):
         parts.append({name: view[:count].copy() for name, view in filler.views.items()})
@@ -40,7 +40,7 @@ def test_dicts_are_what_their_json_is(schema: Any, given_rows: list[dict[str, An
 
 
 def test_one_row(schemas: dict[str, Schema]) -> None:
-    filler = SlotFiller(schemas["simple"].for_requests(), 8)
+    filler = RowSlot(schemas["simple"].for_requests(), 8)
     assert filler.slot.ctypes.data % 64 == 0
     assert filler.fill_row({"x1": 1.5, "x2": np.float32(2), "carrier": "AA"}) is None
     assert filler.views["numbers"][0].tolist() == [1.5, 2.0] and filler.views["weight"][0] == 1
@@ -66,7 +66,7 @@ def test_one_row(schemas: dict[str, Schema]) -> None:
     ],
 )
 def test_scalars_of_all_kinds(schemas: dict[str, Schema], value: Any) -> None:
-    filler = SlotFiller(schemas["simple"], 1)
+    filler = RowSlot(schemas["simple"], 1)
     assert filler.fill_row({"x1": value, "x2": 0, "late": value}) is None
     assert filler.views["numbers"][0, 0] == 1 and filler.views["label"][0, 0] == 1
 
@@ -75,14 +75,14 @@ def test_scalars_of_all_kinds(schemas: dict[str, Schema], value: Any) -> None:
     "value", ["x", [1], {}, b"1", 1j, object(), float("nan"), 10**400, np.float32("inf"), "\ud800"]
 )
 def test_values_no_number_column_takes(schemas: dict[str, Schema], value: Any) -> None:
-    filler = SlotFiller(schemas["simple"], 1)
+    filler = RowSlot(schemas["simple"], 1)
     dead = filler.fill_row({"x1": value, "x2": 0, "late": 1})
     assert dead is not None and dead.path == "$.x1"
 
 
 def test_lists_in_column_order(schemas: dict[str, Schema]) -> None:
     requests = schemas["simple"].for_requests()
-    filler = SlotFiller(requests, 8)
+    filler = RowSlot(requests, 8)
     for row in ([1, 2, "AA"], (1, 2, "AA", None), [1.0, 2.0, "AA", 1]):
         [(count, tally)] = list(filler.batches(row))
         assert (count, tally.trained) == (1, 1)
@@ -97,7 +97,7 @@ def test_columns_and_frames(schemas: dict[str, Schema]) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas comes with the extra demo")
     pyarrow = pytest.importorskip("pyarrow", reason="pyarrow comes with the extra data")
     frames += [pandas.DataFrame(columns), pyarrow.table(columns)]
-    filler = SlotFiller(simple, 64)
+    filler = RowSlot(simple, 64)
     for frame in frames:
         batches = [
             (count, tally.trained, filler.views["numbers"][0, 0].item()) for count, tally in filler.batches(frame)
@@ -109,7 +109,7 @@ def test_columns_and_frames(schemas: dict[str, Schema]) -> None:
 
 
 def test_rows_that_are_none(schemas: dict[str, Schema]) -> None:
-    filler = SlotFiller(schemas["simple"], 4)
+    filler = RowSlot(schemas["simple"], 4)
     with pytest.raises(UserMistake, match="expected a dict"):
         list(filler.batches(5))
     assert [count for count, _ in filler.batches([])] == [0]

@@ -7,10 +7,10 @@ import json
 import msgpack
 import pytest
 
-from streamtrain.columns import reference
 from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.rows import record_rows, unusable_path
 from streamtrain.columns.schema import Schema
+from tests.columns import reference
 from tests.columns.conftest import SCHEMAS
 
 TAGS = Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy")

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from streamtrain import _native
-from streamtrain.columns.murmur3 import bucket, murmur3
 from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.murmur3 import bucket, murmur3
 
 BINARY = "binary_cross_entropy"
 LABEL = {"late": {"role": "label"}}

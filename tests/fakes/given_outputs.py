@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from slots import slot_views
 
 from streamtrain import _native
-from streamtrain.columns.plan import native_plan, slot_views
+from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import view
 

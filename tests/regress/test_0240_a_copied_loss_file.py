@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slots import decode_rows
 
-from streamtrain.columns.plan import decode_rows
 from streamtrain.compute import losses
 from streamtrain.job import Job
 from streamtrain.job.registries import registry_names

@@ -1,4 +1,4 @@
-"""What a record means, in slow plain Python: the native decoders are tested against it. Used by no process.
+"""What a record means, in slow plain Python: the native decoders are tested against it.
 
 One row at a time over a format's parse(); every rule of native/decode/row_writer.h a second time, on purpose.
 """
@@ -20,8 +20,8 @@ from streamtrain.columns.formats._parsed import (
     contains_unusable,
     registry_frame,
 )
-from streamtrain.columns.murmur3 import bucket
 from streamtrain.columns.schema import Schema
+from tests.columns.murmur3 import bucket
 
 _BLOCKS = {"number": "numbers", "category": "categories", "weight": "weight"}
 

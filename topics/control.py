@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import Message, Topic
-from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
+from streamtrain.topics.topic import Message, Topic
+from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
 
 WIRE_VERSION = 2
 TOPIC = Topic(
@@ -27,6 +27,7 @@ TOPIC = Topic(
     fixed_partitions=True,
     renameable=False,
     wire_version=WIRE_VERSION,
+    golden=("control",),
 )
 NEWEST_KEY = b"newest"
 _RUN, _END = b"run/", b"end/"

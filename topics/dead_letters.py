@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 from streamtrain import _native
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Message, Topic
+from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
 TOPIC = Topic(
     key="dead_letters",
     help="records that could not be decoded or trained, with the reason",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
+    golden=("dead_letter",),
 )
 VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is
 _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below a message

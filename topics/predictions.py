@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import RESERVED_HEADER_PREFIX, Topic
+from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Topic
 
 TOPIC = Topic(
     key="predictions",
     help="answers to the requests, with the version and digest of the snapshot that made them",
     config={"cleanup.policy": "delete"},
     partitions=4,
+    golden=("predictions",),
 )
 VERSION_HEADER = "streamtrain-version"
 DIGEST_HEADER = "streamtrain-digest"  # hex

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.topics._topic import Topic
+from streamtrain.topics.topic import Topic
 
 TOPIC = Topic(
     key="records",

@@ -17,11 +17,12 @@ import numpy.typing as npt
 
 from streamtrain._native import RANGE_BYTES
 from streamtrain.errors import CheckFailed
-from streamtrain.topics import _terms
-from streamtrain.topics._terms import Terms
-from streamtrain.topics._topic import MESSAGE_BYTES, Message, Topic, sha256
-from streamtrain.topics._wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
-from streamtrain.topics.snapshots import Counts, Run
+from streamtrain.topics.manifest import Counts, Run
+from streamtrain.topics.terms import Terms
+from streamtrain.topics.terms import decode as decode_terms
+from streamtrain.topics.terms import encode as encode_terms
+from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
+from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
 WIRE_VERSION = 2
 TOPIC = Topic(
@@ -30,6 +31,7 @@ TOPIC = Topic(
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
     fixed_partitions=True,
     wire_version=WIRE_VERSION,
+    golden=("rounds",),
 )
 
 RANGE_DTYPE = np.dtype(
@@ -174,7 +176,7 @@ def _header(log: RoundLog) -> dict[str, object]:
         "lineage": log.lineage,
         "run": {"number": log.run.number, "id": log.run.id},
         "version": log.version,
-        "terms": [_terms.encode(terms) for terms in log.terms],
+        "terms": [encode_terms(terms) for terms in log.terms],
         "metrics": plain(log.metrics),
         "created_ms": log.created_ms,
         "worker_deaths": log.worker_deaths,
@@ -210,7 +212,7 @@ def decode(value: bytes) -> RoundLog:
         run=Run(run.integer("number", 1), run.hexadecimal("id", HEX_128_BIT)),
         version=read.integer("version", 1),
         digest=read.binary("digest", DIGEST_BYTES),
-        terms=tuple(_terms.decode(entry) for entry in read.children("terms")),
+        terms=tuple(decode_terms(entry) for entry in read.children("terms")),
         metrics=read.mapping("metrics"),
         created_ms=read.integer("created_ms"),
         worker_deaths=read.integer("worker_deaths"),

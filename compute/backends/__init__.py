@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtrain.compute.registry import Registry
 from streamtrain.errors import UserMistake
+from streamtrain.registry import Registry
 
 REGISTRY = Registry(__name__, "backend")
 names: Callable[[], list[str]] = REGISTRY.names

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from streamtrain.compute.losses._label import LabelKind, label_dtype
-from streamtrain.compute.registry import Registry
+from streamtrain.registry import Registry
 
 REGISTRY = Registry(__name__, "loss")
 names: Callable[[], list[str]] = REGISTRY.names

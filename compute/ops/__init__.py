@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Callable
 
 from streamtrain import _native
-from streamtrain.compute.registry import Registry
 from streamtrain.compute.spec import Op
 from streamtrain.errors import StreamtrainError
+from streamtrain.registry import Registry
 
 REGISTRY = Registry(__name__, "op")
 names: Callable[[], list[str]] = REGISTRY.names

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtrain.compute.registry import Registry
+from streamtrain.registry import Registry
 
 REGISTRY = Registry(__name__, "optimizer")
 names: Callable[[], list[str]] = REGISTRY.names

@@ -6,10 +6,7 @@ A command's file: a docstring whose first line is its help, ORDER (its place in 
 from __future__ import annotations
 
 import difflib
-import re
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -17,8 +14,8 @@ import typer.core
 import typer.main
 
 from streamtrain import __version__
+from streamtrain.cli.commands import REGISTRY
 
-COMMANDS = Path(__file__).parent / "commands"
 EPILOG = (
     "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake, or Kafka does not let this "
     "user in; 3 Kafka cannot be reached; 4 replaced by a newer run; 130 stopped by Ctrl-C, or at once."
@@ -26,15 +23,11 @@ EPILOG = (
 
 
 @cache
-def command_files() -> dict[str, tuple[int, str]]:
-    """Each command's ORDER and first line of help, read from its text."""
-    found: dict[str, tuple[int, str]] = {}
-    for path in COMMANDS.glob("[!_]*.py"):
-        text = path.read_text(encoding="utf-8")
-        order, summary = re.search(r"^ORDER = (\d+)$", text, re.M), re.match(r'"""(.+?)(?:"""|\n)', text)
-        assert order is not None and summary is not None, path
-        found[path.stem.replace("_", "-")] = (int(order[1]), summary[1])
-    return dict(sorted(found.items(), key=lambda item: item[1]))
+def commands() -> dict[str, str]:
+    """Each command's first line of help, in the order of --help."""
+    helps = REGISTRY.describe()
+    ordered = sorted(helps, key=lambda name: (REGISTRY.constants(name)["ORDER"], name))
+    return {REGISTRY.shown(name): helps[name] for name in ordered}
 
 
 def unwrapped(text: str) -> str:
@@ -47,7 +40,7 @@ class LazyCommand(typer.core.TyperCommand):
 
     def make_context(self, info_name: Any, args: Any, parent: Any = None, **extra: Any) -> Any:
         assert self.name is not None
-        module = import_module(f"streamtrain.cli.commands.{self.name.replace('-', '_')}")
+        module = REGISTRY.get(self.name)
         command = typer.main.get_command(module.app)
         command.help = command.help or module.__doc__
         for each in (command, *getattr(command, "commands", {}).values()):
@@ -60,17 +53,17 @@ class CommandFolder(typer.core.TyperGroup):
     """The commands of the folder."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(command_files())
+        return list(commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in command_files():
+        if cmd_name not in commands():
             return None
-        return LazyCommand(cmd_name, help=command_files()[cmd_name][1])
+        return LazyCommand(cmd_name, help=commands()[cmd_name])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
-        if name not in command_files() and not name.startswith("-"):
-            near = difflib.get_close_matches(name, command_files(), 1, 0.5)
+        if name not in commands() and not name.startswith("-"):
+            near = difflib.get_close_matches(name, commands(), 1, 0.5)
             hint = f" Did you mean '{near[0]}'?" if near else ""
             ctx.fail(f"No such command '{name}'.{hint}")
         return super().resolve_command(ctx, args)

@@ -15,7 +15,7 @@ from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import dead_letters, predictions, rounds
-from streamtrain.topics._terms import Terms
+from streamtrain.topics.terms import Terms
 
 Document = dict[str, Any]
 MOST_SHOWN_BYTES = 200  # of a value nobody could decode

@@ -16,8 +16,8 @@ from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.topics import control, rounds
 from streamtrain.topics.control import Control
+from streamtrain.topics.manifest import Run
 from streamtrain.topics.rounds import RoundLog
-from streamtrain.topics.snapshots import Run
 
 Metrics = Mapping[str, Any]  # total, window: each the figures of the job's loss by name
 

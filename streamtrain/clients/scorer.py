@@ -13,7 +13,7 @@ from streamtrain.compute import snapshot as payload
 from streamtrain.compute.model import aligned
 from streamtrain.errors import RecordError, SnapshotError, UserMistake
 from streamtrain.kafka.chunks import Stored
-from streamtrain.topics.snapshots import Manifest
+from streamtrain.topics.manifest import Manifest
 
 Errors = Literal["raise", "return"]
 BATCH_ROWS = 256  # of the plan for many rows; one row has a plan of its own, which has no padding to compute

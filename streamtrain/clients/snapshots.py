@@ -15,7 +15,7 @@ from streamtrain.compute.snapshot import Array
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.snapshots import Manifest
+from streamtrain.topics.manifest import Manifest
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
 from streamtrain.clients.records import Record, Records
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
-from streamtrain.topics._topic import MESSAGE_BYTES
+from streamtrain.topics.topic import MESSAGE_BYTES
 
 log = logging.getLogger("streamtrain.writer")
 T = TypeVar("T")

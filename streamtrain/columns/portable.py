@@ -12,7 +12,7 @@ from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import losses, snapshot
 from streamtrain.compute.model import Model
 from streamtrain.compute.ops._moments import MOMENTS
-from streamtrain.topics.snapshots import Manifest
+from streamtrain.topics.manifest import Manifest
 
 _HASH = (
     "bucket = MurmurHash3_x86_32(UTF-8 text, seed = hash_seed) mod buckets; hash_seed is that hash of the column's "

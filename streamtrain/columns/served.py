@@ -6,7 +6,7 @@ from __future__ import annotations
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.errors import SnapshotError
-from streamtrain.topics.snapshots import Manifest
+from streamtrain.topics.manifest import Manifest
 
 
 def schema_and_model(manifest: Manifest) -> tuple[Schema, Model]:

@@ -15,7 +15,7 @@ from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
 from streamtrain.job.optimizer import optimizer_accepts, optimizer_settings, optimizer_takes
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
-from streamtrain.topics import _topic
+from streamtrain.topics.topic import all_topics
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up
 
@@ -124,7 +124,7 @@ def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 
 def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    registry = _topic.registry()
+    registry = all_topics()
     allowed = [topic.suffix for topic in registry.values()]
     used: dict[str, str] = {}
     for key, settings in file.topics.items():

@@ -19,7 +19,7 @@ from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
 from streamtrain.job.optimizer import optimizer_spec
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
-from streamtrain.topics import _topic
+from streamtrain.topics.topic import topic
 
 _NO_BOOTSTRAP = (
     'no broker given: set bootstrap.servers = "host:9092" in [kafka], '
@@ -144,7 +144,7 @@ class Job:
     def topic(self, key: str) -> TopicSettings:
         """A topic by its key ("records", "dead-letters"), its name filled in; raises UserMistake on an unknown key."""
         settings = topic_settings(self.file, key)
-        name = _topic.topic(key).name(self.name, settings.name)
+        name = topic(key).name(self.name, settings.name)
         return settings.model_copy(update={"name": name})
 
     def topic_tables(self) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from streamtrain import _native
-from streamtrain.job.registries import registry_names
+from streamtrain.columns import formats
+from streamtrain.compute import backends, losses, optimizers
 from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Text
 
 
@@ -43,7 +44,7 @@ class TopicSettings(Section):
 class Records(Section):
     """How the records look."""
 
-    format: Annotated[str, OneOf(lambda: registry_names("formats"))] = Field(
+    format: Annotated[str, OneOf(formats.REGISTRY.names)] = Field(
         default="json", description="how a record's bytes hold its rows"
     )
     start: Annotated[str, Start()] = Field(default="earliest", description="where the job's first start begins to read")
@@ -62,7 +63,7 @@ class Model(Section):
         default=[],
         description='from input to output, such as { dense = 64, activation = "relu" }; [] is the linear model',
     )
-    loss: Annotated[str, OneOf(lambda: registry_names("losses"))] = Field(
+    loss: Annotated[str, OneOf(losses.names)] = Field(
         default="binary_cross_entropy", description="what is minimised"
     )
 
@@ -72,7 +73,7 @@ class Optimizer(Section):
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
-    name: Annotated[str, OneOf(lambda: registry_names("optimizers"))] = Field(
+    name: Annotated[str, OneOf(optimizers.names)] = Field(
         default="adam", description="the update rule"
     )
     learning_rate: float = Field(default=1e-3, gt=0, le=1_000, allow_inf_nan=False, description="the size of a step")
@@ -106,7 +107,7 @@ class Train(Section):
         default=True,
         description="average the optimizer's state too; false: each worker keeps its own, and `workers` cannot change",
     )
-    backend: Annotated[str, OneOf(lambda: ["auto", *registry_names("backends")])] = Field(
+    backend: Annotated[str, OneOf(lambda: ["auto", *backends.names()])] = Field(
         default="auto", description="what computes the steps"
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="of all random numbers")

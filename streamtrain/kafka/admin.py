@@ -19,7 +19,7 @@ from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError
 from streamtrain.kafka.consumer import flat_settings
 from streamtrain.kafka.errors import Heard, Response, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
-from streamtrain.topics._topic import registry, topic
+from streamtrain.topics.topic import all_topics, topic
 
 log = logging.getLogger("streamtrain.kafka")
 
@@ -78,7 +78,7 @@ def job_topics(job: str, settings: Mapping[str, Mapping[str, Any]] | None = None
     for key in settings:
         topic(key)  # raises for a name that is no topic
     wishes = []
-    for key, entry in registry().items():
+    for key, entry in all_topics().items():
         given = settings.get(key) or settings.get(entry.suffix) or {}
         config = {**entry.config, **{name: str(value) for name, value in (given.get("config") or {}).items()}}
         partitions = given.get("partitions") or entry.partitions

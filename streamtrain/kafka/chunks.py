@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from streamtrain.errors import SnapshotError
-from streamtrain.topics import snapshots
-from streamtrain.topics._topic import sha256
-from streamtrain.topics.snapshots import Kept, Manifest, chunk_keys
+from streamtrain.topics import shelves
+from streamtrain.topics.manifest import Kept, Manifest
+from streamtrain.topics.shelves import chunk_keys
+from streamtrain.topics.topic import sha256
 
 
 class Located(NamedTuple):
@@ -31,7 +32,7 @@ class Stored:
 
     def kept(self) -> tuple[Kept, ...]:
         """What the next snapshot's manifest lists as kept."""
-        return snapshots.kept_after(self.manifest, self.digest, self.offset)
+        return shelves.kept_after(self.manifest, self.digest, self.offset)
 
 
 class Chunks:

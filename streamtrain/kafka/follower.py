@@ -13,7 +13,7 @@ from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, S
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.errors import is_passing
 from streamtrain.kafka.snapshots import End, Read, SnapshotTopic
-from streamtrain.topics.snapshots import is_manifest, is_model_chunk
+from streamtrain.topics.shelves import is_manifest, is_model_chunk
 
 log = logging.getLogger("streamtrain.snapshots")
 

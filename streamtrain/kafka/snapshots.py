@@ -20,8 +20,10 @@ from streamtrain.kafka.errors import Heard, Response, explain, is_passing, respo
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import librdkafka_logger
 from streamtrain.topics import snapshots
-from streamtrain.topics._topic import sha256
-from streamtrain.topics.snapshots import Kept, is_manifest, kept_after, manifest_key
+from streamtrain.topics.manifest import Kept
+from streamtrain.topics.manifest import decode as decode_manifest
+from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
+from streamtrain.topics.topic import sha256
 
 _OWNED = {
     "group.id": "streamtrain-snapshots",  # librdkafka asks for one; it is never joined
@@ -291,7 +293,7 @@ class SnapshotTopic:
         assert read.value is not None
         where = f"{self.name}@{read.offset}"
         try:
-            manifest = snapshots.decode(read.value)
+            manifest = decode_manifest(read.value)
         except SnapshotError as error:
             raise SnapshotError(f"{where}: {error}") from None
         if manifest.job != self.job or manifest_key(manifest.shelf) != read.key:

@@ -32,9 +32,9 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.errors import Heard, Response, explain, response_to
 from streamtrain.kafka.renewing import in_background, leave_behind
 from streamtrain.log import get_logger
-from streamtrain.topics._topic import Message
 from streamtrain.topics.control import RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
+from streamtrain.topics.topic import Message
 
 log = get_logger(__name__)
 _librdkafka = logging.getLogger("streamtrain.kafka")

@@ -8,11 +8,11 @@ import logging
 import os
 import signal
 import sys
-from importlib import import_module
 
 from streamtrain import failpoints
 from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.log import configure_logging, get_logger
+from streamtrain.run import roles
 
 _PR_SET_PDEATHSIG = 1
 log = get_logger(__name__)
@@ -31,7 +31,7 @@ def main() -> int:
     _die_with_parent(document["parent"])
     configure_logging(process=document["label"], **document["logging"])
     failpoints.arm(document["failpoints"])
-    process = import_module(f"streamtrain.run.roles.{document['process']}")
+    process = roles.REGISTRY.get(document["process"])
     try:
         return int(process.run(process.Config(**document["config"])))
     except KafkaBroken as error:

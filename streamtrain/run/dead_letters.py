@@ -15,8 +15,8 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import dead_letters
-from streamtrain.topics._topic import Message
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
+from streamtrain.topics.topic import Message
 
 _HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
 _ROWS = struct.Struct("<qqIII")

@@ -17,9 +17,9 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics import control
-from streamtrain.topics._topic import Message
 from streamtrain.topics.control import Newest, RunEnd, RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
+from streamtrain.topics.topic import Message
 
 
 class JobTopics:

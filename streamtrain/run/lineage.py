@@ -16,7 +16,8 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
-from streamtrain.topics.snapshots import Counts, Kept, Manifest, Parent, Position, Positions, Restored, kept_after
+from streamtrain.topics.manifest import Counts, Kept, Manifest, Parent, Position, Positions, Restored
+from streamtrain.topics.shelves import kept_after
 
 _MOST_TOLD = 4  # partitions of a topic in an error's text
 

@@ -19,10 +19,10 @@ from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.round_log import Columns, positions_after
-from streamtrain.topics import control, rounds, snapshots
-from streamtrain.topics._terms import Terms, columns_digest, model_digest
+from streamtrain.topics import control, manifest, rounds, snapshots
+from streamtrain.topics.manifest import Manifest, Position, Run, Slot
 from streamtrain.topics.rounds import RoundLog
-from streamtrain.topics.snapshots import Manifest, Position, Run, Slot
+from streamtrain.topics.terms import Terms, columns_digest, model_digest
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class Publisher:
             parent=lineage.parent,
             run=self.run,
             round=last_round,
-            positions=snapshots.Positions(lineage.topic_id, tuple(positions)),
+            positions=manifest.Positions(lineage.topic_id, tuple(positions)),
             job_settings=self.job.effective(),
             config_digest=self.job.digest(),
             seed=lineage.seed,

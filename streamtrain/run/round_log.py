@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamtrain import _native
+from streamtrain.topics.manifest import Position
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, Structs
-from streamtrain.topics.snapshots import Position
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.log import get_logger
 from streamtrain.topics.control import Control, RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
 
 log = get_logger(__name__)
 

@@ -10,6 +10,7 @@ LAYERS = {
     "_native": 0,
     "errors": 0,
     "log": 1,
+    "registry": 1,
     "failpoints": 1,
     "build": 1,
     "compute": 10,

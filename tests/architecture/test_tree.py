@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import re
 
+from streamtrain.topics.topic import all_topics
+
 TOP_LEVEL = {
     ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs",
     "examples", "native", "pyproject.toml", "streamtrain", "tests", "topics",
 }  # fmt: skip
-# the files of each topic whose bytes are ours; records and requests are the user's
-GOLDEN = {
-    "snapshots": ["manifest", "model", "trainer"],
-    "rounds": ["rounds"],
-    "dead_letters": ["dead_letter"],
-    "control": ["control"],
-    "predictions": ["predictions"],
-}
-USERS_TOPICS = {"records", "requests"}
 LARGEST_BYTES = 300_000
 
 # written in pieces, so that this file does not find itself
@@ -54,10 +47,10 @@ def test_no_large_files(root, tracked):
 
 
 def test_every_topic_of_ours_has_golden_bytes(tracked):
-    topics = {name.split("/")[1].removesuffix(".py") for name in tracked if re.fullmatch(r"topics/[a-z]\w*\.py", name)}
-    assert topics - USERS_TOPICS == set(GOLDEN)
     golden = {name.split("/")[2].split(".v")[0] for name in tracked if name.startswith("tests/golden/")}
-    assert [name for names in GOLDEN.values() for name in names if name not in golden] == []
+    topics = all_topics()
+    assert [key for key, topic in topics.items() if topic.owned != bool(topic.golden)] == []
+    assert sorted(golden) == sorted(name for topic in topics.values() for name in topic.golden)
 
 
 def test_readme_states_the_set_up_that_continuous_integration_runs(root):

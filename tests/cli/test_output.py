@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamtrain.cli.app import command_files
+from streamtrain.cli.app import commands
 from streamtrain.cli.output import Output, table
 from streamtrain.cli.train_view import TrainView
 from streamtrain.job import settings_table
@@ -32,7 +32,7 @@ def test_settings_in_a_pipe_are_a_line_each(run: Run) -> None:
         assert line.startswith(setting.path) and line.endswith(setting.help)
 
 
-@pytest.mark.parametrize("name", sorted(command_files()))
+@pytest.mark.parametrize("name", sorted(commands()))
 def test_help_in_a_pipe_is_not_cut(run: Run, name: str) -> None:
     assert "…" not in run(name, "--help").out
 

@@ -12,8 +12,8 @@ from confluent_kafka import Producer
 from streamtrain.clients.predictions import read_predictions
 from streamtrain.errors import UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
-from streamtrain.topics._topic import Message
 from streamtrain.topics.predictions import RowError
+from streamtrain.topics.topic import Message
 
 
 def send(kafka: Any, topic: str, messages: list[Message]) -> None:

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from streamtrain.topics._topic import Message
-from streamtrain.topics.snapshots import is_manifest, publish
+from streamtrain.topics.shelves import is_manifest
+from streamtrain.topics.snapshots import publish
+from streamtrain.topics.topic import Message
 from tests.e2e.harness import LiveJob
 
 

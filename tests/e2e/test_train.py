@@ -10,8 +10,8 @@ import pytest
 
 from streamtrain.compute.snapshot import decode
 from streamtrain.kafka.round_logs import round_logs
+from streamtrain.topics.manifest import Counts
 from streamtrain.topics.rounds import first_chain
-from streamtrain.topics.snapshots import Counts
 from tests.e2e.harness import LiveJob, rows
 
 

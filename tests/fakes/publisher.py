@@ -10,21 +10,10 @@ from typing import Any
 from confluent_kafka import Producer
 
 from streamtrain.kafka.admin import Admin, job_topics
-from streamtrain.topics._topic import Message, sha256
-from streamtrain.topics.snapshots import (
-    Counts,
-    Kept,
-    Manifest,
-    Parent,
-    Position,
-    Positions,
-    Publication,
-    Restored,
-    Run,
-    Slot,
-    kept_after,
-    publish,
-)
+from streamtrain.topics.manifest import Counts, Kept, Manifest, Parent, Position, Positions, Restored, Run, Slot
+from streamtrain.topics.shelves import kept_after
+from streamtrain.topics.snapshots import Publication, publish
+from streamtrain.topics.topic import Message, sha256
 
 
 def example_manifest(version: int = 7, **changes: object) -> Manifest:

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamtrain.topics._terms import Terms
-from streamtrain.topics._topic import sha256
+from streamtrain.topics.manifest import Run, Slot
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy, RoundLog
-from streamtrain.topics.snapshots import Run, Slot
+from streamtrain.topics.terms import Terms
+from streamtrain.topics.topic import sha256
 
 
 def example_terms(first_round: int = 10, **changes: object) -> Terms:

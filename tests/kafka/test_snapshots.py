@@ -14,8 +14,8 @@ from publisher import Publisher
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import Read, SnapshotTopic, Stored
-from streamtrain.topics._topic import Message
-from streamtrain.topics.snapshots import encode
+from streamtrain.topics.manifest import encode
+from streamtrain.topics.topic import Message
 
 MODEL = np.random.default_rng(0).bytes(2_000_000)  # three chunks
 TRAINER = np.random.default_rng(1).bytes(1_000_000)  # two

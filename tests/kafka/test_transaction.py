@@ -15,7 +15,7 @@ from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.transaction import Batch, Transactions
 from streamtrain.run.job_topics import JobTopics
-from streamtrain.topics._topic import Message
+from streamtrain.topics.topic import Message
 
 
 def refuse() -> None:

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from failing_librdkafka import built
 
-from streamtrain.topics.snapshots import is_manifest
+from streamtrain.topics.shelves import is_manifest
 from tests.e2e.harness import LiveJob
 
 ROWS = 2000

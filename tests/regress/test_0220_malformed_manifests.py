@@ -21,7 +21,7 @@ from streamtrain.compute.snapshot import model_payload
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
 from streamtrain.run.roles import predictor
-from streamtrain.topics.snapshots import decode, encode
+from streamtrain.topics.manifest import decode, encode
 
 JUNK: tuple[Any, ...] = (
     None, [], ["abc"], {}, {"name": 3}, "", "abc", 0, -1, 1 << 62, 2.5, float("nan"), True, [[]], [{}], [None],

@@ -14,7 +14,6 @@ from slots import decode_rows
 
 from streamtrain.compute import losses
 from streamtrain.job import Job
-from streamtrain.job.registries import registry_names
 from tests.bench.learning_run import trained
 
 JOB = """
@@ -31,16 +30,13 @@ LABELS = {"binary": "", "class": ", classes = 3", "number": ", standardize = tru
 WRONG = {"binary": 7, "class": 7, "number": "seven"}
 
 
-@pytest.fixture(params=["binary_cross_entropy", "softmax_cross_entropy", "mean_squared_error"])
-def copied(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+@pytest.fixture(params=losses.names())
+def copied(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The loss that was copied, as `my_loss`, in the registry's folder as far as anybody can tell."""
     shutil.copy(Path(losses.__path__[0]) / f"{request.param}.py", tmp_path / "my_loss.py")
-    monkeypatch.setattr(losses.REGISTRY, "_modules", {})
     losses.__path__.append(str(tmp_path))
-    registry_names.cache_clear()
     yield str(request.param)
     losses.__path__.remove(str(tmp_path))
-    registry_names.cache_clear()
     sys.modules.pop("streamtrain.compute.losses.my_loss", None)
 
 

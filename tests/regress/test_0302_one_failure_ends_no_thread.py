@@ -19,7 +19,7 @@ from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run.watch import Watch
 from streamtrain.topics.control import Control, RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
 
 MODEL = SmallModel.make()
 

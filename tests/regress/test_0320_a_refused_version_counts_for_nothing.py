@@ -16,7 +16,7 @@ from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics._topic import Message
+from streamtrain.topics.topic import Message
 
 MODEL = SmallModel.make()
 HUGE = 2**62

@@ -9,7 +9,7 @@ from streamtrain.checks.verify.topics import Listed, Topic
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import RunEnd, RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
 
 ENTRIES = 20_000
 CPU_S = 10.0  # it takes half a second; when every entry was compared with all others it took hours

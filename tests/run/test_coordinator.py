@@ -11,7 +11,7 @@ from streamtrain.errors import KafkaBroken, Replaced
 from streamtrain.run.publication import Assembled
 from streamtrain.run.roles.coordinator import Coordinator
 from streamtrain.topics.control import RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
 
 
 class EndingArena:

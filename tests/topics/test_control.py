@@ -8,9 +8,9 @@ import pytest
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import control
-from streamtrain.topics._topic import Message
 from streamtrain.topics.control import Control, Newest, RunEnd, RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
+from streamtrain.topics.topic import Message
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "control.v2.msgpack"  # the three values, one after the other
 RUN = Run(12, "ab" * 16)

@@ -15,10 +15,10 @@ from round_logs import example_terms as terms
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics import rounds
-from streamtrain.topics._terms import columns_digest, model_digest
-from streamtrain.topics._topic import MESSAGE_BYTES, sha256
+from streamtrain.topics.manifest import Counts, Run
 from streamtrain.topics.rounds import RoundLog
-from streamtrain.topics.snapshots import Counts, Run
+from streamtrain.topics.terms import columns_digest, model_digest
+from streamtrain.topics.topic import MESSAGE_BYTES, sha256
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -12,14 +12,10 @@ from hypothesis import strategies as st
 from publisher import example_manifest as manifest
 
 from streamtrain.errors import SnapshotError
-from streamtrain.topics import snapshots
-from streamtrain.topics._topic import sha256
-from streamtrain.topics.snapshots import (
-    CHUNK_BYTES,
-    Kept,
-    kept_after,
-    publish,
-)
+from streamtrain.topics.manifest import CHUNK_BYTES, Kept, decode, encode
+from streamtrain.topics.shelves import all_keys, kept_after
+from streamtrain.topics.snapshots import publish
+from streamtrain.topics.topic import sha256
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -38,15 +34,15 @@ def test_golden_bytes() -> None:
 
 def test_round_trip() -> None:
     full = publish(manifest(), MODEL, TRAINER, keep=4).manifest
-    again = snapshots.decode(snapshots.encode(full))
+    again = decode(encode(full))
     assert again == replace(full, metrics=again.metrics)
     assert again.metrics["window"] == {"log_loss": 0.28, "auc": None}, "a number that is not finite is undefined"
-    assert snapshots.encode(again) == snapshots.encode(full)
+    assert encode(again) == encode(full)
 
 
 def test_equal_manifests_give_equal_bytes_whatever_the_order_of_their_settings() -> None:
     one, other = {"a": 1, "b": {"c": 2, "d": 3}}, {"b": {"d": 3, "c": 2}, "a": 1}
-    assert snapshots.encode(manifest(job_settings=one)) == snapshots.encode(manifest(job_settings=other))
+    assert encode(manifest(job_settings=one)) == encode(manifest(job_settings=other))
 
 
 def test_chunks_come_first_then_the_manifest_and_nothing_is_copied() -> None:
@@ -81,7 +77,7 @@ def live(topic: dict[bytes | None, object]) -> set[bytes | None]:
 
 
 def keys(kept: tuple[Kept, ...]) -> set[bytes]:
-    return {key for entry in kept for key in entry.all_keys()}
+    return {key for entry in kept for key in all_keys(entry)}
 
 
 def test_keep_bounds_what_stays_and_kept_lists_it() -> None:
@@ -141,31 +137,31 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
     ],
 )
 def test_a_wrong_field_is_named(field: str, value: object, text: str) -> None:
-    document = msgpack.unpackb(snapshots.encode(publish(manifest(), MODEL, TRAINER, keep=4).manifest))
+    document = msgpack.unpackb(encode(publish(manifest(), MODEL, TRAINER, keep=4).manifest))
     document[field] = value
     with pytest.raises(SnapshotError, match=text):
-        snapshots.decode(msgpack.packb(document))
+        decode(msgpack.packb(document))
     del document[field]
     with pytest.raises(SnapshotError, match=field):
-        snapshots.decode(msgpack.packb(document))
+        decode(msgpack.packb(document))
 
 
 def test_every_truncation_is_an_error() -> None:
-    value = snapshots.encode(publish(manifest(), b"m", b"t", keep=4).manifest)
+    value = encode(publish(manifest(), b"m", b"t", keep=4).manifest)
     for length in range(len(value)):
         with pytest.raises(SnapshotError):
-            snapshots.decode(value[:length])
+            decode(value[:length])
 
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_bytes_are_answered(data: st.DataObject) -> None:
-    value = bytearray(snapshots.encode(publish(manifest(), b"m", b"t", keep=4).manifest))
+    value = bytearray(encode(publish(manifest(), b"m", b"t", keep=4).manifest))
     for _ in range(data.draw(st.integers(1, 4))):
         value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
     for raw in (bytes(value), data.draw(st.binary(max_size=200))):
         try:
-            snapshots.decode(raw)
+            decode(raw)
         except SnapshotError as error:
             assert str(error).startswith("snapshot manifest")
 
@@ -178,4 +174,4 @@ def test_claims_of_size_cost_nothing() -> None:
         b"\x91" * 1_000_000,
     ):
         with pytest.raises(SnapshotError):
-            snapshots.decode(raw)
+            decode(raw)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 
 from streamtrain.errors import UserMistake
-from streamtrain.topics._topic import registry, topic
+from streamtrain.topics import REGISTRY
+from streamtrain.topics.topic import all_topics, topic
 
 
-def test_every_file_is_a_topic() -> None:
-    assert list(registry()) == [
-        "control", "dead_letters", "predictions", "records", "requests", "rounds", "snapshots",
-    ]  # fmt: skip
+def test_every_topic_is_named_as_its_file() -> None:
+    assert [entry.key for entry in all_topics().values()] == REGISTRY.names() == list(all_topics())
 
 
 def test_names() -> None:
@@ -28,8 +27,8 @@ def test_names() -> None:
 
 
 def test_policies() -> None:
-    assert {key for key, entry in registry().items() if entry.config["cleanup.policy"] == "compact"} == {
+    assert {key for key, entry in all_topics().items() if entry.config["cleanup.policy"] == "compact"} == {
         "snapshots", "control",
     }  # fmt: skip
     assert int(topic("snapshots").config["min.compaction.lag.ms"]) >= 60_000
-    assert [key for key, entry in registry().items() if not entry.owned] == ["records", "requests"]
+    assert [key for key, entry in all_topics().items() if not entry.owned] == ["records", "requests"]

@@ -15,8 +15,8 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import published_layout, view
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._terms import Terms
 from streamtrain.topics.rounds import RoundLog, Structs
+from streamtrain.topics.terms import Terms
 
 State = npt.NDArray[np.uint8]
 _CRASHED = 2  # native/ring/control.h: Rejected

@@ -16,10 +16,10 @@ from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload, views
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.chunks import Stored
-from streamtrain.topics._terms import Terms, columns_digest, model_digest
-from streamtrain.topics._wire import plain
+from streamtrain.topics.manifest import Run
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.terms import Terms, columns_digest, model_digest
+from streamtrain.topics.wire import plain
 
 _MOST_TOLD = 5  # differences of one kind
 

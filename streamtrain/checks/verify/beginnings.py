@@ -9,7 +9,7 @@ from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.terms import setting
 from streamtrain.kafka.chunks import Located
-from streamtrain.topics.snapshots import Counts
+from streamtrain.topics.manifest import Counts
 
 
 def check_beginning(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:

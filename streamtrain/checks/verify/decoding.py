@@ -14,7 +14,7 @@ from streamtrain.columns.formats import record_format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
-from streamtrain.topics._terms import Terms, columns_digest
+from streamtrain.topics.terms import Terms, columns_digest
 
 _SCRATCH_ROWS = 4096
 

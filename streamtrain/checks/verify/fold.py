@@ -14,8 +14,8 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
 from streamtrain.kafka.chunks import Located
+from streamtrain.topics.manifest import Counts, Manifest, Run
 from streamtrain.topics.rounds import ClosedBy, RoundLog, chain_after, counts_after, first_chain
-from streamtrain.topics.snapshots import Counts, Manifest, Run
 
 _NONE_YET = Run(0, "")  # before a job's first
 _LAST_OF_A_RUN = (ClosedBy.STOP, ClosedBy.END)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain.topics.manifest import Positions
 from streamtrain.topics.rounds import RoundLog, Structs
-from streamtrain.topics.snapshots import Positions
 
 Place = tuple[int, int]  # (offset, row)
 FirstOffsets = Callable[[str], Sequence[int] | None]  # by topic id; None: it is not the topic there is now

@@ -10,9 +10,9 @@ import numpy as np
 
 from streamtrain.checks.verify.report import Check
 from streamtrain.kafka.consumer import Message
-from streamtrain.topics._topic import sha256
 from streamtrain.topics.dead_letters import KEY_BYTES, DeadLetter, DeadRange
 from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.topic import sha256
 
 Reference = tuple[int, int, int, int, int, int, int]  # partition, offset, row from, row to, until offset and row, round
 

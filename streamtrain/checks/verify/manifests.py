@@ -15,7 +15,8 @@ from streamtrain.job import Job
 from streamtrain.job.job import settings_digest
 from streamtrain.kafka.chunks import Located
 from streamtrain.topics.control import Control
-from streamtrain.topics.snapshots import Kept, Manifest, Run, kept_after, shelved
+from streamtrain.topics.manifest import Kept, Manifest, Run
+from streamtrain.topics.shelves import kept_after, shelved
 
 
 def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control) -> Check:

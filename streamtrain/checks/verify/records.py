@@ -18,8 +18,8 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Partition, Topic
 from streamtrain.kafka.consumer import Message
-from streamtrain.topics._terms import Terms
 from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.terms import Terms
 
 _VALUES = 1_000  # decoded at once
 

@@ -12,7 +12,7 @@ from streamtrain.errors import CheckFailed
 from streamtrain.kafka.consumer import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import NEWEST_KEY, Control, Newest, RunEnd, RunEntry
-from streamtrain.topics.snapshots import Run
+from streamtrain.topics.manifest import Run
 
 
 def read_control(job: str, topic: Topic | None, end_before: int) -> tuple[Check, Control, Newest | None]:

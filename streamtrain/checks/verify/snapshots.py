@@ -14,9 +14,11 @@ from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Chunks, Located
 from streamtrain.kafka.consumer import Message
-from streamtrain.topics import snapshots
-from streamtrain.topics._topic import sha256
-from streamtrain.topics.snapshots import Manifest, chunk_keys, is_manifest, manifest_key
+from streamtrain.topics.manifest import Manifest
+from streamtrain.topics.manifest import decode as decode_manifest
+from streamtrain.topics.manifest import encode as encode_manifest
+from streamtrain.topics.shelves import chunk_keys, is_manifest, manifest_key
+from streamtrain.topics.topic import sha256
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class _Pass:
     def _take_manifest(self, offset: int, key: bytes, value: bytes) -> None:
         where = f"{self.topic}@{offset}"
         try:
-            manifest = snapshots.decode(value)
+            manifest = decode_manifest(value)
         except SnapshotError as error:
             self.faults.append(_Fault(offset, f"{where}: {error}"))
             return
@@ -77,7 +79,7 @@ class _Pass:
         if manifest.job != self.job or manifest_key(manifest.shelf) != key:
             text = f"expected job {self.job} under its own key {key!r}, got {manifest.job}, shelf {manifest.shelf}"
             self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: {text}"))
-        if snapshots.encode(manifest) != value:
+        if encode_manifest(manifest) != value:
             self.faults.append(_Fault(offset, f"{where}: snapshot {manifest.version}: bytes no trainer writes"))
         names = chunk_keys(manifest.shelf, len(manifest.model.chunks), len(manifest.trainer.chunks))
         there = {message.key for message in self.waiting}.issuperset(names)  # else a later snapshot may have taken them

@@ -8,8 +8,8 @@ from typing import Any
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.topics._terms import Terms, columns_digest, model_digest
-from streamtrain.topics.snapshots import Manifest, Run
+from streamtrain.topics.manifest import Manifest, Run
+from streamtrain.topics.terms import Terms, columns_digest, model_digest
 
 
 def check_terms(snapshots: Snapshots, logs: Logs) -> Check:

@@ -16,7 +16,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.snapshots import Manifest
+from streamtrain.topics.manifest import Manifest
 
 ORDER = 100
 app = typer.Typer(no_args_is_help=True, add_completion=False)

@@ -1,4 +1,4 @@
-"""Record formats: each file is one, named by its stem; its native half is native/decode/formats/<stem>.h.
+"""Record formats: each file that has a HELP is one; its native half is native/decode/formats/<stem>.h.
 
 A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
 (slow, the meaning) and EXAMPLES.
@@ -6,26 +6,11 @@ A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, 
 
 from __future__ import annotations
 
-import difflib
-import importlib
-import pkgutil
-from functools import cache
+from collections.abc import Callable
 from types import ModuleType
 
-from streamtrain.errors import UserMistake
+from streamtrain.registry import Registry
 
-
-@cache
-def format_names() -> list[str]:
-    """The formats there are, sorted."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-
-
-@cache
-def record_format(name: str) -> ModuleType:
-    """The format's module. Raises UserMistake naming the ones there are."""
-    if name not in format_names():
-        near = difflib.get_close_matches(name, format_names(), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise UserMistake(f"records.format: expected one of {', '.join(format_names())}, got {name!r}{hint}")
-    return importlib.import_module(f"streamtrain.columns.formats.{name}")
+REGISTRY = Registry(__name__, "records.format")
+format_names: Callable[[], list[str]] = REGISTRY.names
+record_format: Callable[[str], ModuleType] = REGISTRY.get

@@ -47,7 +47,7 @@ from streamtrain.run.publication import Assembled, Publisher, adopt, score_after
 from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.run.round_log import Columns, UnpublishedRounds
 from streamtrain.run.watch import Watch
-from streamtrain.topics.snapshots import Positions, Slot
+from streamtrain.topics.manifest import Positions, Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
 log = get_logger(__name__)

@@ -27,7 +27,7 @@ from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
-from streamtrain.topics.snapshots import Manifest
+from streamtrain.topics.manifest import Manifest
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)

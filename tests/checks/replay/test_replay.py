@@ -15,9 +15,9 @@ from streamtrain.checks.replay.records import RecordReader, RecordsGone
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
-from streamtrain.topics._terms import Terms
-from streamtrain.topics._topic import sha256
 from streamtrain.topics.rounds import RoundLog
+from streamtrain.topics.terms import Terms
+from streamtrain.topics.topic import sha256
 from tests.e2e.harness import LiveJob
 from tests.e2e.test_gaps import delete, make_again, remove
 

@@ -15,9 +15,9 @@ import msgpack
 from streamtrain.errors import StreamtrainError
 from streamtrain.job.job import settings_digest
 from streamtrain.kafka.consumer import Message
-from streamtrain.topics import rounds, snapshots
-from streamtrain.topics._topic import sha256
-from streamtrain.topics.snapshots import is_manifest
+from streamtrain.topics import rounds, shelves
+from streamtrain.topics.shelves import is_manifest
+from streamtrain.topics.topic import sha256
 from tests.checks.verify.topics_in_memory import Written
 
 Edit = Callable[[Any], None]
@@ -89,7 +89,7 @@ class Forger:
                     document["config_digest"] = settings_digest(document["job_settings"])
             value = packed(document)
             self._digests[old] = sha256(value)
-            key = snapshots.manifest_key(document["shelf"]) if type(document["shelf"]) is str else None
+            key = shelves.manifest_key(document["shelf"]) if type(document["shelf"]) is str else None
             self._replace("snapshots", manifest, value, key)
         for part, log_document in zip(parts, log_documents, strict=True):
             if version not in self.logs or log_document["digest"] == unpacked(part.value)["digest"]:

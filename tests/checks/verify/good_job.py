@@ -30,8 +30,8 @@ from streamtrain.run.round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter
+from streamtrain.topics.manifest import Run, Slot
 from streamtrain.topics.rounds import ClosedBy
-from streamtrain.topics.snapshots import Run, Slot
 from tests.checks.verify.ingest import Ingest
 from tests.checks.verify.topics_in_memory import Admin, Partition, Written
 

@@ -14,8 +14,8 @@ from streamtrain.job import Job
 from streamtrain.kafka.consumer import Message
 from streamtrain.run.round_log import Columns
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
+from streamtrain.topics.manifest import Position
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy
-from streamtrain.topics.snapshots import Position
 from tests.checks.verify.topics_in_memory import Partition
 
 

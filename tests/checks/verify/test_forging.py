@@ -13,8 +13,8 @@ import pytest
 
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.kafka.consumer import Message
-from streamtrain.topics import _topic
-from streamtrain.topics.snapshots import is_manifest
+from streamtrain.topics.shelves import is_manifest
+from streamtrain.topics.topic import all_topics
 from tests.checks.verify.fields import Path, changed, paths, put, told
 from tests.checks.verify.forger import Forger, copied, packed, unpacked
 from tests.checks.verify.good_job import compacted, good_job
@@ -211,7 +211,7 @@ def rekeyed(written: Written, topic: str) -> Iterator[tuple[Path, Written]]:
                 yield (form.decode("latin1"), how), other
 
 
-@pytest.mark.parametrize("topic", list(_topic.registry()))
+@pytest.mark.parametrize("topic", list(all_topics()))
 def test_a_key(later: Written, topic: str) -> None:
     forgeries = list(rekeyed(later, topic))
     assert forgeries, f"the good job's {topic} have no keys"
@@ -229,7 +229,7 @@ def test_a_forgery(held: str, name: str, request: pytest.FixtureRequest) -> None
     assert report.ok or (held, name) not in UNSEEN
 
 
-@pytest.mark.parametrize("topic", list(_topic.registry()))
+@pytest.mark.parametrize("topic", list(all_topics()))
 def test_any_bytes_are_a_finding_and_never_an_exception(later: Written, topic: str) -> None:
     keys = {"control": (b"run/x", b"newest", b"end/1"), "snapshots": (b"s/0001/m", b"s/0001/c/0000", b"m")}
     for value in (None, b"", b"\xc1", b"[" * 2000, packed({"wire": 2}), packed([1])):

@@ -9,7 +9,7 @@ import pytest
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.errors import CheckFailed
-from streamtrain.topics.snapshots import is_manifest
+from streamtrain.topics.shelves import is_manifest
 from tests.checks.verify.good_job import GoodJob, compacted, good_job
 from tests.checks.verify.topics_in_memory import Partition
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from streamtrain.checks.verify.topics import JobTopics, Listed, Topic
 from streamtrain.kafka.admin import TopicState
 from streamtrain.kafka.consumer import Message
-from streamtrain.topics import _topic
+from streamtrain.topics.topic import Message as Sent
+from streamtrain.topics.topic import all_topics, topic
 
 BEGAN_MS = 1_750_000_000_000
 
@@ -38,13 +39,13 @@ class Written:
     def empty(cls, job: str, **counts: int) -> Written:
         """One partition a topic unless `counts` says otherwise."""
         made = cls(job)
-        for key in _topic.registry():
+        for key in all_topics():
             made.partitions[key] = [Partition() for _ in range(counts.get(key, 1))]
             made.topic_ids[key] = f"{key}-topic-id"
         return made
 
     def name(self, key: str) -> str:
-        return _topic.topic(key).name(self.job)
+        return topic(key).name(self.job)
 
     def append(
         self, key: str, value: bytes | None, message_key: bytes | None = None,
@@ -62,7 +63,7 @@ class Written:
         """Offsets that no reader sees: a marker, an aborted transaction."""
         self.partitions[key][partition].end += count
 
-    def transaction(self, messages: Iterable[tuple[str, _topic.Message]]) -> dict[str, int]:
+    def transaction(self, messages: Iterable[tuple[str, Sent]]) -> dict[str, int]:
         """Writes them and the markers; gives the last offset of each topic key."""
         last: dict[str, int] = {}
         for key, message in messages:

@@ -1,20 +1,16 @@
-"""What a topic of a job is: name rule, cleanup policy, wire version. Each other file of this folder is one topic.
-
-Knows no process and opens nothing.
-"""
+"""What a topic of a job is: name rule, cleanup policy, wire version. Knows no process and opens nothing."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
-from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
 from streamtrain.errors import UserMistake
+from streamtrain.topics import REGISTRY
 
 MESSAGE_BYTES = 900_000  # of a value we write; librdkafka's message.max.bytes is 1,000,000, key and headers included
 RESERVED_HEADER_PREFIX = "streamtrain-"
@@ -42,7 +38,8 @@ class Topic:
     fixed_partitions: bool = False
     renameable: bool = True
     wire_version: int = 1
-    owned: bool = field(default=True)  # False: the user's own topic, whose settings are only shown, never compared
+    owned: bool = True  # False: the user's own topic, whose settings are only shown, never compared
+    golden: tuple[str, ...] = ()  # the files of tests/golden that hold its bytes: <name>.v<version>.<form>
 
     def __post_init__(self) -> None:
         config = {**(_OURS if self.owned else {}), **self.config}
@@ -70,20 +67,13 @@ def sha256(data: bytes | memoryview) -> bytes:
 
 
 @cache
-def registry() -> Mapping[str, Topic]:
-    """Every topic by key, found by reading this folder: a file without a leading underscore is one topic."""
-    found: dict[str, Topic] = {}
-    for path in sorted(Path(__file__).parent.glob("[!_]*.py")):
-        topic = import_module(f"streamtrain.topics.{path.stem}").TOPIC
-        assert isinstance(topic, Topic) and topic.key == path.stem, path
-        found[topic.key] = topic
-    return MappingProxyType(found)
+def all_topics() -> Mapping[str, Topic]:
+    """Every topic of a job by key: the files of this folder that have a TOPIC."""
+    return MappingProxyType({key: topic(key) for key in REGISTRY.names()})
 
 
 def topic(key: str) -> Topic:
     """The topic named `key` (dashes or underscores); UserMistake names the ones there are."""
-    found = registry().get(key.replace("-", "_"))
-    if found is None:
-        names = ", ".join(entry.suffix for entry in registry().values())
-        raise UserMistake(f"topic: expected one of {names}; got {key!r}")
+    found = REGISTRY.get(key).TOPIC
+    assert isinstance(found, Topic) and found.key in (key, key.replace("-", "_")), key
     return found

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics._topic import sha256
-from streamtrain.topics._wire import DIGEST_BYTES, Plain, Reader, pack, plain
-from streamtrain.topics.snapshots import Slot
+from streamtrain.topics.manifest import Slot
+from streamtrain.topics.topic import sha256
+from streamtrain.topics.wire import DIGEST_BYTES, Plain, Reader, pack, plain
 
 Named = Mapping[str, Any]  # {"name": …} and the settings of what is named, as plain data
 _OF_THE_OPTIMIZER = ("optimizer", "average_optimizer_state")  # in a model spec: may change between starts

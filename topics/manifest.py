@@ -1,0 +1,261 @@
+"""The manifest: what a snapshot is. The last message of a snapshot; its SHA-256 is the snapshot's digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import astuple, dataclass, field
+from typing import Any, NamedTuple
+
+from streamtrain.errors import SnapshotError
+from streamtrain.topics.topic import MESSAGE_BYTES, sha256
+from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
+
+WIRE_VERSION = 2
+CHUNK_BYTES = MESSAGE_BYTES
+_PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
+_CHUNK_LIMIT = _PAYLOAD_LIMIT // CHUNK_BYTES
+_SHELF = re.compile(r"[as]/[0-9]{4,9}")
+WHAT = "snapshot manifest"
+
+
+class Position(NamedTuple):
+    """The next record of a partition is `offset`; `row` rows of it are used already."""
+
+    offset: int
+    row: int = 0
+
+
+@dataclass(frozen=True)
+class Positions:
+    """What a snapshot has seen of the records topic: one position per partition."""
+
+    topic_id: str
+    partitions: tuple[Position, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    number: int
+    id: str  # 128 bits, hex
+
+
+@dataclass(frozen=True)
+class Parent:
+    """The snapshot this one was trained from; `offset` of its manifest in the topic."""
+
+    version: int
+    digest: bytes
+    offset: int
+
+
+@dataclass(frozen=True)
+class Restored:
+    """`--restore`: whose parameters these are is the parent; whose positions, the manifest named here."""
+
+    version: int
+    digest: bytes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Another snapshot that the topic holds when this one is written, under `shelf` ("s/0003", archived "a/0000")."""
+
+    shelf: str
+    version: int
+    offset: int
+    digest: bytes
+    model_chunks: int
+    trainer_chunks: int
+    created_ms: int
+
+    @property
+    def archived(self) -> bool:
+        return self.shelf.startswith("a/")
+
+
+class Counts(NamedTuple):
+    """Rows since the lineage's first snapshot, where all are 0; tombstones are records without a value."""
+
+    trained: int = 0
+    dead: int = 0
+    filtered: int = 0
+    tombstones: int = 0
+
+
+@dataclass(frozen=True)
+class Slot:
+    row_capacity: int
+    range_capacity: int
+
+
+@dataclass(frozen=True)
+class Payload:
+    """One safetensors file: its bytes, SHA-256 and the SHA-256 of each chunk of at most CHUNK_BYTES."""
+
+    size: int = 0
+    digest: bytes = sha256(b"")
+    chunks: tuple[bytes, ...] = ()
+
+    @classmethod
+    def of(cls, data: bytes | memoryview) -> Payload:
+        return cls(len(data), sha256(data), tuple(sha256(chunk) for chunk in split(data)))
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a snapshot is. The mappings are plain data: None, bool, int, float, str, list, dict with text keys."""
+
+    job: str
+    version: int
+    lineage: str  # 128 bits, hex
+    parent: Parent | None
+    run: Run
+    round: int  # the last one averaged into it; -1 before the first
+    positions: Positions
+    job_settings: Mapping[str, Any]  # the effective job but [kafka]
+    config_digest: str  # SHA-256, hex
+    seed: int
+    workers: int
+    slot: Slot
+    build: str  # of the trainer: streamtrain/build.py
+    model_spec: Mapping[str, Any]  # what compute.model.Model takes
+    schema: Mapping[str, Any]  # what streamtrain.columns takes
+    metrics: Mapping[str, Any]  # window, total and constant prediction
+    untrained: bool
+    rows_seen: int  # trained into the parameters; after --restore the restored snapshot's
+    created_ms: int
+    chain: bytes  # SHA-256 over all round logs of the lineage: topics/rounds.py says how
+    counts: Counts
+    gaps: tuple[Mapping[str, Any], ...] = ()
+    archived: bool = False
+    restored: Restored | None = None
+    kept: tuple[Kept, ...] = ()
+    model: Payload = field(default_factory=Payload)  # parameters and statistics
+    trainer: Payload = field(default_factory=Payload)  # optimizer state and scores
+    shelf: str = ""
+
+    @property
+    def chunk_count(self) -> int:
+        return len(self.model.chunks) + len(self.trainer.chunks)
+
+
+def split(data: bytes | memoryview) -> list[memoryview]:
+    """Slices of at most CHUNK_BYTES, without a copy."""
+    view = memoryview(data).cast("B")
+    return [view[at : at + CHUNK_BYTES] for at in range(0, len(view), CHUNK_BYTES)]
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The manifest's bytes: equal manifests give equal bytes. Its SHA-256 is the snapshot's digest."""
+    parent, restored = manifest.parent, manifest.restored
+    document: dict[str, object] = {
+        "wire": WIRE_VERSION,
+        "job": manifest.job,
+        "version": manifest.version,
+        "lineage": manifest.lineage,
+        "parent": parent and {"version": parent.version, "digest": parent.digest, "offset": parent.offset},
+        "run": {"number": manifest.run.number, "id": manifest.run.id},
+        "round": manifest.round,
+        "positions": {
+            "topic_id": manifest.positions.topic_id,
+            "partitions": [[position.offset, position.row] for position in manifest.positions.partitions],
+        },
+        "job_settings": plain(manifest.job_settings),
+        "config_digest": manifest.config_digest,
+        "seed": manifest.seed,
+        "workers": manifest.workers,
+        "slot": [manifest.slot.row_capacity, manifest.slot.range_capacity],
+        "build": manifest.build,
+        "model_spec": plain(manifest.model_spec),
+        "schema": plain(manifest.schema),
+        "metrics": plain(manifest.metrics),
+        "untrained": manifest.untrained,
+        "rows_seen": manifest.rows_seen,
+        "created_ms": manifest.created_ms,
+        "chain": manifest.chain,
+        "counts": manifest.counts._asdict(),
+        "gaps": [plain(gap) for gap in manifest.gaps],
+        "archived": manifest.archived,
+        "restored": restored and {"version": restored.version, "digest": restored.digest},
+        "kept": [list(astuple(entry)) for entry in manifest.kept],
+        "model": _encode_payload(manifest.model),
+        "trainer": _encode_payload(manifest.trainer),
+        "shelf": manifest.shelf,
+    }
+    return pack(document)
+
+
+def _encode_payload(payload: Payload) -> dict[str, object]:
+    return {"size": payload.size, "digest": payload.digest, "chunks": b"".join(payload.chunks)}
+
+
+def decode(value: bytes) -> Manifest:
+    """The manifest in `value`; SnapshotError says what is wrong with bytes that are not one."""
+    read = Reader.unpack(value, WHAT, WIRE_VERSION, SnapshotError)
+    positions, run, counts = read.child("positions"), read.child("run"), read.child("counts")
+    parent = None if read.value("parent") is None else read.child("parent")
+    restored = None if read.value("restored") is None else read.child("restored")
+    version = read.integer("version", 1)
+    shelf = read.text("shelf")
+    if not _SHELF.fullmatch(shelf):
+        read.fail("shelf", "s/ or a/ and a number", shelf)
+    kept = tuple(_decode_kept(read, item, version) for item in read.items("kept"))
+    row_capacity, range_capacity = read.pair(read.value("slot"), "slot")
+    return Manifest(
+        job=read.text("job"),
+        version=version,
+        lineage=read.hexadecimal("lineage", HEX_128_BIT),
+        parent=None if parent is None else Parent(*_decode_named(parent, version), parent.integer("offset")),
+        run=Run(run.integer("number", 1), run.hexadecimal("id", HEX_128_BIT)),
+        round=read.integer("round", -1),
+        positions=Positions(
+            positions.text("topic_id"),
+            tuple(Position(*positions.pair(item, "partitions")) for item in positions.items("partitions")),
+        ),
+        job_settings=read.mapping("job_settings"),
+        config_digest=read.hexadecimal("config_digest", 2 * DIGEST_BYTES),
+        seed=read.integer("seed", 0, 2**64 - 1),
+        workers=read.integer("workers", 1, 2**31 - 1),
+        slot=Slot(row_capacity, range_capacity),
+        build=read.text("build"),
+        model_spec=read.mapping("model_spec"),
+        schema=read.mapping("schema"),
+        metrics=read.mapping("metrics"),
+        untrained=read.flag("untrained"),
+        rows_seen=read.integer("rows_seen"),
+        created_ms=read.integer("created_ms"),
+        chain=read.binary("chain", DIGEST_BYTES),
+        counts=Counts(*(counts.integer(name) for name in Counts._fields)),
+        gaps=tuple(read.mappings("gaps")),
+        archived=read.flag("archived"),
+        restored=None if restored is None else Restored(*_decode_named(restored, version)),
+        kept=kept,
+        model=_decode_payload(read.child("model")),
+        trainer=_decode_payload(read.child("trainer")),
+        shelf=shelf,
+    )
+
+
+def _decode_named(read: Reader, version: int) -> tuple[int, bytes]:
+    return read.integer("version", 1, version - 1), read.binary("digest", DIGEST_BYTES)
+
+
+def _decode_kept(read: Reader, item: object, version: int) -> Kept:
+    match item:
+        case [str(shelf), int(number), int(offset), bytes(digest), int(model), int(trainer), int(created_ms)]:
+            chunks_fit = 0 <= model <= _CHUNK_LIMIT and 0 <= trainer <= _CHUNK_LIMIT
+            numbers_fit = 0 < number < version and offset >= 0 and chunks_fit and created_ms >= 0
+            if _SHELF.fullmatch(shelf) and numbers_fit and len(digest) == DIGEST_BYTES:
+                return Kept(shelf, number, offset, digest, model, trainer, created_ms)
+    expected = f"[shelf, version below {version}, offset, digest, model chunks, trainer chunks, created_ms]"
+    read.fail("kept", expected, item)
+
+
+def _decode_payload(read: Reader) -> Payload:
+    size, digests = read.integer("size", 0, _PAYLOAD_LIMIT), read.binary("chunks")
+    expected = -(-size // CHUNK_BYTES) * DIGEST_BYTES
+    if len(digests) != expected:
+        read.fail("chunks", f"{expected} bytes of digests for {size} bytes", f"{len(digests)} bytes")
+    chunks = tuple(digests[at : at + DIGEST_BYTES] for at in range(0, len(digests), DIGEST_BYTES))
+    return Payload(size, read.binary("digest", DIGEST_BYTES), chunks)

@@ -1,0 +1,69 @@
+"""Shelves: the keys under which the snapshots topic holds its snapshots, and which of them a new one displaces.
+
+A shelf is `s/<version mod keep>`, so an old snapshot gives way to a new one, or `a/<number>` of the archive.
+"""
+
+from __future__ import annotations
+
+from streamtrain.topics.manifest import Kept, Manifest
+
+
+def manifest_key(shelf: str) -> bytes:
+    return f"{shelf}/m".encode()
+
+
+def model_key(shelf: str, index: int) -> bytes:
+    return f"{shelf}/c/{index:04d}".encode()
+
+
+def trainer_key(shelf: str, index: int) -> bytes:
+    """Apart from the model's, so that a follower need not keep trainer state while it waits for the manifest."""
+    return f"{shelf}/t/{index:04d}".encode()
+
+
+def chunk_keys(shelf: str, model_chunks: int, trainer_chunks: int) -> list[bytes]:
+    """In the order the chunks are written."""
+    model = [model_key(shelf, index) for index in range(model_chunks)]
+    return model + [trainer_key(shelf, index) for index in range(trainer_chunks)]
+
+
+def all_keys(kept: Kept) -> list[bytes]:
+    """What a snapshot in the topic is written under."""
+    return [manifest_key(kept.shelf), *chunk_keys(kept.shelf, kept.model_chunks, kept.trainer_chunks)]
+
+
+def is_manifest(key: bytes | None) -> bool:
+    return key is not None and key.endswith(b"/m")
+
+
+def is_model_chunk(key: bytes) -> bool:
+    return b"/c/" in key
+
+
+def shelved(manifest: Manifest, keep: int, archive_keep: int | None) -> tuple[str, tuple[Kept, ...]]:
+    """Where `manifest`, whose `kept` lists what the topic holds before, goes, and what stays beside it."""
+    room = None if archive_keep is None else archive_keep - manifest.archived
+    assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
+    surplus = _surplus(manifest.kept, keep, room)
+    rest = [entry for entry in manifest.kept if entry not in surplus]
+    shelf = _free_archive_shelf(rest) if manifest.archived else f"s/{manifest.version % keep:04d}"
+    return shelf, tuple(entry for entry in rest if entry.shelf != shelf)
+
+
+def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ...]:
+    """What the topic holds once `manifest` is committed at `offset`: the next manifest's `kept`."""
+    chunks = len(manifest.model.chunks), len(manifest.trainer.chunks)
+    return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, *chunks, manifest.created_ms))
+
+
+def _surplus(kept: tuple[Kept, ...], keep: int, archive_room: int | None) -> list[Kept]:
+    """Snapshots under keys a smaller `keep` no longer reaches, and the oldest of an archive beyond its room."""
+    places = {f"s/{index:04d}" for index in range(keep)}
+    archived = sorted((entry for entry in kept if entry.archived), key=lambda entry: entry.version)
+    over = [] if archive_room is None else archived[: max(0, len(archived) - archive_room)]
+    return over + [entry for entry in kept if not entry.archived and entry.shelf not in places]
+
+
+def _free_archive_shelf(stays: list[Kept]) -> str:
+    taken = {entry.shelf for entry in stays}
+    return next(place for place in (f"a/{index:04d}" for index in range(len(taken) + 1)) if place not in taken)

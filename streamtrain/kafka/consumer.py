@@ -5,7 +5,7 @@ The ingest and the predictor use the native consumer from C++; only their settin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -86,6 +86,7 @@ class KafkaConsumer:
     def __init__(self, settings: Mapping[str, object] | Settings) -> None:
         library.load()
         self._bootstrap = str(dict(settings).get("bootstrap.servers", "the given address"))
+        self.heard = Heard()
         pairs = list(flat_settings(settings).items()) if isinstance(settings, Mapping) else settings
         try:
             self.native = _native.KafkaConsumer(pairs)
@@ -112,30 +113,40 @@ class KafkaConsumer:
     def partition_count(self, topic: str, timeout_s: float = 10) -> int:
         """Raises KafkaUnreachable when no broker answers, StreamtrainError for a topic that is not there."""
         try:
-            return self.native.partition_count(topic, int(timeout_s * 1000))
+            count = self.native.partition_count(topic, int(timeout_s * 1000))
         except _native.KafkaFailure as failure:
             raise self.explain(failure) from None
+        self.heard.clear()
+        return count
 
     def topic_id(self, topic: str, timeout_s: float = 10) -> str:
         """The topic's id in base64; a topic deleted and made again has another. Raises as partition_count does."""
         try:
-            return self.native.topic_id(topic, int(timeout_s * 1000))
+            found = self.native.topic_id(topic, int(timeout_s * 1000))
         except _native.KafkaFailure as failure:
             raise self.explain(failure) from None
+        self.heard.clear()
+        return found
 
-    def events(self) -> Iterator[Event]:
-        return (Event(*fields) for fields in self.native.drain_events())
+    def events(self) -> list[Event]:
+        """What librdkafka's threads have said since the last call; `heard` takes note of what is wrong."""
+        events = [Event(*fields) for fields in self.native.drain_events()]
+        for event in events:
+            if event.level <= 4:
+                self.heard.take(event.code, event.text)
+        return events
 
     def close(self) -> None:
         self.native.close()
 
-    def explain(self, failure: _native.KafkaFailure) -> StreamtrainError:
-        """Our error for one of librdkafka's, with what its threads have said meanwhile."""
-        heard = Heard()
-        self.consume(1, 0.0)  # serves the error callback; whoever reads on assigns again
-        for event in self.events():
-            if event.level <= 4:
-                heard.take(event.code, event.text)
+    def explain(self, failure: _native.KafkaFailure, reads_on: bool = False) -> StreamtrainError:
+        """Our error for one of librdkafka's, with what its threads have said meanwhile.
+
+        The error callback is served by consuming: whoever does not `reads_on` has to assign again.
+        """
+        if not reads_on:
+            self.consume(1, 0.0)
+        self.events()
         code, text = failure.args
         what, _, text = text.partition(": ")
-        return explain(KafkaError(code, text), what, self._bootstrap, heard)
+        return explain(KafkaError(code, text), what, self._bootstrap, self.heard)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable
 from enum import IntEnum
 
@@ -20,6 +21,8 @@ from streamtrain.errors import (
     UserMistake,
 )
 from streamtrain.log import librdkafka_logger
+
+_REMEMBERED_S = 60.0  # librdkafka says an error that goes on again after 30 s
 
 
 class Response(IntEnum):
@@ -44,12 +47,23 @@ def is_passing(code: int) -> bool:
 class Heard:
     """The last error of a client that came beside its answers, as `error_cb`: what a time-out does not tell.
 
-    Each is handed on to `listener`, or logged.
+    Each is handed on to `listener`, or logged. None is left after an answer (`clear`), nor after a minute.
     """
 
     def __init__(self, listener: Callable[[KafkaError], None] | None = None) -> None:
-        self.code, self.text = 0, ""
         self._listener = listener
+        self.clear()
+
+    @property
+    def code(self) -> int:
+        return self._code if self._is_recent() else 0
+
+    @property
+    def text(self) -> str:
+        return self._text if self._is_recent() else ""
+
+    def _is_recent(self) -> bool:
+        return time.monotonic() - self._heard_s < _REMEMBERED_S
 
     def __call__(self, error: KafkaError) -> None:
         self.take(error.code(), error.str())
@@ -66,10 +80,10 @@ class Heard:
             return  # a handshake that failed is also told as a connection that was lost
         # a broker that goes away in a TLS handshake is no mistake of the user's
         gone = code == KafkaError._SSL and "Disconnected" in text
-        self.code, self.text = KafkaError._TRANSPORT if gone else code, text
+        self._code, self._text, self._heard_s = KafkaError._TRANSPORT if gone else code, text, time.monotonic()
 
     def clear(self) -> None:
-        self.code, self.text = 0, ""
+        self._code, self._text, self._heard_s = 0, "", float("-inf")
 
 
 def no_such_topic(name: str, bootstrap: str) -> UserMistake:

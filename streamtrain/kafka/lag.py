@@ -44,10 +44,12 @@ class GroupLag:
             known = consumer.list_topics(self._topic, timeout=self._timeout_s).topics[self._topic].partitions
             asked = [TopicPartition(self._topic, number) for number in known]
             passed = consumer.committed(asked, timeout=self._timeout_s) if asked else []
-            return {part.partition: self._behind(consumer, part) for part in passed}
+            behind = {part.partition: self._behind(consumer, part) for part in passed}
         except KafkaException as error:
             consumer.poll(0)  # hears what came beside the answers
             raise explain(error.args[0], f"topic {self._topic}", self._bootstrap, self._heard) from None
+        self._heard.clear()
+        return behind
 
     def _behind(self, consumer: Consumer, passed: TopicPartition) -> int:
         bounds = consumer.get_watermark_offsets(passed, timeout=self._timeout_s)

@@ -19,6 +19,7 @@ def bounds(consumer: KafkaConsumer, topic: str, partition: int) -> tuple[int, in
         low, high = consumer.native.watermarks(topic, partition, int(_TIMEOUT_S * 1000))
     except _native.KafkaFailure as failure:
         raise consumer.explain(failure) from None
+    consumer.heard.clear()
     return low, high
 
 

@@ -282,8 +282,11 @@ class SnapshotTopic:
             return None
         failure, offset = message.error(), message.offset()
         if failure is not None:
-            at_end = failure.code() == KafkaError._PARTITION_EOF and offset is not None
-            return End(offset) if at_end and offset is not None else failure
+            if failure.code() != KafkaError._PARTITION_EOF or offset is None:
+                return failure
+            self._heard.clear()
+            return End(offset)
+        self._heard.clear()
         key = message.key()
         assert offset is not None
         return Read(offset, key.encode() if isinstance(key, str) else key, message.value())

@@ -326,6 +326,7 @@ class Transactions:
             hit("coordinator.in_commit")
             self._retried(lambda: producer.commit_transaction(_COMMIT_TIMEOUT_S))
             hit("coordinator.after_commit")
+            self._heard.clear()
             return offset
         except KafkaException as cause:
             raise self._classify(producer, cause) from cause

@@ -8,10 +8,10 @@ from collections.abc import Iterable
 from confluent_kafka import KafkaError
 
 from streamtrain import _native
-from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
+from streamtrain.errors import KafkaDenied, KafkaUnreachable, StreamtrainError, TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import Event
-from streamtrain.kafka.errors import Heard, Response, explain, response_to
+from streamtrain.kafka.errors import Heard, explain, is_passing
 from streamtrain.log import logger_without_repeats
 
 log = logger_without_repeats(f"{__name__}.kafka")
@@ -45,13 +45,16 @@ class Events:
                 self._heard.take(event.code, event.text)
 
     def check(self) -> None:
-        """Raises KafkaDenied for a client that is not let in, UserMistake where a bounded run's topic is gone."""
+        """Raises what no waiting mends: KafkaDenied for a client that is not let in, TooManyOpenFiles for one that can
+        connect no more, UserMistake where a bounded run's topic is gone."""
         failed, self._failed = self._failed, []
         for event in failed:
-            response = response_to(event.code)
-            if response <= Response.MISSING and response_to(self._heard.code) is Response.DENIED:
-                raise self.explained(event.code, event.text)
-            if response <= Response.MISSING and time.monotonic() - self._looked_s >= _LOOK_S:
+            if not is_passing(event.code):
+                continue
+            error = self.explained(event.code, event.text)
+            if isinstance(error, KafkaDenied | TooManyOpenFiles):
+                raise error
+            if time.monotonic() - self._looked_s >= _LOOK_S:
                 self._looked_s = time.monotonic()
                 self._look()
 

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
+from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError, TooManyOpenFiles
 from streamtrain.log import get_logger
 from streamtrain.topics.control import Control, RunEntry
 from streamtrain.topics.manifest import Run
@@ -27,6 +27,7 @@ class Watch:
         self._look = look
         self._every_s = every_s
         self.replaced_by: RunEntry | None = None
+        self.no_more_files: TooManyOpenFiles | None = None
         self.unreachable = False
         self.answered_s = 0.0  # time in which Kafka was seen to answer
         threading.Thread(target=self._repeat, name="watch", daemon=True).start()
@@ -40,6 +41,7 @@ class Watch:
                 passing = isinstance(error, KafkaUnreachable | KafkaBroken)
                 (log.debug if passing else log.warning)("control cannot be read", reason=str(error))
                 self.unreachable = True
+                self.no_more_files = error if isinstance(error, TooManyOpenFiles) else None
                 continue
             self.unreachable = False
             self.answered_s += self._every_s

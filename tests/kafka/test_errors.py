@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 
 import pytest
 from confluent_kafka import KafkaError
@@ -84,3 +85,16 @@ def test_a_process_that_may_open_no_more_files_is_told_so() -> None:
     heard(KafkaError(KafkaError._TRANSPORT, f"Failed to create socket: {os.strerror(errno.EMFILE)} (after 0ms)"))
     error = explain(KafkaError(KafkaError._TIMED_OUT), "topic x", "host:1", heard)
     assert type(error) is TooManyOpenFiles and error.exit_code == 1 and "ulimit -n" in str(error)
+
+
+@pytest.mark.parametrize("forgets", ["answer", "time"])
+def test_what_was_heard_long_ago_explains_nothing(forgets: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard = Heard(lambda error: None)
+    heard(KafkaError(KafkaError._TRANSPORT, f"Failed to create socket: {os.strerror(errno.EMFILE)} (after 0ms)"))
+    if forgets == "answer":
+        heard.clear()
+    else:
+        now_s = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: now_s + 61)
+    error = explain(KafkaError(KafkaError._TIMED_OUT), "topic x", "host:1", heard)
+    assert type(error) is KafkaUnreachable and os.strerror(errno.EMFILE) not in str(error)

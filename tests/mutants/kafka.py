@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 FORGOTTEN = "tests/regress/test_0303_forgotten_transactions.py"
+FILES = "tests/regress/test_0440_no_more_files.py"
 LOST = "tests/regress/test_0142_answers_lost.py"
 NOT_FETCHED = (
     "tests/regress/test_0302_one_failure_ends_no_thread.py::"
@@ -280,5 +281,33 @@ GUARDS = [
         "    if session.admin(job).absent(name):\n",
         "    if False:\n",
         "tests/cli/test_topics_and_records.py::test_what_a_missing_topic_needs_is_said",
+    ),
+    (
+        "ingest does not wait for more open files",
+        "streamtrain/run/roles/ingest.py",
+        "    except TooManyOpenFiles:\n        raise\n",
+        "",
+        f"{FILES}::test_a_trainer_ends[ingest]",
+    ),
+    (
+        "an idle coordinator does not wait for more open files",
+        "streamtrain/run/roles/coordinator.py",
+        "        if self._watch.no_more_files is not None:\n",
+        "        if False:\n",
+        f"{FILES}::test_a_trainer_ends[coordinator]",
+    ),
+    (
+        "a predictor does not wait for more open files",
+        "streamtrain/run/predictor_events.py",
+        "            if isinstance(error, KafkaDenied | TooManyOpenFiles):\n",
+        "            if isinstance(error, KafkaDenied):\n",
+        f"{FILES}::test_a_predictor_ends",
+    ),
+    (
+        "what was heard long ago explains nothing",
+        "streamtrain/kafka/errors.py",
+        "        return time.monotonic() - self._heard_s < _REMEMBERED_S\n",
+        "        return True\n",
+        "tests/kafka/test_errors.py::test_what_was_heard_long_ago_explains_nothing[time]",
     ),
 ]

@@ -100,7 +100,7 @@ GUARDS = [
     ),
     (
         "who is not let in any more does not wait", "streamtrain/run/predictor_events.py",
-        "response_to(self._heard.code) is Response.DENIED:", "False:",
+        "isinstance(error, KafkaDenied | TooManyOpenFiles):", "isinstance(error, TooManyOpenFiles):",
         f"{_REFUSED}::test_a_password_that_holds_no_more_ends_it[exactly_once]",
     ),
     (

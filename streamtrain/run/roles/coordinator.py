@@ -247,10 +247,13 @@ class Coordinator:
             self._sleep(clock)
 
     def _heed_watch(self) -> None:
-        """Leaves the job to a newer run, and to a new one what this one does not get published."""
+        """Leaves the job to a newer run, to a new one what this one does not get published, and a Kafka that cannot be
+        reached for want of files."""
         if self._watch.replaced_by is not None:
             tell("replaced")
             raise replaced(self._watch.replaced_by)
+        if self._watch.no_more_files is not None:
+            raise self._watch.no_more_files
         if self._pending is None:
             self._pending_from_s = self._watch.answered_s
         elif self._watch.answered_s - self._pending_from_s > _PENDING_S:

@@ -15,10 +15,10 @@ from streamtrain import _native
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import attach
-from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, TooManyOpenFiles
+from streamtrain.errors import KafkaBroken, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.errors import Response, is_passing, response_to
+from streamtrain.kafka.errors import Response, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.log import get_logger
 
@@ -91,7 +91,7 @@ def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer]
                 partitions = _look_at_topic(config, readers, ingest, partitions)
     except _native.KafkaFailure as failure:
         error = readers.client.explain(failure)
-        if not isinstance(error, KafkaBroken | KafkaUnreachable) or isinstance(error, TooManyOpenFiles):
+        if not isinstance(error, KafkaBroken | KafkaUnreachable):
             raise error from None
         log.warning(f"{config.topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
         return NEW_RUN
@@ -121,17 +121,21 @@ def _look_at_topic(config: Config, readers: Renewing[KafkaConsumer], ingest: _na
 
 
 def _asked(config: Config, consumer: KafkaConsumer) -> int:
-    """How many partitions there are. Consumes nothing, so that no record is lost. Raises as _look_at_topic and ask."""
+    """How many partitions there are. Consumes nothing, so that no record is lost.
+
+    Raises KafkaFailure where a new run has to look at what is left, else our errors.
+    """
     try:
         count = consumer.native.partition_count(config.topic, 2000)
         deaf = consumer.native.is_deaf(2000)
     except _native.KafkaFailure as failure:
-        code, text = failure.args
-        if not is_passing(code) or (response_to(code) is Response.MISSING and _is_gone(config)):
+        response = response_to(failure.args[0])
+        if response is Response.RENEW or (response is Response.MISSING and _is_gone(config)):
             raise
-        raise (KafkaSettling if code > 0 else KafkaUnreachable)(text) from None
+        raise consumer.explain(failure, reads_on=True) from None
     if deaf:
         raise KafkaBroken("nothing comes of what there is")
+    consumer.heard.clear()
     return count
 
 

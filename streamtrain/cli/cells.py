@@ -34,10 +34,9 @@ def prepared(job: Job, rows: Iterator[Row], *, label: bool) -> Iterator[Row]:
     columns = {
         name: column
         for name, column in job.schema.columns
-        if label or column.role not in ("label", "weight", "event_time")
+        if label or not column.entry.decoded or column.entry.in_requests == "decoded"
     }
-    numbers = {name for name, column in columns.items() if column.kind != "category" and not column.classes}
-    numbers -= {name for name, column in columns.items() if column.role == "key"}
+    numbers = {name for name, column in columns.items() if column.entry.is_numeric(column)}
     times = {name for name, column in columns.items() if column.role == "event_time" and column.unit in (None, "ms")}
     for number, row in enumerate(rows):
         if number == 0 and not columns.keys() & row.keys():

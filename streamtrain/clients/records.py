@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.clients.cells import key_bytes, plain, times
+from streamtrain.clients.cells import key_bytes
 from streamtrain.clients.forms import Columns, dicts, read
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -37,10 +37,13 @@ class Records:
         self._pack = pack
         self._most_bytes = most_bytes
         self._columns = dict(schema.columns)
-        kinds = [column for _, column in schema.columns]
-        self._encoder = _native.RecordEncoder(
-            format_name, schema.native_columns(), lambda value, column: plain(kinds[column], value)
-        )
+        columns = [(column.entry, column) for _, column in schema.columns]
+
+        def plain(value: Any, number: int) -> Any:
+            kind, column = columns[number]
+            return kind.plain(column, value)
+
+        self._encoder = _native.RecordEncoder(format_name, schema.native_columns(), plain)
         self.encode = self._encoder.encode_row  # of_dict() without its checks
 
     def of_dict(self, row: dict[str, Any], spare_bytes: int = 0) -> bytes | None:
@@ -83,7 +86,7 @@ class Records:
         if isinstance(cells, list) or cells.dtype.kind != "M":
             return cells
         column = self._columns.get(name)
-        return times(column.unit or "ms", cells) if column and column.role == "event_time" else list(cells)
+        return list(cells) if column is None else column.entry.plain_times(column, cells)
 
     def _groups(self, block: Columns | list[dict[str, Any]]) -> Iterable[tuple[bytes | None, list[int] | None]]:
         """(key, numbers of the rows that may share a record), by key in order of first sight; None: all rows."""

@@ -29,7 +29,7 @@ class Shape:
         self.model_spec, self.schema = manifest.model_spec, manifest.schema
         columns, self.model = schema_and_model(manifest)
         schema = columns.for_requests()
-        self.names = frozenset(column["name"] for column in schema.native_columns() if column["target"] != "ignored")
+        self.names = schema.decoded_names
         self.classes = schema.class_names
         weights = sum(block.count for block in self.model.blocks if block.group == "parameters")
         self.free_from = max(1, _FREE_WORK // max(1, weights))

@@ -70,18 +70,14 @@ def record_rows(schema: Schema, format_name: str, record: bytes) -> RecordRows:
     return RecordRows([_plain(row) for row in parsed.rows], parsed.broken)
 
 
-def _used(schema: Schema) -> set[str]:
-    return {column["name"] for column in schema.native_columns() if column["target"] != "ignored"}
-
-
 def _holds_columns(schema: Schema, row: Any) -> bool:
-    used = _used(schema)
+    used = schema.decoded_names
     return isinstance(row, Pairs) and type(next((value for key, value in row if key in used), None)) is list
 
 
 def _turned(schema: Schema, columns: Pairs, broken: str | None) -> RecordRows:
     """Columns as rows; a column that the job ignores is in them where it has a cell for each row."""
-    used = _used(schema)
+    used = schema.decoded_names
     lists = {str(name): values for name, values in columns if values is not None}
     lengths = {len(values) if type(values) is list else -1 for name, values in lists.items() if name in used}
     if len(lengths) > 1 or -1 in lengths:

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamtrain.clients.cells import key_bytes, plain, time, times
+from streamtrain.clients.cells import key_bytes
 from streamtrain.columns.column import Column
+from streamtrain.columns.kinds.time import time
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 250_000)
 MS = 1_772_600_767_250
@@ -35,8 +36,13 @@ def test_dates_and_what_is_no_time() -> None:
     assert time("ns", pd.Timestamp(MOMENT) + pd.Timedelta(5, "ns")) == MS * 1_000_000 + 5
     assert time("ms", timedelta(1)) is None and time("ms", object()) is None
     assert np.isnan(time("ms", np.datetime64("NaT")))  # type: ignore[arg-type]
-    assert times("ms", np.array([MOMENT, MOMENT], "M8[us]")).tolist() == [MS, MS]
-    assert times("ms", np.array([MOMENT, "NaT"], "M8[us]")) == [MS, None]
+    column = Column(role="event_time")
+    assert column.entry.plain_times(column, np.array([MOMENT, MOMENT], "M8[us]")).tolist() == [MS, MS]
+    assert column.entry.plain_times(column, np.array([MOMENT, "NaT"], "M8[us]")) == [MS, None]
+
+
+def plain(column: Column, value: Any) -> Any:
+    return column.entry.plain(column, value)
 
 
 def test_only_columns_that_can_take_other_values() -> None:

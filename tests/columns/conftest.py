@@ -93,7 +93,7 @@ def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: i
     blocks, tally, stops = native.decode(record)
     assert stops[-1] == expected.rows
     assert (tally.trained, tally.dead, tally.filtered) == (
-        len(expected.label),
+        expected.trained,
         len(expected.dead),
         len(expected.filtered),
     )
@@ -109,16 +109,10 @@ def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: i
     assert filtered == expected.filtered
     assert all(schema.columns[column][1].missing == "skip" for _, _, column in tally.filtered_rows)
     assert tally.newest_event_time_ms == expected.newest_event_time_ms
-    wanted = {
-        "numbers": expected.numbers,
-        "categories": expected.categories,
-        "label": expected.label,
-        "weight": expected.weight,
-    }
     for name, block in blocks.items():
         if schema.requests and name == "label":
             continue
-        rows = np.array(wanted[name], block.dtype).reshape(block.shape)
+        rows = np.array(expected.blocks[name], block.dtype).reshape(block.shape)
         np.testing.assert_array_equal(block.view(np.uint32), rows.view(np.uint32), err_msg=name)
     return expected
 

@@ -1,11 +1,11 @@
 """What a record means, in slow plain Python: the native decoders are tested against it.
 
-One row at a time over a format's parse(); every rule of native/decode/row_writer.h a second time, on purpose.
+One row at a time over a format's parse() and a kind's meaning(); every rule of native/decode/row_writer.h a second
+time, on purpose.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,24 +20,16 @@ from streamtrain.columns.formats._parsed import (
     contains_unusable,
     registry_frame,
 )
+from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.schema import Schema
-from tests.columns.murmur3 import bucket
-
-_BLOCKS = {"number": "numbers", "category": "categories", "weight": "weight"}
-
-
-class Wrong(Exception):
-    """A cell does not fit its column."""
 
 
 @dataclass
 class Reference:
     """The rows of a record that train, by block, and the fate of the others."""
 
-    numbers: list[list[np.float32]] = field(default_factory=list)
-    categories: list[list[int]] = field(default_factory=list)
-    label: list[float] = field(default_factory=list)
-    weight: list[np.float32] = field(default_factory=list)
+    blocks: dict[str, list[Any]] = field(default_factory=dict)  # of each row the cells of its columns, in their order
+    trained: int = 0
     dead: list[tuple[int, str, bool]] = field(default_factory=list)  # row, path, remainder
     filtered: list[int] = field(default_factory=list)
     rows: int = 0
@@ -60,11 +52,12 @@ def decode(schema: Schema, format_name: str, record: bytes) -> Reference:
 
 class _Reader:
     def __init__(self, schema: Schema, check_ignored: bool) -> None:
-        self.columns = schema.native_columns()
+        self.schema = schema
+        self.columns = schema.columns
         self.short = schema.short_columns()
-        self.by_name = {column["name"]: i for i, column in enumerate(self.columns) if column["target"] != "ignored"}
+        self.by_name = {name: i for i, (name, column) in enumerate(self.columns) if schema.is_decoded(column)}
         self.check_ignored = check_ignored
-        self.out = Reference()
+        self.out = Reference({block[0]: [] for block in schema.block_specs()})
 
     def refuse(self, path: str) -> None:
         self.out.dead.append((self.out.rows, path, True))
@@ -114,7 +107,7 @@ class _Reader:
         lengths = [len(values) if type(values) is list else -1 for values in found.values()]
         for column, length in zip(found, lengths, strict=True):
             if length != lengths[0] or length < 0:
-                return self.refuse(f"$.{self.columns[column]['name']}")
+                return self.refuse(f"$.{self.columns[column][0]}")
         self._across(found, lengths[0] if lengths else 0)
 
     def _across(self, found: dict[int, list[Any]], count: int) -> None:
@@ -137,7 +130,7 @@ class _Reader:
         order = self.short if self.short and len(row) == len(self.short) else list(range(len(self.columns)))
         if len(row) != len(order):
             raise Wrong
-        ignored = {i for i, column in enumerate(self.columns) if column["target"] == "ignored"}
+        ignored = set(range(len(self.columns))) - set(self.by_name.values())
         return [
             (-1 if column in ignored else column, value)
             for column, value in zip(order, row, strict=True)
@@ -150,130 +143,44 @@ class _Reader:
 
     def _row(self, cells: list[tuple[int, Any]], path: Any) -> None:
         given: dict[int, Any] = {}
-        time = None
         for column, value in cells:
             if column < 0:
                 return self._dead(path("").rpartition(".")[0])
-            name = self.columns[column]["name"]
             if value is None or value is MISSING_ENTRY or value == "":
                 given.pop(column, None)
                 continue
             try:
-                given[column] = _take(self.columns[column], value)
+                given[column] = self._take(column, value)
             except (Wrong, OverflowError):
-                return self._dead(path(name))
-        absent = [i for i in self.by_name.values() if i not in given]
-        if any(self.columns[i]["missing"] == "skip" for i in absent):
+                return self._dead(path(self.columns[column][0]))
+        absent = {i: self.schema.missing(self.columns[i][1]) for i in self.by_name.values() if i not in given}
+        if "skip" in absent.values():
             self.out.filtered.append(self.out.rows)
             self.out.rows += 1
             return None
-        for i in absent:
-            if self.columns[i]["missing"] == "dead_letter":
-                return self._dead(path(self.columns[i]["name"]))
-            given[i] = _stand_in(self.columns[i])
-        for i, spec in enumerate(self.columns):
-            if spec["target"] == "event_time":
-                time = given[i]
-        self._train(given, time)
+        for i, missing in absent.items():
+            name, column = self.columns[i]
+            if missing == "dead_letter":
+                return self._dead(path(name))
+            given[i] = column.entry.meaning_of_missing(name, column, self.schema.loss)
+        self._train(given)
 
-    def _train(self, given: dict[int, Any], time: int | None) -> None:
-        row: dict[str, list[Any]] = {"numbers": [], "categories": [], "label": [], "weight": []}
-        for i, column in enumerate(self.columns):
-            if column["target"] not in ("ignored", "event_time"):
-                row[_BLOCKS.get(column["target"], "label")].append(given[i])
-        self.out.numbers.append(row["numbers"])
-        self.out.categories.append(row["categories"])
-        self.out.label += row["label"] or [0.0]
-        self.out.weight += row["weight"] or [np.float32(1)]
+    def _take(self, number: int, value: Any) -> Any:
+        if not isinstance(value, bool | int | float | str):
+            raise Wrong
+        name, column = self.columns[number]
+        return column.entry.meaning(name, column, self.schema.loss, value)
+
+    def _train(self, given: dict[int, Any]) -> None:
+        row: dict[str, list[Any]] = {name: [] for name in self.out.blocks}
+        for i, value in sorted(given.items()):
+            block = self.columns[i][1].entry.block
+            if block is not None:
+                row[block].append(value)
+            else:
+                self.out.newest_event_time_ms = max(self.out.newest_event_time_ms, value)
+        row["weight"] = row["weight"] or [np.float32(1)]
+        for name, cells in row.items():
+            self.out.blocks[name].append(cells)
         self.out.rows += 1
-        if time is not None:
-            self.out.newest_event_time_ms = max(self.out.newest_event_time_ms, time)
-
-
-def _stand_in(column: dict[str, Any]) -> Any:
-    value = column["missing_value"]
-    if column["target"] == "category":
-        return bucket(column["name"], value, column["buckets"])
-    return int(value) if column["target"] in ("event_time", "label_class") else np.float32(value)
-
-
-def _take(column: dict[str, Any], value: Any) -> Any:
-    """What a cell becomes in its column; Wrong if it does not fit."""
-    if not isinstance(value, bool | int | float | str):
-        raise Wrong
-    target = column["target"]
-    if target == "category":
-        return bucket(column["name"], _as_text(value), column["buckets"])
-    if target in ("label_class", "label_binary"):
-        return _label(column, value)
-    if target == "event_time":
-        return _time(column["unit"], value)
-    if isinstance(value, str):
-        raise Wrong
-    number = _float32(float(value) if abs(value) < 2**1024 - 2**970 else math.inf)
-    if target == "weight" and value < 0:
-        raise Wrong
-    return number
-
-
-def _float32(value: float) -> np.float32:
-    with np.errstate(over="ignore"):
-        number = np.float32(value)
-    if not np.isfinite(number):
-        raise Wrong
-    return number
-
-
-def _whole(value: Any) -> int | None:
-    """The integer a number cell is: integers, and floats below 2^53 without a fraction."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() and abs(value) < 2**53 else None
-    return int(value)
-
-
-def _as_text(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    whole = _whole(value)
-    if whole is None:
-        raise Wrong
-    return str(whole)
-
-
-def _label(column: dict[str, Any], value: Any) -> float:
-    names: list[str] = column.get("classes", [])
-    count: int = column.get("class_count", 0)
-    binary = column["target"] == "label_binary"
-    if isinstance(value, bool):
-        if binary:
-            return float(value)
-        if "true" not in names and "false" not in names:
-            raise Wrong
-    if isinstance(value, str | bool):
-        if _as_text(value) not in names:
-            raise Wrong
-        return names.index(_as_text(value))
-    whole = _whole(value)
-    if whole is None:
-        raise Wrong
-    if any(name.removeprefix("-").isascii() and name.removeprefix("-").isdigit() for name in names):
-        if str(whole) not in names:
-            raise Wrong
-        return names.index(str(whole))
-    if not 0 <= whole < (count or 2):
-        raise Wrong
-    return whole
-
-
-def _time(unit: tuple[int, int], value: Any) -> int:
-    numerator, divisor = unit
-    if isinstance(value, bool | str):
-        raise Wrong
-    if isinstance(value, int) and abs(value) < 2**62 and numerator == 1:
-        return value // divisor
-    ms = math.floor(float(value) * numerator / divisor) if math.isfinite(value) else math.inf
-    if not abs(ms) < 4e18:
-        raise Wrong
-    return int(ms)
+        self.out.trained += 1

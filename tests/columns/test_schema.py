@@ -80,9 +80,9 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
     rich = schemas["rich"]
     assert rich.numbers == ["x1", "x2", "x3"] and rich.categories == ["carrier", "origin"]
     assert rich.block_specs() == [
-        ("numbers", "f32", 3),
         ("categories", "i32", 2),
         ("label", "i32", 1),
+        ("numbers", "f32", 3),
         ("weight", "f32", 1),
     ]
     assert rich.engine_inputs() == {
@@ -92,7 +92,7 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
         "classes": 3,
     }
     assert rich.class_names == ["walk", "sit", "true"] and rich.column_of("key")[0] == "id"  # type: ignore[index]
-    assert schemas["regression"].block_specs() == [("numbers", "f32", 2), ("label", "f32", 1), ("weight", "f32", 1)]
+    assert schemas["regression"].block_specs() == [("label", "f32", 1), ("numbers", "f32", 2), ("weight", "f32", 1)]
     standardized = Schema.from_columns({"x": {}, "y": {"role": "label", "standardize": True}}, "mean_squared_error")
     assert standardized.engine_inputs()["standardize_label"] == {"clip": 8.0, "half_life": 0.0, "floor": 1e-30}
 

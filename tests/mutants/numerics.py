@@ -87,7 +87,7 @@ GUARDS = [
         "tests/regress/test_0272_limits_agree.py::test_a_topic_with_more_partitions_is_a_mistake",
     ),
     (
-        "as many classes as there is room for", "streamtrain/columns/column.py",
+        "as many classes as there is room for", "streamtrain/columns/kinds/label.py",
         "not 2 <= count <= _native.MAX_CLASSES", "count < 2",
         "tests/regress/test_0272_limits_agree.py::test_classes_and_columns",
     ),

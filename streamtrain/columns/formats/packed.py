@@ -65,9 +65,11 @@ def _padded(size: int, to: int) -> int:
 
 def _column(name: str, column: Column, values: Any) -> tuple[str, bytes, bytes]:
     """Type, data and null bits (empty: none) of one column."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "M":
+        values = column.entry.plain_times(column, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = np.ma.getdata(values) if mask is not None else values
-    if not isinstance(array, np.ndarray) or array.dtype.kind in "OSUM":
+    if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
         array, absent = _plain(name, column, array)
         mask = absent if mask is None else mask | absent
     if array.dtype.kind == "U":
@@ -87,25 +89,20 @@ def _narrowed(name: str, column: Column, array: Array) -> Array:
         raise UserMistake(
             f"packed: {name}: expected one number, text or boolean a row, got {array.dtype} {array.shape}"
         )
-    becomes_float = column.is_number or column.role == "weight" or (column.role == "label" and not column.classes)
-    if not becomes_float:
+    if not column.entry.is_float(column):
         return array.astype(np.float32) if array.dtype == np.float16 else array
     if array.dtype.kind == "b":
         return array.astype(np.uint8)
-    if array.dtype.itemsize == 1 and column.is_number:
+    if array.dtype.itemsize == 1 or array.dtype == np.float32:
         return array
-    if column.role == "weight" and (array < 0).any():
-        return array  # which the decoder answers; float32 would make a small one 0
-    with np.errstate(over="ignore"):  # becomes infinite, which the decoder answers
-        return array.astype(np.float64, copy=False).astype(np.float32) if array.dtype != np.float32 else array
+    with np.errstate(over="ignore", under="ignore"):  # becomes infinite, which the decoder answers
+        narrow = array.astype(np.float64, copy=False).astype(np.float32)
+    return array if ((narrow == 0) != (array == 0)).any() else narrow  # a small one below 0 may be no weight
 
 
 def _plain(name: str, column: Column, values: Any) -> tuple[Array, Array]:
-    """Lists, object, text and time arrays as a number, boolean or text array, and which cells are missing."""
+    """Lists, object and text arrays as a number, boolean or text array, and which cells are missing."""
     array = np.asarray(values, dtype=None if isinstance(values, np.ndarray) else object)
-    if array.dtype.kind == "M":
-        absent = np.isnat(array)
-        return np.where(absent, 0, array.astype(f"datetime64[{column.unit or 'ms'}]").astype(np.int64)), absent
     if array.dtype.kind == "S":
         array = np.char.decode(array, "utf-8")
     if array.dtype.kind == "U":
@@ -113,17 +110,17 @@ def _plain(name: str, column: Column, values: Any) -> tuple[Array, Array]:
     absent = np.array([cell is None or (isinstance(cell, str) and cell == "") for cell in array], bool)
     present = [cell.item() if isinstance(cell, np.generic) else cell for cell in array[~absent]]
     filled: Array
-    if column.is_category or any(isinstance(cell, str) for cell in present):
+    if column.entry.is_text or any(isinstance(cell, str) for cell in present):
         filled = np.zeros(len(array), dtype=object)
         filled[:] = ""
         filled[~absent] = [_text(name, column, cell) for cell in present]
         return filled.astype(str) if len(filled) else np.zeros(0, "U1"), absent
     try:
         typed = np.array(present) if present else np.zeros(0, np.float32)
-    except ValueError:
+        if typed.dtype == object:  # integers beyond 64 bits
+            typed = typed.astype(np.float64)
+    except (ValueError, TypeError):
         raise UserMistake(f"packed: {name}: expected one number, text or boolean a row") from None
-    if typed.dtype == object:  # integers beyond 64 bits
-        typed = typed.astype(np.float64)
     filled = np.zeros(len(array), typed.dtype)
     if typed.ndim == 1:
         filled[~absent] = typed
@@ -132,14 +129,14 @@ def _plain(name: str, column: Column, values: Any) -> tuple[Array, Array]:
 
 
 def _text(name: str, column: Column, cell: Any) -> str:
-    if isinstance(cell, str) and (column.is_category or column.role in ("label", "key")):
-        return cell
-    if column.is_category or column.role in ("label", "key"):
+    if column.entry.takes_text(column):
+        if isinstance(cell, str):
+            return cell
         if isinstance(cell, bool):
             return "true" if cell else "false"
         if isinstance(cell, int) or (isinstance(cell, float) and cell.is_integer()):
             return str(int(cell))
-    wanted = "text, integers or booleans" if column.is_category else "numbers"
+    wanted = "text, integers or booleans" if column.entry.is_text else "numbers"
     raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
 
 

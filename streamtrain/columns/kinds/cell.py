@@ -1,0 +1,42 @@
+"""Cells as their columns see them, slowly: what the native halves are tested against."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from streamtrain.columns.kinds.kind import Wrong
+
+Cell = bool | int | float | str
+
+
+def float32(value: Cell) -> np.float32:
+    """A number that fits float32; text is none."""
+    if isinstance(value, str):
+        raise Wrong
+    exact = float(value) if abs(value) < 2**1024 - 2**970 else math.inf
+    with np.errstate(over="ignore"):
+        number = np.float32(exact)
+    if not np.isfinite(number):
+        raise Wrong
+    return number
+
+
+def whole(value: float | int) -> int | None:
+    """The integer a number is: integers, and floats below 2^53 without a fraction."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) < 2**53 else None
+    return int(value)
+
+
+def as_text(value: Cell) -> str:
+    """The text a category or a class is."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    found = whole(value)
+    if found is None:
+        raise Wrong
+    return str(found)

@@ -1,0 +1,125 @@
+"""What a kind of column is: the settings every column has, and the questions every kind answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+FLOAT32_MAX = 3.4028234663852886e38
+DEAD_LETTER, SKIP = "dead_letter", "skip"
+
+
+class Settings(BaseModel):
+    """What any column may say. A kind's own settings are added by its file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: str | None = None
+    role: str = "feature"
+    missing: bool | int | float | str = Field(
+        DEAD_LETTER, description="absent, null or empty: dead_letter, skip (leave the row out), or a value"
+    )
+
+    @property
+    def has_stand_in(self) -> bool:
+        """Whether `missing` is a value."""
+        return not isinstance(self.missing, str) or self.missing not in (DEAD_LETTER, SKIP)
+
+
+class Block(NamedTuple):
+    """A block of a slot, as SlotLayout.make takes it."""
+
+    name: str
+    dtype: str
+    width: int  # elements of a row
+
+
+class Wrong(Exception):
+    """A cell does not fit its column."""
+
+
+S = TypeVar("S", bound=Settings)
+Named = Sequence[tuple[str, S]]  # columns of one kind with their names, in written order
+
+
+class Kind(Generic[S]):
+    """One kind. Where a question is not answered, the answer is that of a number that nothing is known of."""
+
+    role: ClassVar[str] = "feature"  # in the job file
+    # of a request: its cells are decoded; passed over; passed over, and an array row may be without them
+    in_requests: ClassVar[Literal["decoded", "ignored", "optional"]] = "decoded"
+    decoded: ClassVar[bool] = True  # False: for the producer alone
+    beside: ClassVar[tuple[str, ...] | None] = ("number",)  # kinds that a column of this role may name; None: any
+    block: ClassVar[str | None] = None  # of the slot, that its cells go into
+    options: type[S]  # what its columns may say
+
+    def problems(self, column: S) -> Iterator[str]:
+        """What is wrong with a column's settings, each problem beginning with its setting's name."""
+        yield from ()
+
+    def missing_problem(self, column: S) -> str | None:
+        """What is wrong with the value in `missing`, which is neither "dead_letter" nor "skip"."""
+        return number_problem(column.missing)
+
+    def loss_problems(self, column: S, loss: str) -> Iterator[str]:
+        """What of a column does not go with the loss."""
+        yield from ()
+
+    def blocks(self, columns: Named[S], loss: str) -> list[Block]:
+        """The blocks of a slot that columns of this kind become; none where there is no column."""
+        return []
+
+    def engine_inputs(self, columns: Named[S], loss: str) -> dict[str, Any]:
+        """What the engine needs to know of them, by the order in their block."""
+        return {}
+
+    def native(self, column: S, loss: str) -> dict[str, Any]:
+        """What the native half is told beside the name and what is missing."""
+        raise NotImplementedError
+
+    def stand_in(self, column: S, loss: str) -> str | float:
+        """What the native half writes for a missing cell, where `missing` is a value."""
+        return float(column.missing)
+
+    def meaning(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
+        """What a cell becomes in its block, slowly. Wrong where it does not fit."""
+        raise NotImplementedError
+
+    def meaning_of_missing(self, name: str, column: S, loss: str) -> Any:
+        """What a missing cell becomes there."""
+        return self.meaning(name, column, loss, self.stand_in(column, loss))
+
+    # cells on their way into records
+
+    is_text: ClassVar[bool] = False  # whatever a cell's type is, it stands for its text
+
+    def is_float(self, column: S) -> bool:
+        """Whether its cells become float32 in the slot anyway, so that a record may hold them so."""
+        return False
+
+    def takes_text(self, column: S) -> bool:
+        """Whether a text fits it."""
+        return False
+
+    def is_numeric(self, column: S) -> bool:
+        """Whether a text in a file of rows, where all is text, stands for a number."""
+        return not self.takes_text(column)
+
+    def plain(self, column: S, value: Any) -> Any:
+        """A number or a text for a program's value of another type; None where it does not fit, NaN where missing."""
+        return None
+
+    def plain_times(self, column: S, values: Any) -> Any:
+        """The same of an array of times."""
+        return list(values)
+
+
+def number_problem(value: Any, most: float = FLOAT32_MAX) -> str | None:
+    """What is wrong with a number that stands in for a missing cell."""
+    if isinstance(value, str):
+        return f'expected "dead_letter", "skip" or a number, got {value!r}'
+    if not abs(value) <= most:
+        return f"expected a finite number that fits float32, got {value!r}"
+    return None

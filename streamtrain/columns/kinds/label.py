@@ -1,0 +1,155 @@
+"""What is learned: 0 or 1, a class, or a number, as the loss has it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import Field
+
+from streamtrain import _native
+from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
+from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
+from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
+from streamtrain.compute import losses
+
+HELP = "what is learned: 0 or 1, a class, or a number, as the loss has it"
+
+
+class Options(Standardized):
+    """Of a label."""
+
+    classes: list[str] | int | None = Field(
+        None,
+        description="label: the class names in order, or how many there are",
+        json_schema_extra={"misplaced": "only the label column has them"},
+    )
+
+    @property
+    def names(self) -> list[str]:
+        """Of the classes in order; empty where classes are numbers or there are none."""
+        return list(self.classes) if isinstance(self.classes, list) else []
+
+    @property
+    def class_count(self) -> int:
+        """As the column says it."""
+        return len(self.classes) if isinstance(self.classes, list) else self.classes or 0
+
+
+class Label(Kind[Options]):
+    role = "label"
+    in_requests = "optional"
+    beside = ("number", "category")
+    block = "label"
+    options = Options
+
+    def problems(self, column: Options) -> Iterator[str]:
+        if column.standardize and column.kind == "category":
+            yield f"standardize: {MISPLACED}"
+        if column.classes is None:
+            return
+        count = column.class_count
+        if isinstance(column.classes, bool) or not 2 <= count <= _native.MAX_CLASSES:
+            yield f"classes: expected 2 to {_native.MAX_CLASSES:,} classes, got {count!r}"
+        elif len(set(column.names)) < len(column.names) or "" in column.names:
+            yield "classes: expected names that differ and are not empty"
+
+    def missing_problem(self, column: Options) -> str | None:
+        """A class name is compared with `classes` where the loss is known."""
+        return None if isinstance(column.missing, str) else super().missing_problem(column)
+
+    def loss_problems(self, column: Options, loss: str) -> Iterator[str]:
+        kind, problems = losses.label_kind(loss), []
+        if kind == "number":
+            if column.kind == "category" or column.classes is not None:
+                problems.append(f"expected a number for loss {loss!r}, got a category or classes")
+        elif column.standardize:
+            problems.append(f"standardize: only a number can be, and the label of loss {loss!r} is a class")
+        if kind == "class" and column.classes is None:
+            problems.append(f"classes: expected their names, or how many, for loss {loss!r}, got none")
+        if kind == "binary" and column.classes is not None and column.class_count != 2:
+            problems.append(f"classes: expected 2 for loss {loss!r}, got {column.class_count}")
+        if not problems and column.has_stand_in:
+            try:
+                self.stand_in(column, loss)
+            except ValueError as error:
+                problems.append(f"missing: {error}")
+        yield from problems
+
+    def count(self, column: Options, loss: str) -> int:
+        """Classes there are: 0 for a number, 2 for a binary label."""
+        return {"binary": 2, "class": column.class_count, "number": 0}[losses.label_kind(loss)]
+
+    def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
+        return [Block(self.block, losses.label_dtype(losses.label_kind(loss)), 1)]
+
+    def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
+        inputs: dict[str, Any] = {"classes": 0}
+        for _, column in columns:
+            inputs["classes"] = self.count(column, loss)
+            if column.standardize:
+                inputs["standardize_label"] = column.standardized()
+        return inputs
+
+    def native(self, column: Options, loss: str) -> dict[str, Any]:
+        kind = losses.label_kind(loss)
+        native: dict[str, Any] = {"target": f"label_{kind}"}
+        if kind != "number" and column.classes is not None:
+            native |= {"class_count": column.class_count, "classes": column.names}
+        return native
+
+    def stand_in(self, column: Options, loss: str) -> float:
+        """The number the value stands for in the slot; ValueError where there is none."""
+        value, names = column.missing, column.names
+        if str(value) in names:
+            return names.index(str(value))
+        count = self.count(column, loss)
+        if isinstance(value, str) or (count and (value != int(value) or not 0 <= value < count)):
+            near = difflib.get_close_matches(str(value), names, 1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            wanted = f"a class name or an index below {count}" if count else "a number"
+            raise ValueError(f'expected "dead_letter", "skip" or {wanted}, got {value!r}{hint}')
+        return float(value)
+
+    def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
+        kind, names = losses.label_kind(loss), column.names
+        if kind == "number":
+            return float32(cell)
+        if isinstance(cell, bool):
+            if kind == "binary":
+                return float(cell)
+            if "true" not in names and "false" not in names:
+                raise Wrong
+        if isinstance(cell, str | bool):
+            return _index(names, as_text(cell))
+        number = whole(cell)
+        if number is None:
+            raise Wrong
+        if any(name.removeprefix("-").isascii() and name.removeprefix("-").isdigit() for name in names):
+            return _index(names, str(number))
+        if not 0 <= number < self.count(column, loss):
+            raise Wrong
+        return number
+
+    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
+        return self.stand_in(column, loss)
+
+    def is_float(self, column: Options) -> bool:
+        return not column.classes
+
+    def takes_text(self, column: Options) -> bool:
+        """A class name, or what the decoder answers."""
+        return True
+
+    def is_numeric(self, column: Options) -> bool:
+        return column.kind != "category" and not column.classes
+
+
+def _index(names: list[str], name: str) -> int:
+    if name not in names:
+        raise Wrong
+    return names.index(name)
+
+
+KIND = Label()

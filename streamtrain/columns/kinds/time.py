@@ -1,0 +1,98 @@
+"""When a row happened, for lag and metrics: in no block, milliseconds since 1970 beside the slot."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from streamtrain.columns.kinds.cell import Cell
+from streamtrain.columns.kinds.kind import Kind, Settings, Wrong, number_problem
+
+HELP = "when a row happened"
+UNITS: dict[str, tuple[int, int]] = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # to ms
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}  # microseconds
+_LARGEST = 1.7976931348623157e308
+
+
+class Options(Settings):
+    """Of a time."""
+
+    unit: Literal["s", "ms", "us", "ns"] | None = Field(
+        None,
+        description="event_time: what one counts; default ms",
+        json_schema_extra={"misplaced": "only the event_time column has one"},
+    )
+
+    @property
+    def counts(self) -> str:
+        return self.unit or "ms"
+
+
+class Time(Kind[Options]):
+    role = "event_time"
+    in_requests = "ignored"
+    options = Options
+
+    def missing_problem(self, column: Options) -> str | None:
+        return number_problem(column.missing, _LARGEST)
+
+    def native(self, column: Options, loss: str) -> dict[str, Any]:
+        return {"target": "event_time", "unit": UNITS[column.counts]}
+
+    def stand_in(self, column: Options, loss: str) -> float:
+        numerator, divisor = UNITS[column.counts]
+        return float(column.missing) * numerator // divisor
+
+    def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
+        numerator, divisor = UNITS[column.counts]
+        if isinstance(cell, bool | str):
+            raise Wrong
+        if isinstance(cell, int) and abs(cell) < 2**62 and numerator == 1:
+            return cell // divisor
+        ms = math.floor(float(cell) * numerator / divisor) if math.isfinite(cell) else math.inf
+        if not abs(ms) < 4e18:
+            raise Wrong
+        return int(ms)
+
+    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
+        return int(self.stand_in(column, loss))
+
+    def plain(self, column: Options, value: Any) -> Any:
+        return time(column.counts, value)
+
+    def plain_times(self, column: Options, values: Any) -> Any:
+        """As integers in the column's unit; a list, with None for NaT, where one is missing."""
+        counts = values.astype(f"datetime64[{column.counts}]").astype(np.int64)
+        absent = np.isnat(values)
+        if not any(absent):
+            return counts
+        return [None if gone else count for gone, count in zip(absent, counts.tolist(), strict=True)]
+
+
+def time(unit: str, value: Any) -> int | float | None:
+    """What a time counts in `unit` since 1970; None for what is no time.
+
+    A date is its first moment; one without a time zone is UTC, as in NumPy and pandas.
+    """
+    if isinstance(value, np.datetime64):
+        return float("nan") if np.isnat(value) else int(value.astype(f"datetime64[{unit}]").astype(np.int64))
+    if isinstance(value, datetime):
+        moment = value.replace(tzinfo=UTC) if value.tzinfo is None else value
+    elif isinstance(value, date):
+        moment = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    else:
+        return None
+    microseconds = (moment - _EPOCH) // _MICROSECOND
+    if unit == "ns":
+        return microseconds * 1_000 + getattr(value, "nanosecond", 0)
+    whole, rest = divmod(microseconds, _PER_UNIT[unit])
+    return whole + rest / _PER_UNIT[unit] if rest else whole
+
+
+KIND = Time()

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.errors import UserMistake
 
 Memory = Any   # anything with the buffer protocol, or an int
@@ -22,6 +23,7 @@ def bound(memory: Memory | None, size_bytes: int, what: str) -> int:
         if array.nbytes < size_bytes:
             raise UserMistake(f"{what}: expected {size_bytes} bytes or more, got {array.nbytes}")
         address = int(array.ctypes.data)
-    if address % 64:
-        raise UserMistake(f"{what}: expected memory that starts on a multiple of 64, got {address:#x}")
+    if address % _native.CACHE_LINE:
+        line = _native.CACHE_LINE
+        raise UserMistake(f"{what}: expected memory that starts on a multiple of {line}, got {address:#x}")
     return address

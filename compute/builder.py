@@ -9,14 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.spec import DTYPES, Array, Call, PerRow, Ref
 
-ALIGNMENT = 64   # bytes: every block and buffer starts on a cache line
-
-
-def align(size_bytes: int) -> int:
-    return (size_bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+RULES = _native.state_rules()   # how the elements of a block are stored, by its rule
 
 
 @dataclass(frozen=True)
@@ -25,14 +22,14 @@ class BlockSpec:
 
     name: str
     group: str   # parameters | optimizer | statistics | score
-    rule: str    # learned | local | moments | sum | count | highest
+    rule: str    # one of native/state/rules
     shape: tuple[int, ...]
     limit: float = 0.0   # parameters start uniform in [-limit, limit)
     start: Array | None = None   # of shape; else, and where there is no limit, everything starts at 0
 
     @property
     def dtype(self) -> str:
-        return {"learned": "f32", "local": "f32", "moments": "f64", "sum": "f64"}.get(self.rule, "i64")
+        return RULES[self.rule]
 
 
 @dataclass(frozen=True)

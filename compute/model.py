@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,33 +11,18 @@ from numpy.typing import NDArray
 from streamtrain import _native
 from streamtrain.compute import backends, input, layers, losses, optimizers
 from streamtrain.compute.bound import Memory, bound
-from streamtrain.compute.builder import BlockSpec, Builder, align
+from streamtrain.compute.builder import BlockSpec, Builder
 from streamtrain.compute.model_spec import LayerSpec, ModelSpec
 from streamtrain.compute.spec import DTYPES, Array, PerRow, Program, Ref
+from streamtrain.compute.state import block_view, views
 from streamtrain.errors import UserMistake
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of the flat state vector, `offset` bytes from its start."""
-
-    name: str
-    group: str   # parameters | optimizer | statistics | score
-    rule: str    # learned | local | moments | sum | count | highest
-    offset: int
-    shape: tuple[int, ...]
-    dtype: str
-
-    @property
-    def count(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
 
 
 class Model:
     """A model compiled from a model spec. Raises UserMistake where the spec does not fit.
 
-    layout: the native StateLayout; blocks: the same in Python, with shapes. The learned part comes first (dense
-    parameters, tables, optimizer state), then the statistics part.
+    layout: where the blocks of its state lie. The learned part comes first (dense parameters, tables, optimizer state),
+    then the statistics part.
     """
 
     def __init__(self, spec: Mapping[str, Any]) -> None:
@@ -46,19 +30,22 @@ class Model:
         self.parsed = ModelSpec.from_dict(spec)
         self._optimizer = optimizers.get(self.parsed.optimizer)
         builder, _ = self._build(rows=1)
-        self.blocks = self._place(builder)
-        self.learned_bytes = _end([block for block in self.blocks if block.rule in ("learned", "local")])
-        self.state_bytes = _end(self.blocks)
-        self.layout = _native.StateLayout.make(
-            [(block.name, block.group, block.rule, block.offset, block.count) for block in self.blocks],
-            self.learned_bytes, self.state_bytes,
-        )
+        self.layout = self._layout(builder)
+        self.blocks = self.layout.blocks
         self._limits = {block.name: block.limit for block in builder.parameters + builder.table_blocks}
         self._starts = {block.name: block.start for block in builder.statistics if block.start is not None}
 
     @property
+    def learned_bytes(self) -> int:
+        return self.layout.learned_bytes
+
+    @property
     def statistics_bytes(self) -> int:
-        return self.state_bytes - self.learned_bytes
+        return self.layout.statistics_bytes
+
+    @property
+    def state_bytes(self) -> int:
+        return self.layout.state_bytes
 
     def named_layers(self) -> list[tuple[str, LayerSpec]]:
         """The layers by the names their parameters begin with: "dense0.weight"; the last one is the output."""
@@ -84,35 +71,23 @@ class Model:
         """A fresh state: parameters from Philox(seed), the settings that stand among the statistics, everything else 0;
         the same bytes on every machine."""
         state = aligned(self.state_bytes)
-        for stream, block in enumerate(block for block in self.blocks if block.group == "parameters"):
-            limit = self._limits[block.name]
+        blocks = self.views(state)
+        for stream, (name, limit) in enumerate(self._limits.items()):
             if limit > 0:
-                view = self.view(state, block)
-                arguments = [block.count, view.reshape(-1), seed, stream, -limit, limit]
-                _native.call_kernel("uniform_fill", "", arguments)
-        for name, array in self.views(state).items():
-            if name in self._starts:
-                array[:] = self._starts[name]
+                parameter = blocks[name].reshape(-1)
+                _native.call_kernel("uniform_fill", "", [parameter.size, parameter, seed, stream, -limit, limit])
+        for name, start in self._starts.items():
+            blocks[name][:] = start
         return state
-
-    def view(self, state: Array, block: Block) -> Array:
-        """A block of a whole state as an array of its shape, sharing memory."""
-        size_bytes = block.count * np.dtype(DTYPES[block.dtype]).itemsize
-        return state[block.offset : block.offset + size_bytes].view(DTYPES[block.dtype]).reshape(block.shape)
 
     def views(self, state: Array) -> dict[str, Array]:
         """All blocks of a whole state by name, sharing memory."""
-        return {block.name: self.view(state, block) for block in self.blocks}
+        return views(self.layout, state)
 
     def scores(self, statistics: Array) -> dict[str, Array]:
         """The score blocks of a statistics part (of a snapshot, or a difference of two) by name."""
-        found: dict[str, Array] = {}
-        for block in self.blocks:
-            if block.group == "score":
-                start = block.offset - self.learned_bytes
-                part = statistics[start : start + block.count * 8]
-                found[block.name] = part.view(DTYPES[block.dtype]).reshape(block.shape)
-        return found
+        scores = (block for block in self.blocks if block.group == "score")
+        return {block.name: block_view(block, statistics, block.part_offset) for block in scores}
 
     def compile(
         self, backend: str, slot_layout: _native.SlotLayout, state: Memory, base: Memory | None = None,
@@ -144,8 +119,8 @@ class Model:
         offsets, workspace_bytes, constants = self._workspace(builder)
         offsets |= _slot_offsets(slot_layout, phases)
         return Program(
-            phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.state_bytes,
-            self.learned_bytes, slot_layout.slot_bytes,
+            phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.layout,
+            slot_layout.slot_bytes,
         )
 
     def _build(self, rows: int) -> tuple[Builder, Ref]:
@@ -160,13 +135,13 @@ class Model:
         with builder.during("train"):
             builder.run_backward(gradient)
             self._update(builder)
-        builder.statistic("optimizer.steps", "optimizer", "highest", 1)
+        builder.statistic(_native.OPTIMIZER_STEPS, "optimizer", "highest", 1)
         return builder, output
 
     def _update(self, builder: Builder) -> None:
         """The optimizer over the flat vector of dense parameters, then table by table."""
         options, state = self.parsed.optimizer_options, self._optimizer.STATE
-        count = sum(align(4 * _count(block)) for block in builder.parameters) // 4
+        count = _native.place([_bytes(block) for block in builder.parameters])[1] // 4
         first = builder.parameters[0].name
         flat = Ref("state", first, "f32", (count,))
         held = [Ref("state", self._state_name(kept, first), "f32", (count,)) for kept in state]
@@ -179,19 +154,16 @@ class Model:
     def _state_name(self, kept: str, parameter: str) -> str:
         return f"{self.parsed.optimizer}.{kept}.{parameter}"
 
-    def _place(self, builder: Builder) -> list[Block]:
-        """Offsets in the order dense parameters, tables, optimizer state, statistics; each on a cache line."""
+    def _layout(self, builder: Builder) -> _native.StateLayout:
+        """In the order dense parameters, tables, optimizer state, statistics."""
         learned = builder.parameters + builder.table_blocks
         rule = "learned" if self.parsed.average_optimizer_state else "local"
         kept = [
             BlockSpec(self._state_name(name, block.name), "optimizer", rule, block.shape)
             for name in self._optimizer.STATE for block in learned
         ]
-        blocks, at = [], 0
-        for spec in learned + kept + builder.statistics:
-            blocks.append(Block(spec.name, spec.group, spec.rule, at, spec.shape, spec.dtype))
-            at += align(_count(spec) * np.dtype(DTYPES[spec.dtype]).itemsize)
-        return blocks
+        specs = learned + kept + builder.statistics
+        return _native.StateLayout.make([(spec.name, spec.group, spec.rule, spec.shape) for spec in specs])
 
     def _workspace(self, builder: Builder) -> tuple[dict[tuple[str, str], int], int, tuple[tuple[int, bytes], ...]]:
         """Offsets of everything but the slot, the workspace's size, and its constants with their offsets."""
@@ -199,35 +171,30 @@ class Model:
         for block in self.blocks:
             offsets["state", block.name] = block.offset
             for space in ("base", "share"):
-                offsets[space, block.name] = block.offset - self.learned_bytes
-        at, constants = 0, []
-        for parameter in builder.parameters:   # laid out as in the state: the optimizer runs over all of them at once
-            offsets["gradient", parameter.name] = at
-            at += align(4 * _count(parameter))
-        for name, (dtype, shape) in builder.buffers.items():
-            offsets["work", name] = at
-            at += align(int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize)
-        for name, array in builder.constants.items():
-            offsets["constant", name] = at
-            constants.append((at, array.tobytes()))
-            at += align(array.nbytes)
-        return offsets, at, tuple(constants)
+                offsets[space, block.name] = block.part_offset
+        # the gradients lie as the parameters do in the state: the optimizer runs over all of them at once
+        sizes = {("gradient", parameter.name): _bytes(parameter) for parameter in builder.parameters}
+        sizes |= {("work", name): _size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
+        sizes |= {("constant", name): array.nbytes for name, array in builder.constants.items()}
+        places, workspace_bytes = _native.place(list(sizes.values()))
+        offsets |= dict(zip(sizes, places, strict=True))
+        constants = tuple((offsets["constant", name], array.tobytes()) for name, array in builder.constants.items())
+        return offsets, workspace_bytes, constants
 
 
 def aligned(size_bytes: int) -> NDArray[np.uint8]:
     """Zeroed memory that starts on a cache line."""
-    raw = np.zeros(size_bytes + 64, np.uint8)
-    start = -raw.ctypes.data % 64
+    raw = np.zeros(size_bytes + _native.CACHE_LINE, np.uint8)
+    start = -raw.ctypes.data % _native.CACHE_LINE
     return raw[start : start + size_bytes]
 
 
-def _count(block: BlockSpec) -> int:
-    return int(np.prod(block.shape, dtype=np.int64))
+def _bytes(block: BlockSpec) -> int:
+    return _size_bytes(block.dtype, block.shape)
 
 
-def _end(blocks: list[Block]) -> int:
-    sizes = [block.offset + align(block.count * np.dtype(DTYPES[block.dtype]).itemsize) for block in blocks]
-    return max(sizes, default=0)
+def _size_bytes(dtype: str, shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
 
 
 def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict[tuple[str, str], int]:

@@ -8,88 +8,45 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from streamtrain import _native
+from streamtrain.compute.spec import DTYPES, Array
+from streamtrain.compute.state import Layout, block_dtype, views
 from streamtrain.errors import SnapshotError
 
-Array = npt.NDArray[Any]
 MODEL_GROUPS = ("parameters", "statistics")
 TRAINER_GROUPS = ("optimizer", "score")
-_DTYPES: dict[str, np.dtype[Any]] = {"F32": np.dtype("<f4"), "F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
+# what rules store, by the format's codes, which are our names in capitals
+_DTYPES = {name.upper(): np.dtype(DTYPES[name]) for name in sorted(set(_native.state_rules().values()))}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
-_RULE_DTYPES = {
-    "learned": "F32", "local": "F32", "moments": "F64", "sum": "F64", "count": "I64", "highest": "I64",
-}  # fmt: skip
 _ALIGNMENT = 64  # bytes; where the tensors begin, so that views of a payload in a page-aligned buffer are aligned
 _HEADER_LIMIT = 100_000_000  # bytes, as in the safetensors format
 
 
-class StateBlock(Protocol):
-    """One block of a state, as compute.model lays it out (struct StateBlock of native/state/state.h)."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def rule(self) -> Any: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def shape(self) -> Sequence[int]: ...
-
-
-class StateLayout(Protocol):
-    @property
-    def blocks(self) -> Sequence[StateBlock]: ...
-    @property
-    def state_bytes(self) -> int: ...
-
-
-def block_dtype(block: StateBlock) -> np.dtype[Any]:
-    """float32, float64 or int64, by the block's rule (an enum member, or its name)."""
-    return _DTYPES[_RULE_DTYPES[_rule(block)]]
-
-
-def _rule(block: StateBlock) -> str:
-    return str(getattr(block.rule, "name", block.rule))
-
-
-def views(layout: StateLayout, state: bytes | memoryview | Array) -> dict[str, Array]:
-    """Every block of a state as an array over its bytes, without a copy; writable if `state` is."""
-    raw = np.frombuffer(state, np.uint8)
-    assert len(raw) == layout.state_bytes, (len(raw), layout.state_bytes)
-    return {block.name: _view(block, raw) for block in layout.blocks}
-
-
-def _view(block: StateBlock, raw: Array) -> Array:
-    dtype = block_dtype(block)
-    array: Array = raw[block.offset : block.offset + block.count * dtype.itemsize].view(dtype)
-    return array.reshape(tuple(block.shape))
-
-
-def model_payload(layout: StateLayout, state: bytes | memoryview | Array) -> bytes:
+def model_payload(layout: Layout, state: bytes | memoryview | Array) -> bytes:
     """Parameters and statistics as safetensors bytes; a state always gives the same bytes."""
     return encode(_group_views(layout, state, MODEL_GROUPS))
 
 
-def trainer_payload(layout: StateLayout, state: bytes | memoryview | Array) -> bytes:
+def trainer_payload(layout: Layout, state: bytes | memoryview | Array) -> bytes:
     """Optimizer state and scores as safetensors bytes."""
     return encode(_group_views(layout, state, TRAINER_GROUPS))
 
 
-def _group_views(layout: StateLayout, state: bytes | memoryview | Array, groups: Sequence[str]) -> dict[str, Array]:
-    found = views(layout, state)
-    return {block.name: found[block.name] for block in layout.blocks if block.group in groups}
+def _group_views(layout: Layout, state: bytes | memoryview | Array, groups: Sequence[str]) -> dict[str, Array]:
+    wanted = _groups_of(layout, groups)
+    return {name: block for name, block in views(layout, state).items() if name in wanted}
+
+
+def _groups_of(layout: Layout, groups: Sequence[str]) -> dict[str, _native.StateBlock]:
+    return {block.name: block for block in layout.blocks if block.group in groups}
 
 
 def load(
-    layout: StateLayout,
+    layout: Layout,
     state: memoryview | Array,
     model: bytes | memoryview,
     trainer: bytes | memoryview | None = None,
@@ -103,14 +60,15 @@ def load(
     groups = MODEL_GROUPS if trainer is None else MODEL_GROUPS + TRAINER_GROUPS
     found = decode(model) | (decode(trainer) if trainer is not None else {})
     check(layout, found, groups)
-    for block in layout.blocks:
-        if block.group in groups:
-            _view(block, raw)[...] = found[block.name]
+    wanted = _groups_of(layout, groups)
+    for name, block in views(layout, raw).items():
+        if name in wanted:
+            block[...] = found[name]
 
 
-def check(layout: StateLayout, found: Mapping[str, Array], groups: Sequence[str] = MODEL_GROUPS) -> None:
+def check(layout: Layout, found: Mapping[str, Array], groups: Sequence[str] = MODEL_GROUPS) -> None:
     """SnapshotError names every tensor that is missing, unknown, or of another shape or type than the layout's."""
-    problems = _differences({block.name: block for block in layout.blocks if block.group in groups}, found)
+    problems = _differences(_groups_of(layout, groups), found)
     if problems:
         raise SnapshotError(
             "snapshot does not fit the model: " + "; ".join(problems) + "; start a new lineage with --fresh, or "
@@ -118,7 +76,7 @@ def check(layout: StateLayout, found: Mapping[str, Array], groups: Sequence[str]
         )
 
 
-def _differences(wanted: Mapping[str, StateBlock], found: Mapping[str, Array]) -> list[str]:
+def _differences(wanted: Mapping[str, _native.StateBlock], found: Mapping[str, Array]) -> list[str]:
     problems = []
     for name, block in wanted.items():
         expected = f"{_CODES[block_dtype(block)]}{list(block.shape)}"

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from streamtrain import _native
+
 Array = NDArray[Any]
 Role = Literal["size", "value", "given", "out", "changed", "scratch", "step"]
 DTYPES: dict[str, type] = {
@@ -154,8 +156,7 @@ class Program:
     constants: tuple[tuple[int, bytes], ...]   # workspace offset, content
     output: Ref
     rows: int
-    state_bytes: int
-    learned_bytes: int
+    state: _native.StateLayout
     slot_bytes: int
 
     def place(self, ref: Ref) -> Place:

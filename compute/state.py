@@ -1,16 +1,17 @@
-"""The arena as Python sees it: NumPy views of its buffers, and the layout in which mean buffers are published."""
+"""A state as Python sees it: NumPy views of its blocks, wherever native laid them, and of the arena's buffers."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from streamtrain import _native
+from streamtrain.compute.spec import DTYPES, Array
+
+Layout = _native.StateLayout | _native.PublishedLayout   # of a state; of a mean buffer
 
 
 def attach(descriptor: int) -> _native.Arena:
@@ -23,66 +24,17 @@ def view(address: int, size: int) -> npt.NDArray[np.uint8]:
     return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
 
 
-class StateBlock(Protocol):
-    """A block of a worker's state, as compute.model lays it out."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def group(self) -> str: ...
-    @property
-    def rule(self) -> str: ...
-    @property
-    def offset(self) -> int: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
+def views(layout: Layout, state: bytes | memoryview | Array) -> dict[str, Array]:
+    """Every block of a state as an array over its bytes, without a copy; writable if `state` is."""
+    raw = np.frombuffer(state, np.uint8)
+    assert len(raw) == layout.state_bytes, (len(raw), layout.state_bytes)
+    return {block.name: block_view(block, raw, block.offset) for block in layout.blocks}
 
 
-@dataclass(frozen=True)
-class PublishedBlock:
-    name: str
-    group: str
-    rule: str
-    offset: int
-    count: int
-    shape: tuple[int, ...]
+def block_view(block: _native.StateBlock, memory: Array, offset: int) -> Array:
+    """The block that lies `offset` bytes from the start of `memory`, without a copy."""
+    return memory[offset : offset + block.bytes].view(block_dtype(block)).reshape(block.shape)
 
 
-@dataclass(frozen=True)
-class PublishedLayout:
-    """A mean buffer's blocks. Blocks kept per worker stand once per worker, as `<block>@<worker>`, shape (1, …)."""
-
-    blocks: tuple[StateBlock, ...]
-    state_bytes: int
-
-
-def published_layout(blocks: Sequence[StateBlock], state_bytes: int, workers: int) -> PublishedLayout:
-    """The layout of a mean buffer (native/ring/arena.h): a whole state, then every worker's local blocks."""
-    shared = [block for block in blocks if block.rule != "local"]
-    local = [block for block in blocks if block.rule == "local"]
-    end = _align(state_bytes)
-    for worker in range(workers):
-        for block in local:
-            name = f"{block.name}@{worker}"
-            shared.append(PublishedBlock(name, block.group, block.rule, end, block.count, (1, *block.shape)))
-            end += _align(4 * block.count)
-    return PublishedLayout(tuple(shared), end)
-
-
-def copy_local_blocks(
-    blocks: Sequence[StateBlock], state_bytes: int, workers: int, mean: npt.NDArray[np.uint8]
-) -> None:
-    """Gives every worker the local blocks as they stand in the state: the start of a lineage."""
-    end = _align(state_bytes)
-    for _ in range(workers):
-        for block in blocks:
-            if block.rule == "local":
-                size = 4 * block.count
-                mean[end : end + size] = mean[block.offset : block.offset + size]
-                end += _align(size)
-
-
-def _align(size: int) -> int:
-    return (size + 63) & ~63
+def block_dtype(block: _native.StateBlock) -> np.dtype[Any]:
+    return np.dtype(DTYPES[block.dtype])

@@ -7,6 +7,7 @@ NB_MODULE(_native, m) {
     nb::set_leak_warnings(false);   // a process that ends while threads hold objects is no leak worth a message
     m.doc() = "streamtrain's native code; see _native.pyi";
     st::bind_memory(m);
+    st::bind_state(m);
     st::bind_engine(m);
     st::bind_plan(m);
     st::bind_rounds(m);

@@ -32,19 +32,51 @@ class SlotLayout:
     @staticmethod
     def make(row_capacity: int, range_capacity: int, blocks: Sequence[tuple[str, str, int]]) -> SlotLayout: ...
 
+# state: rules, where blocks lie
+
+CACHE_LINE: int
+OPTIMIZER_STEPS: str
+
+def place(sizes: Sequence[int]) -> tuple[list[int], int]:
+    """Offsets of buffers one behind the other on cache lines, as a state's blocks lie, and where the last one ends."""
+
+def state_rules() -> dict[str, str]:
+    """What each rule stores: name -> dtype."""
+
 class StateBlock:
     name: str
     group: str
     rule: str
+    dtype: str
+    shape: tuple[int, ...]
     offset: int
+    part_offset: int
+    rows: int
+    row_elements: int
     count: int
+    bytes: int
+
+class PublishedLayout:
+    """A mean buffer's blocks. Blocks kept per worker stand once per worker, as `<block>@<worker>`, shape (1, ...)."""
+    blocks: list[StateBlock]
+    state_bytes: int
 
 class StateLayout:
     blocks: list[StateBlock]
     learned_bytes: int
     state_bytes: int
+    statistics_bytes: int
     @staticmethod
-    def make(blocks: Sequence[tuple[str, str, str, int, int]], learned_bytes: int, state_bytes: int) -> StateLayout: ...
+    def make(blocks: Sequence[tuple[str, str, str, Sequence[int]]]) -> StateLayout:
+        """Of (name, group, rule, shape): the learned part, then the statistics part, each in the order given."""
+    def published(self, workers: int) -> PublishedLayout: ...
+    def begin_lineage(self, state: Any, workers: int, mean: Any) -> None:
+        """Writes the mean buffer a lineage starts from: every published block has what its block has in `state`."""
+
+def average(
+    layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int
+) -> None:
+    """Addresses of the start, of (each worker's vector, its weight sum) and of the mean."""
 
 # engine: kernels, instruction sets, compiled plans
 
@@ -122,7 +154,6 @@ class Arena:
     slot_layout: SlotLayout
     state_layout: StateLayout
     mean_bytes: int
-    local_bytes: int
     @staticmethod
     def create(
         workers: int, averaging_frequency: int, slot_count: int, slot_layout: SlotLayout, state_layout: StateLayout,
@@ -178,11 +209,6 @@ class RoundLogThread:
     def waiting_bytes(self) -> int: ...
     def take(self) -> tuple[int, int, bytes, bytes, bytes]:
         """(last round, newest timestamp in ms, rounds, slots, ranges)."""
-
-def average(
-    layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int
-) -> None:
-    """Addresses of the start, of (each worker's vector, its weight sum) and of the mean."""
 
 # ingest
 

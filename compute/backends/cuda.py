@@ -47,8 +47,8 @@ class CudaPlan:
     def __init__(self, program: Program, addresses: tuple[int, int, int], device: int) -> None:
         self.program, self.device = program, Device(device)
         self.host = dict(zip(("state", "base", "share"), addresses, strict=True))
-        statistics_bytes = program.state_bytes - program.learned_bytes
-        self.sizes = {"state": program.learned_bytes, "base": statistics_bytes, "share": statistics_bytes}
+        statistics_bytes = program.state.statistics_bytes
+        self.sizes = {"state": program.state.learned_bytes, "base": statistics_bytes, "share": statistics_bytes}
         sizes = {**self.sizes, "work": program.workspace_bytes, "step": _native.STEP_BYTES}
         self.memory = {name: self.device.buffer(size) for name, size in sizes.items()}
         self.slots = [self.device.buffer(program.slot_bytes) for _ in range(SLOT_BUFFERS)]

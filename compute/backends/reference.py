@@ -30,8 +30,8 @@ class ReferencePlan:
         self.program, self.precise = program, precise
         self.step: _native.StepBlock | None = None
         self.output: Array | None = None
-        statistics_bytes = program.state_bytes - program.learned_bytes
-        sizes = {"state": program.state_bytes, "base": statistics_bytes, "share": statistics_bytes}
+        statistics_bytes = program.state.statistics_bytes
+        sizes = {"state": program.state.state_bytes, "base": statistics_bytes, "share": statistics_bytes}
         self.memories = {
             name: at_address(address, sizes[name])
             for name, address in zip(sizes, addresses, strict=True) if address
@@ -63,7 +63,7 @@ class ReferencePlan:
             assert self.output is not None
             self.output[:] = self.array(self.program.output)
         if self.precise and phase == "train":
-            learned = self.program.learned_bytes
+            learned = self.program.state.learned_bytes
             self.memories["state"][:learned].view(np.float32)[:] = self.wide["state"][: learned // 4]
 
     def run_call(self, call: Call) -> None:

@@ -6,7 +6,8 @@
 namespace st {
 namespace nb = nanobind;
 
-void bind_memory(nb::module_ &m);   // slot and state layouts, arena, ring
+void bind_memory(nb::module_ &m);   // slot layouts, limits
+void bind_state(nb::module_ &m);    // rules, state layouts
 void bind_engine(nb::module_ &m);   // kernels, instruction sets
 void bind_plan(nb::module_ &m);     // step block, compiled plans
 void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer

@@ -10,13 +10,11 @@
 #include "base/fail.h"
 #include "ring/dead_letter_ring.h"
 #include "ring/slot.h"
-#include "state/state.h"
 
 namespace st {
 namespace {
 
 constexpr const char *dtype_names[] = {"f32", "f64", "i32", "i64", "u8"};
-constexpr const char *rule_names[] = {"learned", "local", "moments", "sum", "count", "highest"};
 
 template <class Names>
 u32 index_of(const Names &names, const std::string &name, const char *what) {
@@ -30,7 +28,6 @@ u32 index_of(const Names &names, const std::string &name, const char *what) {
 }
 
 using NamedBlock = std::tuple<std::string, std::string, u32>;                              // name, dtype, width
-using NamedState = std::tuple<std::string, std::string, std::string, u64, u64>;  // name, group, rule, offset, count
 
 SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<NamedBlock> &blocks) {
     if (row_capacity == 0 || range_capacity == 0) mistake("SlotLayout.make", "at least one row and one range", "0");
@@ -42,17 +39,6 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<N
         specs.push_back({name, static_cast<Dtype>(index_of(dtype_names, dtype, "SlotLayout.make dtype")), width});
     }
     return SlotLayout::make(row_capacity, range_capacity, specs);
-}
-
-StateLayout state_layout(const std::vector<NamedState> &blocks, u64 learned_bytes, u64 state_bytes) {
-    StateLayout layout;
-    for (const auto &[name, group, rule, offset, count] : blocks) {
-        const auto known = static_cast<Rule>(index_of(rule_names, rule, "StateBlock rule"));
-        layout.blocks.push_back({name, group, known, offset, count});
-    }
-    layout.learned_bytes = learned_bytes;
-    layout.state_bytes = state_bytes;
-    return layout;
 }
 
 }  // namespace
@@ -78,18 +64,6 @@ void bind_memory(nb::module_ &m) {
         .def_ro("blocks", &SlotLayout::blocks)
         .def_ro("ranges_offset", &SlotLayout::ranges_offset)
         .def_ro("slot_bytes", &SlotLayout::slot_bytes);
-
-    nb::class_<StateBlock>(m, "StateBlock")
-        .def_ro("name", &StateBlock::name)
-        .def_ro("group", &StateBlock::group)
-        .def_prop_ro("rule", [](const StateBlock &block) { return rule_names[static_cast<u32>(block.rule)]; })
-        .def_ro("offset", &StateBlock::offset)
-        .def_ro("count", &StateBlock::count);
-    nb::class_<StateLayout>(m, "StateLayout")
-        .def_static("make", &state_layout, nb::arg("blocks"), nb::arg("learned_bytes"), nb::arg("state_bytes"))
-        .def_ro("blocks", &StateLayout::blocks)
-        .def_ro("learned_bytes", &StateLayout::learned_bytes)
-        .def_ro("state_bytes", &StateLayout::state_bytes);
 }
 
 }  // namespace st

@@ -5,7 +5,6 @@
 #include "bindings/bindings.h"
 #include "train/round_log.h"
 #include "train/rounds.h"
-#include "state/average.h"
 #include "ring/dead_letter_ring.h"
 
 namespace st {
@@ -104,7 +103,6 @@ void bind_arena(nb::module_ &m) {
         .def_prop_ro("slot_layout", [](const Arena &a) { return a.slot_layout(); })
         .def_prop_ro("state_layout", [](const Arena &a) { return a.state_layout(); })
         .def_prop_ro("mean_bytes", &Arena::mean_bytes)
-        .def_prop_ro("local_bytes", &Arena::local_bytes)
         .def("mean_address", [](const Arena &a, i32 buffer) { return address_of(a.mean(buffer)); })
         .def("slot_address", [](const Arena &a, i64 slot) { return address_of(a.slot(slot)); })
         .def("progress", &progress_of)
@@ -238,14 +236,14 @@ void bind_rounds(nb::module_ &m) {
     nb::class_<WorkerRounds>(m, "WorkerRounds")
         .def(nb::init<Arena &, u32, f64, f64>(), nb::arg("arena"), nb::arg("worker"), nb::arg("beta1"),
              nb::arg("beta2"), nb::keep_alive<1, 2>())
-        .def_prop_ro("state_address", [](WorkerRounds &r) { return address_of(r.state()); })
-        .def_prop_ro("share_address", [](WorkerRounds &r) { return address_of(r.share()); })
-        .def_prop_ro("base_address", [](WorkerRounds &r) { return address_of(r.base()); })
+        .def_prop_ro("state_address", [](WorkerRounds &r) { return address_of(r.memory().state); })
+        .def_prop_ro("share_address", [](WorkerRounds &r) { return address_of(r.memory().share); })
+        .def_prop_ro("base_address", [](WorkerRounds &r) { return address_of(r.memory().base); })
         .def("begin", &WorkerRounds::begin)
         .def("score_means",
              [](WorkerRounds &r, Plan &plan, Address state, Address base, Address share) {
-                 r.score_means(plan, reinterpret_cast<u8 *>(state), reinterpret_cast<u8 *>(base),
-                               reinterpret_cast<u8 *>(share));
+                 r.score_means(plan, {0, reinterpret_cast<u8 *>(state), reinterpret_cast<u8 *>(base),
+                                      reinterpret_cast<u8 *>(share)});
              },
              nb::arg("plan"), nb::arg("state"), nb::arg("base"), nb::arg("share"), nb::keep_alive<1, 2>())
         .def("run_closed_round", &WorkerRounds::run_closed_round, nb::arg("plan"),
@@ -264,17 +262,6 @@ void bind_rounds(nb::module_ &m) {
             return nb::make_tuple(last_round, log.newest_timestamp_ms, bytes_of_vector(log.rounds),
                                   bytes_of_vector(log.slots), bytes_of_vector(log.ranges));
         });
-    m.def(
-        "average",
-        [](const StateLayout &layout, Address start, const std::vector<std::tuple<Address, f64>> &workers,
-           Address mean) {
-            std::vector<Contribution> contributions;
-            for (auto [vector, weight_sum] : workers)
-                contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
-            nb::gil_scoped_release release;
-            average(layout, reinterpret_cast<const u8 *>(start), contributions, nullptr, reinterpret_cast<u8 *>(mean));
-        },
-        nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"));
 }
 
 }  // namespace st

@@ -4,7 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <new>
 #include <stdexcept>
 
@@ -14,22 +16,32 @@ namespace {
 
 constexpr u64 MAGIC = 0x3130616e65726173;   // "sarena01"
 
-struct StateBlockRecord {   // a StateBlock as it lies in the arena
-    char name[96];
-    char group[24];
-    u32 rule, reserved;
-    u64 offset, count;
+struct StateBlockRecord {   // a StateBlockSpec as it lies in the arena
+    char name[96], group[24], rule[24];
+    u64 axes;
+    u64 shape[4];
 };
 
 [[noreturn]] void fail(const char *what) {
     throw std::runtime_error(std::string("arena: ") + what + ": " + std::strerror(errno));
 }
 
-u64 local_bytes_of(const StateLayout &layout) {
-    u64 bytes = 0;
-    for (const StateBlock &block : layout.blocks)
-        if (block.rule == Rule::local) bytes += align64(block.count * sizeof(f32));
-    return bytes;
+template <u64 N>
+void write_word(char (&to)[N], const std::string &word) {
+    if (word.size() >= N) throw std::invalid_argument("arena: a state block's word is too long: " + word);
+    std::memcpy(to, word.data(), word.size());
+}
+
+StateBlockRecord record_of(const StateBlock &block) {
+    StateBlockRecord record{};
+    write_word(record.name, block.name);
+    write_word(record.group, block.group);
+    write_word(record.rule, block.rule->name);
+    record.axes = block.shape.size();
+    if (record.axes > std::size(record.shape))
+        throw std::invalid_argument("arena: a state block with too many axes: " + block.name);
+    std::copy(block.shape.begin(), block.shape.end(), record.shape);
+    return record;
 }
 
 }  // namespace
@@ -66,11 +78,8 @@ Arena Arena::create(const ArenaSpec &spec) {
     header.slot_blocks = static_cast<u32>(spec.slot.blocks.size());
     header.state_blocks = static_cast<u32>(spec.state.blocks.size());
     header.slot_bytes = align64(spec.slot.slot_bytes);
-    header.state_bytes = spec.state.state_bytes;
-    header.learned_bytes = spec.state.learned_bytes;
-    header.local_bytes = local_bytes_of(spec.state);
-    header.vector_bytes = align64(spec.state.state_bytes) + align64(spec.state.state_bytes - spec.state.learned_bytes);
-    header.mean_bytes = align64(spec.state.state_bytes) + spec.workers * header.local_bytes;
+    header.vector_bytes = spec.state.state_bytes + spec.state.statistics_bytes();
+    header.mean_bytes = spec.state.mean_bytes(spec.workers);
     header.dead_letter_bytes = align64(spec.dead_letter_bytes);
     u64 at = align64(sizeof(Header));
     auto place = [&at](u64 bytes) { u64 offset = at; at += (bytes + 4095) & ~u64{4095}; return offset; };
@@ -125,17 +134,7 @@ void Arena::write_description(const ArenaSpec &spec) {
     Block *blocks = &at<Block>(header().description_offset);
     for (const Block &block : spec.slot.blocks) *blocks++ = block;
     auto *records = reinterpret_cast<StateBlockRecord *>(blocks);
-    for (const StateBlock &block : spec.state.blocks) {
-        StateBlockRecord record{};
-        if (block.name.size() >= sizeof record.name || block.group.size() >= sizeof record.group)
-            throw std::invalid_argument("arena: state block name too long: " + block.name);
-        std::memcpy(record.name, block.name.data(), block.name.size());
-        std::memcpy(record.group, block.group.data(), block.group.size());
-        record.rule = static_cast<u32>(block.rule);
-        record.offset = block.offset;
-        record.count = block.count;
-        *records++ = record;
-    }
+    for (const StateBlock &block : spec.state.blocks) *records++ = record_of(block);
 }
 
 void Arena::read_description() {
@@ -147,13 +146,12 @@ void Arena::read_description() {
     const Block *blocks = &at<Block>(h.description_offset);
     slot_layout_.blocks.assign(blocks, blocks + h.slot_blocks);
     const auto *records = reinterpret_cast<const StateBlockRecord *>(blocks + h.slot_blocks);
-    state_layout_ = StateLayout{};
-    state_layout_.learned_bytes = h.learned_bytes;
-    state_layout_.state_bytes = h.state_bytes;
+    std::vector<StateBlockSpec> specs;
     for (u32 i = 0; i < h.state_blocks; ++i) {
         const StateBlockRecord &r = records[i];
-        state_layout_.blocks.push_back({r.name, r.group, static_cast<Rule>(r.rule), r.offset, r.count});
+        specs.push_back({r.name, r.group, r.rule, {r.shape, r.shape + r.axes}});
     }
+    state_layout_ = StateLayout::make(specs);
 }
 
 void Arena::set_positions(const std::vector<StartPosition> &positions) {

@@ -6,7 +6,7 @@
 
 #include "ring/control.h"
 #include "ring/slot.h"
-#include "state/state.h"
+#include "state/rule.h"
 
 namespace st {
 
@@ -44,7 +44,6 @@ class Arena {
     u32 slot_count() const { return header().slot_count; }
     const SlotLayout &slot_layout() const { return slot_layout_; }
     const StateLayout &state_layout() const { return state_layout_; }
-    u64 local_bytes() const { return header().local_bytes; }
 
     Control &control() const { return at<Control>(header().control_offset); }
     RoundEntry &round_entry(i64 round) const {
@@ -61,19 +60,17 @@ class Arena {
         return reinterpret_cast<Range *>(slot(number) + slot_layout_.ranges_offset);
     }
 
-    // A mean buffer: a whole state, then every worker's local blocks one worker after the other.
     u8 *mean(i32 buffer) const {
         return base_ + header().means_offset + static_cast<u64>(buffer) * header().mean_bytes;
     }
     u64 mean_bytes() const { return header().mean_bytes; }
-    u8 *local_of(u8 *mean, u32 worker) const {
-        return mean + align64(state_layout_.state_bytes) + worker * header().local_bytes;
-    }
-    // A worker's vector: a state (learned part trained in place, statistics part its share of the round), then the
-    // statistics part of the round's start, which stays readable for the worker's next life.
+    // A worker's vector: a state (learned part trained in place, statistics part its share), then the base, which stays
+    // readable for the worker's next life.
     u8 *vector(u32 worker) const { return base_ + header().vectors_offset + u64{worker} * header().vector_bytes; }
-    u8 *round_base(u32 worker) const { return vector(worker) + align64(state_layout_.state_bytes); }
-    u64 statistics_bytes() const { return state_layout_.state_bytes - state_layout_.learned_bytes; }
+    WorkerMemory memory(u32 worker) const {
+        u8 *state = vector(worker);
+        return {worker, state, state + state_layout_.state_bytes, state + state_layout_.learned_bytes};
+    }
 
     u8 *dead_letters() const { return base_ + header().dead_letters_offset; }
     u64 dead_letter_bytes() const { return header().dead_letter_bytes; }
@@ -86,7 +83,7 @@ class Arena {
         u64 magic;
         u32 workers, averaging_frequency, slot_count, round_entries;
         u32 row_capacity, range_capacity, slot_blocks, state_blocks, position_count, reserved;
-        u64 slot_bytes, state_bytes, learned_bytes, local_bytes, mean_bytes, vector_bytes, dead_letter_bytes;
+        u64 slot_bytes, mean_bytes, vector_bytes, dead_letter_bytes;
         u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, dead_letters_offset,
             slots_offset, means_offset, vectors_offset, bytes;
     };

@@ -1,4 +1,10 @@
-// A model's state as one flat vector of typed blocks: what averaging, snapshots and round starts work on.
+// A model's state: typed blocks in one flat vector, and where they lie in it and in a mean buffer. Nobody else counts
+// bytes: Python asks.
+//
+// start   the mean buffer a round begins from; read-only until the round after it is averaged
+// base    a worker's copy of the start's statistics part, which its steps read: what was known when the round began
+// share   what a worker's steps gather for the statistics part in a round, from zero, never on top of the base
+// mean    what a round makes of the start and the workers' vectors (learned part trained, share): the next one's start
 #pragma once
 #include <string>
 #include <vector>
@@ -7,29 +13,66 @@
 
 namespace st {
 
-enum class Rule : u32 {
-    learned = 0,   // float32: mean over workers weighted by their weight sums
-    local = 1,     // float32: kept per worker (optimizer state that is not averaged); never mixed
-    moments = 2,   // float64 [n, 10] as base/moments.h has them: base merged with the shares, outliers held back
-    sum = 3,       // float64: base + each worker's share, in worker order
-    count = 4,     // int64: base + each worker's share
-    highest = 5,   // int64: max over base and workers (optimizer steps)
+struct Rule;
+
+// The learned part is trained in place; of the statistics part a worker has a base and a share.
+enum class Part : u32 { learned = 0, statistics = 1 };
+
+struct StateBlockSpec {
+    std::string name;            // "dense0.weight", "adam.m.dense0.weight", "standardize.numbers", "score.loss"
+    std::string group;           // parameters | optimizer | statistics | score
+    std::string rule;            // one of state/rules/
+    std::vector<u64> shape;      // rows first
 };
 
-// learned and local blocks come first (the "learned part", trained in place), then the statistics part, of which a
-// worker sees the round's base read-only and gathers its share from zero. Blocks are 64-byte aligned.
+// Counts the steps that changed parameters since the lineage began.
+constexpr const char *OPTIMIZER_STEPS = "optimizer.steps";
+
 struct StateBlock {
-    std::string name;      // "dense0.weight", "adam.m.dense0.weight", "standardize.numbers", "score.log_loss"
-    std::string group;     // parameters | optimizer | statistics | score
-    Rule rule;
-    u64 offset;            // bytes from the state's start
-    u64 count;             // elements: float32, float64 or int64 by rule
+    std::string name, group;
+    const Rule *rule;
+    Dtype dtype;
+    std::vector<u64> shape;
+    u64 offset = 0;              // bytes from the state's start, on a cache line
+    u64 part_offset = 0;         // the same from the start of its part: in a base or a share
+    u64 mean_offset = 0;         // in a mean buffer, of the first worker where it is kept once for each worker ...
+    u64 worker_stride = 0;       // ... and how far the next worker's lies behind it; else 0
+
+    u64 rows() const { return shape.empty() ? 1 : shape.front(); }
+    u64 row_elements() const {
+        u64 elements = 1;
+        for (u64 axis = 1; axis < shape.size(); ++axis) elements *= shape[axis];
+        return elements;
+    }
+    u64 count() const { return rows() * row_elements(); }
+    u64 bytes() const { return count() * bytes_of(dtype); }
+    u64 in_mean(u32 worker) const { return mean_offset + worker * worker_stride; }
+};
+
+// What of a mean buffer is published: tensors with their offsets in it, in the order in which they lie. A block that is
+// kept once for each worker is published as <block>@<worker>, with an axis of 1 before its own.
+struct PublishedLayout {
+    std::vector<StateBlock> blocks;
+    u64 state_bytes = 0;         // of the mean buffer
 };
 
 struct StateLayout {
     std::vector<StateBlock> blocks;
-    u64 learned_bytes = 0;   // the statistics part starts here
+    u64 learned_bytes = 0;       // the statistics part starts here
     u64 state_bytes = 0;
+    u64 local_bytes = 0;         // of one worker: what is kept once for each
+
+    // The learned part, then the statistics part, each in the order given. Mistake where a rule is unknown or a name
+    // is given twice.
+    static StateLayout make(const std::vector<StateBlockSpec> &specs);
+
+    const StateBlock *find(const std::string &name) const;
+    u64 statistics_bytes() const { return state_bytes - learned_bytes; }
+    // A mean buffer: a whole state, then what is kept for each worker, one worker after the other.
+    u64 mean_bytes(u32 workers) const { return state_bytes + workers * local_bytes; }
+    PublishedLayout published(u32 workers) const;
+    // The mean buffer a lineage starts from: every published block has what its block has in `state`.
+    void begin_lineage(const u8 *state, u32 workers, u8 *mean) const;
 };
 
 }  // namespace st

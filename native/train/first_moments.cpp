@@ -69,9 +69,9 @@ void first_moments(const Arena &arena, i64 first, i64 count, u8 *base) {
     const StateLayout &layout = arena.state_layout();
     const Block *weights = arena.slot_layout().find("weight");
     for (const StateBlock &moments : layout.blocks) {
-        if (moments.rule != Rule::moments) continue;
+        if (moments.rule != &rule_named("moments")) continue;
         const Block &block = described(arena, moments.name);
-        ColumnMoments *columns = reinterpret_cast<ColumnMoments *>(base + (moments.offset - layout.learned_bytes));
+        ColumnMoments *columns = reinterpret_cast<ColumnMoments *>(base + moments.part_offset);
         std::vector<f64> values;   // of one column: what the pass needs does not grow with the columns
         for (u32 c = 0; c < block.width; ++c) {
             values.clear();

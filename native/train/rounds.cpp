@@ -5,8 +5,8 @@
 
 #include "base/fail.h"
 #include "base/failpoint.h"
+#include "base/power.h"
 #include "train/first_moments.h"
-#include "state/average.h"
 
 namespace st {
 
@@ -18,12 +18,9 @@ constexpr i64 LOOK_AGAIN_NS = 100'000'000;   // how long a wait may miss a ring 
 
 WorkerRounds::WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2)
     : arena_(arena), worker_(worker), beta1_(beta1), beta2_(beta2) {
-    const StateLayout &layout = arena.state_layout();
-    for (const StateBlock &block : layout.blocks)
-        if (block.rule == Rule::highest && block.group == "optimizer") {
-            steps_offset_ = block.offset - layout.learned_bytes;
-            has_steps_ = true;
-        }
+    const StateBlock *steps = arena.state_layout().find(OPTIMIZER_STEPS);
+    if (steps) steps_offset_ = steps->part_offset;
+    has_steps_ = steps;
     const Block *weights = arena.slot_layout().find("weight");
     if (!weights) mistake("a worker's slots", "a block named weight", "none");
     weights_offset_ = weights->offset;
@@ -45,9 +42,10 @@ bool WorkerRounds::ready(i64 deadline_ns) {
     return control.coordinator_event.wait(deadline_ns, [&] { return control.coordinator.ready.load() != 0; });
 }
 
-const u8 *WorkerRounds::start() const {
+RoundStart WorkerRounds::start() const {
     const AveragerWords &averager = arena_.control().averager;
-    return arena_.mean(averager.mean_buffer[(round_ + ANY_ROUNDS - 1) % ANY_ROUNDS].load());
+    const u8 *mean = arena_.mean(averager.mean_buffer[(round_ + ANY_ROUNDS - 1) % ANY_ROUNDS].load());
+    return {mean, statistics_done_ ? memory().base : nullptr};
 }
 
 bool WorkerRounds::published() const {
@@ -70,20 +68,9 @@ void WorkerRounds::begin() {
     index_ = 0;
     steps_ = 0;
     weight_sum_ = 0;
-    const StateLayout &layout = arena_.state_layout();
-    const u8 *from = start();
-    u64 statistics_bytes = arena_.statistics_bytes();
-    std::memcpy(state(), from, layout.learned_bytes);
-    const u8 *local = arena_.local_of(const_cast<u8 *>(from), worker_);
-    for (const StateBlock &block : layout.blocks) {
-        if (block.rule != Rule::local) continue;
-        std::memcpy(state() + block.offset, local, block.count * sizeof(f32));
-        local += align64(block.count * sizeof(f32));
-    }
-    if (!statistics_done_) std::memcpy(base(), from + layout.learned_bytes, statistics_bytes);
-    std::memset(share(), 0, statistics_bytes);
+    begin_round(arena_.state_layout(), start(), memory());
     base_steps_ = 0;
-    if (has_steps_) std::memcpy(&base_steps_, base() + steps_offset_, sizeof base_steps_);
+    if (has_steps_) std::memcpy(&base_steps_, memory().base + steps_offset_, sizeof base_steps_);
     words().round.store(round_);
     words().phase.store(static_cast<u32>(WorkerPhase::training));
 }
@@ -164,10 +151,7 @@ bool WorkerRounds::after_step(const StepBlock &step, i64 slot) {
 }
 
 void WorkerRounds::publish() {
-    if (has_steps_) {
-        i64 steps = base_steps_ + steps_;
-        std::memcpy(share() + steps_offset_, &steps, sizeof steps);
-    }
+    share_round(arena_.state_layout(), start(), memory(), steps_);
     ST_FAILPOINT("worker.before_publish");
     words().slot.store(-1);
     words().weight_sum = weight_sum_;
@@ -178,7 +162,7 @@ void WorkerRounds::publish() {
 }
 
 void WorkerRounds::statistics_pass() {
-    first_moments(arena_, first_slot_, arena_.round_entry(round_).slot_count.load(), base());
+    first_moments(arena_, first_slot_, arena_.round_entry(round_).slot_count.load(), memory().base);
     statistics_done_ = true;
 }
 
@@ -264,28 +248,18 @@ bool WorkerRounds::diverges(i64 round, i64 slots) {
 }
 
 void WorkerRounds::average_into(i64 round, u8 *mean) {
-    const StateLayout &layout = arena_.state_layout();
     std::vector<Contribution> contributions;
     for (u32 w = 0; w < arena_.workers(); ++w)
         contributions.push_back({arena_.vector(w), arena_.control().workers[w].weight_sum});
-    average(layout, start(), contributions, round == 0 ? base() : nullptr, mean);
-    for (u32 w = 0; w < arena_.workers(); ++w) {
-        u8 *local = arena_.local_of(mean, w);
-        for (const StateBlock &block : layout.blocks) {
-            if (block.rule != Rule::local) continue;
-            std::memcpy(local, arena_.vector(w) + block.offset, block.count * sizeof(f32));
-            local += align64(block.count * sizeof(f32));
-        }
-    }
+    RoundStart from = start();
+    from.first_moments = round == 0 ? memory().base : nullptr;
+    fold_round(arena_.state_layout(), from, std::move(contributions), mean);
 }
 
-void WorkerRounds::score_means(Plan &plan, u8 *state, u8 *base, u8 *share) { scorer_ = {&plan, state, base, share}; }
+void WorkerRounds::score_means(Plan &plan, WorkerMemory memory) { scorer_ = {&plan, memory}; }
 
 void WorkerRounds::score(const u8 *mean, i64 slots) {
-    u64 learned_bytes = arena_.state_layout().learned_bytes;
-    std::memcpy(scorer_.state, mean, learned_bytes);
-    std::memcpy(scorer_.base, mean + learned_bytes, arena_.statistics_bytes());
-    std::memset(scorer_.share, 0, arena_.statistics_bytes());
+    begin_round(arena_.state_layout(), {mean}, scorer_.memory);
     i64 slot = first_slot_ + slots - 1;
     StepBlock &step = scorer_.plan->step();
     before_step(step, slot);

@@ -21,12 +21,10 @@ class WorkerRounds {
   public:
     WorkerRounds(Arena &arena, u32 worker, f64 beta1, f64 beta2);
 
-    u8 *state() { return arena_.vector(worker_); }                                  // what a plan trains in place
-    u8 *share() { return state() + arena_.state_layout().learned_bytes; }           // statistics gathered this round
-    u8 *base() { return arena_.round_base(worker_); }                               // statistics of the round's start
+    WorkerMemory memory() const { return arena_.memory(worker_); }   // what its plan is bound to
 
     // Scores every mean on its round's last slot with a plan of its own, bound to `state`, `base` and `share`.
-    void score_means(Plan &plan, u8 *state, u8 *base, u8 *share);
+    void score_means(Plan &plan, WorkerMemory memory);
 
     // Waits for READY, then works until the deadline or the end.
     RoundStatus run(Plan &plan, i64 deadline_ns);
@@ -41,7 +39,7 @@ class WorkerRounds {
   private:
     struct Scorer {
         Plan *plan = nullptr;
-        u8 *state, *base, *share;
+        WorkerMemory memory;
     };
 
     // The parts of run(). restart() begins the round, again where it was begun before; next_slot() gives the worker's
@@ -67,7 +65,7 @@ class WorkerRounds {
     bool done() const;
     bool must_leave();
 
-    const u8 *start() const;
+    RoundStart start() const;
     WorkerWords &words() { return arena_.control().workers[worker_]; }
     bool all_published() const;
     RoundStatus average_round();
@@ -75,7 +73,6 @@ class WorkerRounds {
     void average_into(i64 round, u8 *mean);
     void score(const u8 *mean, i64 slots);
     RoundStatus train_round(Plan &plan, i64 deadline_ns);
-    i64 *optimizer_steps_share();
 
     Arena &arena_;
     u32 worker_;

@@ -57,7 +57,7 @@ class Scorer:
         self.shape = Shape(manifest) if shape is None else shape
         self.version, self.digest, self.created_ms = manifest.version, stored.digest.hex(), manifest.created_ms
         self._state = aligned(self.shape.model.state_bytes)
-        payload.load(self.shape.model, self._state, stored.model)
+        payload.load(self.shape.model.layout, self._state, stored.model)
         self._state.flags.writeable = False
         self._one = deque([self.shape.row_scorer(self._state, 1)])
         self._many = deque([self.shape.row_scorer(self._state, BATCH_ROWS)])

@@ -11,7 +11,7 @@ import numpy as np
 from streamtrain.clients.door import address, job_name
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import snapshot as payload
-from streamtrain.compute.snapshot import Array
+from streamtrain.compute.spec import Array
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -39,7 +39,7 @@ def snapshot_of(stored: Stored) -> Snapshot:
     """SnapshotError for what holds no columns and model, or not that model's arrays."""
     _, model = schema_and_model(stored.manifest)
     arrays = payload.decode(stored.model)
-    payload.check(model, arrays)
+    payload.check(model.layout, arrays)
     parameters = {name: array for name, array in arrays.items() if array.dtype == np.float32}
     statistics = {name: array for name, array in arrays.items() if array.dtype != np.float32}
     manifest = stored.manifest

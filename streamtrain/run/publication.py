@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamtrain.compute.snapshot import model_payload, trainer_payload
-from streamtrain.compute.state import PublishedLayout
+from streamtrain.compute.state import Layout
 from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch
 from streamtrain.run.lineage import Lineage
@@ -41,7 +41,7 @@ class Publisher:
 
     job: Job
     run: Run
-    layout: PublishedLayout
+    layout: Layout
     slot: Slot
     build: str
     topics: Mapping[str, str]  # by key

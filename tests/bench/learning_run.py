@@ -14,8 +14,7 @@ from streamtrain import _native
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import Model
-from streamtrain.compute.snapshot import views
-from streamtrain.compute.state import copy_local_blocks, published_layout, view
+from streamtrain.compute.state import view, views
 from streamtrain.job import Job
 
 RANGES = 512  # of a slot, as the supervisor gives it
@@ -32,11 +31,9 @@ class LocalRun:
             workers=train.workers, averaging_frequency=train.averaging_frequency, slot_count=train.prefetch_buffer,
             slot_layout=layout, state_layout=self.model.layout,
         )  # fmt: skip
-        self._layout = published_layout(self.model.blocks, self.model.layout.state_bytes, train.workers)
+        self._layout = self.model.layout.published(train.workers)
         start = view(self.arena.mean_address(0), self._layout.state_bytes)
-        initial = self.model.initial_state(train.seed)
-        start[: len(initial)] = initial
-        copy_local_blocks(self.model.blocks, self.model.layout.state_bytes, train.workers, start)
+        self.model.layout.begin_lineage(self.model.initial_state(train.seed), train.workers, start)
         self.arena.set_positions([(0, 0, 0)])
         self.arena.set_row_bound(-1)
         self.arena.set_start(round=-1, seed=train.seed, learning_rate=job.optimizer.learning_rate)

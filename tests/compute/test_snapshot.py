@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,54 +11,30 @@ from hypothesis import strategies as st
 from safetensors.numpy import load as library_load
 from safetensors.numpy import save as library_save
 
+from streamtrain import _native
 from streamtrain.compute import snapshot
-from streamtrain.compute.state import published_layout
+from streamtrain.compute.state import Layout, views
 from streamtrain.errors import SnapshotError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-@dataclass(frozen=True)
-class Block:
-    name: str
-    group: str
-    rule: str
-    offset: int
-    shape: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        return math.prod(self.shape)
-
-
-@dataclass(frozen=True)
-class Layout:
-    blocks: tuple[Block, ...]
-    state_bytes: int
-
-
-def layout(*, width: int = 3) -> Layout:
-    """As the engine lays a state out: 64-byte aligned blocks, the learned part first."""
-    blocks: list[Block] = []
-    at = 0
-    for name, group, rule, shape in (
+def layout(*, width: int = 3, optimizer: str = "learned") -> _native.StateLayout:
+    return _native.StateLayout.make([
         ("dense0.weight", "parameters", "learned", (4, width)),
         ("dense0.bias", "parameters", "learned", (width,)),
-        ("adam.m.dense0.weight", "optimizer", "learned", (4, width)),
+        ("adam.m.dense0.weight", "optimizer", optimizer, (4, width)),
         ("standardize.moments", "statistics", "moments", (2, 3)),
         ("score.loss", "score", "sum", (4,)),
         ("score.hits", "score", "count", (2,)),
         ("optimizer.steps", "optimizer", "highest", (1,)),
-    ):
-        blocks.append(Block(name, group, rule, at, shape))
-        at += -(-math.prod(shape) * snapshot.block_dtype(blocks[-1]).itemsize // 64) * 64
-    return Layout(tuple(blocks), at)
+    ])  # fmt: skip
 
 
 def state(of: Layout, seed: int = 0) -> np.ndarray:
     raw = np.zeros(of.state_bytes, np.uint8)
     rng = np.random.default_rng(seed)
-    for view in snapshot.views(of, raw).values():
+    for view in views(of, raw).values():
         view[...] = rng.integers(-1000, 1000, view.shape) / (8 if view.dtype.kind == "f" else 1)
     return raw
 
@@ -71,12 +45,12 @@ def test_golden_bytes() -> None:
 
 
 def test_the_library_reads_what_we_write_and_we_what_it_writes() -> None:
-    views = snapshot.views(layout(), state(layout()))
-    payload = snapshot.encode(views)
-    for loaded in (library_load(payload), snapshot.decode(payload), snapshot.decode(library_save(dict(views)))):
-        assert loaded.keys() == views.keys()
+    arrays = views(layout(), state(layout()))
+    payload = snapshot.encode(arrays)
+    for loaded in (library_load(payload), snapshot.decode(payload), snapshot.decode(library_save(dict(arrays)))):
+        assert loaded.keys() == arrays.keys()
         assert all(
-            loaded[name].dtype == view.dtype and np.array_equal(loaded[name], view) for name, view in views.items()
+            loaded[name].dtype == array.dtype and np.array_equal(loaded[name], array) for name, array in arrays.items()
         )
 
 
@@ -91,23 +65,23 @@ def test_both_payloads_give_the_state_back() -> None:
 def test_a_follower_loads_the_model_alone() -> None:
     source, target = state(layout(), 1), state(layout(), 2)
     snapshot.load(layout(), target, snapshot.model_payload(layout(), source))
-    loaded, former, wanted = (snapshot.views(layout(), raw) for raw in (target, state(layout(), 2), source))
+    loaded, former, wanted = (views(layout(), raw) for raw in (target, state(layout(), 2), source))
     for block in layout().blocks:
         other = wanted if block.group in snapshot.MODEL_GROUPS else former
         assert np.array_equal(loaded[block.name], other[block.name])
 
 
 def test_state_that_is_not_averaged_is_kept_once_per_worker() -> None:
-    blocks = [replace(block, rule="local") if block.name.startswith("adam") else block for block in layout().blocks]
-    of = published_layout(blocks, layout().state_bytes, 3)
+    whole = layout(optimizer="local")
+    of = whole.published(3)
     source, target = state(of, 1), np.zeros(of.state_bytes, np.uint8)
     model, trainer = snapshot.model_payload(of, source), snapshot.trainer_payload(of, source)
     names = {name: array.shape for name, array in snapshot.decode(trainer).items() if name.startswith("adam")}
     assert names == {f"adam.m.dense0.weight@{worker}": (1, 4, 3) for worker in range(3)}
     snapshot.load(of, target, model, trainer)
-    for name, view in snapshot.views(of, target).items():
-        assert np.array_equal(view, snapshot.views(of, source)[name])
-    fewer = published_layout(blocks, layout().state_bytes, 2)
+    for name, view in views(of, target).items():
+        assert np.array_equal(view, views(of, source)[name])
+    fewer = whole.published(2)
     with pytest.raises(SnapshotError, match=r"dense0\.weight@2: unknown to the model"):
         snapshot.load(fewer, state(fewer), model, trainer)
 

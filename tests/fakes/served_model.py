@@ -39,15 +39,15 @@ class ServedModel:
     def state(self, version: int) -> npt.NDArray[np.uint8]:
         state = self.model.initial_state(version)
         random = np.random.default_rng(version)
+        views = self.model.views(state)
         for block in self.model.blocks:
             if block.group == "parameters":
-                view = self.model.view(state, block)
-                view[...] = random.standard_normal(block.shape, np.float32) * 0.5
+                views[block.name][...] = random.standard_normal(block.shape, np.float32) * 0.5
         return state
 
     def put(self, untrained: bool = False) -> Publication:
         self.version += 1
-        payload = model_payload(self.model, self.state(self.version))
+        payload = model_payload(self.model.layout, self.state(self.version))
         return self.publisher.put(
             self.version, payload, model_spec=self.spec, schema=self.schema.to_dict(), untrained=untrained
         )

@@ -51,7 +51,7 @@ class SmallModel:
         return state
 
     def payload(self, seed: int) -> bytes:
-        return snapshot.model_payload(Model(self.spec), self.state(seed))
+        return snapshot.model_payload(Model(self.spec).layout, self.state(seed))
 
     def put(self, publisher: Any, version: int, **changes: Any) -> Publication:
         """Publishes a snapshot whose parameters are those of seed `version`."""

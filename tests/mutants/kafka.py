@@ -243,7 +243,7 @@ GUARDS = [
     (
         "arrays that are not the model's are refused",
         "streamtrain/clients/snapshots.py",
-        "    payload.check(model, arrays)\n",
+        "    payload.check(model.layout, arrays)\n",
         "",
         f"{REFUSED}::test_whoever_follows_goes_on[True-another_models]",
     ),

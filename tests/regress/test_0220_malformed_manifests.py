@@ -36,7 +36,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
 
 def put_malformed(served: ServedModel, **changes: Any) -> None:
     served.version += 1
-    payload = model_payload(served.model, served.state(served.version))
+    payload = model_payload(served.model.layout, served.state(served.version))
     whole = {"model_spec": served.spec, "schema": served.schema.to_dict(), "untrained": False, **changes}
     served.publisher.put(served.version, payload, **whole)
 
@@ -100,7 +100,7 @@ def test_a_bounded_run_without_a_model_ends_with_exit_code_1(kafka: Any) -> None
 def test_a_bounded_run_does_not_wait_for_a_whole_snapshot_either(kafka: Any) -> None:
     bench = Bench(kafka.bootstrap, kafka.fresh_name("damaged"))
     served = ServedModel(bench.bootstrap, bench.job)
-    payload = model_payload(served.model, served.state(1))
+    payload = model_payload(served.model.layout, served.state(1))
     served.publisher.put_damaged(1, payload, lambda messages: messages[1:])
     with pytest.raises(SnapshotError, match="missing"):
         predictor.run(bench.config(until_end=True), threading.Event())

@@ -8,8 +8,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute.model import Model
-from streamtrain.compute.snapshot import views
-from streamtrain.compute.state import copy_local_blocks, published_layout, view
+from streamtrain.compute.state import view, views
 
 SPEC: dict[str, Any] = {
     "input": {"numbers": 4, "standardize": [True, True, False, False]},
@@ -33,11 +32,9 @@ class ArenaRun:
             workers=workers, averaging_frequency=frequency, slot_count=2 * workers * frequency, slot_layout=self.slots,
             state_layout=self.model.layout,
         )  # fmt: skip
-        self.layout = published_layout(self.model.blocks, self.model.layout.state_bytes, workers)
+        self.layout = self.model.layout.published(workers)
         start = view(self.arena.mean_address(0), self.layout.state_bytes)
-        initial = self.model.initial_state(7)
-        start[: len(initial)] = initial
-        copy_local_blocks(self.model.blocks, self.model.layout.state_bytes, workers, start)
+        self.model.layout.begin_lineage(self.model.initial_state(7), workers, start)
         self.arena.set_start(round=round_, seed=7, learning_rate=0.01)
         self.arena.set_ready()
         self.next_round, self.next_slot = round_ + 1, 0

@@ -13,7 +13,7 @@ from streamtrain.checks.replay.records import RecordReader
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
-from streamtrain.compute.state import published_layout, view
+from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
@@ -52,7 +52,7 @@ class Engine:
         self._terms = terms
         self._reader = reader
         model = Model(terms.model_spec(model_spec))
-        self.layout = published_layout(model.blocks, model.layout.state_bytes, terms.workers)
+        self.layout = model.layout.published(terms.workers)
         slot_layout = _native.SlotLayout.make(terms.slot.row_capacity, terms.slot.range_capacity, schema.block_specs())
         self._slot_bytes = slot_layout.slot_bytes
         self._arena = _native.Arena.create(

@@ -13,7 +13,8 @@ from streamtrain.checks.replay.records import RecordReader
 from streamtrain.checks.replay.report import Replayed
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.quality import Quality
-from streamtrain.compute.snapshot import load, model_payload, trainer_payload, views
+from streamtrain.compute.snapshot import load, model_payload, trainer_payload
+from streamtrain.compute.state import views
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.chunks import Stored
 from streamtrain.topics.manifest import Run

@@ -19,8 +19,8 @@ from streamtrain.build import build_digest
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.quality import Quality
-from streamtrain.compute.snapshot import load, views
-from streamtrain.compute.state import attach, copy_local_blocks, published_layout, view
+from streamtrain.compute.snapshot import load
+from streamtrain.compute.state import attach, view, views
 from streamtrain.errors import CheckFailed, KafkaBroken, KafkaUnreachable, Replaced, SnapshotError, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -99,8 +99,7 @@ class Coordinator:
         self._job = Job.from_effective(config.job)
         self._arena = attach(config.arena)
         self._model = Model(self._job.model_spec())
-        layout = self._model.layout
-        self._layout = published_layout(self._model.blocks, layout.state_bytes, self._job.train.workers)
+        self._layout = self._model.layout.published(self._job.train.workers)
         bootstrap = config.kafka["consumer"]["bootstrap.servers"]
         self._admin = Admin(bootstrap, config.kafka["consumer"])
         self._topics = JobTopics(self._job.name, config.kafka["consumer"], config.topics, self._admin)
@@ -181,8 +180,7 @@ class Coordinator:
     def _begin_lineage(self, held: Held, start: np.ndarray[Any, np.dtype[np.uint8]]) -> Lineage:
         lineage = self._transactions.answered(lambda: fresh_lineage(self._job, self._admin, held))
         initial = self._model.initial_state(lineage.seed)
-        start[: len(initial)] = initial
-        copy_local_blocks(self._model.blocks, self._model.layout.state_bytes, self._job.train.workers, start)
+        self._model.layout.begin_lineage(initial, self._job.train.workers, start)
         lineage = self._publish_first(lineage, start)
         self._tell_started(lineage)
         return lineage

@@ -274,7 +274,7 @@ def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.Re
     columns, model = schema_and_model(manifest)
     schema = columns.for_requests()
     state = aligned(model.state_bytes)
-    snapshot.load(model, state, stored.model)
+    snapshot.load(model.layout, state, stored.model)
     layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
     plan = model.compile(backend, layout, state, base=state[model.learned_bytes :], train=False)
     return _native.RequestScorer(

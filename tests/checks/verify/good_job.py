@@ -18,7 +18,6 @@ import numpy as np
 
 from streamtrain.build import build_digest
 from streamtrain.compute.model import Model
-from streamtrain.compute.state import published_layout
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
@@ -82,7 +81,7 @@ class GoodJob:
     def _use(self, job: Job) -> None:
         self.job = job
         model = Model(job.model_spec())
-        self._layout = published_layout(model.blocks, model.layout.state_bytes, job.train.workers)
+        self._layout = model.layout.published(job.train.workers)
         self._state = np.zeros(self._layout.state_bytes, np.uint8)
         initial = model.initial_state(0)
         self._state[: len(initial)] = initial

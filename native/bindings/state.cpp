@@ -1,0 +1,93 @@
+// A state's blocks as Python sees them: what they are, where they lie, and the rules they go by.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <tuple>
+
+#include "base/fail.h"
+#include "bindings/bindings.h"
+#include "bindings/buffer.h"
+#include "state/rule.h"
+
+namespace st {
+namespace {
+
+using Address = std::uintptr_t;
+using NamedBlock = std::tuple<std::string, std::string, std::string, std::vector<u64>>;   // name, group, rule, shape
+
+StateLayout layout_of(const std::vector<NamedBlock> &blocks) {
+    std::vector<StateBlockSpec> specs;
+    for (const auto &[name, group, rule, shape] : blocks) specs.push_back({name, group, rule, shape});
+    return StateLayout::make(specs);
+}
+
+void check_bytes(const char *what, const Buffer &buffer, u64 bytes) {
+    if (buffer.size != bytes) mistake(what, std::to_string(bytes) + " bytes", std::to_string(buffer.size));
+}
+
+void begin_lineage(const StateLayout &layout, nb::handle state, u32 workers, nb::handle mean) {
+    Buffer from(state), to(mean);
+    check_bytes("a lineage's state", from, layout.state_bytes);
+    check_bytes("a lineage's first mean", to, layout.mean_bytes(workers));
+    layout.begin_lineage(from.data, workers, to.data);
+}
+
+// Offsets of buffers of these sizes, one behind the other as a state's blocks lie, and where the last one ends.
+std::tuple<std::vector<u64>, u64> place(const std::vector<u64> &sizes) {
+    std::vector<u64> offsets;
+    u64 at = 0;
+    for (u64 size : sizes) {
+        offsets.push_back(at);
+        at += align64(size);
+    }
+    return {offsets, at};
+}
+
+void average(const StateLayout &layout, Address start, const std::vector<std::tuple<Address, f64>> &workers,
+             Address mean) {
+    std::vector<Contribution> contributions;
+    for (auto [vector, weight_sum] : workers)
+        contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
+    nb::gil_scoped_release release;
+    fold_round(layout, {reinterpret_cast<const u8 *>(start)}, contributions, reinterpret_cast<u8 *>(mean));
+}
+
+}  // namespace
+
+void bind_state(nb::module_ &m) {
+    m.attr("CACHE_LINE") = CACHE_LINE;
+    m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;
+    m.def("place", &place, nb::arg("sizes"));
+    m.def("state_rules", [] {
+        nb::dict dtypes;
+        for (const Rule &rule : state_rules()) dtypes[rule.name] = name_of(rule.dtype);
+        return dtypes;
+    });
+    nb::class_<StateBlock>(m, "StateBlock")
+        .def_ro("name", &StateBlock::name)
+        .def_ro("group", &StateBlock::group)
+        .def_prop_ro("rule", [](const StateBlock &block) { return block.rule->name; })
+        .def_prop_ro("dtype", [](const StateBlock &block) { return name_of(block.dtype); })
+        .def_prop_ro("shape", [](const StateBlock &block) { return nb::tuple(nb::cast(block.shape)); })
+        .def_ro("offset", &StateBlock::offset)
+        .def_ro("part_offset", &StateBlock::part_offset)
+        .def_prop_ro("rows", &StateBlock::rows)
+        .def_prop_ro("row_elements", &StateBlock::row_elements)
+        .def_prop_ro("count", &StateBlock::count)
+        .def_prop_ro("bytes", &StateBlock::bytes);
+    nb::class_<PublishedLayout>(m, "PublishedLayout")
+        .def_ro("blocks", &PublishedLayout::blocks)
+        .def_ro("state_bytes", &PublishedLayout::state_bytes);
+    nb::class_<StateLayout>(m, "StateLayout")
+        .def_static("make", &layout_of, nb::arg("blocks"))
+        .def_ro("blocks", &StateLayout::blocks)
+        .def_ro("learned_bytes", &StateLayout::learned_bytes)
+        .def_ro("state_bytes", &StateLayout::state_bytes)
+        .def_prop_ro("statistics_bytes", &StateLayout::statistics_bytes)
+        .def("published", &StateLayout::published, nb::arg("workers"))
+        .def("begin_lineage", &begin_lineage, nb::arg("state"), nb::arg("workers"), nb::arg("mean"));
+    m.def("average", &average, nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"));
+}
+
+}  // namespace st

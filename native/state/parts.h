@@ -1,0 +1,43 @@
+// Parts that several rules have in common.
+#pragma once
+#include <cstring>
+
+#include "state/rule.h"
+
+namespace st::parts {
+
+constexpr Dtype dtype_of(f32) { return Dtype::f32; }
+constexpr Dtype dtype_of(f64) { return Dtype::f64; }
+constexpr Dtype dtype_of(i32) { return Dtype::i32; }
+constexpr Dtype dtype_of(i64) { return Dtype::i64; }
+constexpr Dtype dtype_of(u8) { return Dtype::u8; }
+
+// begin: what is trained in place is as the start has it for this worker.
+inline void trained_from_start(const StateBlock &block, const RoundStart &start, const WorkerMemory &own) {
+    std::memcpy(own.state + block.offset, start.mean + block.in_mean(own.worker), block.bytes());
+}
+
+// begin: the base is the start's, and nothing is gathered yet.
+inline void gathered_from_zero(const StateBlock &block, const RoundStart &start, const WorkerMemory &own) {
+    std::memcpy(own.base + block.part_offset, start.mean + block.offset, block.bytes());
+    std::memset(own.share + block.part_offset, 0, block.bytes());
+}
+
+// share: as the steps have left it.
+inline void as_stepped(const StateBlock &, const RoundStart &, const WorkerMemory &, i64) {}
+
+// fold: the start's value, then merge(value so far, share) in worker order.
+template <class T, class Merge>
+void folded(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean, Merge merge) {
+    T *to = reinterpret_cast<T *>(mean + block.offset);
+    std::memcpy(to, start.mean + block.offset, block.bytes());
+    for (const Contribution &worker : all.workers) {
+        const T *share = reinterpret_cast<const T *>(worker.vector + block.offset);
+        for (u64 i = 0, n = block.count(); i < n; ++i) to[i] = merge(to[i], share[i]);
+    }
+}
+
+// write: as it lies in the mean.
+inline void whole(const StateBlock &block, u32, std::vector<StateBlock> &published) { published.push_back(block); }
+
+}  // namespace st::parts

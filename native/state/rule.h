@@ -1,0 +1,60 @@
+// What becomes of a block over a round, by its rule: one file of state/rules/ each, named by its stem, with the same
+// four parts. A rule sees its block, the round's start, what the workers have, and where the mean goes; nothing of how
+// the processes agree on that.
+#pragma once
+#include <span>
+#include <vector>
+
+#include "state/state.h"
+
+namespace st {
+
+// What a round begins from.
+struct RoundStart {
+    const u8 *mean;                       // a mean buffer
+    // Of a lineage's first round, once its own pass has been over its slots: a statistics part whose moments hold the
+    // round already; they take the place of the mean's.
+    const u8 *first_moments = nullptr;
+};
+
+// The memories one worker's plan is bound to.
+struct WorkerMemory {
+    u32 worker;
+    u8 *state, *base, *share;
+};
+
+// What a worker has made of a round.
+struct Contribution {
+    const u8 *vector;      // a state: learned part trained, statistics part its share
+    f64 weight_sum;        // 0: trained nothing this round
+};
+
+struct Contributions {
+    std::vector<Contribution> workers;   // in worker order, so that the bits are the same whoever folds them
+    f64 weight_sum = 0;                  // of all
+};
+
+struct Rule {
+    Dtype dtype;           // how an element is stored
+    Part part;
+    bool per_worker;       // kept once for each worker, in mean buffers and snapshots
+    // begin: the worker's memories, from the start. Also where a round is begun again.
+    void (*begin)(const StateBlock &, const RoundStart &, const WorkerMemory &);
+    // share: the last word on the worker's share, before it is published; `steps` of the round changed parameters.
+    void (*share)(const StateBlock &, const RoundStart &, const WorkerMemory &, i64 steps);
+    // fold: the block in `mean`, from the start and the contributions; it is called once for a mean.
+    void (*fold)(const StateBlock &, const RoundStart &, const Contributions &, u8 *mean);
+    // write: what of a mean buffer is published of the block, appended.
+    void (*write)(const StateBlock &, u32 workers, std::vector<StateBlock> &published);
+    const char *name = nullptr;
+};
+
+std::span<const Rule> state_rules();
+const Rule &rule_named(const std::string &name);   // Mistake where there is none
+
+// All blocks by their rules.
+void begin_round(const StateLayout &layout, const RoundStart &start, const WorkerMemory &own);
+void share_round(const StateLayout &layout, const RoundStart &start, const WorkerMemory &own, i64 steps);
+void fold_round(const StateLayout &layout, const RoundStart &start, std::vector<Contribution> workers, u8 *mean);
+
+}  // namespace st

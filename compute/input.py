@@ -8,13 +8,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from streamtrain.compute.builder import Builder, Table, Value
-from streamtrain.compute.ops import _moments
-from streamtrain.compute.ops._moments import MOMENTS
+from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.spec import Ref
 
 EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
 CLIP = 8.0   # deviations
-FLOOR = _moments.LEAST_DEVIATION   # its inverse is a float32
+FLOOR = LEAST_DEVIATION   # its inverse is a float32
 
 
 @dataclass(frozen=True)

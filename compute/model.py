@@ -12,6 +12,7 @@ from streamtrain import _native
 from streamtrain.compute import backends, input, layers, losses, optimizers
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import BlockSpec, Builder
+from streamtrain.compute.layers import dense
 from streamtrain.compute.model_spec import LayerSpec, ModelSpec
 from streamtrain.compute.spec import DTYPES, Array, PerRow, Program, Ref
 from streamtrain.compute.state import block_view, views
@@ -29,6 +30,7 @@ class Model:
         self.spec = dict(spec)
         self.parsed = ModelSpec.from_dict(spec)
         self._optimizer = optimizers.get(self.parsed.optimizer)
+        self._kept: tuple[str, ...] = self._optimizer.state(self.parsed.optimizer_options)   # per parameter
         builder, _ = self._build(rows=1)
         self.layout = self._layout(builder)
         self.blocks = self.layout.blocks
@@ -54,7 +56,8 @@ class Model:
         for layer in self.parsed.layers:
             named.append((f"{layer.kind}{counts.setdefault(layer.kind, 0)}", layer))
             counts[layer.kind] += 1
-        return [*named, ("output", LayerSpec("dense", losses.get(self.parsed.loss).outputs(self.parsed.input), {}))]
+        size = losses.get(self.parsed.loss).outputs(self.parsed.input)
+        return [*named, ("output", LayerSpec("dense", {"size": size, "activation": dense.NONE}))]
 
     @property
     def betas(self) -> tuple[float, float]:
@@ -129,8 +132,8 @@ class Model:
         x = input.build(builder, parsed.input)
         *hidden, (output_name, last) = self.named_layers()
         for name, layer in hidden:
-            x = layers.get(layer.kind).build(builder, name, x, layer.size, **layer.options)
-        z = layers.get(last.kind).build(builder, output_name, x, last.size, zero=True)
+            x = layers.get(layer.kind).build(builder, name, x, **layer.options)
+        z = dense.build(builder, output_name, x, **last.options, zero=True)
         gradient, output = loss.build(builder, parsed.input, z)
         with builder.during("train"):
             builder.run_backward(gradient)
@@ -140,7 +143,7 @@ class Model:
 
     def _update(self, builder: Builder) -> None:
         """The optimizer over the flat vector of dense parameters, then table by table."""
-        options, state = self.parsed.optimizer_options, self._optimizer.STATE
+        options, state = self.parsed.optimizer_options, self._kept
         count = _native.place([_bytes(block) for block in builder.parameters])[1] // 4
         first = builder.parameters[0].name
         flat = Ref("state", first, "f32", (count,))
@@ -160,7 +163,7 @@ class Model:
         rule = "learned" if self.parsed.average_optimizer_state else "local"
         kept = [
             BlockSpec(self._state_name(name, block.name), "optimizer", rule, block.shape)
-            for name in self._optimizer.STATE for block in learned
+            for name in self._kept for block in learned
         ]
         specs = learned + kept + builder.statistics
         return _native.StateLayout.make([(spec.name, spec.group, spec.rule, spec.shape) for spec in specs])

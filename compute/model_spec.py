@@ -10,6 +10,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers
 from streamtrain.compute.input import Category, InputShape, Standardize
+from streamtrain.compute.options import Problem, problems, read
 from streamtrain.errors import UserMistake
 
 MAX_WIDTH = _native.MAX_COLUMNS   # of a matrix; a spec from a manifest must not ask for any amount of memory
@@ -19,8 +20,7 @@ MAX_BUCKETS = 1 << 28
 @dataclass(frozen=True)
 class LayerSpec:
     kind: str
-    size: int
-    options: dict[str, Any]
+    options: dict[str, Any]   # as build() takes them
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ModelSpec:
     layers: tuple[LayerSpec, ...]
     loss: str
     optimizer: str
-    optimizer_options: dict[str, float]
+    optimizer_options: dict[str, Any]
     average_optimizer_state: bool
 
     @staticmethod
@@ -55,10 +55,10 @@ def _wrong(where: str, expected: str, got: object) -> UserMistake:
     return UserMistake(f"model.{where}: expected {expected}, got {got!r}")
 
 
-def _text(spec: Mapping[str, Any], key: str) -> str:
+def _text(spec: Mapping[str, Any], key: str, where: str = "") -> str:
     found = spec.get(key)
     if not isinstance(found, str):
-        raise _wrong(key, "a name", found)
+        raise _wrong(where or key, "a name", found)
     return found
 
 
@@ -112,39 +112,22 @@ def _category(given: object, where: str) -> Category:
 def _layer(given: object, where: str) -> LayerSpec:
     if not isinstance(given, Mapping):
         raise _wrong(where, "a table such as {dense = 64}", given)
-    known = layers.names()
-    kinds = [key for key in given if key in known]
-    if len(kinds) != 1:
-        raise _wrong(where, f"one of {', '.join(known)}", dict(given))
-    module = layers.get(kinds[0])
-    options: dict[str, Any] = {}
-    for key, found in given.items():
-        if key == kinds[0]:
-            continue
-        if key not in module.OPTIONS:
-            raise _wrong(f"{where}.{key}", f"one of {', '.join(module.OPTIONS)}", key)
-        if found not in module.OPTIONS[key]:
-            raise _wrong(f"{where}.{key}", f"one of {', '.join(module.OPTIONS[key])}", found)
-        options[key] = found
-    return LayerSpec(kinds[0], _whole(given[kinds[0]], f"{where}.{kinds[0]}", 1, MAX_WIDTH), options)
+    for problem in layers.wrong(given):
+        raise _problem(where, problem)
+    return LayerSpec(*layers.parse(given))
 
 
-def _optimizer(spec: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
+def _optimizer(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     given = spec.get("optimizer")
     if not isinstance(given, Mapping):
         raise _wrong("optimizer", 'a table such as {name = "adam"}', given)
-    name = given.get("name")
-    if not isinstance(name, str):
-        raise _wrong("optimizer.name", f"one of {', '.join(optimizers.names())}", name)
-    options: dict[str, float] = dict(optimizers.get(name).DEFAULTS)
-    for key, found in given.items():
-        if key in ("name", "learning_rate"):
-            continue
-        if key not in options:
-            raise _wrong(f"optimizer.{key}", f"one of {', '.join(options) or 'learning_rate'}", key)
-        if not isinstance(found, int | float) or isinstance(found, bool) or not 0 <= found < math.inf:
-            raise _wrong(f"optimizer.{key}", "a number of 0 or more", found)
-        if key.startswith("beta") and found >= 1:
-            raise _wrong(f"optimizer.{key}", "a number below 1", found)
-        options[key] = float(found)
-    return name, options
+    name = _text(given, "name", "optimizer.name")
+    settings = {key: value for key, value in given.items() if key not in ("name", "learning_rate")}
+    options = optimizers.options(name)
+    for problem in problems(settings, options, f"setting of {name}"):
+        raise _problem("optimizer", problem)
+    return name, read(settings, options)
+
+
+def _problem(where: str, problem: Problem) -> UserMistake:
+    return UserMistake(f"model.{where}{'.' if problem.name else ''}{problem.name}: {problem}")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from streamtrain.compute.metrics import summary
-from streamtrain.compute.ops._moments import named
+from streamtrain.compute.moments import named
 
 Scores = dict[str, npt.NDArray[Any]]
 WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; the first is shown as it grows

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import math
-
+from streamtrain import _native
+from streamtrain.compute import ops
 from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.ops.activation import glorot
+from streamtrain.compute.ops.dense_forward import BUILT_IN
 from streamtrain.compute.ops.dense_grad_weight import CHAIN_ROWS, TOTALS
+from streamtrain.compute.options import Option, Whole, Word
 from streamtrain.compute.spec import Ref
 
-HELP = "fully connected: dense = outputs, activation = none | relu | tanh | sigmoid | mish"
-ACTIVATIONS = ("none", "relu", "tanh", "sigmoid", "mish")
-OPTIONS = {"activation": ACTIVATIONS}   # option -> allowed values, the default first
-EXAMPLES = ({"dense": 5}, {"dense": 7, "activation": "relu"}, {"dense": 4, "activation": "tanh"},
-            {"dense": 4, "activation": "sigmoid"}, {"dense": 3, "activation": "mish"})
+HELP = "fully connected: y = activation(x w + b)"
+NONE = "none"
+OPTIONS: dict[str, Option] = {
+    "size": Whole(least=1, most=_native.MAX_COLUMNS, help="outputs"),
+    "activation": Word(of=lambda: [NONE, *ops.activations()], default=NONE, help="what is done to each output"),
+}
+EXAMPLES = ({"size": 5}, {"size": 7, "activation": BUILT_IN})
 
 
-def start_limit(inputs: int, outputs: int, activation: str) -> float:
-    """Of the uniform start: He et al. 2015 where half of the inputs are shut, else Glorot and Bengio 2010."""
-    fan = inputs if activation in ("relu", "mish") else inputs + outputs
-    return math.sqrt(6 / fan)
-
-
-def build(builder: Builder, name: str, x: Value, size: int, activation: str = "none", zero: bool = False) -> Value:
+def build(builder: Builder, name: str, x: Value, size: int, activation: str, zero: bool = False) -> Value:
     """Adds <name>.weight [inputs, size] and <name>.bias [size]; `zero`: the weight starts at 0 (an output layer)."""
     rows, inputs = x.ref.shape
-    limit = 0.0 if zero else start_limit(inputs, size, activation)
-    weight, d_weight = builder.parameter(f"{name}.weight", inputs, size, limit=limit)
+    start = glorot if activation == NONE else ops.activations()[activation].start
+    weight, d_weight = builder.parameter(f"{name}.weight", inputs, size, limit=0.0 if zero else start(inputs, size))
     bias, d_bias = builder.parameter(f"{name}.bias", size)
     linear = builder.buffer(f"{name}.linear", rows, size)
-    relu = activation == "relu"
-    builder.call("dense_forward", rows, inputs, size, x.ref, weight, bias, int(relu), linear)
+    built_in = activation == BUILT_IN
+    builder.call("dense_forward", rows, inputs, size, x.ref, weight, bias, int(built_in), linear)
     y = linear
-    if activation not in ("none", "relu"):
+    if activation != NONE and not built_in:
         y = builder.buffer(f"{name}.output", rows, size)
         builder.call(f"{activation}_forward", rows * size, y, linear, types="float")
 
@@ -47,4 +46,4 @@ def build(builder: Builder, name: str, x: Value, size: int, activation: str = "n
         return dx, True
 
     builder.on_backward(backward, x)
-    return Value(y, masks=relu)
+    return Value(y, masks=built_in)

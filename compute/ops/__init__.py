@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from streamtrain import _native
+from streamtrain.compute.ops.activation import Activation
 from streamtrain.compute.spec import Op
 from streamtrain.errors import StreamtrainError
 from streamtrain.registry import Registry
@@ -42,6 +43,12 @@ def load() -> dict[str, Op]:
                 found[op.name] = op
         _ops.update(found)
     return _ops
+
+
+def activations() -> dict[str, Activation]:
+    """The ops that say of themselves that they are an activation, by their file's name."""
+    modules = {name: REGISTRY.get(name) for name in names()}
+    return {name: module.ACTIVATION for name, module in modules.items() if hasattr(module, "ACTIVATION")}
 
 
 def get(name: str) -> Op:

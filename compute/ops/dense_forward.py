@@ -9,6 +9,7 @@ import numpy as np
 from streamtrain.compute.spec import Array, Op, given, out, size, value
 
 HELP = "y = x w + bias, optionally with relu; matrix product on CPU, cuBLAS on CUDA"
+BUILT_IN = "relu"   # the activation of activation = 1; 0: none
 
 
 def reference(

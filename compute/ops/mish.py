@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.ops.activation import Activation, activation, he
 from streamtrain.compute.spec import Array
 
 HELP = "activation x tanh(log(1 + e^x)), smooth, unbounded above"
@@ -17,4 +17,5 @@ def slope(x: Array, y: Array) -> Array:
     return np.asarray(w + x * (1 - w * w) / (1 + np.exp(-x)))
 
 
+ACTIVATION = Activation(he)
 OPS = activation("mish", forward, slope)

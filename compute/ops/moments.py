@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain.compute.moments import MOMENTS, merge, named, nearer
 from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.ops._moments import MOMENTS, merge, named, nearer
 from streamtrain.compute.spec import Array, Op, changed, given, size
 
 HELP = "count, mean and squared deviations of columns, as they came and held within limits, merged into a share"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.ops.activation import Activation, activation, he
 from streamtrain.compute.spec import Array
 
 HELP = "activation max(x, 0)"
@@ -16,4 +16,5 @@ def slope(x: Array, y: Array) -> Array:
     return np.where(y > 0, 1.0, 0.0)
 
 
+ACTIVATION = Activation(he)
 OPS = activation("relu", forward, slope)

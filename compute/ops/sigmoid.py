@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.ops.activation import Activation, activation, glorot
 from streamtrain.compute.spec import Array
 
 HELP = "activation 1 / (1 + e^-x), between 0 and 1"
@@ -16,4 +16,5 @@ def slope(x: Array, y: Array) -> Array:
     return np.asarray(y * (1 - y))
 
 
+ACTIVATION = Activation(glorot)
 OPS = activation("sigmoid", forward, slope)

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops import _moments
-from streamtrain.compute.ops._moments import MOMENTS, named
+from streamtrain.compute.moments import MOMENTS, deviation, named, reach
+from streamtrain.compute.moments import example as example_moments
 from streamtrain.compute.spec import Array, Op, given, out, size
 
 HELP = "mean, 1 / standard deviation, clip and limits of columns from their moments"
@@ -16,17 +16,17 @@ HELP = "mean, 1 / standard deviation, clip and limits of columns from their mome
 def reference(
     columns: int, moments: Array, chosen: Array, mean: Array, scale: Array, clip: Array, low: Array, high: Array
 ) -> None:
-    of, deviation = named(moments), _moments.deviation(moments)
-    known, varies = (chosen != 0) & (of["count"] > 0), (deviation > 0) & (deviation >= of["floor"])
-    reach = np.where(known, _moments.reach(moments), np.inf)
+    of, spread = named(moments), deviation(moments)
+    known, varies = (chosen != 0) & (of["count"] > 0), (spread > 0) & (spread >= of["floor"])
+    away = np.where(known, reach(moments), np.inf)
     mean[:] = np.where(known, of["mean"], 0)
-    scale[:] = np.divide(1, deviation, out=np.ones_like(deviation), where=known & varies)
+    scale[:] = np.divide(1, spread, out=np.ones_like(spread), where=known & varies)
     clip[:] = np.where(known & (of["clip"] > 0), of["clip"], np.inf)
-    low[:], high[:] = of["mean"] - reach, of["mean"] + reach
+    low[:], high[:] = of["mean"] - away, of["mean"] + away
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    return {"columns": n, "moments": _moments.example(rng, n), "chosen": rng.integers(0, 2, n)}
+    return {"columns": n, "moments": example_moments(rng, n), "chosen": rng.integers(0, 2, n)}
 
 
 OPS = (

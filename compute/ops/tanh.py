@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamtrain.compute.ops._activation import activation
+from streamtrain.compute.ops.activation import Activation, activation, glorot
 from streamtrain.compute.spec import Array
 
 HELP = "activation tanh(x), between -1 and 1"
@@ -16,4 +16,5 @@ def slope(x: Array, y: Array) -> Array:
     return np.asarray(1 - y * y)
 
 
+ACTIVATION = Activation(glorot)
 OPS = activation("tanh", forward, slope)

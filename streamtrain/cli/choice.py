@@ -1,4 +1,4 @@
-"""An argument or option that takes one of the names of a registry."""
+"""An argument or option that takes one of some names, such as those of a registry."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 import typer
 
 
-def one_of(names: Callable[[], Sequence[str]]) -> dict[str, Any]:
+def one_of(names: Callable[[], Sequence[str]], help: str) -> dict[str, Any]:
     """What typer.Argument and typer.Option are given for it: it is checked, completed, and shown in the help."""
 
     def parse(given: str) -> str:
         if given in names():
             return given
         near = difflib.get_close_matches(given, names(), 1)
-        hint = f" Did you mean '{near[0]}'?" if near else ""
-        raise typer.BadParameter(f"expected one of {', '.join(names())}, got {given!r}.{hint}")
+        hint = f". Did you mean '{near[0]}'?" if near else ""
+        raise typer.BadParameter(f"expected one of {', '.join(names())}, got {given!r}{hint}")
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]
 
-    return {"parser": parse, "autocompletion": complete, "metavar": f"[{'|'.join(names())}]"}
+    return {"parser": parse, "autocompletion": complete, "metavar": "NAME", "help": f"{help}: {', '.join(names())}."}

@@ -11,7 +11,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import losses, snapshot
 from streamtrain.compute.model import Model
-from streamtrain.compute.ops._moments import MOMENTS
+from streamtrain.compute.moments import MOMENTS
 from streamtrain.topics.manifest import Manifest
 
 _HASH = (
@@ -70,8 +70,8 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
         }
 
 
-def _layers(model: Model) -> Iterator[dict[str, str]]:
-    """y = activation(x weight + bias), one after the other."""
+def _layers(model: Model) -> Iterator[dict[str, Any]]:
+    """One after the other: the layer's kind, its settings, and its tensors ("weight": "dense0.weight")."""
     for name, layer in model.named_layers():
-        activation = layer.options.get("activation", "none")
-        yield {"weight": f"{name}.weight", "bias": f"{name}.bias", "activation": activation}
+        tensors = [block.name for block in model.blocks if block.name.startswith(f"{name}.")]
+        yield {"layer": layer.kind, **layer.options, **{tensor.rpartition(".")[2]: tensor for tensor in tensors}}

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from streamtrain import _native
 from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
-from streamtrain.compute import layers, losses, optimizers
+from streamtrain.compute import layers, optimizers
+from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
+from streamtrain.job.engine import state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
-from streamtrain.job.optimizer import optimizer_accepts, optimizer_settings, optimizer_takes
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.topics.topic import all_topics
@@ -34,7 +35,7 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
     if not wrong & {"topics", "name"}:
         found += _topics(file, gathered)
     if not wrong and not found:
-        found += _snapshot_rate(file, gathered)
+        found += _model(file, gathered)
     return found
 
 
@@ -81,46 +82,30 @@ def _written(file: JobFile, name: str) -> str:
 
 
 def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    known = layers.names()
     for number, layer in enumerate(file.model.layers):
-        path: tuple[str | int, ...] = ("model", "layers", number)
-        kinds = [key for key in layer if key in known]
-        if len(kinds) > 1:
-            yield _mistake(gathered, path, "one layer to a table", _Words(" and ".join(kinds)))
-        elif not kinds:
-            near = nearest(next(iter(layer), ""), known)
-            yield _mistake(gathered, path, f"a layer, one of {', '.join(known)}", layer, nearest=near)
-        else:
-            yield from _layer(gathered, path, kinds[0], layer)
-
-
-def _layer(gathered: Gathered, path: tuple[str | int, ...], kind: str, layer: dict[str, Any]) -> Iterator[Mistake]:
-    """One layer's size and options, which its own file names."""
-    options: dict[str, tuple[str, ...]] = layers.get(kind).OPTIONS
-    for name, value in layer.items():
-        if name == kind:
-            if type(value) is not int or not 1 <= value <= _native.MAX_COLUMNS:
-                yield _mistake(gathered, (*path, name), f"a whole number from 1 to {_native.MAX_COLUMNS}", value)
-        elif name not in options:
-            shown = show_path((*path, name))
-            yield Mistake.unknown(gathered.where((*path, name)), shown, [kind, *options], f"option of {kind}")
-        elif value not in options[name]:
-            near = nearest(str(value), options[name])
-            yield _mistake(gathered, (*path, name), f"one of {', '.join(options[name])}", value, nearest=near)
+        for problem in layers.wrong(layer):
+            yield _of_problem(gathered, ("model", "layers", number), problem)
 
 
 def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """The optimizer's own settings, which its file names."""
-    given = file.optimizer.model_extra or {}
     name = file.optimizer.name
-    allowed = optimizer_settings(name)
-    for setting, value in given.items():
-        path = ("optimizer", setting)
-        if setting not in allowed:
-            names = ["name", "learning_rate", *allowed]
-            yield Mistake.unknown(gathered.where(path), show_path(path), names, f"setting of {name}")
-        elif not optimizer_accepts(setting, value):
-            yield _mistake(gathered, path, optimizer_takes(setting), value)
+    for problem in problems(file.optimizer.model_extra or {}, optimizers.options(name), f"setting of {name}"):
+        if problem.unknown:
+            problem = replace(problem, near=("name", "learning_rate", *problem.near))
+        yield _of_problem(gathered, ("optimizer",), problem)
+
+
+def _of_problem(gathered: Gathered, table: tuple[str | int, ...], problem: Problem) -> Mistake:
+    """A mistake of a table whose settings an entry of a registry declares, at its line."""
+    path = (*table, problem.name) if problem.name else table
+    if problem.unknown:
+        return replace(
+            Mistake.unknown(gathered.where(path), show_path(path), problem.near), expected=problem.expected
+        )
+    if problem.got is NOTHING:
+        return Mistake(gathered.where(table), show_path(path), str(problem))
+    given = next(iter(problem.got), "") if isinstance(problem.got, dict) else problem.got
+    return _mistake(gathered, path, problem.expected, problem.got, nearest=nearest(str(given), problem.near))
 
 
 def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -152,27 +137,20 @@ def topic_settings(file: JobFile, key: str) -> TopicSettings:
     return found[-1] if found else TopicSettings()
 
 
-def state_bytes(file: JobFile) -> int:
-    """Size of a snapshot but for headers, statistics and scores, some 100 kB: parameters and the optimizer's state."""
-    inputs = Schema.from_columns(file.columns, file.model.loss).engine_inputs()
-    parameters = sum(table["buckets"] * table["embed"] for table in inputs["categories"])
-    width = inputs["numbers"] + sum(table["embed"] for table in inputs["categories"])
-    for layer in file.model.layers:
-        out = next((size for size in layer.values() if type(size) is int), width)
-        parameters += (width + 1) * out
-        width = out
-    parameters += (width + 1) * (inputs["classes"] if losses.label_kind(file.model.loss) == "class" else 1)
-    return 4 * int(parameters) * (1 + len(optimizers.get(file.optimizer.name).STATE))
-
-
-def _snapshot_rate(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    rate = state_bytes(file) / file.publish.interval_s
-    if rate > SNAPSHOT_BYTES_PER_S:
-        least_s = state_bytes(file) / SNAPSHOT_BYTES_PER_S
+def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """What only the engine finds, and the rate of the snapshots, which it knows the size of."""
+    try:
+        size = state_bytes(file)
+    except UserMistake as error:
+        path, _, problem = str(error).partition(": ")
+        yield Mistake(gathered.where(("model",)), path, problem)
+        return
+    if size / file.publish.interval_s > SNAPSHOT_BYTES_PER_S:
+        least_s = size / SNAPSHOT_BYTES_PER_S
         yield _mistake(
             gathered,
             ("publish", "interval"),
             f"snapshots of at most 100 MB/s, which an interval of {least_s:.1f}s or more gives",
-            _Words(f"{rate / 1e6:,.0f} MB/s"),
+            _Words(f"{size / file.publish.interval_s / 1e6:,.0f} MB/s"),
             warning=True,
         )

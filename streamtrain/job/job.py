@@ -11,12 +11,12 @@ from typing import Any
 
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from streamtrain.job.checks import check_together, state_bytes, topic_settings
+from streamtrain.job.checks import check_together, topic_settings
+from streamtrain.job.engine import engine_spec, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
-from streamtrain.job.optimizer import optimizer_spec
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics.topic import topic
@@ -154,14 +154,7 @@ class Job:
 
     def model_spec(self) -> dict[str, Any]:
         """What the engine builds the model from, as it stands in the manifest."""
-        return {
-            "columns": self.effective()["columns"],
-            "input": self.schema.engine_inputs(),
-            "layers": self.model.layers,
-            "loss": self.model.loss,
-            "optimizer": optimizer_spec(self.optimizer.name, self.optimizer.model_extra or {}),
-            "average_optimizer_state": self.train.average_optimizer_state,
-        }
+        return {"columns": self.effective()["columns"], **engine_spec(self.file)}
 
     def kafka_consumer(self) -> dict[str, str]:
         """librdkafka properties of a consumer, without those streamtrain sets."""

@@ -10,10 +10,11 @@ from typing import get_args
 from pydantic import BaseModel
 
 from streamtrain.columns.column import Column
-from streamtrain.compute import optimizers
+from streamtrain.compute import layers, optimizers
+from streamtrain.compute.options import REQUIRED, Option
 from streamtrain.job.file import JobFile
 from streamtrain.job.kafka_settings import OWNED, SIDES
-from streamtrain.job.optimizer import optimizer_settings, optimizer_takes
+from streamtrain.job.mistakes import show_value
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import ENVIRONMENT_PREFIX
 from streamtrain.job.words import bare, default, takes
@@ -21,7 +22,8 @@ from streamtrain.job.words import bare, default, takes
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting; `default` as it stands in a file, "" where there is none; `when`: another setting it goes with."""
+    """One setting; `default` as it stands in a file, "" where there is none; `when`: another setting it goes with.
+    `environment` is "" where no variable reaches it."""
 
     path: str
     takes: str
@@ -45,16 +47,30 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             yield from _rows(Column, "columns.<column>.")
         else:
             yield Setting(path, takes(field), default(field), field.description or "", _variable(path))
+            if path == "model.layers":
+                yield from _of_layers()
             for either in get_args(annotation):  # a value, or a table of its own
                 if isinstance(either, type) and issubclass(either, BaseModel):
                     yield from _rows(either, f"{path}.")
 
 
+def _of_layers() -> Iterator[Setting]:
+    """A layer is a table of the array model.layers: no environment name and no flag reaches into it."""
+    for kind in layers.names():
+        for name, option in layers.options(kind).items():
+            yield Setting(f"model.layers.<{kind}>.{name}", option.takes(), _default(option), option.help, "")
+
+
 def _of_optimizers() -> Iterator[Setting]:
     for name in optimizers.names():
-        for setting, value in optimizer_settings(name).items():
-            path, takes_ = f"optimizer.{setting}", optimizer_takes(setting)
-            yield Setting(path, takes_, str(value), f"of {name}", _variable(path), f'optimizer.name="{name}"')
+        for setting, option in optimizers.options(name).items():
+            path, help_ = f"optimizer.{setting}", f"of {name}: {option.help}"
+            when = f'optimizer.name="{name}"'
+            yield Setting(path, option.takes(), _default(option), help_, _variable(path), when)
+
+
+def _default(option: Option) -> str:
+    return "" if option.default is REQUIRED else show_value(option.default)
 
 
 def _variable(path: str) -> str:

@@ -12,14 +12,15 @@ from streamtrain.compute import layers, losses, optimizers
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 
-LAYERS = [example for name in layers.names() for example in layers.get(name).EXAMPLES]
+LAYERS = [example for name in layers.names() for example in layers.examples(name)]
+HIDDEN = {"dense": 7, "activation": "relu"}
 SHAPES: list[dict[str, Any]] = [{"layers": [layer]} for layer in LAYERS]
-SHAPES += [{"layers": [LAYERS[1], layer]} for layer in LAYERS[1:3]]
+SHAPES += [{"layers": [HIDDEN, layer]} for layer in LAYERS]
 SHAPES += [
-    {"loss": name, "layers": [LAYERS[1]], "standardize": standardize, **example}
+    {"loss": name, "layers": [HIDDEN], "standardize": standardize, **example}
     for name in losses.names() for example in losses.get(name).EXAMPLES for standardize in (False, True)
 ]
-SHAPES += [{"optimizer": name, "categories": 2, "layers": [LAYERS[1]]} for name in optimizers.names()]
+SHAPES += [{"optimizer": name, "categories": 2, "layers": [HIDDEN]} for name in optimizers.names()]
 SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
 
@@ -143,7 +144,7 @@ def test_stopping_and_going_on_is_no_difference(rig: Any, spec: Any, shape: dict
 def test_rows_of_weight_zero_do_not_matter(rig: Any, spec: Any) -> None:
     bits = set()
     for junk in (0.0, 1e30, -7.0):
-        rigged = rig(spec(layers=LAYERS[:1], categories=1))
+        rigged = rig(spec(layers=[{"dense": 5}], categories=1))
         at = rigged.rows // 2   # of weight 0
         rigged.blocks["numbers"][at], rigged.blocks["label"][at] = junk, np.nan
         plan = rigged.plan()
@@ -193,7 +194,7 @@ def test_a_gradient_that_only_poisons_adams_moments_is_flagged(rig: Any, spec: A
 
 
 def test_untouched_rows_of_a_table_keep_parameter_and_moments(rig: Any, spec: Any) -> None:
-    rigged = rig(spec(categories=1, layers=LAYERS[1:2]))
+    rigged = rig(spec(categories=1, layers=[HIDDEN]))
     rigged.blocks["categories"][:] = 2
     rigged.blocks["categories"][::3] = 5
     plan, views = rigged.plan(), rigged.model.views(rigged.state)
@@ -280,7 +281,7 @@ def test_a_standardised_label_is_undone_at_prediction(rig: Any, spec: Any) -> No
 
 
 def test_a_plan_that_only_predicts_needs_no_label_weight_or_share(rig: Any, spec: Any) -> None:
-    rigged = rig(spec(layers=LAYERS[1:2], standardize=True))
+    rigged = rig(spec(layers=[HIDDEN], standardize=True))
     expected = rigged.plan()
     expected.predict(rigged.address)
     layout = _native.SlotLayout.make(64, 1, [("numbers", "f32", 5)])
@@ -324,3 +325,18 @@ def test_the_plan_outlives_its_python_owners(rig: Any, spec: Any) -> None:
     del plan
     gc.collect()
     assert output.shape == (64, 1) and np.isfinite(output).all()
+
+
+def test_sgd_with_a_momentum_does_as_momentum_does(rig: Any, spec: Any) -> None:
+    found = []
+    for optimizer in ({"name": "sgd", "momentum": 0.8}, {"name": "momentum", "momentum": 0.8}, {"name": "sgd"}):
+        rigged = rig(spec(layers=[HIDDEN], categories=1) | {"optimizer": optimizer})
+        plan = rigged.plan()
+        for _ in range(3):
+            rigged.step(plan)
+        found.append({name: view.tobytes() for name, view in rigged.model.views(rigged.state).items()})
+    heavy, same, light = found
+    assert {name.removeprefix("sgd.") for name in heavy} == {name.removeprefix("momentum.") for name in same}
+    assert heavy["dense0.weight"] == same["dense0.weight"] != light["dense0.weight"]
+    assert heavy["sgd.u.c0.embedding"] == same["momentum.u.c0.embedding"]
+    assert not [name for name in light if name.startswith("sgd.")]

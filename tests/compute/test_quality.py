@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops._moments import MOMENTS
+from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.quality import WINDOW_ROWS, Quality
 
 

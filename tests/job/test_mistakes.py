@@ -134,7 +134,7 @@ CASES = [
     (
         '"relu"',
         '"rely"',
-        ':18: model.layers[0].activation: expected one of none, relu, tanh, sigmoid, mish, got "rely"; '
+        ':18: model.layers[0].activation: expected one of none, mish, relu, sigmoid, tanh, got "rely"; '
         "did you mean relu?",
     ),
     (

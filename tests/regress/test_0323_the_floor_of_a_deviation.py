@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute import snapshot
-from streamtrain.compute.ops._moments import MOMENTS
+from streamtrain.compute.moments import MOMENTS
 from streamtrain.job import Job
 from tests.e2e.harness import LiveJob
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.ops import standardize_scale
-from streamtrain.compute.ops._moments import MOMENTS
 from tests.train.arena_run import SPEC, ArenaRun
 
 ROWS, BATCH = 12_000, 8

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
 
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.output import table
 from streamtrain.cli.session import Session, command
+from streamtrain.compute.options import REQUIRED
 from streamtrain.job import settings_table
-from streamtrain.registry import registries
+from streamtrain.registry import Registry, registries
 
 ORDER = 140
 app = typer.Typer(add_completion=False)
+
+
+def settings_of(registry: Registry, name: str) -> dict[str, Any]:
+    """The settings an entry declares, where the entries of its registry declare any."""
+    options = getattr(import_module(registry.package), "options", None)
+    if options is None:
+        return {}
+    settings = {
+        setting: {"takes": option.takes(), "default": None if option.default is REQUIRED else option.default,
+                  "help": option.help}
+        for setting, option in options(name).items()
+    }  # fmt: skip
+    return {"settings": settings}
+
+
+def _settings(row: dict[str, Any]) -> str:
+    settings = row.get("settings", {})
+    return "; ".join(f"{name}: {setting['takes']}" for name, setting in settings.items())
 
 
 @app.command()
@@ -22,7 +42,7 @@ def list_(
     session: Session,
     kind: Annotated[
         str,
-        typer.Argument(help="What to list.", show_default=False, **one_of(lambda: [*registries(), "settings"])),
+        typer.Argument(show_default=False, **one_of(lambda: [*registries(), "settings"], "What to list")),
     ],
 ) -> None:
     """Show what was found of one kind; each entry is a file of its folder. `settings`: what a job file may set."""
@@ -33,6 +53,9 @@ def list_(
         )
     else:
         registry = registries()[kind]
-        rows = [{"name": registry.shown(name), "help": text} for name, text in registry.describe().items()]
-        shown = table([kind, ""], [(row["name"], row["help"]) for row in rows])
+        rows = [
+            {"name": registry.shown(name), "help": text, **settings_of(registry, name)}
+            for name, text in registry.describe().items()
+        ]
+        shown = table([kind, "", ""], [(row["name"], row["help"], _settings(row)) for row in rows])
     session.out.document({kind: rows}, shown)

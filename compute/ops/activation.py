@@ -1,13 +1,35 @@
-"""What all activations share: two kernels, <name>_forward(n, y, x) and <name>_gradient(n, dx, dy, x, y)."""
+"""What all activations share: two kernels, <name>_forward(n, y, x) and <name>_gradient(n, dx, dy, x, y).
+
+A file of ops that has an ACTIVATION is one by its own name, for every layer that takes an activation.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from streamtrain.compute.spec import Array, Op, given, out, size
+
+
+def he(inputs: int, outputs: int) -> float:
+    """For an activation that shuts half of its inputs (He et al., 2015)."""
+    return math.sqrt(6 / inputs)
+
+
+def glorot(inputs: int, outputs: int) -> float:
+    """For one that passes them all (Glorot and Bengio, 2010)."""
+    return math.sqrt(6 / (inputs + outputs))
+
+
+@dataclass(frozen=True)
+class Activation:
+    """What a layer must know. The weights below it start uniform in [-start(inputs, outputs), start(…))."""
+
+    start: Callable[[int, int], float]
 
 
 def activation(

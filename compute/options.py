@@ -1,0 +1,148 @@
+"""Settings of a layer or an optimizer, declared once, in its own file: what they take, their default and their use.
+
+The check of the job file, the engine's check of a manifest's spec, `list`, its help and all errors come from there.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+REQUIRED: Any = object()   # as a default: the setting must be given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Option(ABC):
+    """One setting."""
+
+    help: str
+    default: Any = REQUIRED
+
+    @abstractmethod
+    def takes(self) -> str:
+        """What it takes, in words."""
+
+    @abstractmethod
+    def read(self, given: Any) -> Any:
+        """The value as the engine has it; ValueError where `given` is none of what it takes."""
+
+    def names(self) -> Sequence[str]:
+        """The names it takes, where it takes names."""
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Whole(Option):
+    """A whole number from `least` to `most`."""
+
+    least: int = 0
+    most: int
+
+    def takes(self) -> str:
+        return f"a whole number from {self.least} to {self.most}"
+
+    def read(self, given: Any) -> int:
+        if type(given) is not int or not self.least <= given <= self.most:
+            raise ValueError
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number(Option):
+    """A finite number from `least`, or above `above`; to `most`, or below `below`."""
+
+    least: float = -math.inf
+    above: float = -math.inf
+    most: float = math.inf
+    below: float = math.inf
+
+    def takes(self) -> str:
+        low = f" from {self.least:g}" if self.least > -math.inf else f" above {self.above:g}"
+        high = f" to {self.most:g}" if self.most < math.inf else f" below {self.below:g}"
+        return "a number" + (low if "inf" not in low else "") + (high if "inf" not in high else "")
+
+    def read(self, given: Any) -> float:
+        in_range = type(given) in (int, float) and self.least <= given <= self.most
+        if not (in_range and self.above < given < self.below):   # which infinity and NaN are not either
+            raise ValueError
+        return float(given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Word(Option):
+    """One of some names; a function gives those that are found when they are asked for."""
+
+    of: Sequence[str] | Callable[[], Sequence[str]]
+
+    def names(self) -> Sequence[str]:
+        return self.of() if callable(self.of) else self.of
+
+    def takes(self) -> str:
+        return f"one of {', '.join(self.names())}"
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str) or given not in self.names():
+            raise ValueError
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Several(Option):
+    """An array of `least` to `most` values of one kind; the engine has a tuple."""
+
+    of: Option
+    least: int
+    most: int
+
+    def takes(self) -> str:
+        count = f"{self.least}" if self.least == self.most else f"{self.least} to {self.most}"
+        return f"an array of {count}, each {self.of.takes()}"
+
+    def read(self, given: Any) -> tuple[Any, ...]:
+        if not isinstance(given, list | tuple) or not self.least <= len(given) <= self.most:
+            raise ValueError
+        return tuple(self.of.read(each) for each in given)
+
+
+Options = Mapping[str, Option]
+NOTHING: Any = object()   # of a Problem: there is no value
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is wrong with a setting `name`, or with their whole table where that is "". `near`: names it may mean."""
+
+    name: str
+    expected: str
+    got: Any = NOTHING
+    near: Sequence[str] = ()
+    unknown: bool = False   # `expected` says of what it is no setting; `near` are those there are
+
+    def __str__(self) -> str:
+        if self.unknown:
+            return f"{self.expected}; allowed: {', '.join(self.near)}"
+        missing = self.got is NOTHING
+        return f"missing, expected {self.expected}" if missing else f"expected {self.expected}, got {self.got!r}"
+
+
+def problems(given: Mapping[str, Any], options: Options, what: str) -> Iterator[Problem]:
+    """Everything that is wrong with the settings `given`; `what` they are of, as in "setting of adam"."""
+    for name, value in given.items():
+        if name not in options:
+            yield Problem(name, f"unknown {what}", NOTHING, tuple(options), unknown=True)
+            continue
+        try:
+            options[name].read(value)
+        except ValueError:
+            yield Problem(name, options[name].takes(), value, options[name].names())
+    for name, option in options.items():
+        if option.default is REQUIRED and name not in given:
+            yield Problem(name, option.takes())
+
+
+def read(given: Mapping[str, Any], options: Options) -> dict[str, Any]:
+    """All settings by name, defaults filled in; `given` has no problems."""
+    return {name: option.read(given.get(name, option.default)) for name, option in options.items()}

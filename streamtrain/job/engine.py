@@ -1,0 +1,31 @@
+"""The model of a job as the engine takes it, and how large it gets: the engine itself is asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamtrain.columns.schema import Schema
+from streamtrain.compute import optimizers
+from streamtrain.compute.model import Model
+from streamtrain.compute.options import read
+from streamtrain.job.file import JobFile
+
+
+def engine_spec(file: JobFile) -> dict[str, Any]:
+    """What compute.model.Model is built from."""
+    name = file.optimizer.name
+    return {
+        "input": Schema.from_columns(file.columns, file.model.loss).engine_inputs(),
+        "layers": file.model.layers,
+        "loss": file.model.loss,
+        "optimizer": {"name": name, **read(file.optimizer.model_extra or {}, optimizers.options(name))},
+        "average_optimizer_state": file.train.average_optimizer_state,
+    }
+
+
+def state_bytes(file: JobFile) -> int:
+    """Size of a snapshot but for headers, statistics and scores, some 100 kB: parameters and the optimizer's state.
+
+    Raises UserMistake where the engine cannot build such a model.
+    """
+    return Model(engine_spec(file)).learned_bytes

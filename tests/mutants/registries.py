@@ -1,0 +1,42 @@
+"""Guards of registries and of the settings their entries declare."""
+
+_OPTIONS = "compute/options.py"
+_OPTION_TESTS = "tests/compute/test_options.py"
+_LAYER_TESTS = "tests/regress/test_0400_a_layer_with_settings_of_its_own.py"
+
+GUARDS = [
+    (
+        "a file without the word of its registry is no entry", "streamtrain/registry.py",
+        'if path.stem != "__init__" and _declares(text, word):', 'if path.stem != "__init__":',
+        "tests/test_registry.py::test_an_entry_is_a_file_with_the_registrys_word",
+    ),
+    (
+        "names and help come from the text", "streamtrain/registry.py",
+        "        found = {name: self.constants(name) for name in self.names()}",
+        "        found = {name: self.get(name) and self.constants(name) for name in self.names()}",
+        "tests/test_registry.py::test_the_names_and_help_of_all_registries_import_no_entry",
+    ),
+    (
+        "true is no whole number", _OPTIONS,
+        "if type(given) is not int or not self.least <= given <= self.most:",
+        "if not isinstance(given, int) or not self.least <= given <= self.most:",
+        f"{_OPTION_TESTS}::test_refused",
+    ),
+    (
+        "what is above or below does not reach", _OPTIONS,
+        "if not (in_range and self.above < given < self.below):", "if not in_range:", f"{_OPTION_TESTS}::test_refused",
+    ),
+    (
+        "what has no default must be given", _OPTIONS, "if option.default is REQUIRED and name not in given:",
+        "if name in given and name not in given:", f"{_OPTION_TESTS}::test_what_is_unknown_and_what_is_missing",
+    ),
+    (
+        "a table is one layer", "compute/layers/__init__.py", "    if len(kinds) > 1:", "    if len(kinds) > 2:",
+        f"{_LAYER_TESTS}::test_a_mistake_has_its_line_here_and_its_place_in_a_manifests_spec",
+    ),
+    (
+        "what only the engine finds is found by the check", "streamtrain/job/checks.py",
+        '        yield Mistake(gathered.where(("model",)), path, problem)', "        pass",
+        f"{_LAYER_TESTS}::test_what_only_the_engine_finds_is_a_mistake_of_the_model",
+    ),
+]  # fmt: skip

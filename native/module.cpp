@@ -14,6 +14,7 @@ NB_MODULE(_native, m) {
     st::bind_ingest(m);
     st::bind_kafka(m);
     st::bind_decode(m);
+    st::bind_batch_filler(m);
     st::bind_encode(m);
     st::bind_predict(m);
     st::bind_row_scorer(m);

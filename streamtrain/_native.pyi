@@ -329,12 +329,9 @@ class KafkaProducer(_KafkaClient):
     def commit_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
     def abort_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
 
-# decode: decode plans, record decoders, the direct way from Python rows
+# decode: decode plans, records and Python rows into slots
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder
 _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose value is missing
-_Filled = tuple[
-    bool, int, int, int, int, int, _DeadRows, _FilteredRows
-]  # done, rows in slot, trained, dead, filtered, newest event time
 
 def murmur3(text: bytes, seed: int) -> int: ...
 def decoder_formats() -> list[str]: ...
@@ -342,21 +339,46 @@ def decoder_formats() -> list[str]: ...
 class DecodePlan:
     layout: SlotLayout
     def __init__(self, columns: list[dict[str, Any]], short_columns: Sequence[int], layout: SlotLayout) -> None: ...
-    def clear_behind(self, slot: Any, rows: int) -> None: ...
 
-class Decoder:
-    row: int
-    many: bool
+class RowTally:
+    """What became of rows; -1: no trained row has an event time."""
+
+    trained: int
+    dead: int
+    filtered: int
+    newest_event_time_ms: int
+    dead_rows: _DeadRows
+    filtered_rows: _FilteredRows
+
+class BatchFiller:
+    """Rows of records, or of Python, into slots of the plan's layout. One thread at a time."""
+
+    rows: int  # in the batch
+    record_rows: int  # of the record at hand, passed so far
     def __init__(self, format: str, plan: DecodePlan) -> None: ...
-    def begin(self, record: bytes, from_row: int = 0) -> None: ...
-    def next(self, slot: Any, rows: int, row_capacity: int) -> _Filled: ...
-    def decode_many(
-        self, records: list[bytes], slot: Any, rows: int, row_capacity: int
-    ) -> tuple[int, int, int, int, int, int]: ...
+    def open(self, slot: Any) -> None:
+        """An empty batch in these bytes."""
 
-class RowFiller:
-    def __init__(self, plan: DecodePlan) -> None: ...
-    def fill(self, rows: Any, slot: Any, used: int, row_capacity: int, first: int = 0) -> _Filled: ...
+    def fill(self, record: bytes, from_row: int = 0, until: int | None = None) -> bool:
+        """A record's rows; False where the batch has `until` rows, or all it can hold, before the record's end."""
+
+    def more(self, until: int | None = None) -> bool:
+        """Goes on with that record."""
+
+    def fill_rows(self, rows: Any, first: int = 0, until: int | None = None) -> bool:
+        """A dict, a list of values or a list of rows from the `first` on, as fill()."""
+
+    def close(self) -> int:
+        """The batch is done: its slot tells its rows and is zero behind them. Gives their number."""
+
+    def take_tally(self) -> RowTally:
+        """Of the rows passed since the batch was opened or one was taken; the event time is the batch's."""
+
+    def count(self, records: list[bytes], from_row: int = 0, most: int | None = None) -> RowTally:
+        """Of all rows of these records, the first one's from `from_row` on, up to the first `most` that can be trained.
+
+        None are kept, and no batch is open afterwards.
+        """
 
 class RecordEncoder:
     """Python rows → records of one format. One thread at a time.

@@ -11,7 +11,8 @@ void bind_state(nb::module_ &m);    // rules, state layouts
 void bind_engine(nb::module_ &m);   // kernels, instruction sets
 void bind_plan(nb::module_ &m);     // step block, compiled plans
 void bind_kafka(nb::module_ &m);    // librdkafka consumer and producer
-void bind_decode(nb::module_ &m);   // decode plans, record decoders, the direct way from Python rows
+void bind_decode(nb::module_ &m);   // decode plans
+void bind_batch_filler(nb::module_ &m);   // records and Python rows into slots
 void bind_encode(nb::module_ &m);   // Python rows to records
 void bind_predict(nb::module_ &m);  // scoring of requests, the predictor's loop
 void bind_row_scorer(nb::module_ &m);   // scoring of Python rows

@@ -74,10 +74,10 @@ class PythonColumn {
 };
 
 // Columns → slot rows, with the checks and reasons of PythonRows.
-class PythonColumns {
+class PythonColumns final : public RowSource {
   public:
-    // `given`: a dict of the plan's columns; those it does not name are missing.
-    PythonColumns(const DecodePlan &plan, nb::dict given) : plan_(plan) {
+    // `given`: a dict of the plan's columns; those it does not name are missing. `writer` is of the plan.
+    PythonColumns(const DecodePlan &plan, RowWriter &writer, nb::dict given) : plan_(plan), writer_(writer) {
         for (u32 c = 0; c < plan.columns.size(); ++c) {
             if (plan.columns[c].target == Target::ignored) continue;
             PyObject *values = PyDict_GetItemString(given.ptr(), plan.columns[c].name.c_str());
@@ -93,28 +93,29 @@ class PythonColumns {
     u64 rows() const { return columns_.empty() ? 0 : columns_.front().second.rows(); }
     bool needs_gil() const { return any_list_; }
 
-    // Rows from `first` on. False: the slot is full before the last one.
-    bool fill(RowWriter &writer, u64 first, RowSink &sink, RowTally &tally) const {
-        for (u64 row = first; row < rows(); ++row) {
+    bool next(RowSink &sink, RowTally &tally) override {
+        for (; next_ < rows(); ++next_) {
             if (sink.rows == sink.row_capacity) return false;
-            writer.start(sink.slot, sink.rows);
+            writer_.start(sink.slot, sink.rows);
             for (const auto &[c, column] : columns_) {
-                RowCell to{writer, c};
+                RowCell to{writer_, c};
                 if (!column.is_list()) {
-                    column.view().read(row, to);
-                } else if (PyObject *value = column.item(row)) {
+                    column.view().read(next_, to);
+                } else if (PyObject *value = column.item(next_)) {
                     const nb::object held = nb::borrow(value);
                     read_cell(value, to);
                 }
             }
-            finish_python_row(plan_, writer, static_cast<i64>(row), true, sink, tally);
+            finish_python_row(plan_, writer_, static_cast<i64>(next_), true, sink, tally);
         }
         return true;
     }
 
   private:
     const DecodePlan &plan_;
+    RowWriter &writer_;
     std::vector<std::pair<u32, PythonColumn>> columns_;
+    u64 next_ = 0;
     bool any_list_ = false;
 };
 

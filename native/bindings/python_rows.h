@@ -32,6 +32,12 @@ struct RowCell {
     }
 };
 
+// Where the cell of `column` stands in Python rows, or the row (NO_COLUMN): as DeadRows::path.
+inline std::string python_path(const DecodePlan &plan, i32 column, i64 index, bool many) {
+    std::string path = many ? "$[" + std::to_string(index) + "]" : "$";
+    return column == NO_COLUMN ? path : path + "." + plan.columns[column].name;
+}
+
 // The row is read: counts it, with path and reason where it cannot be used.
 inline void finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 index, bool many, RowSink &sink,
                               RowTally &tally) {
@@ -44,13 +50,12 @@ inline void finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 ind
         tally.filtered_rows.push_back({index, index + 1, writer.failed_column()});
     } else {
         ++tally.dead;
-        std::string path = many ? "$[" + std::to_string(index) + "]" : "$";
-        if (writer.failed_column() != NO_COLUMN) path += "." + plan.columns[writer.failed_column()].name;
-        tally.dead_rows.push_back({index, index + 1, path, writer.reason(), false});
+        std::string path = python_path(plan, writer.failed_column(), index, many);
+        tally.dead_rows.push_back({index, index + 1, std::move(path), writer.reason(), false});
     }
 }
 
-class PythonRows {
+class PythonRows final : public RowSource {
   public:
     explicit PythonRows(std::shared_ptr<const DecodePlan> plan) : plan_(plan), writer_(plan) {
         for (u32 c = 0; c < plan_->columns.size(); ++c) {
@@ -66,16 +71,22 @@ class PythonRows {
 
     const DecodePlan &plan() const { return *plan_; }
 
-    // Rows from `first` on. False: the slot is full before the last one.
-    bool fill(PyObject *rows, i64 first, RowSink &sink, RowTally &tally) {
-        if (PyDict_Check(rows)) return one(rows, 0, false, sink, tally);
-        if (!PyList_Check(rows) && !PyTuple_Check(rows))
+    // Rows of a dict, a list of values or a list of rows, from `first` on. The caller keeps it until they are passed.
+    void begin(PyObject *rows, i64 first = 0) {
+        rows_ = rows;
+        next_ = first;
+    }
+
+    // On the GIL. Throws nb::type_error for what are no rows.
+    bool next(RowSink &sink, RowTally &tally) override {
+        if (PyDict_Check(rows_)) return one(rows_, 0, false, sink, tally);
+        if (!PyList_Check(rows_) && !PyTuple_Check(rows_))
             throw nb::type_error("rows must be a dict, a list of values or a list of rows");
-        const Py_ssize_t count = PySequence_Fast_GET_SIZE(rows);
+        const Py_ssize_t count = PySequence_Fast_GET_SIZE(rows_);
         if (count == 0) return true;
-        if (!is_row(PySequence_Fast_GET_ITEM(rows, 0))) return one(rows, 0, false, sink, tally);
-        for (Py_ssize_t i = first; i < count && i < PySequence_Fast_GET_SIZE(rows); ++i)
-            if (!one(PySequence_Fast_GET_ITEM(rows, i), i, true, sink, tally)) return false;
+        if (!is_row(PySequence_Fast_GET_ITEM(rows_, 0))) return one(rows_, 0, false, sink, tally);
+        for (; next_ < count && next_ < PySequence_Fast_GET_SIZE(rows_); ++next_)
+            if (!one(PySequence_Fast_GET_ITEM(rows_, next_), next_, true, sink, tally)) return false;
         return true;
     }
 
@@ -127,6 +138,8 @@ class PythonRows {
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;
     std::vector<Key> keys_;
+    PyObject *rows_ = nullptr;
+    i64 next_ = 0;
 };
 
 }  // namespace st

@@ -5,6 +5,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/python_columns.h"
+#include "decode/bad_rows.h"
 #include "predict/answers.h"
 #include "predict/slot_predictor.h"
 
@@ -17,90 +18,85 @@ class RowScorer {
     // From `free_from` rows a batch on the GIL is given up while the plan runs: for less that costs more than it gives.
     RowScorer(nb::object plan, std::shared_ptr<const DecodePlan> decode, const std::vector<std::string> &classes,
               u32 free_from)
-        : held_(plan), slot_(nb::cast<Plan &>(plan), decode), decode_(decode), rows_(decode), writer_(decode),
+        : held_(plan), predictor_(nb::cast<Plan &>(plan), *decode), batch_(decode), rows_(decode), writer_(decode),
           free_from_(free_from), prediction_(nb::str("prediction")), probabilities_(nb::str("probabilities")) {
-        for (const std::string &name : output_names(slot_.width(), classes)) names_.push_back(nb::str(name.c_str()));
+        for (const std::string &name : output_names(predictor_.width(), classes))
+            names_.push_back(nb::str(name.c_str()));
     }
 
     // `rows`: a dict, or a list of dicts; a list's answers are a list, in which None stands for a row that failed.
     // Gives (answers, [(row, path, reason)]).
     nb::tuple score_rows(nb::handle rows) {
-        const bool many = !PyDict_Check(rows.ptr());
-        begin();
-        bool done = false;
-        while (!done) {
-            RowSink sink = slot_.empty_slot();
-            done = rows_.fill(rows.ptr(), passed_, sink, tally_);
-            if (sink.rows >= free_from_) {
-                nb::gil_scoped_release released;
-                predict(sink.rows);
-            } else {
-                predict(sink.rows);
-            }
-        }
-        return answers(many);
+        many_ = !PyDict_Check(rows.ptr());
+        rows_.begin(rows.ptr());
+        begin(rows_);
+        while (!next()) {}
+        return answers();
     }
 
     // `columns`: a dict of lists and 1-dimensional arrays of numbers, of one length. Gives as score_rows().
     nb::tuple score_columns(nb::dict given) {
-        const PythonColumns columns(*decode_, given);
-        begin();
-        if (!columns.needs_gil() && columns.rows() >= free_from_) {   // once for all: each hand-over may be waited for
+        PythonColumns columns(batch_.plan(), writer_, given);
+        many_ = true;
+        begin(columns);
+        if (!columns.needs_gil() && columns.rows() >= free_from_) {   // once: each hand-over may be waited for
             nb::gil_scoped_release released;
-            while (!next(columns)) {}
+            while (!next(true)) {}
         } else {
-            while (!next(columns)) {}
+            while (!next()) {}
         }
-        return answers(true);
+        return answers();
     }
 
   private:
-    void begin() {
+    void begin(RowSource &source) {
         passed_ = 0;
         values_.clear();
         failed_.clear();
-        tally_.clear();
+        batch_.begin(source);
     }
 
-    // One slot of the columns; true after the last. Called without the GIL where no column needs it.
-    bool next(const PythonColumns &columns) {
-        RowSink sink = slot_.empty_slot();
-        const bool done = columns.fill(writer_, static_cast<u64>(passed_), sink, tally_);
-        if (columns.needs_gil() && sink.rows >= free_from_) {
-            nb::gil_scoped_release released;
-            predict(sink.rows);
+    // One slot of rows; true after the last.
+    bool next(bool released = false) {
+        batch_.open();
+        batch_.tally().clear();
+        const bool done = batch_.next();
+        if (!released && batch_.rows() >= free_from_) {
+            nb::gil_scoped_release free;
+            predict();
         } else {
-            predict(sink.rows);
+            predict();
         }
         return done;
     }
 
     // The slot's rows, and those passed beside them that cannot be used.
-    void predict(u32 rows) {
-        const i64 from = passed_;
-        passed_ += rows + tally_.dead;
-        const u32 width = slot_.width();
-        const f32 *output = slot_.predict(rows);
-        auto dead = tally_.dead_rows.begin();
-        for (i64 row = from; row < passed_; ++row) {
-            if (dead != tally_.dead_rows.end() && dead->row_from == row) {
-                failed_.push_back({row, std::move(dead->path), std::move(dead->reason)});
-                ++dead;
-                continue;
+    void predict() {
+        const RowTally &tally = batch_.tally();
+        const u32 width = predictor_.width();
+        const f32 *output = predictor_.predict(batch_);
+        const auto take_until = [&](i64 end) {
+            for (; passed_ < end; ++passed_, output += width) {
+                if (is_finite(output, width))
+                    for (u32 i = 0; i < width; ++i) values_.push_back(shortest(output[i]));
+                else
+                    failed_.push_back({passed_, "", "the prediction is not finite"});
             }
-            if (is_finite(output, width))
-                for (u32 i = 0; i < width; ++i) values_.push_back(shortest(output[i]));
-            else
-                failed_.push_back({row, "", "the prediction is not finite"});
-            output += width;
-        }
-        tally_.clear();
+        };
+        const i64 end = passed_ + tally.trained + tally.dead + tally.filtered;
+        const auto path = [this](i32 column, i64 row) { return python_path(batch_.plan(), column, row, many_); };
+        each_bad_row(tally, path, [&](i64 row, const std::string &place, std::string_view reason) {
+            take_until(row);
+            failed_.push_back({passed_++, place, std::string(reason)});
+            return true;
+        });
+        take_until(end);
     }
 
-    nb::tuple answers(bool many) const {
+    nb::tuple answers() const {
         nb::list failed;
         for (const Failed &each : failed_) failed.append(nb::make_tuple(each.row, each.path, each.reason));
-        if (!many) return nb::make_tuple(failed_.empty() ? answer(values_.data()) : nb::none(), failed);
+        if (!many_) return nb::make_tuple(failed_.empty() ? answer(values_.data()) : nb::none(), failed);
         nb::object list = nb::steal(PyList_New(passed_));
         if (!list.is_valid()) throw nb::python_error();
         const f64 *values = values_.data();
@@ -108,7 +104,7 @@ class RowScorer {
         for (i64 row = 0; row < passed_; ++row) {
             nb::object made = nb::none();
             if (next != failed_.end() && next->row == row) ++next;
-            else made = answer(values), values += slot_.width();
+            else made = answer(values), values += predictor_.width();
             PyList_SET_ITEM(list.ptr(), row, made.release().ptr());
         }
         return nb::make_tuple(list, failed);
@@ -122,7 +118,7 @@ class RowScorer {
         }
         nb::dict probabilities;
         for (u64 i = 0; i < names_.size(); ++i) put(probabilities, names_[i], nb::float_(row[i]));
-        put(made, prediction_, names_[likeliest(row, slot_.width())]);
+        put(made, prediction_, names_[likeliest(row, predictor_.width())]);
         put(made, probabilities_, probabilities);
         return made;
     }
@@ -137,14 +133,14 @@ class RowScorer {
     };
 
     nb::object held_;
-    SlotPredictor slot_;
-    std::shared_ptr<const DecodePlan> decode_;
+    SlotPredictor predictor_;
+    BatchFiller batch_;
     PythonRows rows_;
     RowWriter writer_;   // of columns
     u32 free_from_;
     nb::object prediction_, probabilities_;
     std::vector<nb::object> names_;   // of the classes
-    RowTally tally_;                  // of the slot being filled
+    bool many_ = true;                // the answers are a list
     i64 passed_ = 0;                  // rows
     std::vector<f64> values_;         // outputs of the rows that have not failed
     std::vector<Failed> failed_;

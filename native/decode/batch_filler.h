@@ -1,6 +1,7 @@
-// Rows → one slot, wherever the slot lies: the batch at hand, what became of the rows passed, the batch's end. Knows no
-// ring. One thread at a time.
+// Rows → one slot, wherever rows and slot come from: the batch at hand, what became of the rows passed, the batch's
+// end. Knows no ring. One thread at a time.
 #pragma once
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -14,35 +15,55 @@ class BatchFiller {
     // Of records in `format`. Throws std::invalid_argument for a format that there is not.
     BatchFiller(const std::string &format, std::shared_ptr<const DecodePlan> plan)
         : plan_(plan), decoder_(make_decoder(format, std::move(plan))) {}
+    // Of other sources alone.
+    explicit BatchFiller(std::shared_ptr<const DecodePlan> plan) : plan_(std::move(plan)) {}
+
+    const DecodePlan &plan() const { return *plan_; }
 
     // An empty batch of at most `row_capacity` rows in a slot of the plan's layout, which stays in place until close().
     void open(u8 *slot, u32 row_capacity) { sink_ = {slot, 0, row_capacity, -1}; }
+    // The same in a slot of its own, of as many rows as the layout has.
+    void open();
+    // The batch holds no more than `rows` from now on.
+    void limit(u32 rows) { sink_.row_capacity = rows; }
     // The batch is done: its slot tells its rows and is zero behind them. Gives their number.
-    u32 close() {
-        plan_->clear_behind(sink_.slot, sink_.rows);
-        reinterpret_cast<SlotHeader *>(sink_.slot)->rows = sink_.rows;
-        return sink_.rows;
-    }
+    u32 close();
 
+    const u8 *slot() const { return sink_.slot; }
     u32 rows() const { return sink_.rows; }
     bool full() const { return sink_.rows == sink_.row_capacity; }
     i64 newest_event_time_ms() const { return sink_.newest_event_time_ms; }   // of the batch; -1: none
 
     // A record, as Decoder::begin().
-    void begin(const u8 *bytes, u64 size, i64 from_row) { decoder_->begin(bytes, size, from_row); }
+    void begin(const u8 *bytes, u64 size, i64 from_row = 0) {
+        source_ = decoder_.get();
+        decoder_->begin(bytes, size, from_row);
+    }
+    void begin(RowSource &source) { source_ = &source; }
     // Rows of what was begun: true, it is done; false, the batch is full before. Adds to the tally.
-    bool next() { return decoder_->next(sink_, tally_); }
+    bool next() { return source_->next(sink_, tally_); }
     // The record at hand: where it stands, what its form is.
     const Decoder &record() const { return *decoder_; }
 
+    // A record's rows up to its end, or the first `most` that can be trained, told and not kept: batches are emptied as
+    // they become full. Adds to the tally.
+    void count(const u8 *bytes, u64 size, i64 from_row, i64 most = std::numeric_limits<i64>::max());
+
     // What became of the rows passed since it was cleared.
+    const RowTally &tally() const { return tally_; }
     RowTally &tally() { return tally_; }
 
   private:
+    struct Free {
+        void operator()(u8 *bytes) const;
+    };
+
     std::shared_ptr<const DecodePlan> plan_;
     std::unique_ptr<Decoder> decoder_;
+    RowSource *source_ = nullptr;
     RowSink sink_;
     RowTally tally_;
+    std::unique_ptr<u8, Free> own_;   // made when first asked for
 };
 
 }  // namespace st

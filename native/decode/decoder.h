@@ -43,15 +43,21 @@ struct RowTally {
     }
 };
 
-class Decoder {
+// Rows of any kind, a slot's worth at a time.
+class RowSource {
   public:
-    virtual ~Decoder() = default;
+    virtual ~RowSource() = default;
+    // Writes rows until the last one is passed (true) or sink.rows == sink.row_capacity (false); adds to the tally.
+    virtual bool next(RowSink &sink, RowTally &tally) = 0;
+};
+
+class Decoder : public RowSource {
+  public:
     // Starts a record; the bytes must stay in place until the record is done or the next begin(). Rows before
     // `from_row` are passed over unreported (a run that resumes inside a record).
     virtual void begin(const u8 *bytes, u64 size, i64 from_row) = 0;
-    // Decodes until the record is done (true) or sink.rows == sink.row_capacity (false); adds to the tally.
     // Time and memory are linear in the record's size over all calls of a record. Never throws for what the bytes hold.
-    virtual bool next(RowSink &sink, RowTally &tally) = 0;
+    bool next(RowSink &sink, RowTally &tally) override = 0;
     // Rows of the record passed so far, counting dead and filtered ones.
     virtual i64 row() const = 0;
     // Whether the record's form holds any number of rows (an array of rows, columns) or is one row alone; packed, which

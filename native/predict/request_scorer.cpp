@@ -2,13 +2,14 @@
 
 #include <stdexcept>
 
+#include "decode/bad_rows.h"
+
 namespace st {
 namespace {
 
 constexpr std::size_t answer_bytes = 900'000;   // what fits a message of 1,000,000 bytes with key and headers
 constexpr std::size_t batch_bytes = 16'000'000;   // of answers written at once, about
 constexpr std::size_t problem_bytes = 2'000;    // a reason goes into a header
-constexpr std::string_view left_out = "expected a value, got nothing (missing = \"skip\" leaves such rows out)";
 constexpr std::string_view no_value = "expected a row, got a record without a value";
 constexpr std::string_view not_finite = "expected a finite prediction, got NaN or infinity";
 constexpr std::string_view too_large = "expected an answer of at most 900,000 bytes, got more; send fewer rows at once";
@@ -25,18 +26,18 @@ std::string_view cut(std::string_view text, std::size_t size) {
 RequestScorer::RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::shared_ptr<const DecodePlan> decode,
                              const std::string &format, AnswerWriter writer, i64 version, std::string digest)
     : owner_(std::move(owner)),
-      slot_(plan, decode),
-      decoder_(make_decoder(format, std::move(decode))),
+      predictor_(plan, *decode),
+      batch_(format, std::move(decode)),
       writer_(std::move(writer)),
       version_(version),
       version_text_(std::to_string(version)),
-      digest_(std::move(digest)),
-      sink_(slot_.empty_slot()) {
-    if (slot_.width() != writer_.width()) throw std::invalid_argument("the answers are not of the plan's width");
+      digest_(std::move(digest)) {
+    if (predictor_.width() != writer_.width()) throw std::invalid_argument("the answers are not of the plan's width");
 }
 
 std::size_t RequestScorer::score(const std::string &topic, const RequestBytes *requests, std::size_t count,
                                  std::vector<Answer> &answers) {
+    batch_.open();
     outputs_.clear();
     bad_.clear();
     bad_bytes_ = 0;
@@ -60,54 +61,43 @@ std::size_t RequestScorer::score(const std::string &topic, const RequestBytes *r
 }
 
 RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const RequestBytes &request) {
-    Decoded decoded{&topic, &request, outputs_.size() / writer_.width() + sink_.rows, bad_.size()};
+    Decoded decoded{&topic, &request, outputs_.size() / writer_.width() + batch_.rows(), bad_.size()};
     if (!request.value) {
         decoded.refusal = no_value;
         return decoded;
     }
-    tally_.clear();
-    decoder_->begin(request.value, request.size, 0);
-    while (!decoder_->next(sink_, tally_)) predict_slot();
-    decoded.rows = tally_.trained;
-    decoded.many = decoder_->many();
-    if (tally_.dead || tally_.filtered) gather_bad_rows(decoded);
+    RowTally &tally = batch_.tally();
+    tally.clear();
+    batch_.begin(request.value, request.size);
+    while (!batch_.next()) predict_slot();
+    decoded.rows = tally.trained;
+    decoded.many = batch_.record().many();
+    if (tally.dead || tally.filtered) gather_bad_rows(decoded);
     return decoded;
 }
 
 // While the decoder still knows the record: the errors of its dead and filtered rows, in the order of the rows. No more
 // than make the answer too large.
 void RequestScorer::gather_bad_rows(Decoded &decoded) {
-    const DeadRows *first_dead = tally_.dead_rows.empty() ? nullptr : &tally_.dead_rows.front();
+    const RowTally &tally = batch_.tally();
+    const DeadRows *first_dead = tally.dead_rows.empty() ? nullptr : &tally.dead_rows.front();
     decoded.many &= !(first_dead && first_dead->remainder && first_dead->row_from == 0);
-    std::size_t bytes = 0, dead = 0, filtered = 0;
-    const auto add = [&](i64 row, const std::string &path, std::string_view reason) {
-        bad_.push_back({row, error_text(path, cut(reason, problem_bytes), decoded.where(row))});
+    std::size_t bytes = 0;
+    const auto path = [this](i32 column, i64 row) { return batch_.record().path(column, row); };
+    each_bad_row(tally, path, [&](i64 row, const std::string &place, std::string_view reason) {
+        bad_.push_back({row, error_text(place, cut(reason, problem_bytes), decoded.where(row))});
         bytes += bad_.back().text.size();
-        if (decoded.problem.empty()) decoded.problem = path + ": " + std::string(reason);
-    };
-    while (bytes <= answer_bytes && (dead < tally_.dead_rows.size() || filtered < tally_.filtered_rows.size())) {
-        const bool is_dead = filtered == tally_.filtered_rows.size() ||
-                             (dead < tally_.dead_rows.size() &&
-                              tally_.dead_rows[dead].row_from < tally_.filtered_rows[filtered].row_from);
-        if (is_dead) {
-            const DeadRows &rows = tally_.dead_rows[dead++];
-            add(rows.row_from, rows.path, rows.reason);
-            for (i64 row = rows.row_from + 1; row < rows.row_to && bytes <= answer_bytes; ++row)
-                add(row, decoder_->path(rows.column, row), rows.reason);
-        } else {
-            const FilteredRows &rows = tally_.filtered_rows[filtered++];
-            for (i64 row = rows.row_from; row < rows.row_to && bytes <= answer_bytes; ++row)
-                add(row, decoder_->path(rows.column, row), left_out);
-        }
-    }
+        if (decoded.problem.empty()) decoded.problem = place + ": " + std::string(reason);
+        return bytes <= answer_bytes;
+    });
     decoded.bad = static_cast<u32>(bad_.size() - decoded.first_bad);
     bad_bytes_ += bytes;
 }
 
 void RequestScorer::predict_slot() {
-    const f32 *output = slot_.predict(sink_.rows);
-    outputs_.insert(outputs_.end(), output, output + u64{sink_.rows} * writer_.width());
-    sink_.rows = 0;
+    const f32 *output = predictor_.predict(batch_);
+    outputs_.insert(outputs_.end(), output, output + u64{batch_.rows()} * writer_.width());
+    batch_.open();
 }
 
 // "flights.requests[3]@81122", with the row where there are many.

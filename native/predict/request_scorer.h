@@ -67,13 +67,11 @@ class RequestScorer {
     void write_rows(Decoded &decoded, Answer &answer);
 
     std::shared_ptr<void> owner_;
-    SlotPredictor slot_;
-    std::unique_ptr<Decoder> decoder_;
+    SlotPredictor predictor_;
+    BatchFiller batch_;
     AnswerWriter writer_;
     i64 version_;
     std::string version_text_, digest_;
-    RowSink sink_;
-    RowTally tally_;
     std::vector<f32> outputs_;
     std::vector<BadRow> bad_;
     u64 bad_bytes_ = 0;

@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from streamtrain import _native
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
@@ -41,16 +39,12 @@ def row_fates(schema: Schema, format_name: str, record: bytes) -> Fates:
     What cannot be decoded to the record's end is one dead row.
     """
     layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-    slot = np.zeros(layout.slot_bytes, np.uint8)
-    decoder = _native.Decoder(format_name, native_plan(schema, layout))
-    decoder.begin(record)
-    fates, done = Fates(), False
-    while not done:
-        done, *_, dead, filtered = decoder.next(slot, 0, _SCRATCH_ROWS)
-        for row_from, row_to, path, *_ in dead:
-            fates.dead |= dict.fromkeys(range(row_from, row_to), path)
-        for row_from, row_to, _ in filtered:
-            fates.filtered |= set(range(row_from, row_to))
+    tally = _native.BatchFiller(format_name, native_plan(schema, layout)).count([record])
+    fates = Fates()
+    for row_from, row_to, path, *_ in tally.dead_rows:
+        fates.dead |= dict.fromkeys(range(row_from, row_to), path)
+    for row_from, row_to, _ in tally.filtered_rows:
+        fates.filtered |= set(range(row_from, row_to))
     return fates
 
 

@@ -57,15 +57,13 @@ def ours(
     format_name: str, records: list[bytes], rows_in_record: int = 1, slot_rows: int = BATCH_ROWS
 ) -> Callable[[], int]:
     """Decodes all records into one slot, again and again, as ingest does; one call from Python a slot."""
-    filler = RowSlot(SCHEMA, slot_rows)
-    decoder = _native.Decoder(format_name, filler.plan)
+    filler = _native.BatchFiller(format_name, RowSlot(SCHEMA, slot_rows).plan)
     per_slot = slot_rows // rows_in_record
     batches = [records[i : i + per_slot] for i in range(0, len(records), per_slot)]
 
     def call() -> int:
         for batch in batches:
-            count, used, *_ = decoder.decode_many(batch, filler.slot, 0, slot_rows)
-            assert used == slot_rows and count == len(batch)
+            assert filler.count(batch).trained == slot_rows
         return len(records) * rows_in_record
 
     return call

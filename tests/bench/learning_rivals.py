@@ -37,8 +37,11 @@ def decoded(job: Job, records: Sequence[bytes]) -> Decoded:
     """The rows that are trained; what is a dead letter, or left out, is not among them."""
     layout = _native.SlotLayout.make(len(records), 1, job.schema.block_specs())
     slot = aligned_bytes(layout.slot_bytes)
-    decoder = _native.Decoder(job.records.format, native_plan(job.schema, layout))
-    rows = decoder.decode_many(list(records), slot, 0, len(records))[1]
+    filler = _native.BatchFiller(job.records.format, native_plan(job.schema, layout))
+    filler.open(slot)
+    for record in records:
+        filler.fill(record)
+    rows = filler.close()
     blocks = {name: view[:rows].copy() for name, view in slot_views(layout, slot).items()}
     none = np.zeros((rows, 0), np.float32)
     categories = blocks.get("categories", none.astype(np.int64)).astype(np.int64)

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from slots import RowSlot, Tally
 
-from streamtrain import _native
 from streamtrain.columns.schema import Schema
 from tests.columns import reference
 
@@ -67,23 +66,20 @@ class Native:
     """A native decoder that fills slots of `row_capacity` rows, and what came out."""
 
     def __init__(self, schema: Schema, format_name: str, row_capacity: int = 7) -> None:
-        self.filler = RowSlot(schema, row_capacity)
-        self.decoder = _native.Decoder(format_name, self.filler.plan)
+        self.slot = RowSlot(schema, row_capacity, format_name)
         self.row_capacity = row_capacity
 
     def decode(self, record: bytes, from_row: int = 0) -> tuple[dict[str, np.ndarray], Tally, list[int]]:
         """Blocks, tally, and the decoder's row after each slot."""
-        self.decoder.begin(record, from_row)
-        tally, parts, stops, done = Tally(), [], [], False
-        while not done:
-            self.filler.slot[:] = 0xEE
-            filled = self.decoder.next(self.filler.slot, 0, self.row_capacity)
-            done, rows = filled[:2]
-            tally.add(filled)
-            parts.append({name: view[:rows].copy() for name, view in self.filler.views.items()})
-            stops.append(self.decoder.row)
-            assert done or rows == self.row_capacity
-        return {name: np.concatenate([part[name] for part in parts]) for name in self.filler.views}, tally, stops
+        tally, parts, stops = Tally(), [], []
+        self.slot.slot[:] = 0xEE
+        for rows, told in self.slot.record(record, from_row):
+            assert all(each == self.row_capacity for each in map(len, (part["weight"] for part in parts)))
+            tally.add(told)
+            parts.append({name: view[:rows].copy() for name, view in self.slot.views.items()})
+            stops.append(self.slot.filler.record_rows)
+            self.slot.slot[:] = 0xEE
+        return {name: np.concatenate([part[name] for part in parts]) for name in self.slot.views}, tally, stops
 
 
 def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: int = 7) -> reference.Reference:

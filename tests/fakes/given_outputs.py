@@ -15,6 +15,22 @@ from streamtrain.compute.state import view
 _SLOT_ROWS = 4  # fewer than some requests have
 
 
+def echo_plan(schema: Schema, overflow: float = 1e38) -> tuple[_native.Plan, _native.SlotLayout]:
+    """Its outputs are the number columns; values above `overflow` become infinity."""
+    layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
+
+    def predict(slot: int) -> None:
+        numbers = slot_views(layout, view(slot, layout.slot_bytes))["numbers"]
+        outputs = plan.output()
+        outputs[:] = np.where(numbers > overflow, np.inf, numbers)[: len(outputs)]
+
+    def never(*_: Any) -> None:
+        raise AssertionError
+
+    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), never, predict, never, never)
+    return plan, layout
+
+
 def echo_scorer(
     columns: dict[str, Any],
     classes: list[str],
@@ -27,15 +43,5 @@ def echo_scorer(
     schema = Schema.from_columns({**columns, "y": {"role": "label", "missing": 0}}, "mean_squared_error")
     if requests:
         schema = schema.for_requests()
-    layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
-
-    def predict(slot: int) -> None:
-        numbers = slot_views(layout, view(slot, layout.slot_bytes))["numbers"]
-        outputs = plan.output()
-        outputs[:] = np.where(numbers > overflow, np.inf, numbers)[: len(outputs)]
-
-    def never(*_: Any) -> None:
-        raise AssertionError
-
-    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), never, predict, never, never)
+    plan, layout = echo_plan(schema, overflow)
     return _native.RequestScorer(plan, native_plan(schema, layout), format_name, classes, 12, "ab" * 32)

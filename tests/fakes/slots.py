@@ -44,15 +44,13 @@ class Tally:
     dead_rows: list[DeadRows] = field(default_factory=list)
     filtered_rows: list[tuple[int, int, int]] = field(default_factory=list)  # from, to, column that is missing
 
-    def add(self, filled: _native._Filled) -> None:
-        """Adds what one native call passed."""
-        _, _, trained, dead, filtered, newest_event_time_ms, dead_rows, filtered_rows = filled
-        self.trained += trained
-        self.dead += dead
-        self.filtered += filtered
-        self.newest_event_time_ms = max(self.newest_event_time_ms, newest_event_time_ms)
-        self.dead_rows += [DeadRows(*each) for each in dead_rows]
-        self.filtered_rows += filtered_rows
+    def add(self, told: _native.RowTally) -> None:
+        self.trained += told.trained
+        self.dead += told.dead
+        self.filtered += told.filtered
+        self.newest_event_time_ms = max(self.newest_event_time_ms, told.newest_event_time_ms)
+        self.dead_rows += [DeadRows(*each) for each in told.dead_rows]
+        self.filtered_rows += told.filtered_rows
 
 
 def slot_views(layout: _native.SlotLayout, slot: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
@@ -78,35 +76,41 @@ def decode_rows(
 ) -> tuple[dict[str, NDArray[Any]], Tally]:
     """All rows of one record from `from_row` on, by block, and their fates. Never raises for what the bytes hold."""
     record_format(format_name)
-    filler = RowSlot(schema, CONVENIENCE_ROWS)
-    decoder = _native.Decoder(format_name, filler.plan)
-    decoder.begin(record, from_row)
+    slot = RowSlot(schema, CONVENIENCE_ROWS, format_name)
     tally = Tally()
     parts: list[dict[str, NDArray[Any]]] = []
-    done = False
-    while not done:
-        filled = decoder.next(filler.slot, 0, CONVENIENCE_ROWS)
-        done, rows = filled[:2]
-        tally.add(filled)
-        parts.append({name: view[:rows].copy() for name, view in filler.views.items()})
-    return {name: np.concatenate([part[name] for part in parts]) for name in filler.views}, tally
+    for rows, told in slot.record(record, from_row):
+        tally.add(told)
+        parts.append({name: view[:rows].copy() for name, view in slot.views.items()})
+    return {name: np.concatenate([part[name] for part in parts]) for name in slot.views}, tally
 
 
 class RowSlot:
-    """A slot of its own, filled from Python rows."""
+    """A slot of its own, filled from records of one format or from Python rows."""
 
-    def __init__(self, schema: Schema, row_capacity: int, range_capacity: int = 1) -> None:
+    def __init__(self, schema: Schema, row_capacity: int, format_name: str = "packed") -> None:
         self.schema = schema
-        self.layout = _native.SlotLayout.make(row_capacity, range_capacity, schema.block_specs())
+        self.layout = _native.SlotLayout.make(row_capacity, 1, schema.block_specs())
         self.plan = native_plan(schema, self.layout)
         self.slot = aligned_bytes(self.layout.slot_bytes)
         self.views = slot_views(self.layout, self.slot)
-        self._rows = _native.RowFiller(self.plan)
-        self._packed = _native.Decoder("packed", self.plan)
+        self.filler = _native.BatchFiller(format_name, self.plan)
+
+    def record(self, record: bytes, from_row: int = 0) -> Iterator[tuple[int, _native.RowTally]]:
+        """A record's rows, a slot at a time: how many the slot holds, and what became of those passed."""
+        self.filler.open(self.slot)
+        done = self.filler.fill(record, from_row)
+        yield self.filler.close(), self.filler.take_tally()
+        while not done:
+            self.filler.open(self.slot)
+            done = self.filler.more()
+            yield self.filler.close(), self.filler.take_tally()
 
     def fill_row(self, row: Mapping[str, Any]) -> DeadRows | None:
         """Writes one dict as the slot's only row; gives why it cannot be used, or None. One call, no array made."""
-        dead_rows = self._rows.fill(row, self.slot, 0, 1, 0)[6]
+        self.filler.open(self.slot)
+        self.filler.fill_rows(row, until=1)
+        dead_rows = self.filler.take_tally().dead_rows
         return DeadRows(*dead_rows[0]) if dead_rows else None
 
     def batches(self, rows: Any) -> Iterator[tuple[int, Tally]]:
@@ -128,22 +132,16 @@ class RowSlot:
         at, done = 0, False
         while not done:
             tally = Tally()
-            filled = self._rows.fill(rows, self.slot, 0, self.layout.row_capacity, at)
-            done, used = filled[:2]
-            tally.add(filled)
+            self.filler.open(self.slot)
+            done = self.filler.fill_rows(rows, at)
+            tally.add(self.filler.take_tally())
             at += tally.trained + tally.dead + tally.filtered
-            self.plan.clear_behind(self.slot, used)
-            yield used, tally
+            yield self.filler.close(), tally
 
     def _batches_of_columns(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Tally]]:
-        self._packed.begin(record_format("packed").encode(self.schema, columns), 0)
-        done = False
-        while not done:
+        for used, told in self.record(record_format("packed").encode(self.schema, columns)):
             tally = Tally()
-            filled = self._packed.next(self.slot, 0, self.layout.row_capacity)
-            done, used = filled[:2]
-            tally.add(filled)
-            self.plan.clear_behind(self.slot, used)
+            tally.add(told)
             yield used, tally
 
 

@@ -63,8 +63,7 @@ class Engine:
             state_layout=model.layout,
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
-        self._plan = native_plan(schema, slot_layout)
-        self._decoder = _native.Decoder(_format_name(terms), self._plan)
+        self._filler = _native.BatchFiller(_format_name(terms), native_plan(schema, slot_layout))
         self._workers = [self._worker(model, slot_layout, index) for index in range(terms.workers)]
         self._next_slot = 0
 
@@ -101,31 +100,28 @@ class Engine:
         rows = []
         at = 0
         for index, slot in enumerate(round_.slots):
-            buffer = view(self._arena.slot_address(first_slot + index), self._slot_bytes)
-            filled = 0
+            self._filler.open(view(self._arena.slot_address(first_slot + index), self._slot_bytes))
             for part in round_.ranges[at : at + int(slot["range_count"])]:
-                filled = self._fill_range(buffer, filled, part)
+                self._fill_range(part)
             at += int(slot["range_count"])
+            filled = self._filler.close()
             if filled != int(slot["rows"]):
                 raise CheckFailed(
                     f"round {round_.number} slot {int(slot['slot'])}: expected {int(slot['rows'])} rows, "
                     f"decoded {filled}"
                 )
-            self._plan.clear_behind(buffer, filled)
             rows.append(filled)
             if slot["rejected"] == _CRASHED:  # a batch that was not finite is found again
                 self._arena.reject_slot(first_slot + index, index % self._terms.workers)
         self._arena.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
 
-    def _fill_range(self, buffer: State, filled: int, part: Any) -> int:
-        until = filled + int(part["trained"])
+    def _fill_range(self, part: Any) -> None:
+        until = self._filler.rows + int(part["trained"])
         from_row = int(part["from_row"])
         for offset, value in self._reader.records(part):
-            if value is None or filled == until:
+            if value is None or self._filler.rows == until:
                 continue
-            self._decoder.begin(value, from_row if offset == int(part["from_offset"]) else 0)
-            filled = self._decoder.next(buffer, filled, until)[1]
-        return filled
+            self._filler.fill(value, from_row if offset == int(part["from_offset"]) else 0, until)
 
 
 def _format_name(terms: Terms) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
-
-import numpy as np
 
 from streamtrain import _native
 from streamtrain.checks.verify.snapshots import Snapshots
@@ -49,53 +46,34 @@ class Fates:
 
 
 class RecordDecoder:
-    """One decoder, with a slot to throw away."""
+    """Tells what becomes of rows; keeps none."""
 
     def __init__(self, format_name: str, schema: Schema) -> None:
         record_format(format_name)  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-        self._slot = np.zeros(layout.slot_bytes, np.uint8)
-        self._decoder = _native.Decoder(format_name, native_plan(schema, layout))
+        self._filler = _native.BatchFiller(format_name, native_plan(schema, layout))
 
     def count(self, values: list[bytes], fates: Fates) -> None:
         """Adds every row of these records."""
-        while values:
-            done, _, *rest = self._decoder.decode_many(values, self._slot, 0, _SCRATCH_ROWS)
-            fates.add(*rest)
-            if done < len(values):  # the slot was full within this one
-                self._rest(fates)
-                done += 1
-            values = values[done:]
+        fates.add(*_counts(self._filler.count(values)))
 
     def count_from(self, value: bytes, from_row: int, fates: Fates) -> int:
         """Adds a record's rows from `from_row` on; gives how many rows the record has."""
-        self._decoder.begin(value, from_row)
-        self._rest(fates)
-        return self._decoder.row
-
-    def _rest(self, fates: Fates) -> None:
-        done = False
-        while not done:
-            done, _, *rest = self._decoder.next(self._slot, 0, _SCRATCH_ROWS)[:6]
-            fates.add(*rest)
+        fates.add(*_counts(self._filler.count([value], from_row)))
+        return self._filler.record_rows
 
     def newest_event_ms(self, value: bytes, from_row: int, trained: int) -> int:
         """The newest event time of a record's first `trained` rows that can be trained, from `from_row` on."""
-        self._decoder.begin(value, from_row)
-        newest, done = -1, False
-        while trained > 0 and not done:
-            done, used, _, _, _, event_ms = self._decoder.next(self._slot, 0, min(trained, _SCRATCH_ROWS))[:6]
-            newest, trained = max(newest, event_ms), trained - used
-        return newest
+        return self._filler.count([value], from_row, most=trained).newest_event_time_ms
 
-    def dead_rows(self, value: bytes, from_row: int = 0) -> Iterator[DeadRow]:
-        """A record's dead rows from `from_row` on, with where and why."""
-        self._decoder.begin(value, from_row)
-        done = False
-        while not done:
-            filled = self._decoder.next(self._slot, 0, _SCRATCH_ROWS)
-            done = filled[0]
-            yield from (DeadRow(*dead[:4]) for dead in filled[6])
+    def dead_row(self, value: bytes, from_row: int = 0) -> DeadRow | None:
+        """A record's first dead rows from `from_row` on, if none before them can be trained: where and why."""
+        dead_rows = self._filler.count([value], from_row, most=1).dead_rows
+        return DeadRow(*dead_rows[0][:4]) if dead_rows else None
+
+
+def _counts(tally: _native.RowTally) -> tuple[int, int, int, int]:
+    return tally.trained, tally.dead, tally.filtered, tally.newest_event_time_ms
 
 
 class Decoders:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated
 
 import typer
 from rich.text import Text
 
-from streamtrain.cli.findings import findings
 from streamtrain.cli.output import table
 from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.clients.topic_reader import read_messages
+from streamtrain.run.findings import findings
 
 ORDER = 40
 SIGNS = {"ok": Text("ok"), "warning": Text("warning", "yellow"), "mistake": Text("mistake", "red")}
@@ -28,7 +30,9 @@ def check(
     Writes nothing.
     """
     found = session.job(job)
-    all_ = list(findings(found, session.admin(found), sample))
+    messages = islice(read_messages(found, "records", until_end=True), sample)
+    records = (message.value for message in messages) if sample else None
+    all_ = list(findings(found, session.admin(found), records))
     ok = all(finding.state != "mistake" for finding in all_)
     document = {"job": found.name, "ok": ok, "findings": [finding.as_dict() for finding in all_]}
     session.out.document(document, table(["", "", ""], [(SIGNS[f.state], f.what, f.text) for f in all_]))

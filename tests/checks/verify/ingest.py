@@ -47,7 +47,7 @@ class Ingest:
         self._workers = job.train.workers
         layout = _native.SlotLayout.make(self._batch_rows, 64, job.schema.block_specs())
         self._buffer = np.zeros(layout.slot_bytes, np.uint8)
-        self._decoder = _native.Decoder(job.records.format, native_plan(job.schema, layout))
+        self._filler = _native.BatchFiller(job.records.format, native_plan(job.schema, layout))
         self._positions = positions
         self._round, self._next_slot = first_round, 0
         self._slot: _Slot | None = None
@@ -79,6 +79,7 @@ class Ingest:
     def _range(self, number: int) -> Any:
         if self._slot is None:
             self._slot = _Slot(self._round)
+            self._filler.open(self._buffer)
         ranges = self._slot.ranges
         if not ranges or ranges[-1]["partition"] != number:
             part = np.zeros(1, RANGE_DTYPE)[0]
@@ -96,26 +97,24 @@ class Ingest:
             self._end_record(part, message)
             return
         from_row = position.row if position.offset == message.offset else 0
-        self._decoder.begin(message.value, from_row)
-        done = False
+        begun, done = False, False
         while not done:
             part = self._range(number)
             assert self._slot is not None
-            done, used, trained, dead, filtered, event_ms, dead_rows, *_ = self._decoder.next(
-                self._buffer, self._slot.rows, self._batch_rows
-            )
-            self._slot.rows = used
-            self._slot.newest_event_ms = max(self._slot.newest_event_ms, event_ms)
+            done = self._filler.more() if begun else self._filler.fill(message.value, from_row)
+            begun, tally = True, self._filler.take_tally()
+            self._slot.rows = self._filler.rows
+            self._slot.newest_event_ms = max(self._slot.newest_event_ms, tally.newest_event_time_ms)
             self._slot.newest_timestamp_ms = max(self._slot.newest_timestamp_ms, message.timestamp_ms)
-            for name, count in (("trained", trained), ("dead", dead), ("filtered", filtered)):
-                part[name] += count
-            if dead_rows:
-                self._report(message, dead_rows)
+            for name in ("trained", "dead", "filtered"):
+                part[name] += getattr(tally, name)
+            if tally.dead_rows:
+                self._report(message, tally.dead_rows)
             if done:
-                part["record_rows"] = self._decoder.row if from_row else part["record_rows"]
+                part["record_rows"] = self._filler.record_rows if from_row else part["record_rows"]
                 self._end_record(part, message)
             else:
-                from_row = self._decoder.row
+                from_row = self._filler.record_rows
                 part["to_offset"], part["to_row"] = message.offset, from_row
                 self._positions[number] = Position(message.offset, from_row)
             if self._slot.rows == self._batch_rows:

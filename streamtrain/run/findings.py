@@ -1,15 +1,14 @@
-"""What `check` finds out about a job: one finding a question, each right, a warning or a mistake. Writes nothing."""
+"""What a start would find out about a job, one finding a question: right, a warning or a mistake. Writes nothing."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import islice
 from typing import Any, Literal
 
 from streamtrain import _native
-from streamtrain.clients.topic_reader import read_messages
+from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.job import Job
@@ -36,8 +35,11 @@ class Finding:
         return asdict(self)
 
 
-def findings(job: Job, admin: Admin, sample: int) -> Iterator[Finding]:
-    """Every finding, in the order one would ask. Raises KafkaUnreachable: without a broker there is nothing to find."""
+def findings(job: Job, admin: Admin, records: Iterable[bytes | None] | None) -> Iterator[Finding]:
+    """Every finding, in the order one would ask. Raises KafkaUnreachable: without a broker there is nothing to find.
+
+    `records`: some of the job's, asked for only where their topic is there; None: they are not looked at.
+    """
     yield Finding("job file", "ok", f"{len(job.schema.columns)} columns, {job.model.loss}, digest {job.digest()[:12]}")
     for warning in job.warnings:
         yield Finding("job file", "warning", str(warning))
@@ -47,8 +49,8 @@ def findings(job: Job, admin: Admin, sample: int) -> Iterator[Finding]:
     yield from _durability(job, admin)
     yield _snapshot(job, admin)
     yield from _sizes(job)
-    if str(job.topic("records").name) in names and sample:
-        yield from _sample(job, sample)
+    if str(job.topic("records").name) in names and records is not None:
+        yield from _records(job, records)
 
 
 def _topics(job: Job, admin: Admin) -> Iterator[Finding]:
@@ -121,27 +123,22 @@ def _sizes(job: Job) -> Iterator[Finding]:
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 
 
-def _sample(job: Job, sample: int) -> Iterator[Finding]:
-    """Decodes records as training would, into a slot of its own."""
-    schema = job.schema
-    layout = _native.SlotLayout.make(job.train.batch_rows, RANGE_CAPACITY, schema.block_specs())
-    plan = _native.DecodePlan(schema.native_columns(), schema.short_columns(), layout)
-    decoder = _native.Decoder(job.records.format, plan)
-    slot = bytearray(layout.slot_bytes)
+def _records(job: Job, values: Iterable[bytes | None]) -> Iterator[Finding]:
+    """What training would make of these records."""
+    layout = _native.SlotLayout.make(job.train.batch_rows, RANGE_CAPACITY, job.schema.block_specs())
+    filler = _native.BatchFiller(job.records.format, native_plan(job.schema, layout))
     rows: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     records = 0
-    for message in islice(read_messages(job, "records", until_end=True), sample):
+    for value in values:
         records += 1
-        if message.value is None:
+        if value is None:
             rows["tombstones"] += 1
             continue
-        decoder.begin(message.value)
-        done = False
-        while not done:
-            done, _, trained, dead, filtered, _, dead_rows, _ = decoder.next(slot, 0, job.train.batch_rows)
-            rows.update(trained=trained, dead=dead, filtered=filtered)
-            reasons.update({f"{path}: {reason}": to - start for start, to, path, reason, _ in dead_rows})
+        tally = filler.count([value])
+        rows.update(trained=tally.trained, dead=tally.dead, filtered=tally.filtered)
+        for start, to, path, reason, _ in tally.dead_rows:
+            reasons[f"{path}: {reason}"] += to - start
     if not records:
         yield Finding("records", "ok", "none there yet")
         return

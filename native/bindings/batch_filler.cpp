@@ -1,0 +1,148 @@
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <stdexcept>
+
+#include "bindings/bindings.h"
+#include "bindings/buffer.h"
+#include "bindings/python_rows.h"
+#include "decode/batch_filler.h"
+
+namespace st {
+namespace {
+
+struct ToldRows {
+    RowTally tally;
+    i64 newest_event_time_ms;
+};
+
+nb::list dead_rows_of(const ToldRows &told) {
+    nb::list all;
+    for (const DeadRows &dead : told.tally.dead_rows)
+        all.append(nb::make_tuple(dead.row_from, dead.row_to, dead.path, dead.reason, dead.remainder));
+    return all;
+}
+
+nb::list filtered_rows_of(const ToldRows &told) {
+    nb::list all;
+    for (const FilteredRows &rows : told.tally.filtered_rows)
+        all.append(nb::make_tuple(rows.row_from, rows.row_to, rows.column));
+    return all;
+}
+
+// A batch filler, and what of Python's it reads and writes.
+class PythonBatchFiller {
+  public:
+    PythonBatchFiller(const std::string &format, std::shared_ptr<const DecodePlan> plan)
+        : batch_(format, plan), python_rows_(std::move(plan)) {}
+
+    void open(nb::handle slot) {
+        auto buffer = std::make_unique<Buffer>(slot);
+        if (buffer->size < batch_.plan().layout.slot_bytes)
+            throw std::invalid_argument("the slot is smaller than its layout");
+        batch_.open(buffer->data, batch_.plan().layout.row_capacity);
+        batch_.tally().clear();
+        buffer_ = std::move(buffer);
+    }
+
+    bool fill(nb::bytes record, i64 from_row, std::optional<u32> until) {
+        record_ = record;
+        in_record_ = true;
+        batch_.begin(static_cast<const u8 *>(record.data()), record.size(), from_row);
+        return more(until);
+    }
+
+    bool more(std::optional<u32> until) {
+        if (!in_record_) throw std::invalid_argument("no record is begun");
+        limit(until);
+        nb::gil_scoped_release released;
+        return batch_.next();
+    }
+
+    bool fill_rows(nb::object rows, i64 first, std::optional<u32> until) {
+        if (first < 0) throw std::invalid_argument("first must not be negative");
+        limit(until);
+        in_record_ = false;
+        python_rows_.begin(rows.ptr(), first);
+        batch_.begin(python_rows_);
+        return batch_.next();
+    }
+
+    u32 close() {
+        limit({});
+        const u32 rows = batch_.close();
+        buffer_.reset();
+        return rows;
+    }
+
+    ToldRows take_tally() {
+        ToldRows told{std::move(batch_.tally()), batch_.newest_event_time_ms()};
+        batch_.tally().clear();
+        return told;
+    }
+
+    ToldRows count(nb::list records, i64 from_row, std::optional<i64> most) {
+        buffer_.reset();
+        in_record_ = false;
+        batch_.open();
+        batch_.tally().clear();
+        for (nb::handle each : records) {
+            const nb::bytes record = nb::cast<nb::bytes>(each);
+            const i64 left = most ? *most - batch_.tally().trained : std::numeric_limits<i64>::max();
+            batch_.count(static_cast<const u8 *>(record.data()), record.size(), from_row, left);
+            from_row = 0;
+        }
+        return take_tally();
+    }
+
+    u32 rows() const { return batch_.rows(); }
+    i64 record_rows() const { return batch_.record().row(); }
+
+  private:
+    void limit(std::optional<u32> until) {
+        if (!buffer_) throw std::invalid_argument("no slot is open");
+        const u32 capacity = batch_.plan().layout.row_capacity;
+        if (until.value_or(capacity) > capacity || until.value_or(capacity) < batch_.rows())
+            throw std::invalid_argument("a batch has its rows at least, and at most the layout's");
+        batch_.limit(until.value_or(capacity));
+    }
+
+    BatchFiller batch_;
+    PythonRows python_rows_;
+    std::unique_ptr<Buffer> buffer_;   // the open slot
+    nb::object record_;                // at hand: its bytes stay in place
+    bool in_record_ = false;
+};
+
+}  // namespace
+
+void bind_batch_filler(nb::module_ &m) {
+    nb::class_<ToldRows>(m, "RowTally")
+        .def_prop_ro("trained", [](const ToldRows &told) { return told.tally.trained; })
+        .def_prop_ro("dead", [](const ToldRows &told) { return told.tally.dead; })
+        .def_prop_ro("filtered", [](const ToldRows &told) { return told.tally.filtered; })
+        .def_ro("newest_event_time_ms", &ToldRows::newest_event_time_ms)
+        .def_prop_ro("dead_rows", &dead_rows_of)
+        .def_prop_ro("filtered_rows", &filtered_rows_of);
+    using Filler = PythonBatchFiller;
+    nb::class_<Filler>(m, "BatchFiller")
+        .def(
+            "__init__",
+            [](Filler *self, const std::string &format, std::shared_ptr<DecodePlan> plan) {
+                new (self) Filler(format, std::move(plan));
+            },
+            nb::arg("format"), nb::arg("plan"))
+        .def("open", &Filler::open, nb::arg("slot"))
+        .def("fill", &Filler::fill, nb::arg("record"), nb::arg("from_row") = 0, nb::arg("until") = nb::none())
+        .def("more", &Filler::more, nb::arg("until") = nb::none())
+        .def("fill_rows", &Filler::fill_rows, nb::arg("rows"), nb::arg("first") = 0, nb::arg("until") = nb::none())
+        .def("close", &Filler::close)
+        .def("take_tally", &Filler::take_tally)
+        .def("count", &Filler::count, nb::arg("records"), nb::arg("from_row") = 0, nb::arg("most") = nb::none())
+        .def_prop_ro("rows", &Filler::rows)
+        .def_prop_ro("record_rows", &Filler::record_rows);
+}
+
+}  // namespace st

@@ -57,8 +57,8 @@ PublishedLayout StateLayout::published(u32 workers) const {
     PublishedLayout published{{}, mean_bytes(workers)};
     for (const StateBlock &block : blocks)
         for (StateBlock &each : published_of(block, workers)) published.blocks.push_back(std::move(each));
-    std::sort(published.blocks.begin(), published.blocks.end(),
-              [](const StateBlock &a, const StateBlock &b) { return a.offset < b.offset; });
+    std::stable_sort(published.blocks.begin(), published.blocks.end(),
+                     [](const StateBlock &a, const StateBlock &b) { return a.offset < b.offset; });
     return published;
 }
 

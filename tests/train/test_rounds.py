@@ -28,6 +28,18 @@ def test_mean_is_weighted_by_rows_in_worker_order() -> None:
             assert np.array_equal(array, expected.astype(np.float32)), name
 
 
+def test_a_first_round_begun_again_is_standardised_by_its_pass() -> None:
+    """A batch that is not finite is left out as one that killed its workers is; the pass sees the rows of both."""
+    batches = [batch(seed) for seed in range(4)]
+    batches[3][0][2, 2] = np.inf
+    again, never_begun = ArenaRun(workers=2, frequency=2), ArenaRun(workers=2, frequency=2)
+    again.fill(batches)
+    never_begun.fill(batches, rejected=(3,))
+    for run in (again, never_begun):
+        run.train()
+    assert np.array_equal(again.state(), never_begun.state())
+
+
 def test_statistics_are_those_of_all_rows_and_counted_once() -> None:
     run = ArenaRun(workers=2, frequency=2)
     batches = [batch(seed) for seed in range(9)]

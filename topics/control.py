@@ -6,11 +6,12 @@ A run writes its entry in its first transaction and its end in its last; `newest
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TypeVar
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.manifest import Run
+from streamtrain.topics.shown import Document, cut, key_of
 from streamtrain.topics.topic import Message, Topic
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
 
@@ -27,7 +28,6 @@ TOPIC = Topic(
     fixed_partitions=True,
     renameable=False,
     wire_version=WIRE_VERSION,
-    golden=("control",),
 )
 NEWEST_KEY = b"newest"
 _RUN, _END = b"run/", b"end/"
@@ -202,3 +202,26 @@ def _encode(run: Run) -> dict[str, object]:
 
 def _decode(read: Reader) -> Run:
     return Run(read.integer("number", 1), read.hexadecimal("id", HEX_128_BIT))
+
+
+def document(message: Message) -> Document:
+    """What `read` shows of a message: {"run": …}, {"end": …} or {"newest": …}; CheckFailed as Control.take()."""
+    entry = Control().take(message.key, None if message.value is None else bytes(message.value))
+    if entry is None:
+        return {"tombstone": True} if message.value is None else {"value": cut(bytes(message.value))}
+    if isinstance(entry, Newest):
+        return {"newest": {**asdict(entry), "digest": entry.digest.hex()}}
+    return {"run" if isinstance(entry, RunEntry) else "end": asdict(entry)}
+
+
+def line(document: Document) -> str:
+    match document:
+        case {"run": run}:
+            said = f"run {run['run']['number']} began on {run['host']}, process {run['process']}"
+        case {"end": end}:
+            said = f"run {end['run']['number']} ended with exit code {end['exit_code']}: {end['reason']}"
+        case {"newest": newest}:
+            said = f"the newest snapshot is {newest['version']}, {newest['digest'][:12]}"
+        case _:
+            said = f"{key_of(document).strip()} {'is taken back' if 'tombstone' in document else 'is none of ours'}"
+    return f"  {said}"

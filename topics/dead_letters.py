@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from streamtrain import _native
 from streamtrain.errors import CheckFailed
+from streamtrain.topics.shown import Document, cut
 from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
 TOPIC = Topic(
     key="dead_letters",
     help="records that could not be decoded or trained, with the reason",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
-    golden=("dead_letter",),
 )
 VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is
 _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below a message
@@ -197,3 +197,29 @@ def _decode_rows(raw: bytes) -> tuple[DeadRange, ...]:
     if not ranges:
         raise CheckFailed(f"dead letter: header streamtrain-rows: expected a list of rows, got {raw[:80]!r}")
     return tuple(ranges)
+
+
+def document(message: Message) -> Document:
+    """What `read` shows of a message; CheckFailed as decode()."""
+    letter = decode(message.key, None if message.value is None else bytes(message.value), message.headers)
+    return {
+        "topic": letter.topic,
+        "record_partition": letter.partition,
+        "record_offset": letter.offset,
+        "until": None if letter.until is None else list(letter.until),
+        "run": letter.run,
+        "round": letter.round,
+        "rows": [
+            {"from": part.row_from, "to": part.row_to, "path": part.path, "reason": part.reason} for part in letter.rows
+        ],
+        "rows_left_out": letter.rows_left_out,
+        "value_bytes": letter.value_bytes,
+        "value": cut(letter.value),
+    }
+
+
+def line(document: Document) -> str:
+    reasons = "; ".join(
+        f"rows {row['from']}..{row['to'] - 1} {row['path']}: {row['reason']}" for row in document["rows"]
+    )
+    return f"  {document['topic']}[{document['record_partition']}]@{document['record_offset']}  {reasons}"

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Topic
+from streamtrain.topics.shown import Document, as_json, headers, key_of
+from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
 TOPIC = Topic(
     key="predictions",
     help="answers to the requests, with the version and digest of the snapshot that made them",
     config={"cleanup.policy": "delete"},
     partitions=4,
-    golden=("predictions",),
 )
 VERSION_HEADER = "streamtrain-version"
 DIGEST_HEADER = "streamtrain-digest"  # hex
@@ -123,3 +123,21 @@ def _row(parsed: Any) -> RowAnswer | RowError:
 
 def _refuse(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
+
+
+def document(message: Message) -> Document:
+    """What `read` shows of a message; CheckFailed as decode()."""
+    answer = decode(message.key, None if message.value is None else bytes(message.value), message.headers)
+    prediction: Any = answer.prediction
+    if isinstance(prediction, list):
+        prediction = [{"error": vars(row)} if isinstance(row, RowError) else row for row in prediction]
+    found: Document = {"prediction": prediction, "version": answer.version, "digest": answer.digest}
+    if answer.partition is not None:
+        found |= {"request_partition": answer.partition, "request_offset": answer.offset}
+    if answer.error is not None:
+        found["error"] = str(answer.error)
+    return {**found, **headers(message._replace(headers=answer.headers))}
+
+
+def line(document: Document) -> str:
+    return f"{key_of(document)}  {as_json(document['prediction'])}  (snapshot {document['version']})"

@@ -9,5 +9,5 @@ TOPIC = Topic(
     help="training rows in; one record holds one row or many",
     config={"cleanup.policy": "delete"},
     partitions=4,
-    owned=False,
+    rows="training",
 )

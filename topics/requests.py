@@ -9,5 +9,5 @@ TOPIC = Topic(
     help="rows to predict in; the answer echoes key and headers",
     config={"cleanup.policy": "delete"},
     partitions=4,
-    owned=False,
+    rows="requests",
 )

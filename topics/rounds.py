@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import IntEnum
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from streamtrain._native import RANGE_BYTES
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.manifest import Counts, Run
+from streamtrain.topics.shown import Document
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.terms import decode as decode_terms
 from streamtrain.topics.terms import encode as encode_terms
@@ -31,7 +32,6 @@ TOPIC = Topic(
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
     fixed_partitions=True,
     wire_version=WIRE_VERSION,
-    golden=("rounds",),
 )
 
 RANGE_DTYPE = np.dtype(
@@ -275,3 +275,39 @@ def _check_terms(log: RoundLog, where: str) -> None:
     rows = np.repeat(np.array([terms.slot.row_capacity for terms in log.terms])[at], counts)
     if (log.rounds["workers"] != workers).any() or (counts > room).any() or (log.slots["rows"] > rows).any():
         raise CheckFailed(f"{where}: a round has other workers, more slots or larger batches than its terms say")
+
+
+def document(message: Message) -> Document:
+    """What `read` shows of a message: one part of a log; CheckFailed as decode()."""
+    log = decode(bytes(message.value or b""))
+    return {
+        "version": log.version,
+        "digest": log.digest.hex(),
+        "lineage": log.lineage,
+        "run": log.run.number,
+        "part": log.part,
+        "parts": log.parts,
+        "created_ms": log.created_ms,
+        "newest_event_ms": log.newest_event_ms,
+        "worker_deaths": log.worker_deaths,
+        "metrics": dict(log.metrics),
+        "terms": [_shown_terms(terms) for terms in log.terms],
+        "rows_trained": log.rows_trained,
+        **{name: _shown_structs(getattr(log, name)) for name in _COLUMNS},
+    }
+
+
+def _shown_terms(terms: Terms) -> Document:
+    return {**asdict(terms), "columns_digest": terms.columns_digest.hex(), "model_digest": terms.model_digest.hex()}
+
+
+def _shown_structs(structs: Structs) -> list[Document]:
+    names = [name for name in structs.dtype.names or () if name != "reserved"]
+    return [{name: struct[name].item() for name in names} for struct in structs]
+
+
+def line(document: Document) -> str:
+    return (
+        f"  snapshot {document['version']}: {len(document['rounds'])} rounds, {len(document['slots'])} batches, "
+        f"{document['rows_trained']:,} rows trained"
+    )

@@ -5,12 +5,15 @@ A reader needs nothing but this topic.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from streamtrain.errors import SnapshotError
-from streamtrain.topics.manifest import WHAT, WIRE_VERSION, Manifest, Payload, encode, split
-from streamtrain.topics.shelves import all_keys, chunk_keys, manifest_key, shelved
+from streamtrain.topics.manifest import WHAT, WIRE_VERSION, Manifest, Payload, decode, encode, split
+from streamtrain.topics.shelves import all_keys, chunk_keys, is_manifest, manifest_key, shelved
+from streamtrain.topics.shown import Document, key_of
 from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
+from streamtrain.topics.wire import plain
 
 TOPIC = Topic(
     key="snapshots",
@@ -26,7 +29,6 @@ TOPIC = Topic(
     fixed_partitions=True,
     renameable=False,
     wire_version=WIRE_VERSION,
-    golden=("manifest", "model", "trainer"),
 )
 
 
@@ -73,3 +75,36 @@ def publish(
     messages += [Message(key, chunk) for key, chunk in zip(chunk_names, chunks, strict=True)]
     messages.append(Message(manifest_key(shelf), value))
     return Publication(full, sha256(value), tuple(messages))
+
+
+def document(message: Message) -> Document:
+    """What `read` shows of a message: {"manifest": …}, {"chunk_bytes": …} or a tombstone; SnapshotError as decode()."""
+    if message.value is None:
+        return {"tombstone": True}
+    value = bytes(message.value)
+    if not is_manifest(message.key):
+        return {"chunk_bytes": len(value)}
+    manifest = decode(value)
+    shown = plain({**_without_bytes(asdict(manifest)), "digest": sha256(value).hex()})
+    return {"manifest": shown}
+
+
+def _without_bytes(document: Any) -> Any:
+    """Digests as hex, but for those of chunks, which are counted."""
+    if isinstance(document, dict):
+        return {name: len(part) if name == "chunks" else _without_bytes(part) for name, part in document.items()}
+    if isinstance(document, list | tuple):
+        return [_without_bytes(part) for part in document]
+    return document.hex() if isinstance(document, bytes) else document
+
+
+def line(document: Document) -> str:
+    match document:
+        case {"manifest": found}:
+            chunks = found["model"]["chunks"] + found["trainer"]["chunks"]
+            size = found["model"]["size"] + found["trainer"]["size"]
+            about = f"{found['rows_seen']:,} rows seen, {size:,} bytes in {chunks} chunks"
+            return f"{key_of(document)}  snapshot {found['version']}: round {found['round']}, {about}"
+        case {"chunk_bytes": size}:
+            return f"{key_of(document)}  a chunk of {size:,} bytes"
+    return f"{key_of(document)}  gave way"

@@ -1,4 +1,8 @@
-"""What a topic of a job is: name rule, cleanup policy, wire version. Knows no process and opens nothing."""
+"""What a topic of a job is: name rule, cleanup policy, wire version. Knows no process and opens nothing.
+
+A topic's file has TOPIC and, unless its messages are the user's rows, document(message) -> what `read` shows, with our
+own error for bytes that are not its own, and line(document) -> the same in a line for people.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from streamtrain.errors import UserMistake
 from streamtrain.topics import REGISTRY
@@ -38,12 +42,16 @@ class Topic:
     fixed_partitions: bool = False
     renameable: bool = True
     wire_version: int = 1
-    owned: bool = True  # False: the user's own topic, whose settings are only shown, never compared
-    golden: tuple[str, ...] = ()  # the files of tests/golden that hold its bytes: <name>.v<version>.<form>
+    rows: Literal["training", "requests"] | None = None  # the user's own topic: rows in the job's format
 
     def __post_init__(self) -> None:
         config = {**(_OURS if self.owned else {}), **self.config}
         object.__setattr__(self, "config", MappingProxyType(config))
+
+    @property
+    def owned(self) -> bool:
+        """False: the settings are the user's, only shown, never compared."""
+        return self.rows is None
 
     @property
     def suffix(self) -> str:
@@ -70,6 +78,11 @@ def sha256(data: bytes | memoryview) -> bytes:
 def all_topics() -> Mapping[str, Topic]:
     """Every topic of a job by key: the files of this folder that have a TOPIC."""
     return MappingProxyType({key: topic(key) for key in REGISTRY.names()})
+
+
+def row_topics() -> list[str]:
+    """The topics programs write rows to, as people name them."""
+    return [entry.suffix for entry in all_topics().values() if entry.rows is not None]
 
 
 def topic(key: str) -> Topic:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from confluent_kafka import KafkaException
 
@@ -26,7 +26,7 @@ from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
 from streamtrain.clients.records import Record, Records
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
-from streamtrain.topics.topic import MESSAGE_BYTES
+from streamtrain.topics.topic import MESSAGE_BYTES, row_topics
 
 log = logging.getLogger("streamtrain.writer")
 T = TypeVar("T")
@@ -76,14 +76,14 @@ class RecordWriter:
     def __init__(
         self,
         job: Job | str | Path,
-        to: Literal["records", "requests"] = "records",
+        to: str = "records",
         *,
         pack: int | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> None:
         job = job_of("RecordWriter", job)
-        if to not in ("records", "requests"):
-            raise UserMistake(f"RecordWriter: expected records or requests, got {to!r}")
+        if to not in row_topics():
+            raise UserMistake(f"RecordWriter: expected {' or '.join(row_topics())}, got {to!r}")
         if pack is not None and (not isinstance(pack, int) or not 1 <= pack <= MOST_PACK_ROWS):
             raise UserMistake(f"RecordWriter: expected a pack of at least 1 row and at most 65,536, got {pack!r}")
         self.topic = str(job.topic(to).name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from golden_messages import golden_file
+
 from streamtrain.topics.topic import all_topics
 
 TOP_LEVEL = {
@@ -46,11 +48,11 @@ def test_no_large_files(root, tracked):
     assert {name: size for name, size in sizes.items() if size > LARGEST_BYTES} == {}
 
 
-def test_every_topic_of_ours_has_golden_bytes(tracked):
-    golden = {name.split("/")[2].split(".v")[0] for name in tracked if name.startswith("tests/golden/")}
-    topics = all_topics()
-    assert [key for key, topic in topics.items() if topic.owned != bool(topic.golden)] == []
-    assert sorted(golden) == sorted(name for topic in topics.values() for name in topic.golden)
+def test_every_topic_of_ours_has_golden_messages(root):
+    ours = {key for key, topic in all_topics().items() if topic.owned}
+    found = {path.name.split(".")[0] for path in (root / "tests" / "golden").glob("*.messages.jsonl")}
+    assert found == ours
+    assert [key for key in ours if not golden_file(key).exists()] == []
 
 
 def test_readme_states_the_set_up_that_continuous_integration_runs(root):

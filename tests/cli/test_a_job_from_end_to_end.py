@@ -59,6 +59,12 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     rounds = run("read", trained, "rounds", "--until-end", "--json").lines
     assert sum(log["rows_trained"] for log in rounds) == 1_797
     assert "rows trained" in run("read", trained, "rounds", "--until-end", "--limit", 1).out
+    manifests = [each["manifest"] for each in run("read", trained, "snapshots", "--until-end", "--json").lines
+                 if "manifest" in each]  # fmt: skip
+    newest = [each["newest"] for each in run("read", trained, "control", "--until-end", "--json").lines
+              if "newest" in each]  # fmt: skip
+    assert manifests[-1]["version"] == newest[-1]["version"] and manifests[-1]["digest"] == newest[-1]["digest"]
+    assert "ended with exit code 0" in run("read", trained, "control", "--until-end").out
 
     found = run("check", trained, "--json").document
     assert found["ok"] and any("training goes on from it" in finding["text"] for finding in found["findings"])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from enum import StrEnum
 from itertools import islice
 from typing import Annotated, Any
 
 import typer
 
+from streamtrain.cli.choice import one_of
 from streamtrain.cli.decoded import shown_rows
 from streamtrain.cli.output import table
 from streamtrain.cli.session import JobFile, Session, command
@@ -16,15 +16,11 @@ from streamtrain.clients import dead_letters
 from streamtrain.clients.dead_letters import Found, Resender, Resent
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
+from streamtrain.topics.topic import row_topics
 
 ORDER = 95
 _MOST_TOLD = 20  # refusals for people
 app = typer.Typer(no_args_is_help=True, add_completion=False)
-
-
-class Target(StrEnum):
-    RECORDS = "records"
-    REQUESTS = "requests"
 
 
 def _document(found: Found) -> dict[str, Any]:
@@ -109,7 +105,7 @@ def _text(value: Any) -> str:
 def resend(
     session: Session,
     job: JobFile,
-    to: Annotated[Target, typer.Option("--to", help="The topic they go to.")] = Target.RECORDS,
+    to: Annotated[str, typer.Option("--to", **one_of(row_topics, "The topic they go to"))] = "records",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be sent; send nothing.")] = False,
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave behind for good the letters with rows that still are bad.")
@@ -128,7 +124,7 @@ def resend(
         raise UserMistake(_still_bad(found, told))
     if not dry_run:
         told = Resent()
-        for told in resender.send(str(found.topic(to.value).name)):
+        for told in resender.send(str(found.topic(to).name)):
             if not session.as_json:
                 session.out.say(f"{told.rows:,} rows of {told.letters:,} letters sent")
     document = {

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from streamtrain.cli.cells import Row, prepared
+from streamtrain.cli.choice import one_of
 from streamtrain.cli.inputs import read_rows
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
@@ -18,16 +19,12 @@ from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.clients.writer import RecordWriter
 from streamtrain.job import Job
 from streamtrain.kafka.errors import no_such_topic
+from streamtrain.topics.topic import row_topics, topic
 
 ORDER = 60
 BLOCK_ROWS = 4_096  # given to the writer at once, of a file; standard input may be live and is not waited for
 PACE_S = 0.05  # the least pause of --rate
 app = typer.Typer(add_completion=False)
-
-
-class To(StrEnum):
-    RECORDS = "records"
-    REQUESTS = "requests"
 
 
 class Input(StrEnum):
@@ -45,7 +42,7 @@ def produce(
         str,
         typer.Option(metavar="FILE", help="A .csv, .jsonl or .parquet file; - is standard input.", show_default=False),
     ],
-    to: Annotated[To, typer.Option(help="The topic to write to.")] = To.RECORDS,
+    to: Annotated[str, typer.Option(**one_of(row_topics, "The topic to write to"))] = "records",
     rate: Annotated[
         float | None, typer.Option(min=0, help="Rows per second; 0: as fast as it goes.", show_default=False)
     ] = None,
@@ -60,12 +57,12 @@ def produce(
     written is delivered."""
     found = session.connected_job(job)
     _check_topic(session, found, to)
-    rows = islice(prepared(found, read_rows(input, form), label=to is To.RECORDS), limit)
+    rows = islice(prepared(found, read_rows(input, form), label=topic(to).rows == "training"), limit)
     blocks = _paced(rows, rate or 0, pack, pack if input == "-" else BLOCK_ROWS)
     started_s = time.monotonic()
     with (
         StopSignals() as stop,
-        RecordWriter(found, to.value, pack=pack) as writer,
+        RecordWriter(found, to, pack=pack) as writer,
         Progress(session.out, f"rows to {writer.topic}", limit) as bar,
     ):
         while block := stop.wait_for(lambda: next(blocks, None)):
@@ -86,9 +83,9 @@ def produce(
     raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
 
 
-def _check_topic(session: Session, job: Job, to: To) -> None:
+def _check_topic(session: Session, job: Job, to: str) -> None:
     """A producer would wait for a topic that is not there until its rows are too old."""
-    name = str(job.topic(to.value).name)
+    name = str(job.topic(to).name)
     if session.admin(job).absent(name):
         raise no_such_topic(name, job.kafka.bootstrap)
 

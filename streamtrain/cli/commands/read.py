@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from itertools import islice
 from typing import Annotated
 
 import typer
 
+from streamtrain.cli.choice import one_of
 from streamtrain.cli.decoded import decoder, human
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.topics import REGISTRY
 
 ORDER = 90
 app = typer.Typer(add_completion=False)
-
-
-class Topic(StrEnum):
-    RECORDS = "records"
-    REQUESTS = "requests"
-    PREDICTIONS = "predictions"
-    DEAD_LETTERS = "dead-letters"
-    ROUNDS = "rounds"
 
 
 @app.command()
@@ -29,7 +22,12 @@ class Topic(StrEnum):
 def read(
     session: Session,
     job: JobFile,
-    topic: Annotated[Topic, typer.Argument(help="The topic to read.", show_default=False)],
+    topic: Annotated[
+        str,
+        typer.Argument(
+            show_default=False, **one_of(lambda: [*map(REGISTRY.shown, REGISTRY.names())], "The topic to read")
+        ),
+    ],
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Read what is there too, not only what still comes.")
     ] = False,
@@ -40,8 +38,8 @@ def read(
 ) -> None:
     """Read a topic of a job, decoded, one message a line. Joins no group and commits nothing."""
     found = session.job(job)
-    decode = decoder(found, topic.value)
-    messages = read_messages(found, topic.value, from_beginning=from_beginning or until_end, until_end=until_end)
+    decode = decoder(found, topic)
+    messages = read_messages(found, topic, from_beginning=from_beginning or until_end, until_end=until_end)
     for message in islice(messages, limit):
         document = decode(message)
-        session.out.line(document, human(topic.value, document))
+        session.out.line(document, human(topic, document))

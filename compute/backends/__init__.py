@@ -1,8 +1,11 @@
-"""The registry of backends. A file has HELP, PRIORITY_NAME, answers() and compile()."""
+"""The registry of backends. A file has HELP, PRIORITY, PRIORITY_NAME, device_count(), answers() and compile().
+
+"auto" is the backend of the highest PRIORITY that answers; one of None is never chosen by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
@@ -12,29 +15,28 @@ names: Callable[[], list[str]] = REGISTRY.names
 describe: Callable[[], dict[str, str]] = REGISTRY.describe
 get = REGISTRY.get
 
-PRIORITIES = {"cpu": 0, "cuda": 100}   # highest that answers wins; the reference is never chosen by itself
+
+def priority_names() -> dict[str, str]:
+    """What the environment calls the priority of each backend that has one."""
+    found = {name: REGISTRY.constants(name) for name in names()}
+    return {name: each["PRIORITY_NAME"] for name, each in found.items() if each["PRIORITY"] is not None}
 
 
-def choose(wanted: str = "auto", cpu_priority: int | None = None, gpu_priority: int | None = None) -> str:
+def choose(wanted: str = "auto", priorities: Mapping[str, int] | None = None) -> str:
     """The backend to use: `wanted`, or for "auto" the highest priority among those that answer.
 
-    The priorities stand for BACKEND_PRIORITY_CPU and BACKEND_PRIORITY_GPU of the environment, which the command line
-    reads. Raises UserMistake when a wanted backend does not answer.
+    `priorities`: by backend, in place of its own. Raises UserMistake when a wanted backend does not answer.
     """
     if wanted != "auto":
         reason = get(wanted).answers()
         if reason:
             raise UserMistake(f"backend {wanted}: {reason}; choose backend = \"cpu\" or \"auto\"")
         return wanted
-    given = {"cpu": cpu_priority, "cuda": gpu_priority}
-    order = {name: PRIORITIES[name] if given[name] is None else int(given[name] or 0) for name in PRIORITIES}
-    for name in sorted(order, key=lambda name: -order[name]):
-        if get(name).answers() is None:
-            return name
-    return "cpu"
+    order = {name: get(name).PRIORITY for name in priority_names()} | dict(priorities or {})
+    answering = [name for name in sorted(order, key=lambda name: -order[name]) if get(name).answers() is None]
+    return answering[0] if answering else "cpu"
 
 
 def devices() -> int:
     """GPUs that answer; 0 where the CPU is all there is."""
-    cuda = get("cuda")
-    return int(cuda.device_count()) if cuda.answers() is None else 0
+    return max(int(get(name).device_count()) for name in names() if get(name).answers() is None)

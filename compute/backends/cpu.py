@@ -12,12 +12,19 @@ from streamtrain.compute import ops
 from streamtrain.compute.spec import Call, PerRow, Program, Ref
 
 HELP = "native kernels on one core per worker"
+PRIORITY = 0
+PRIORITY_NAME = "BACKEND_PRIORITY_CPU"
 MEMORIES = {"value": 0, "work": 1, "state": 2, "base": 3, "share": 4, "slot": 5, "step": 6, "per_row": 7}   # st::Memory
 
 
 def answers() -> str | None:
     """Why this backend cannot be used; None if it can."""
     return None
+
+
+def device_count() -> int:
+    """GPUs it has."""
+    return 0
 
 
 def value_bits(native_type: str, number: int | float) -> int:

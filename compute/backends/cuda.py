@@ -20,6 +20,8 @@ from streamtrain.compute.spec import Call, PerRow, Program, Ref
 from streamtrain.errors import StreamtrainError
 
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
+PRIORITY = 100
+PRIORITY_NAME = "BACKEND_PRIORITY_GPU"
 SLOT_BUFFERS = 2    # one is computed on while the other is filled
 STEPS_AHEAD = 64    # step blocks in pinned memory: steps that may be enqueued before they are collected
 

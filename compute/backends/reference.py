@@ -11,11 +11,18 @@ from streamtrain.compute import ops
 from streamtrain.compute.spec import DTYPES, Array, Call, Program, Ref
 
 HELP = "NumPy, the meaning of every op; for tests"
+PRIORITY = None
+PRIORITY_NAME = ""
 
 
 def answers() -> str | None:
     """Why this backend cannot be used; None if it can."""
     return None
+
+
+def device_count() -> int:
+    """GPUs it has."""
+    return 0
 
 
 def at_address(address: int, size_bytes: int) -> Array:

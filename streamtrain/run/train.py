@@ -56,8 +56,7 @@ class TrainOptions:
     restore: int | None = None
     accept_gap: bool = False
     isa: str = "auto"
-    cpu_priority: int | None = None  # BACKEND_PRIORITY_CPU and BACKEND_PRIORITY_GPU
-    gpu_priority: int | None = None
+    backend_priorities: Mapping[str, int] = field(default_factory=dict)  # in place of the backends' own
     failpoints: str = ""
     logging: Mapping[str, str] = field(default_factory=dict)  # level and format
 
@@ -221,8 +220,7 @@ class Supervisor:
             "worker": worker,
             "model": self._job.model_spec(),
             "backend": self._job.train.backend,
-            "cpu_priority": self._options.cpu_priority,
-            "gpu_priority": self._options.gpu_priority,
+            "backend_priorities": dict(self._options.backend_priorities),
             "isa": self._options.isa,
             "score_means": self._job.train.report_score_after_averaging,
         }

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from streamtrain.columns.formats import format_names
 from streamtrain.job import Job
 
 Run = Callable[..., Any]
@@ -79,7 +80,7 @@ def test_read_is_one_line_a_message_for_people(run: Run, job: Path, rows: Path) 
     assert line.endswith('@0 1  {"delay": 1.5, "carrier": "AA", "late": 1, "flight": "1"}')
 
 
-@pytest.mark.parametrize("format", ["json", "msgpack", "packed"])
+@pytest.mark.parametrize("format", format_names())
 def test_packed_rows_share_a_record_by_key(run: Run, new_job: NewJob, tmp_path: Path, rows: Path, format: str) -> None:
     path = new_job(format=format)
     run("topics", "create", path, "-q")

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from slots import RowSlot, Tally
 
+from streamtrain.columns.formats import format_names
 from streamtrain.columns.schema import Schema
 from tests.columns import reference
 
@@ -113,7 +114,7 @@ def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: i
     return expected
 
 
-@pytest.fixture(params=["json", "msgpack", "packed"])
+@pytest.fixture(params=format_names())
 def format_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -137,7 +137,6 @@ HOSTILE = {
         b"\xdc\xff\xff" + b"\xdc\xff\xff" * 20 + b"\x01" * 200_000,
         b"\x81\xa7carrier\xdb\x00\x0f\x00\x00" + b"\xff" * 0xF0000,
     ],
-    "packed": [],
 }  # fmt: skip
 
 
@@ -161,7 +160,7 @@ def hostile_packed(schema: Schema) -> list[bytes]:
 
 def test_hostile_records_are_answered_in_linear_time(schemas: dict[str, Schema], format_name: str) -> None:
     simple = schemas["simple"]
-    for record in HOSTILE[format_name] or hostile_packed(simple):
+    for record in hostile_packed(simple) if format_name == "packed" else HOSTILE.get(format_name, []):
         started = time.thread_time()  # others may load the machine
         _, tally = decode_rows(format_name, simple, record)
         assert time.thread_time() - started < 1.0, record[:30]  # about 1 MB each: 10 to 50 ms

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from streamtrain.compute import metrics
+from streamtrain.compute import losses, metrics
 from streamtrain.compute.metrics import auc, summary
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
 
@@ -79,7 +79,7 @@ def test_classes(rig: Any, spec: Any) -> None:
     assert figures["constant_accuracy"] == pytest.approx(expected[1], rel=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["binary_cross_entropy", "softmax_cross_entropy", "mean_squared_error"])
+@pytest.mark.parametrize("loss", losses.names())
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rate", [0.5, 0.02])
 def test_the_constant_prediction_does_not_depend_on_batches_or_rounds(

@@ -36,9 +36,10 @@ def test_the_kernel_digest_covers_every_header() -> None:
 def test_choice_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backends.get("cuda"), "answers", lambda: None)
     assert backends.choose() == "cuda"
-    assert backends.choose(cpu_priority=200) == "cpu"
-    assert backends.choose(gpu_priority=-1) == "cpu"
+    assert backends.choose(priorities={"cpu": 200}) == "cpu"
+    assert backends.choose(priorities={"cuda": -1}) == "cpu"
     assert backends.choose("cpu") == "cpu"
+    assert backends.priority_names() == {"cpu": "BACKEND_PRIORITY_CPU", "cuda": "BACKEND_PRIORITY_GPU"}
     monkeypatch.setattr(backends.get("cuda"), "answers", lambda: "no GPU")
     assert backends.choose() == "cpu"
     with pytest.raises(UserMistake, match="backend cuda: no GPU"):

@@ -12,6 +12,7 @@ import typer
 from streamtrain.cli import metrics
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.train_view import TrainView
+from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.log import get_logger
@@ -61,8 +62,7 @@ def train(
         restore=restore,
         accept_gap=accept_gap,
         isa=os.environ.get("STREAMTRAIN_ISA", "auto"),
-        cpu_priority=_priority("BACKEND_PRIORITY_CPU"),
-        gpu_priority=_priority("BACKEND_PRIORITY_GPU"),
+        backend_priorities=_backend_priorities(),
         failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
         logging=session.logging,
     )
@@ -70,13 +70,16 @@ def train(
     raise typer.Exit(_shown(session, found, options, served))
 
 
-def _priority(name: str) -> int | None:
-    """A backend's priority from the environment."""
-    text = os.environ.get(name)
-    try:
-        return None if text is None else int(text)
-    except ValueError:
-        raise UserMistake(f"{name}: expected a whole number, got {text!r}") from None
+def _backend_priorities() -> dict[str, int]:
+    """Those that the environment gives, by backend."""
+    found: dict[str, int] = {}
+    for backend, name in backends.priority_names().items():
+        text = os.environ.get(name)
+        try:
+            found |= {} if text is None else {backend: int(text)}
+        except ValueError:
+            raise UserMistake(f"{name}: expected a whole number, got {text!r}") from None
+    return found
 
 
 def _shown(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:

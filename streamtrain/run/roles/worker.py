@@ -5,7 +5,7 @@ A process per CPU share or device. Knows no Kafka.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
@@ -35,8 +35,7 @@ class Config:
     backend: str
     isa: str
     score_means: bool = False
-    cpu_priority: int | None = None
-    gpu_priority: int | None = None
+    backend_priorities: dict[str, int] = field(default_factory=dict)
 
 
 def run(config: Config) -> int:
@@ -44,7 +43,7 @@ def run(config: Config) -> int:
     arena = attach(config.arena)
     model = Model(config.model)
     rounds = _native.WorkerRounds(arena, config.worker, *model.betas)
-    backend = backends.choose(config.backend, config.cpu_priority, config.gpu_priority)
+    backend = backends.choose(config.backend, config.backend_priorities)
     if hasattr(backends.get(backend), "register"):  # a device copies faster from memory it has pinned
         backends.get(backend).register(arena.address, arena.bytes, config.worker)
     layout = arena.slot_layout

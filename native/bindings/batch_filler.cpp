@@ -48,6 +48,7 @@ class PythonBatchFiller {
     }
 
     bool fill(nb::bytes record, i64 from_row, std::optional<u32> until) {
+        limit(until);
         record_ = record;
         in_record_ = true;
         batch_.begin(static_cast<const u8 *>(record.data()), record.size(), from_row);

@@ -32,7 +32,7 @@ void BatchFiller::count(const u8 *bytes, u64 size, i64 from_row, i64 most) {
     for (bool done = false; !done && most > 0;) {
         if (sink_.rows == capacity) sink_.rows = 0;
         const u32 before = sink_.rows;
-        sink_.row_capacity = static_cast<u32>(std::min<i64>(capacity, before + most));
+        sink_.row_capacity = before + static_cast<u32>(std::min<i64>(capacity - before, most));
         done = next();
         most -= sink_.rows - before;
     }

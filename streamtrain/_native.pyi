@@ -51,8 +51,6 @@ class StateBlock:
     shape: tuple[int, ...]
     offset: int
     part_offset: int
-    rows: int
-    row_elements: int
     count: int
     bytes: int
 

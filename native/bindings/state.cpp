@@ -72,8 +72,6 @@ void bind_state(nb::module_ &m) {
         .def_prop_ro("shape", [](const StateBlock &block) { return nb::tuple(nb::cast(block.shape)); })
         .def_ro("offset", &StateBlock::offset)
         .def_ro("part_offset", &StateBlock::part_offset)
-        .def_prop_ro("rows", &StateBlock::rows)
-        .def_prop_ro("row_elements", &StateBlock::row_elements)
         .def_prop_ro("count", &StateBlock::count)
         .def_prop_ro("bytes", &StateBlock::bytes);
     nb::class_<PublishedLayout>(m, "PublishedLayout")

@@ -67,9 +67,10 @@ const Block &described(const Arena &arena, const std::string &name) {
 
 void first_moments(const Arena &arena, i64 first, i64 count, u8 *base) {
     const StateLayout &layout = arena.state_layout();
+    const Rule &of_moments = rule_named("moments");
     const Block *weights = arena.slot_layout().find("weight");
     for (const StateBlock &moments : layout.blocks) {
-        if (moments.rule != &rule_named("moments")) continue;
+        if (moments.rule != &of_moments) continue;
         const Block &block = described(arena, moments.name);
         ColumnMoments *columns = reinterpret_cast<ColumnMoments *>(base + moments.part_offset);
         std::vector<f64> values;   // of one column: what the pass needs does not grow with the columns

@@ -16,6 +16,7 @@ from streamtrain.compute import backends, losses
 from streamtrain.compute.bound import bound
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
+from streamtrain.compute.state import block_view
 
 CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
 
@@ -109,8 +110,7 @@ class Rig:
         counts = self.blocks["weight"][: self.rows, 0] > 0
         for block in self.model.blocks:
             if block.rule == "moments":
-                start = block.offset - self.model.learned_bytes
-                table = plan.base[start : start + block.count * 8].view(np.float64).reshape(block.shape)
+                table = block_view(block, plan.base, block.part_offset)
                 rows = self.blocks[block.name.rpartition(".")[2]][: self.rows][counts].astype(np.float64)
                 table[:, :3] = np.stack([np.full(len(table), len(rows)), rows.mean(0), rows.var(0) * len(rows)], 1)
 

@@ -11,6 +11,7 @@ from streamtrain import _native
 from streamtrain.compute import losses, metrics
 from streamtrain.compute.metrics import auc, summary
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
+from streamtrain.compute.state import block_view
 
 
 def trained(rig: Any, spec: Any, loss: str, **shape: Any) -> tuple[Any, list[Any], list[Any], list[Any]]:
@@ -114,9 +115,7 @@ def merge(rigged: Any) -> None:
     """The share of a round added to the base, as averaging does it."""
     for block in rigged.model.blocks:
         if block.rule in ("sum", "count"):
-            start = block.offset - rigged.model.learned_bytes
-            dtype = np.float64 if block.rule == "sum" else np.int64
-            base, share = (part[start : start + 8 * block.count].view(dtype) for part in (rigged.base, rigged.share))
+            base, share = (block_view(block, part, block.part_offset) for part in (rigged.base, rigged.share))
             base += share
     rigged.share[:] = 0
 

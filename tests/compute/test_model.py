@@ -10,6 +10,7 @@ import pytest
 from streamtrain import _native
 from streamtrain.compute import backends, layers, losses, optimizers
 from streamtrain.compute.model import Model
+from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
 
 LAYERS = [example for name in layers.names() for example in layers.examples(name)]
@@ -225,11 +226,6 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
         "optimizer.steps",
     }
     assert all(block.offset % 64 == 0 for block in model.blocks) and model.learned_bytes % 64 == 0
-    native = model.layout
-    assert [(b.name, b.group, b.rule, b.offset, b.count) for b in native.blocks] == [
-        (b.name, b.group, b.rule, b.offset, b.count) for b in model.blocks
-    ]
-    assert (native.learned_bytes, native.state_bytes) == (model.learned_bytes, model.state_bytes)
     assert {b.rule for b in Model(spec() | {"average_optimizer_state": False}).blocks} >= {"learned", "local"}
 
 
@@ -248,8 +244,7 @@ def test_a_fresh_model_predicts_what_the_constant_prediction_knows(
     rigged = rig(spec(loss=loss))
     rigged.state[:] = rigged.model.initial_state(1)
     block = next(block for block in rigged.model.blocks if block.name == "label.classes")
-    at = block.offset - rigged.model.learned_bytes
-    rigged.base[at : at + 8 * len(seen)].view(np.float64)[:] = seen
+    block_view(block, rigged.base, block.part_offset)[:] = seen
     plan = rigged.plan(backend)
     plan.predict(rigged.address)
     shares = np.array(expected) if len(expected) == 1 else np.array(expected) / sum(expected)

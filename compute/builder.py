@@ -81,13 +81,15 @@ class Builder:
 
     def parameter(self, name: str, *shape: int, limit: float = 0.0) -> tuple[Ref, Ref]:
         """A dense parameter, starting uniform in [-limit, limit), and its gradient."""
-        self.parameters.append(BlockSpec(name, "parameters", "learned", shape, limit))
-        return Ref("state", name, "f32", shape), Ref("gradient", name, "f32", shape)
+        block = BlockSpec(name, "parameters", "learned", shape, limit)
+        self.parameters.append(block)
+        return Ref("state", name, block.dtype, shape), Ref("gradient", name, block.dtype, shape)
 
     def table(self, name: str, buckets: int, dim: int, limit: float) -> Ref:
         """A parameter of which a step touches few rows."""
-        self.table_blocks.append(BlockSpec(name, "parameters", "learned", (buckets, dim), limit))
-        return Ref("state", name, "f32", (buckets, dim))
+        block = BlockSpec(name, "parameters", "learned", (buckets, dim), limit)
+        self.table_blocks.append(block)
+        return Ref("state", name, block.dtype, block.shape)
 
     def statistic(
         self, name: str, group: str, rule: str, *shape: int, start: Array | None = None

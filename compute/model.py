@@ -144,14 +144,17 @@ class Model:
     def _update(self, builder: Builder) -> None:
         """The optimizer over the flat vector of dense parameters, then table by table."""
         options, state = self.parsed.optimizer_options, self._kept
-        count = _native.place([_bytes(block) for block in builder.parameters])[1] // 4
-        first = builder.parameters[0].name
-        flat = Ref("state", first, "f32", (count,))
-        held = [Ref("state", self._state_name(kept, first), "f32", (count,)) for kept in state]
-        self._optimizer.update(builder, options, count, Ref("gradient", first, "f32", (count,)), flat, *held)
+        size_bytes = _native.place([_bytes(block) for block in builder.parameters])[1]
+        first, dtype = builder.parameters[0].name, builder.parameters[0].dtype
+        count = size_bytes // np.dtype(DTYPES[dtype]).itemsize
+        flat = Ref("state", first, dtype, (count,))
+        held = [Ref("state", self._state_name(kept, first), dtype, (count,)) for kept in state]
+        self._optimizer.update(builder, options, count, Ref("gradient", first, dtype, (count,)), flat, *held)
         for table in builder.tables:
             parameter = table.parameter
-            of_rows = [Ref("state", self._state_name(kept, parameter.name), "f32", parameter.shape) for kept in state]
+            of_rows = [
+                Ref("state", self._state_name(kept, parameter.name), parameter.dtype, parameter.shape) for kept in state
+            ]
             self._optimizer.update_rows(builder, options, table, *of_rows)
 
     def _state_name(self, kept: str, parameter: str) -> str:

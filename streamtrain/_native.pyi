@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 # memory: slot and state layouts
 
 RANGE_BYTES: int
-SLOT_HEADER_BYTES: int
 MAX_WORKERS: int
 MAX_PARTITIONS: int
 MAX_COLUMNS: int
@@ -83,10 +82,10 @@ SOURCE_DIGEST: str
 
 def kernel_texts() -> dict[str, str]: ...
 def supported_isas() -> list[str]: ...
-def selected_isa() -> str: ...
 def select_isa(name: str) -> str: ...
 def call_kernel(name: str, types: str, arguments: list[Any], isa: str = "") -> None: ...
 
+PLAN_MEMORIES: dict[str, int]  # where an argument of a call lies
 STEP_BYTES: int
 
 class StepBlock:

@@ -14,7 +14,7 @@ from streamtrain.compute.spec import Call, PerRow, Program, Ref
 HELP = "native kernels on one core per worker"
 PRIORITY = 0
 PRIORITY_NAME = "BACKEND_PRIORITY_CPU"
-MEMORIES = {"value": 0, "work": 1, "state": 2, "base": 3, "share": 4, "slot": 5, "step": 6, "per_row": 7}   # st::Memory
+MEMORIES = _native.PLAN_MEMORIES
 
 
 def answers() -> str | None:

@@ -112,7 +112,6 @@ void bind_engine(nb::module_ &m) {
     m.attr("SOURCE_DIGEST") = source_digest;
     m.def("kernel_texts", &texts, "path -> text of the headers kernels are built from");
     m.def("supported_isas", &supported_isas);
-    m.def("selected_isa", &selected_isa);
     m.def("select_isa", &select_isa, nb::arg("name"));
     m.def("call_kernel", &call_kernel, nb::arg("name"), nb::arg("types"), nb::arg("arguments"), nb::arg("isa") = "");
 }

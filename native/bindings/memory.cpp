@@ -45,7 +45,6 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<N
 
 void bind_memory(nb::module_ &m) {
     m.attr("RANGE_BYTES") = sizeof(Range);
-    m.attr("SLOT_HEADER_BYTES") = sizeof(SlotHeader);
     m.attr("MAX_WORKERS") = MAX_WORKERS;
     m.attr("MAX_PARTITIONS") = MAX_PARTITIONS;
     m.attr("MAX_COLUMNS") = MAX_COLUMNS;

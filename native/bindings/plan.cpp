@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -27,8 +28,8 @@ std::vector<PlanCall> calls_of(const Calls &calls) {
     for (const auto &[kernel, types, arguments] : calls) {
         PlanCall call{kernel, types, {}};
         for (const auto &[memory, bits] : arguments) {
-            if (memory > static_cast<u32>(Memory::per_row))
-                mistake("plan", "a memory of 0 to 7", std::to_string(memory));
+            if (memory >= std::size(memory_names))
+                mistake("plan", "a memory of PLAN_MEMORIES", std::to_string(memory));
             call.arguments.push_back({static_cast<Memory>(memory), bits});
         }
         out.push_back(std::move(call));
@@ -90,6 +91,9 @@ void bind_step(nb::module_ &m) {
 
 void bind_plan(nb::module_ &m) {
     bind_step(m);
+    nb::dict memories;
+    for (u32 at = 0; at < std::size(memory_names); ++at) memories[memory_names[at]] = at;
+    m.attr("PLAN_MEMORIES") = memories;
     nb::class_<Plan>(m, "Plan")
         .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
         .def("begin_round", &Plan::begin_round, nb::call_guard<nb::gil_scoped_release>())

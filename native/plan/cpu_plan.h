@@ -13,6 +13,7 @@ namespace st {
 // What a kernel's argument is: its own bits, the address of a byte offset in one of the plan's memories, or a size that
 // goes with the rows of the batch.
 enum class Memory : u32 { value = 0, work = 1, state = 2, base = 3, share = 4, slot = 5, step = 6, per_row = 7 };
+constexpr const char *memory_names[] = {"value", "work", "state", "base", "share", "slot", "step", "per_row"};
 
 struct PlanArgument {
     Memory memory;

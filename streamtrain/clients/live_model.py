@@ -19,25 +19,23 @@ from streamtrain.clients.answers import ModelAnswer, Outcome
 from streamtrain.clients.door import address, job_name
 from streamtrain.clients.forks import after_fork, keep_for_ever
 from streamtrain.clients.scorer import Errors, Scorer
+from streamtrain.columns.served import Served
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.errors import explain
-from streamtrain.kafka.follower import Follower
+from streamtrain.kafka.following import Following
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.predictions import RowAnswer
 
 log = logging.getLogger("streamtrain.live_model")
 
-_RETRY_S = 1.0  # after no broker answered
-_POLL_S = 0.1  # how soon close() is seen
 _PROBE_S = 1.0  # for an answer, while there is no connection
-_STOP_S = 15.0  # a close waits this long for a call to Kafka to end
 
 Row = Mapping[str, Any]
 Many = Mapping[str, NDArray[Any] | list[Any] | tuple[Any, ...]] | Iterable[Row]  # frames too, which have no one type
 
 
-class LiveModel:
+class LiveModel(Following[Scorer | None]):
     """Follows job `job` on Kafka at `bootstrap`; `kafka` holds librdkafka properties. No job file is needed.
 
     Loads the newest snapshot in a thread of its own; a call uses one snapshot from its first row to its last, and the
@@ -49,16 +47,15 @@ class LiveModel:
     def __init__(self, job: str, bootstrap: str, kafka: Mapping[str, object] | None = None) -> None:
         self.job = job_name("LiveModel", job)
         self.bootstrap = address("LiveModel", bootstrap)
-        self._topic = SnapshotTopic(job, bootstrap, kafka, on_error=self._said)
+        super().__init__(SnapshotTopic(job, bootstrap, kafka, on_error=self._said), f"streamtrain-live-{job}")
         self._process = os.getpid()
         after_fork(self, LiveModel._leave_to_parent)
         self._scorer: Scorer | None = None
         self._error: StreamtrainError | None = None
         self._connected = False
-        self._stopping = threading.Event()
+        self._probe_at_s = 0.0
         self._changed = threading.Condition()
         self._waiting: list[Callable[[], object]] = []
-        self._thread = threading.Thread(target=self._run, name=f"streamtrain-live-{job}", daemon=True)
         self._thread.start()
 
     def __enter__(self) -> Self:
@@ -185,43 +182,14 @@ class LiveModel:
             return  # the thread and the consumer are the parent's
         self._stopping.set()
         self._tell()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(_STOP_S)
+        self._end()
         self._scorer = None
         self._connected = False
 
-    def _run(self) -> None:
-        """The background thread: everything Kafka happens here."""
-        with self._topic:
-            while not self._stopping.is_set():
-                try:
-                    self._follow()
-                except StreamtrainError as error:
-                    self._lost(error)
-                except Exception as error:  # nobody else would hear of it
-                    log.exception("following %s ended", self.job)
-                    self._error = StreamtrainError(repr(error))
-                self._stopping.wait(_RETRY_S)
-
-    def _follow(self) -> None:
-        follower = Follower(self._topic, self._made, False, True, self.version or 0, self._rejected)
-        for scorer in follower.start():
-            self._take(scorer)
-        self._answered()
-        probe_at = 0.0
-        while not self._stopping.is_set():
-            for scorer in follower.poll(_POLL_S):
-                self._answered()
-                self._take(scorer)
-            if not self._connected and time.monotonic() > probe_at:
-                if self._topic.answers(_PROBE_S):
-                    self._answered()
-                probe_at = time.monotonic() + _PROBE_S
-
-    def _made(self, stored: Stored) -> Scorer | None:
+    def _prepared(self, stored: Stored) -> Scorer | None:
         """None of an untrained snapshot, which is checked all the same."""
-        former = self._scorer
-        scorer = Scorer(stored, former.shape if former and former.shape.fits(stored.manifest) else None)
+        before = None if self._scorer is None else self._scorer.served
+        scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model, before))
         return None if stored.manifest.untrained else scorer
 
     def _take(self, scorer: Scorer | None) -> None:
@@ -229,6 +197,30 @@ class LiveModel:
         if scorer is not None:
             self._scorer, self._error = scorer, None
             self._tell()
+
+    def _failed(self, error: Exception) -> bool:
+        if isinstance(error, StreamtrainError):
+            self._lost(error)
+        else:
+            log.error("following %s ended", self.job, exc_info=error)
+            self._error = StreamtrainError(repr(error))
+        return True
+
+    def _refused(self, text: str) -> None:
+        log.warning("%s", text)
+        self._error = StreamtrainError(text)
+
+    def _answered(self) -> None:
+        if not self._connected and isinstance(self._error, KafkaUnreachable):
+            log.info("Kafka at %s answers again", self.bootstrap)
+            self._error = None
+        self._connected = True
+
+    def _looked(self) -> None:
+        if not self._connected and time.monotonic() > self._probe_at_s:
+            if self._topic.answers(_PROBE_S):
+                self._answered()
+            self._probe_at_s = time.monotonic() + _PROBE_S
 
     def _tell(self) -> None:
         with self._changed:
@@ -245,16 +237,6 @@ class LiveModel:
         if self._connected or type(self._error) is not type(error):
             log.warning("%s; trying again", error)
         self._connected, self._error = False, error
-
-    def _answered(self) -> None:
-        if not self._connected and isinstance(self._error, KafkaUnreachable):
-            log.info("Kafka at %s answers again", self.bootstrap)
-            self._error = None
-        self._connected = True
-
-    def _rejected(self, text: str) -> None:
-        log.warning("%s", text)
-        self._error = StreamtrainError(text)
 
     def _used(self, call: str) -> Scorer:
         """The scorer a call works with to its end."""

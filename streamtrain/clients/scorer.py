@@ -7,13 +7,8 @@ from typing import Any, Literal
 
 from streamtrain import _native
 from streamtrain.clients.forms import Columns, is_columns, read
-from streamtrain.columns.schema import Schema
-from streamtrain.columns.served import schema_and_model
-from streamtrain.compute import snapshot as payload
-from streamtrain.compute.model import aligned
-from streamtrain.errors import RecordError, SnapshotError, UserMistake
-from streamtrain.kafka.chunks import Stored
-from streamtrain.topics.manifest import Manifest
+from streamtrain.columns.served import Served
+from streamtrain.errors import RecordError, UserMistake
 
 Errors = Literal["raise", "return"]
 BATCH_ROWS = 256  # of the plan for many rows; one row has a plan of its own, which has no padding to compute
@@ -21,46 +16,18 @@ _FREE_WORK = 100_000  # multiplications from which on a batch gives up the GIL: 
 _Failed = tuple[int, str, str]  # row, path, reason
 
 
-class Shape:
-    """What the snapshots of one model and schema have in common. Read-only, shared by their scorers."""
-
-    def __init__(self, manifest: Manifest) -> None:
-        """Raises SnapshotError where the manifest holds no model that this program can build."""
-        self.model_spec, self.schema = manifest.model_spec, manifest.schema
-        columns, self.model = schema_and_model(manifest)
-        schema = columns.for_requests()
-        self.names = schema.decoded_names
-        self.classes = schema.class_names
-        weights = sum(block.count for block in self.model.blocks if block.group == "parameters")
-        self.free_from = max(1, _FREE_WORK // max(1, weights))
-        self._plans = {rows: _decode_plan(schema, rows) for rows in (1, BATCH_ROWS)}
-
-    def fits(self, manifest: Manifest) -> bool:
-        """Whether a scorer of this shape can hold the manifest's snapshot."""
-        return manifest.model_spec == self.model_spec and manifest.schema == self.schema
-
-    def row_scorer(self, state: Any, rows: int) -> _native.RowScorer:
-        """A workspace for up to `rows` rows at a time over a model's state."""
-        decode = self._plans[rows]
-        plan = self.model.compile("cpu", decode.layout, state, state[self.model.learned_bytes :], train=False)
-        return _native.RowScorer(plan, decode, self.classes, self.free_from)
-
-
 class Scorer:
     """Predicts with one snapshot, which never changes. Any number of threads at once, a workspace for each."""
 
-    def __init__(self, stored: Stored, shape: Shape | None = None) -> None:
-        """`shape`: an earlier snapshot's. Raises UserMistake or SnapshotError for what it cannot be made of."""
-        manifest = stored.manifest
-        if shape is not None and not shape.fits(manifest):
-            raise SnapshotError(f"snapshot {manifest.version}: its columns or model are not those it is put in")
-        self.shape = Shape(manifest) if shape is None else shape
-        self.version, self.digest, self.created_ms = manifest.version, stored.digest.hex(), manifest.created_ms
-        self._state = aligned(self.shape.model.state_bytes)
-        payload.load(self.shape.model.layout, self._state, stored.model)
-        self._state.flags.writeable = False
-        self._one = deque([self.shape.row_scorer(self._state, 1)])
-        self._many = deque([self.shape.row_scorer(self._state, BATCH_ROWS)])
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.version, self.digest, self.created_ms = served.version, served.digest, served.manifest.created_ms
+        columns = served.shape.schema.native_columns()
+        self._names = frozenset(column["name"] for column in columns if column["target"] != "ignored")
+        weights = sum(block.count for block in served.shape.model.blocks if block.group == "parameters")
+        self._free_from = max(1, _FREE_WORK // max(1, weights))
+        self._one = deque([self._workspace(1)])
+        self._many = deque([self._workspace(BATCH_ROWS)])
 
     def predict(self, rows: Any, errors: Errors = "raise") -> Any:
         """See LiveModel.predict."""
@@ -70,9 +37,9 @@ class Scorer:
             answer, failed = self._rows(self._one, 1, rows)
             if not failed:
                 return answer
-            if not is_columns(rows, self.shape.names):
+            if not is_columns(rows, self._names):
                 return _outcome(errors, _error(failed[0], alone=True))
-        given = read(rows, self.shape.names)
+        given = read(rows, self._names)
         if isinstance(given, dict):
             return self.predict(given, errors)
         answers, failed = self._columns(given) if isinstance(given, Columns) else self._rows(
@@ -105,12 +72,10 @@ class Scorer:
         try:
             return pool.pop()
         except IndexError:  # as many threads at once as never before
-            return self.shape.row_scorer(self._state, rows)
+            return self._workspace(rows)
 
-
-def _decode_plan(schema: Schema, rows: int) -> _native.DecodePlan:
-    layout = _native.SlotLayout.make(rows, 1, schema.block_specs())
-    return _native.DecodePlan(schema.native_columns(), schema.short_columns(), layout)
+    def _workspace(self, rows: int) -> _native.RowScorer:
+        return self.served.row_scorer(rows, self._free_from)
 
 
 def _outcome(errors: Errors, error: RecordError) -> RecordError:

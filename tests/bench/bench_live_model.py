@@ -24,8 +24,8 @@ from publisher import example_manifest
 from small_model import SmallModel
 
 from streamtrain.clients.scorer import Scorer
+from streamtrain.columns.served import Served
 from streamtrain.compute import snapshot
-from streamtrain.kafka.chunks import Stored
 
 FIGURES = 2  # lines of a whole run
 
@@ -93,7 +93,7 @@ def main() -> None:
     model = SmallModel.make(columns, layers=(64, 64))
     manifest = example_manifest(1, model_spec=model.spec, schema=model.schema.to_dict())
     payload = model.payload(1)
-    scorer = Scorer(Stored(manifest, b"d" * 32, 0, payload, None))
+    scorer = Scorer(Served.of(manifest, b"d" * 32, payload))
     arrays = snapshot.decode(payload)
     layers = [(arrays[f"{name}.weight"], arrays[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
 

@@ -15,17 +15,17 @@ from publisher import example_manifest
 from small_model import SmallModel
 
 from streamtrain._native import murmur3
-from streamtrain.clients.scorer import BATCH_ROWS, Scorer, Shape
+from streamtrain.clients.scorer import BATCH_ROWS, Scorer
+from streamtrain.columns.served import Served
 from streamtrain.compute.model import Model
 from streamtrain.errors import RecordError, SnapshotError, StreamtrainError, UserMistake
-from streamtrain.kafka.chunks import Stored
 
 ROW = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
 
 
 def scorer_of(model: SmallModel, seed: int = 3) -> Scorer:
     manifest = example_manifest(seed, model_spec=model.spec, schema=model.schema.to_dict())
-    return Scorer(Stored(manifest, b"d" * 32, 9, model.payload(seed), None))
+    return Scorer(Served.of(manifest, b"d" * 32, model.payload(seed)))
 
 
 def in_numpy(model: SmallModel, seed: int, row: dict[str, Any]) -> np.ndarray:
@@ -139,23 +139,26 @@ def test_what_is_no_rows_is_a_mistake(given: Any) -> None:
         scorer_of(SmallModel.make()).predict(given)
 
 
-def test_a_snapshot_of_another_shape_is_refused() -> None:
+def test_snapshots_of_one_shape_share_it_and_none_is_put_into_another() -> None:
     model = SmallModel.make()
-    shape = scorer_of(model).shape
+    before = scorer_of(model).served
+    again = Served.of(before.manifest, b"e" * 32, model.payload(5), before)
+    assert again.shape is before.shape
     wider = SmallModel.make(layers=(9,))
     manifest = example_manifest(4, model_spec=wider.spec, schema=wider.schema.to_dict())
-    same = replace(manifest, model_spec=model.spec)
-    assert not shape.fits(manifest) and shape.fits(same)
-    for wrong in (manifest, same):
+    other = Served.of(manifest, b"d" * 32, wider.payload(4), before)
+    assert other.shape is not before.shape and Scorer(other).predict(ROW) == scorer_of(wider, 4).predict(ROW)
+    for payload, same in ((model.payload(4), manifest), (wider.payload(4), replace(manifest, model_spec=model.spec))):
         with pytest.raises(SnapshotError):
-            Scorer(Stored(wrong, b"d" * 32, 9, wider.payload(4), None), shape)
+            Served.of(same, b"d" * 32, payload, before)
 
 
 @pytest.mark.parametrize("changes", [{"model_spec": {}}, {"schema": {}}, {"model_spec": {"loss": "magic"}}])
 def test_a_manifest_this_program_cannot_build_is_an_error(changes: dict[str, Any]) -> None:
     model = SmallModel.make()
     with pytest.raises(StreamtrainError):
-        Shape(example_manifest(1, **{"model_spec": model.spec, "schema": model.schema.to_dict(), **changes}))
+        manifest = example_manifest(1, **{"model_spec": model.spec, "schema": model.schema.to_dict(), **changes})
+        Served.of(manifest, b"d" * 32, model.payload(1))
 
 
 def test_errors_may_be_returned_in_their_rows_places() -> None:

@@ -13,10 +13,10 @@ from publisher import example_manifest
 from small_model import FLIGHTS, SmallModel
 
 from streamtrain.columns.portable import safetensors_file
+from streamtrain.columns.served import Served
 from streamtrain.compute import snapshot
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
-from streamtrain.run.roles.predictor import make_scorer
 
 ROWS: list[dict[str, Any]] = [
     {"dep_delay": 3.5, "distance": 700, "hour": 2, "carrier": "UA", "origin": "JFK"},
@@ -44,7 +44,7 @@ def made(columns: Any, loss: str, layers: Any) -> tuple[SmallModel, Stored]:
 
 
 def answers(stored: Stored) -> list[dict[str, Any]]:
-    scorer = make_scorer(stored, "json")
+    scorer = Served.of(stored.manifest, stored.digest, stored.model).request_scorer("json", rows=256)
     bodies = scorer.score("asked", [json.dumps(row).encode() for row in ROWS])
     assert all(errors == 0 for *_, errors in bodies)
     return [json.loads(body) for body, *_ in bodies]

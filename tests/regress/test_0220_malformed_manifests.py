@@ -16,10 +16,9 @@ from small_model import SmallModel
 from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
-from streamtrain.columns.served import schema_and_model
+from streamtrain.columns.served import Served, schema_and_model
 from streamtrain.compute.snapshot import model_payload
 from streamtrain.errors import SnapshotError
-from streamtrain.kafka.chunks import Stored
 from streamtrain.run.roles import predictor
 from streamtrain.topics.manifest import decode, encode
 
@@ -133,7 +132,8 @@ def test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error() -> No
         manifest = example_manifest(3, shelf="s/0003", **copy.deepcopy(case))
         manifest = decode(encode(manifest))
         try:
-            predictor.make_scorer(Stored(manifest, b"d" * 32, 9, payload, None), "json").score("asked", [b"[1,2,3,4]"])
+            served = Served.of(manifest, b"d" * 32, payload)
+            served.request_scorer("json", rows=256).score("asked", [b"[1,2,3,4]"])
             made += 1
         except SnapshotError:
             refused += 1

@@ -81,7 +81,7 @@ def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyP
         raise KafkaDenied("snapshots: not authorised")
 
     monkeypatch.setattr(Follower, "start", denied)
-    monkeypatch.setattr("streamtrain.clients.live_model._RETRY_S", 0.01)
+    monkeypatch.setattr("streamtrain.kafka.following.RETRY_S", 0.01)
     with caplog.at_level(logging.INFO), LiveModel("job", bootstrap="127.0.0.1:9") as model:
         wait_for(lambda: len(looks) > 5)
         assert isinstance(model.error, KafkaDenied)

@@ -6,28 +6,23 @@ predictors share the work as one consumer group.
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from streamtrain import _native
-from streamtrain.columns.plan import native_plan
-from streamtrain.columns.served import schema_and_model
-from streamtrain.compute import snapshot
-from streamtrain.compute.model import aligned
-from streamtrain.errors import KafkaBroken, SnapshotError, StreamtrainError, UserMistake
+from streamtrain.columns.served import Served
+from streamtrain.errors import KafkaBroken, KafkaSettling, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.consumer import Settings
-from streamtrain.kafka.follower import follow
+from streamtrain.kafka.following import Following
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
-from streamtrain.topics.manifest import Manifest
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
@@ -36,8 +31,6 @@ retries = logger_without_repeats(f"{__name__}.retries")
 _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_S = 30.0  # for answers on their way at the end
-_JOIN_S = 10.0
-_ANEW_S = 1.0
 _SAY_AGAIN_S = 10.0  # what has been said and still holds
 
 CONSUMER_DEFAULTS = {
@@ -61,7 +54,7 @@ PRODUCER_DEFAULTS = {
     "reconnect.backoff.max.ms": "1000",  # a broker that is back is heard of within a second
 }
 TRANSACTION_TIMEOUT_MS = 5000
-_Prepared = tuple[Manifest, bytes, _native.RequestScorer]  # with the manifest's digest
+_Ready = tuple[Served, _native.RequestScorer]
 
 
 class Stop(Protocol):
@@ -184,24 +177,24 @@ def producer_settings(config: Config) -> Settings:
     return list({**PRODUCER_DEFAULTS, **config.kafka_producer, **owned}.items())
 
 
-class _Feed:
-    """Makes each new snapshot ready, in a thread of its own, and hands it to the native loop."""
+class _Feed(Following[_Ready]):
+    """Makes each new snapshot ready, and hands it to the native loop."""
 
     def __init__(self, config: Config, native: _native.Predictor) -> None:
+        # Snapshots are rare: their idle fetches need not take the broker from the requests 100 times a second.
+        kafka = {"fetch.wait.max.ms": CONSUMER_DEFAULTS["fetch.wait.max.ms"], **config.kafka_consumer}
+        super().__init__(SnapshotTopic(config.job, kafka["bootstrap.servers"], kafka), "snapshots")
         self._config = config
         self._native = native
-        self._version, self._made_ms = 0, 0  # of the snapshot that predicts
+        self._served: Served | None = None  # that predicts
         self._wanted, self._said_s = "snapshot", float("-inf")
         self._failure: Exception | None = None
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="snapshots", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
     def stop(self) -> None:
-        self._stopped.set()
-        self._thread.join(_JOIN_S)
+        self._end()
 
     def check(self) -> None:
         """Raises what ended the thread."""
@@ -209,74 +202,53 @@ class _Feed:
             raise self._failure
 
     def counters(self) -> dict[str, int]:
-        return {**self._native.counters(), "version": self._version, "snapshot_made_ms": self._made_ms}
+        manifest = None if self._served is None else self._served.manifest
+        version, made_ms = (0, 0) if manifest is None else (manifest.version, manifest.created_ms)
+        return {**self._native.counters(), "version": version, "snapshot_made_ms": made_ms}
 
-    def _run(self) -> None:
-        # Snapshots are rare: their idle fetches need not take the broker from the requests 100 times a second.
-        kafka = {"fetch.wait.max.ms": CONSUMER_DEFAULTS["fetch.wait.max.ms"], **self._config.kafka_consumer}
-        while not self._stopped.is_set():
-            try:
-                with SnapshotTopic(self._config.job, kafka["bootstrap.servers"], kafka) as topic:
-                    for prepared in self._snapshots(topic):
-                        self._serve(*prepared)
-                return
-            except Exception as failure:
-                if not isinstance(failure, StreamtrainError) or not self._goes_on(failure):
-                    self._failure = failure
-                    return
-                retries.warning(f"{failure}; following the snapshots anew")
-                self._stopped.wait(_ANEW_S)
+    def _follow(self) -> None:
+        self._looked()
+        if self._config.snapshot is None:
+            return super()._follow()
+        self._take(self._prepared(self._topic.version(self._config.snapshot, trainer=False)))
+        self._stopping.set()  # no other is wanted
 
-    def _goes_on(self, failure: StreamtrainError) -> bool:
-        """Whether the snapshots are followed anew after `failure`: with a model at hand, which is kept, after any;
-        without one when it was only the client that broke. Not where one given snapshot is all that is wanted."""
-        return self._config.snapshot is None and (self._version > 0 or isinstance(failure, KafkaBroken))
+    def _prepared(self, stored: Stored) -> _Ready:
+        served = Served.of(stored.manifest, stored.digest, stored.model, self._served)
+        return served, served.request_scorer(self._config.format, _SLOT_ROWS, self._config.backend)
 
-    def _snapshots(self, topic: SnapshotTopic) -> Iterator[_Prepared]:
-        if self._config.snapshot is not None:
-            yield self._prepared(topic.version(self._config.snapshot, trainer=False))
+    def _take(self, ready: _Ready) -> None:
+        served, scorer = ready
+        if served.manifest.untrained and self._config.snapshot is None:
+            self._wanted, self._said_s = "trained snapshot", float("-inf")
             return
-        newer = follow(
-            topic, self._prepared, self._is_over, newest_only=True, after=self._version, reject=self._rejected
-        )
-        for manifest, digest, scorer in newer:
-            if manifest.untrained:
-                self._wanted, self._said_s = "trained snapshot", float("-inf")
-            else:
-                yield manifest, digest, scorer
+        self._native.serve(scorer)
+        log.info("predicting", version=served.version, digest=served.digest[:12])
+        self._served = served
 
-    def _prepared(self, stored: Stored) -> _Prepared:
-        return stored.manifest, stored.digest, make_scorer(stored, self._config.format, self._config.backend)
+    def _failed(self, error: Exception) -> bool:
+        """With a model at hand, which is kept, the snapshots are followed anew after whatever Kafka says; without one
+        when nobody leads their topic yet, or only the client broke. Not where one given snapshot is all that is wanted.
+        """
+        passing = self._served is not None or isinstance(error, KafkaBroken | KafkaSettling)
+        if not isinstance(error, StreamtrainError) or not passing or self._config.snapshot is not None:
+            self._failure = error
+            return False
+        if isinstance(error, KafkaSettling):
+            log.debug(str(error))
+        else:
+            retries.warning(f"{error}; following the snapshots anew")
+        return True
 
-    def _rejected(self, text: str) -> None:
+    def _refused(self, text: str) -> None:
         """A snapshot is no good: the one before goes on, or the next is waited for, but not by a bounded run."""
-        if self._config.until_end and self._version == 0:
+        if self._config.until_end and self._served is None:
             raise SnapshotError(text)
         log.warning(text)
 
-    def _is_over(self) -> bool:
-        """Asked after each look for snapshots: says what is waited for while there is none, at once and then again."""
+    def _looked(self) -> None:
+        """Says what is waited for while there is none, at once and then again."""
         now_s = time.monotonic()
-        if self._version == 0 and now_s - self._said_s >= _SAY_AGAIN_S:
+        if self._served is None and now_s - self._said_s >= _SAY_AGAIN_S:
             self._said_s = now_s
             log.info(f"waiting for the first {self._wanted} of {self._config.job}")
-        return self._stopped.is_set()
-
-    def _serve(self, manifest: Manifest, digest: bytes, scorer: _native.RequestScorer) -> None:
-        self._native.serve(scorer)
-        log.info("predicting", version=manifest.version, digest=digest.hex()[:12])
-        self._made_ms, self._version = manifest.created_ms, manifest.version
-
-
-def make_scorer(stored: Stored, format: str, backend: str = "cpu") -> _native.RequestScorer:
-    """What answers requests in `format` with one snapshot. SnapshotError where it holds nothing to predict with."""
-    manifest = stored.manifest
-    columns, model = schema_and_model(manifest)
-    schema = columns.for_requests()
-    state = aligned(model.state_bytes)
-    snapshot.load(model.layout, state, stored.model)
-    layout = _native.SlotLayout.make(_SLOT_ROWS, 1, schema.block_specs())
-    plan = model.compile(backend, layout, state, base=state[model.learned_bytes :], train=False)
-    return _native.RequestScorer(
-        plan, native_plan(schema, layout), format, schema.class_names, manifest.version, stored.digest.hex()
-    )

@@ -52,9 +52,10 @@ class Rig:
             self.blocks[block.name] = view.reshape(capacity, block.width)
         self.fill()
         self.state = self.model.initial_state(seed)
+        parameters = {block.name for block in self.model.blocks if block.group == "parameters"}
         for name, view in self.model.views(self.state).items():
             # from 0 no gradient goes below the output layer, and a relu with no input lies on its edge
-            if name == "output.weight" or (name.endswith(".bias") and not name.startswith("adam")):
+            if name == "output.weight" or (name.endswith(".bias") and name in parameters):
                 view[:] = self.rng.normal(0, 0.5, view.shape)
         self.base, self.share = aligned(self.model.statistics_bytes), aligned(self.model.statistics_bytes)
         self.base[:] = self.state[self.model.learned_bytes :]

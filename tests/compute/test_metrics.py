@@ -87,8 +87,8 @@ def test_the_constant_prediction_does_not_depend_on_batches_or_rounds(
     rig: Any, spec: Any, loss: str, weighted: bool, rate: float
 ) -> None:
     """A row is scored before it is counted, after all rows before it: in its batch, its round and the rounds before."""
-    rng = np.random.default_rng(2)
-    labels = (rng.random(1024) < rate) + (rng.random(1024) < 0.1) * (loss != "binary_cross_entropy")
+    kind, rng = losses.label_kind(loss), np.random.default_rng(2)
+    labels = (rng.random(1024) < rate) + (rng.random(1024) < 0.1) * (kind != "binary")
     weights = rng.uniform(0.1, 3, 1024) if weighted else np.ones(1024)
     found = []
     for rows, batches_a_round in ((1024, 1), (256, 2), (8, 100), (1, 7)):
@@ -105,8 +105,8 @@ def test_the_constant_prediction_does_not_depend_on_batches_or_rounds(
         assert figures["rows"] == 1024
     for other in found[1:]:
         assert other == pytest.approx(found[0], rel=1e-11)
-    if loss != "mean_squared_error":
-        expected = constant(labels.astype(int), weights.astype(np.float32).astype(float), 2 + (loss[0] == "s"))
+    if kind != "number":
+        expected = constant(labels.astype(int), weights.astype(np.float32).astype(float), 2 + (kind == "class"))
         assert found[0]["constant_log_loss"] == pytest.approx(expected[0], rel=1e-11)
         assert found[0]["constant_accuracy"] == pytest.approx(expected[1], rel=1e-11)
 

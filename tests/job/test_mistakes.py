@@ -6,6 +6,8 @@ import pickle
 
 import pytest
 
+from streamtrain.columns.formats import format_names
+from streamtrain.compute import layers, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
 
@@ -38,8 +40,16 @@ CASES = [
         "600",
         ':34: publish.archive.every: expected a duration of at least 1s such as "250ms", "1s" or "10m", got 600',
     ),
-    ('"json"', '"jsn"', ':10: records.format: expected one of json, msgpack, packed, got "jsn"; did you mean json?'),
-    ('"adam"', '"Adam"', ':22: optimizer.name: expected one of adam, momentum, sgd, got "Adam"; did you mean adam?'),
+    (
+        '"json"',
+        '"jsn"',
+        f':10: records.format: expected one of {", ".join(format_names())}, got "jsn"; did you mean json?',
+    ),
+    (
+        '"adam"',
+        '"Adam"',
+        f':22: optimizer.name: expected one of {", ".join(optimizers.names())}, got "Adam"; did you mean adam?',
+    ),
     ("3e-3", "0", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got 0"),
     ("3e-3", "nan", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got nan"),
     ("[publish]", "[publsh]", f":32: publsh: unknown section; allowed: {SECTIONS}; did you mean publish?"),
@@ -134,7 +144,7 @@ CASES = [
     (
         '"relu"',
         '"rely"',
-        ':18: model.layers[0].activation: expected one of none, mish, relu, sigmoid, tanh, got "rely"; '
+        f':18: model.layers[0].activation: expected {layers.options("dense")["activation"].takes()}, got "rely"; '
         "did you mean relu?",
     ),
     (
@@ -152,7 +162,8 @@ CASES = [
     (
         "{ dense",
         "{ dens",
-        ':18: model.layers[0]: expected a layer, one of dense, got { dens = 64, activation = "relu" }; '
+        f':18: model.layers[0]: expected a layer, one of {", ".join(layers.names())}, got '
+        '{ dens = 64, activation = "relu" }; '
         "did you mean dense?",
     ),
     (

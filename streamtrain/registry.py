@@ -62,10 +62,14 @@ class Registry:
                         found[target.id] = ast.literal_eval(node.value)
         return found
 
+    def help(self, name: str) -> str:
+        """An entry's HELP, or the first line of its docstring; it is not imported."""
+        found = self.constants(name)
+        return str(found.get("HELP") or found["__doc__"].split("\n")[0])
+
     def describe(self) -> dict[str, str]:
-        """Each entry's HELP, or the first line of its docstring; none is imported."""
-        found = {name: self.constants(name) for name in self.names()}
-        return {name: each.get("HELP") or each["__doc__"].split("\n")[0] for name, each in found.items()}
+        """Each entry with its help; none is imported."""
+        return {name: self.help(name) for name in self.names()}
 
 
 def registries() -> dict[str, Registry]:

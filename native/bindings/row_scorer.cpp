@@ -19,7 +19,7 @@ class RowScorer {
     RowScorer(nb::object plan, std::shared_ptr<const DecodePlan> decode, const std::vector<std::string> &classes,
               u32 free_from)
         : held_(plan), predictor_(nb::cast<Plan &>(plan), *decode), batch_(decode), rows_(decode), writer_(decode),
-          free_from_(free_from), prediction_(nb::str("prediction")), probabilities_(nb::str("probabilities")) {
+          free_from_(free_from), prediction_(text(prediction_key)), probabilities_(text(probabilities_key)) {
         for (const std::string &name : output_names(predictor_.width(), classes))
             names_.push_back(nb::str(name.c_str()));
     }
@@ -122,6 +122,8 @@ class RowScorer {
         put(made, probabilities_, probabilities);
         return made;
     }
+
+    static nb::str text(std::string_view text) { return nb::str(text.data(), text.size()); }
 
     static void put(const nb::dict &into, const nb::object &key, const nb::object &value) {
         if (PyDict_SetItem(into.ptr(), key.ptr(), value.ptr()) != 0) throw nb::python_error();

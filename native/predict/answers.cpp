@@ -52,19 +52,21 @@ bool is_finite(const f32 *row, u32 width) {
     return std::all_of(row, row + width, [](f32 x) { return std::isfinite(x); });
 }
 
-AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes) : width_(width) {
+AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes)
+    : width_(width), begin_('{' + json_quoted(prediction_key) + ':'),
+      probabilities_(',' + json_quoted(probabilities_key) + ":{") {
     for (const std::string &name : output_names(width, classes)) names_.push_back(json_quoted(name));
     for (const std::string &name : names_) output_bytes_ = std::max<u64>(output_bytes_, name.size() + 16);
 }
 
 bool AnswerWriter::append(std::string &out, const f32 *row) const {
     if (!is_finite(row, width_)) return false;
-    out += "{\"prediction\":";
+    out += begin_;
     if (width_ == 1) {
         append_number(out, row[0]);
     } else {
         out += names_[likeliest(row, width_)];
-        out += ",\"probabilities\":{";
+        out += probabilities_;
         for (u32 i = 0; i < width_; ++i) {
             if (i) out += ',';
             out += names_[i];

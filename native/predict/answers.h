@@ -10,6 +10,9 @@
 
 namespace st {
 
+// The keys of an answer.
+inline constexpr std::string_view prediction_key = "prediction", probabilities_key = "probabilities";
+
 // What the outputs of a row are called: nothing with one of them, else `classes`, by their index without names.
 std::vector<std::string> output_names(u32 width, const std::vector<std::string> &classes);
 // NaN and infinity are no prediction.
@@ -33,7 +36,8 @@ class AnswerWriter {
   private:
     u32 width_;
     u64 output_bytes_ = 32;
-    std::vector<std::string> names_;   // quoted and escaped
+    std::string begin_, probabilities_;   // what stands before the prediction, and before the classes'
+    std::vector<std::string> names_;      // quoted and escaped
 };
 
 // Why there is no prediction: path and reason as in DeadRows, and where the row is ("flights.requests[0]@12 row 3").

@@ -178,7 +178,7 @@ def test_what_is_tried_again_is_said_again_seldom(
         raise KafkaBroken(f"broken {len(tries)} times")
 
     monkeypatch.setattr(SnapshotTopic, "newest_manifest", broken)
-    monkeypatch.setattr(predictor, "_ANEW_S", 0.01)
+    monkeypatch.setattr("streamtrain.kafka.following.RETRY_S", 0.01)
 
     def said() -> int:
         return sum("following the snapshots anew" in record.getMessage() for record in caplog.records)

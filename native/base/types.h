@@ -32,14 +32,12 @@ constexpr u64 CACHE_LINE = 64;   // bytes: where blocks and buffers begin
 constexpr u64 align64(u64 bytes) { return (bytes + CACHE_LINE - 1) / CACHE_LINE * CACHE_LINE; }
 
 enum class Dtype : u32 { f32 = 0, f64 = 1, i32 = 2, i64 = 3, u8 = 4 };
+constexpr const char *DTYPE_NAMES[] = {"f32", "f64", "i32", "i64", "u8"};
 
 constexpr u32 bytes_of(Dtype dtype) {
     return dtype == Dtype::u8 ? 1 : dtype == Dtype::f32 || dtype == Dtype::i32 ? 4 : 8;
 }
 
-constexpr const char *name_of(Dtype dtype) {
-    constexpr const char *names[] = {"f32", "f64", "i32", "i64", "u8"};
-    return names[static_cast<u32>(dtype)];
-}
+constexpr const char *name_of(Dtype dtype) { return DTYPE_NAMES[static_cast<u32>(dtype)]; }
 
 }  // namespace st

@@ -14,8 +14,6 @@
 namespace st {
 namespace {
 
-constexpr const char *dtype_names[] = {"f32", "f64", "i32", "i64", "u8"};
-
 template <class Names>
 u32 index_of(const Names &names, const std::string &name, const char *what) {
     std::string known;
@@ -36,7 +34,7 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<N
         if (name.empty() || name.size() >= sizeof(Block::name))
             mistake("SlotLayout.make", "a name of 1 to 23 bytes", name);
         if (width == 0) mistake("SlotLayout.make block " + name, "a width of 1 or more", "0");
-        specs.push_back({name, static_cast<Dtype>(index_of(dtype_names, dtype, "SlotLayout.make dtype")), width});
+        specs.push_back({name, static_cast<Dtype>(index_of(DTYPE_NAMES, dtype, "SlotLayout.make dtype")), width});
     }
     return SlotLayout::make(row_capacity, range_capacity, specs);
 }
@@ -53,7 +51,7 @@ void bind_memory(nb::module_ &m) {
 
     nb::class_<Block>(m, "Block")
         .def_prop_ro("name", [](const Block &block) { return std::string(block.name); })
-        .def_prop_ro("dtype", [](const Block &block) { return dtype_names[static_cast<u32>(block.dtype)]; })
+        .def_prop_ro("dtype", [](const Block &block) { return name_of(block.dtype); })
         .def_ro("width", &Block::width)
         .def_ro("offset", &Block::offset);
     nb::class_<SlotLayout>(m, "SlotLayout")

@@ -95,6 +95,10 @@ GUARDS = [
         _LAYOUT + "test_a_lineage_begins_with_the_state_in_every_place",
     ),
     (
+        "a block's name fits the arena", "native/ring/arena.cpp", "if (word.size() >= N)", "if (word.size() >= 2 * N)",
+        _LAYOUT + "test_what_cannot_be_laid_out_is_refused",
+    ),
+    (
         "a block has no more axes than the arena keeps", "native/ring/arena.cpp",
         "    if (record.axes > std::size(record.shape))\n", "    if (false)\n",
         _LAYOUT + "test_what_cannot_be_laid_out_is_refused",

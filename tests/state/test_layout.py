@@ -109,3 +109,6 @@ def test_what_cannot_be_laid_out_is_refused() -> None:
     slots = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
     with pytest.raises(ValueError, match="too many axes: x"):
         _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots, state_layout=layout)
+    layout = _native.StateLayout.make([("x" * 96, "g", next(iter(RULES)), (1,))])
+    with pytest.raises(ValueError, match="word is too long: xxx"):
+        _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots, state_layout=layout)

@@ -10,6 +10,7 @@
 #include "kafka/producer.h"
 #include "kafka/raw_consume.h"
 #include "kafka/response.h"
+#include "kafka/settings.h"
 
 namespace st {
 namespace {
@@ -62,11 +63,44 @@ int produce(Producer &producer, const std::string &topic, std::optional<nb::byte
     return code;
 }
 
+void bind_settings(nb::module_ &m) {
+    nb::enum_<Purpose>(m, "KafkaPurpose")
+        .value("INGEST", Purpose::ingest)
+        .value("READ", Purpose::read)
+        .value("REPLAY", Purpose::replay)
+        .value("FOLLOW", Purpose::follow)
+        .value("SERVE", Purpose::serve)
+        .value("ANSWERS", Purpose::answers)
+        .value("REQUESTS", Purpose::requests)
+        .value("REQUESTS_ONCE", Purpose::requests_once)
+        .value("GROUP", Purpose::group)
+        .value("PUBLISH", Purpose::publish)
+        .value("ANSWER", Purpose::answer)
+        .value("ANSWER_ONCE", Purpose::answer_once)
+        .value("RESEND", Purpose::resend)
+        .value("WRITE", Purpose::write)
+        .value("STREAM", Purpose::stream);
+    m.def("kafka_client_settings", &client_settings, nb::arg("purpose"), nb::arg("given"), nb::arg("own"));
+    m.def("kafka_settings", [] {
+        nb::list out;
+        for (const KafkaSetting &setting : kafka_settings()) {
+            nb::list purposes;
+            for (int p = 0; p < static_cast<int>(Purpose::count); ++p)
+                if (setting.purposes >> p & 1) purposes.append(static_cast<Purpose>(p));
+            const char *hold = setting.hold == Hold::given ? "given" : setting.hold == Hold::fixed ? "fixed" : "owned";
+            nb::object value = setting.value ? nb::object(nb::str(setting.value)) : nb::none();
+            out.append(nb::make_tuple(setting.name, value, hold, purposes, setting.reason));
+        }
+        return out;
+    });
+}
+
 template <class C>
 void bind_client(nb::class_<C> &c) {
     c.def("partition_count", &C::partition_count, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
         .def("topic_id", &C::topic_id, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
         .def("watermarks", &C::watermarks, Released(), nb::arg("topic"), nb::arg("partition"), nb::arg("timeout_ms"))
+        .def("bounds", &C::bounds, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
         .def("fatal_error", &C::fatal_error)
         .def("drain_events",
              [](C &self) {
@@ -154,13 +188,29 @@ void bind_kafka(nb::module_ &m) {
     m.def("kafka_version", [] { return std::string(Library::get().version_str()); });
     m.def("kafka_error_name", [](int code) { return std::string(Library::get().err2name(code)); }, nb::arg("code"));
     m.def("kafka_error_text", [](int code) { return std::string(Library::get().err2str(code)); }, nb::arg("code"));
-    m.def("kafka_response", [](int code) { return static_cast<int>(response_to(code)); }, nb::arg("code"));
+    nb::enum_<Response>(m, "KafkaResponse", nb::is_arithmetic())
+        .value("WAIT", Response::wait)
+        .value("MISSING", Response::missing)
+        .value("RENEW", Response::renew)
+        .value("REFUSE", Response::refuse)
+        .value("DENIED", Response::denied);
+    nb::enum_<rd::Error>(m, "KafkaCode", nb::is_arithmetic())
+        .value("TRANSPORT", rd::transport)
+        .value("PARTITION_EOF", rd::partition_eof)
+        .value("ALL_BROKERS_DOWN", rd::all_brokers_down)
+        .value("QUEUE_FULL", rd::queue_full)
+        .value("TIMED_OUT", rd::timed_out)
+        .value("SSL", rd::ssl)
+        .value("INCONSISTENT", rd::inconsistent)
+        .value("FENCED", rd::fenced);
+    m.def("kafka_response", &response_to, nb::arg("code"));
     m.def("kafka_responses", [] {
         nb::list out;
         for (const KafkaResponse &entry : kafka_responses())
-            out.append(nb::make_tuple(entry.code, entry.name, static_cast<int>(entry.response)));
+            out.append(nb::make_tuple(entry.code, entry.name, entry.response));
         return out;
     });
+    bind_settings(m);
     bind_consumer(m);
     bind_producer(m);
     m.def(

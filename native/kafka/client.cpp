@@ -108,6 +108,14 @@ std::pair<i64, i64> Client::watermarks(const std::string &topic, i32 partition, 
     return {low, high};
 }
 
+std::vector<std::pair<i64, i64>> Client::bounds(const std::string &topic, int timeout_ms) {
+    std::vector<std::pair<i64, i64>> found;
+    const i32 partitions = partition_count(topic, timeout_ms);
+    for (i32 partition = 0; partition < partitions; ++partition)
+        found.push_back(watermarks(topic, partition, timeout_ms));
+    return found;
+}
+
 std::pair<int, std::string> Client::fatal_error() const {
     char text[512] = "";
     int code = kafka_.fatal_error(handle_, text, sizeof text);

@@ -11,10 +11,9 @@
 
 #include "kafka/events.h"
 #include "kafka/librdkafka.h"
+#include "kafka/settings.h"
 
 namespace st {
-
-using KafkaSettings = std::vector<std::pair<std::string, std::string>>;
 
 // A call of librdkafka failed; `code` is its error code.
 struct KafkaFailure : std::runtime_error {
@@ -97,6 +96,8 @@ class Client {
     std::string topic_id(const std::string &topic, int timeout_ms) { return ask_topic_id(topic).answer(timeout_ms); }
     // (low, high) watermark; a read_committed client is given the last stable offset as high.
     std::pair<i64, i64> watermarks(const std::string &topic, i32 partition, int timeout_ms);
+    // Of every partition of `topic`, as watermarks; throws KafkaFailure (an unknown topic too).
+    std::vector<std::pair<i64, i64>> bounds(const std::string &topic, int timeout_ms);
     // (0, "") or librdkafka's fatal error.
     std::pair<int, std::string> fatal_error() const;
 

@@ -111,10 +111,10 @@ void Predictor::start() {
     learn_identity();
     if (settings_.until_end && !ends_) {
         std::map<i32, i64> ends;
-        i32 partitions = consumer_->partition_count(settings_.requests, query_ms);
-        for (i32 p = 0; p < partitions; ++p) {
-            auto [low, high] = consumer_->watermarks(settings_.requests, p, query_ms);
-            if (high > low) ends[p] = high;
+        i32 partition = 0;
+        for (auto [low, high] : consumer_->bounds(settings_.requests, query_ms)) {
+            if (high > low) ends[partition] = high;
+            ++partition;
         }
         ends_ = std::move(ends);
     }

@@ -31,8 +31,7 @@ def of_trainer(host: str, port: int, job: Job) -> Telemetry:
     admin, name = Admin(job.kafka.bootstrap, job.kafka_admin(), ANSWER_S), str(job.topic("records").name)
 
     def lag() -> dict[int, int]:
-        state = admin.describe([name])[name]
-        return meters.lag([] if state is None else admin.last_stable(name, state.partitions))
+        return meters.lag([end for _, end in admin.spans(name) or ()])
 
     return _said(Telemetry(port, meters, lag, host))
 

@@ -19,9 +19,10 @@ from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer
 from streamtrain.kafka.errors import explain, no_such_topic
-from streamtrain.kafka.reader import bounds, read
+from streamtrain.kafka.reader import read
+from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
 
@@ -78,19 +79,20 @@ def progress(job: Job) -> dict[int, int]:
     try:
         found = consumer.committed([TopicPartition(topic, p) for p in range(state.partitions)], timeout=_TIMEOUT_S)
     except KafkaException as error:
-        raise explain(error.args[0], f"topic {topic}", job.kafka.bootstrap) from None
+        raise explain(error.args[0].code(), error.args[0].str(), f"topic {topic}", job.kafka.bootstrap) from None
     finally:
         consumer.close()
     for at in found:
         if at.error is not None:
-            raise explain(at.error, f"topic {topic}[{at.partition}]", job.kafka.bootstrap)
+            raise explain(at.error.code(), at.error.str(), f"topic {topic}[{at.partition}]", job.kafka.bootstrap)
     return {at.partition: max(0, at.offset) for at in found}
 
 
 def _group(job: Job) -> Consumer:
     """A consumer of the group whose offsets are the progress; it never joins."""
-    settings: dict[str, Any] = {**job.kafka_consumer(), "group.id": f"{job.name}.dead-letters"}
-    return Consumer({**settings, "enable.auto.commit": False}, logger=logging.getLogger("streamtrain.kafka"))
+    own = {"group.id": f"{job.name}.dead-letters"}
+    settings: dict[str, Any] = {**client_settings(Purpose.GROUP, job.kafka_consumer(), own)}
+    return Consumer(settings, logger=logging.getLogger("streamtrain.kafka"))
 
 
 def dead_rows(job: Job, letter: DeadLetter) -> Rows:
@@ -153,8 +155,8 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]
 
 
 def _fetched(job: Job, letter: DeadLetter, end: int) -> list[tuple[int, bytes]]:
-    with KafkaConsumer(ingest_config(job.kafka_consumer(), group=f"{job.name}.dead-letters")) as consumer:
-        low, high = bounds(consumer, letter.topic, letter.partition)
+    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.dead-letters") as consumer:
+        low, high = consumer.bounds(letter.topic, letter.partition)
         if not low <= letter.offset < end <= high:
             holds = f"offsets {low} to {high - 1}" if low < high else "no record"
             raise _Gone(f"its record is gone: the partition holds {holds}")
@@ -202,7 +204,8 @@ class Resender:
             if batch:
                 yield self._transaction(producer, metadata, topic, partitions, batch, told)
         except KafkaException as error:
-            raise explain(error.args[0], f"topic {topic}", self._job.kafka.bootstrap) from None
+            code, text = error.args[0].code(), error.args[0].str()
+            raise explain(code, text, f"topic {topic}", self._job.kafka.bootstrap) from None
         finally:
             consumer.close()
 
@@ -225,8 +228,8 @@ class Resender:
         return state.partitions
 
     def _producer(self) -> Producer:
-        owned = {"enable.idempotence": True, "transactional.id": f"{self._job.name}.dead-letters"}
-        settings: dict[str, Any] = {**self._job.kafka_producer(), **owned}
+        own = {"transactional.id": f"{self._job.name}.dead-letters"}
+        settings: dict[str, Any] = {**client_settings(Purpose.RESEND, self._job.kafka_producer(), own)}
         producer = Producer(settings, logger=logging.getLogger("streamtrain.kafka"))
         producer.init_transactions(_TIMEOUT_S)
         return producer

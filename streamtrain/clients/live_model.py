@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, Self, overload
 
-from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
+from streamtrain._native import KafkaCode
 from streamtrain.clients.answers import ModelAnswer, Outcome
 from streamtrain.clients.door import address, job_name
 from streamtrain.clients.forks import after_fork, keep_for_ever
@@ -228,10 +228,10 @@ class LiveModel(Following[Scorer | None]):
             for wake in self._waiting:
                 wake()
 
-    def _said(self, error: KafkaError) -> None:
+    def _said(self, code: int, text: str) -> None:
         """What librdkafka reports beside its answers."""
-        if error.code() == KafkaError._ALL_BROKERS_DOWN or not self._connected:
-            self._lost(explain(error, f"topic {self._topic.name}", self.bootstrap))
+        if code == KafkaCode.ALL_BROKERS_DOWN or not self._connected:
+            self._lost(explain(code, text, f"topic {self._topic.name}", self.bootstrap))
 
     def _lost(self, error: StreamtrainError) -> None:
         if self._connected or type(self._error) is not type(error):

@@ -13,7 +13,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from streamtrain.clients.forks import keep_for_ever
 from streamtrain.clients.records import Record
-from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.errors import explain
 from streamtrain.log import librdkafka_logger
 
@@ -101,7 +101,7 @@ class Outbox:
                 continue
             except KafkaException as error:
                 self.waiting.popleft()
-                raise explain(error.args[0], f"{self.topic}: a record was not taken", self.bootstrap) from None
+                raise self._explained(error.args[0], "a record was not taken") from None
             except Exception as error:  # what no record can be: the others are not held up by it
                 self.waiting.popleft()
                 raise UserMistake(f"{self.topic}: a record was not taken: {error}") from None
@@ -129,7 +129,10 @@ class Outbox:
         error, count = self._first, self._failed
         self._first, self._failed, self.refusing = None, 0, self.shut
         what = "a record was" if count == 1 else f"{count} records were"
-        raise explain(error, f"{self.topic}: {what} not delivered", self.bootstrap)
+        raise self._explained(error, f"{what} not delivered")
+
+    def _explained(self, error: KafkaError, what: str) -> StreamtrainError:
+        return explain(error.code(), error.str(), f"{self.topic}: {what}", self.bootstrap)
 
     def report_all(self, timeout_s: float) -> None:
         """From now on deliveries are reported, not only failures; flushes first, for the order."""

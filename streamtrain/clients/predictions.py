@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Mapping
 from streamtrain.clients.door import address, job_name
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read_all
+from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import predictions
 from streamtrain.topics.predictions import Answer
 
@@ -34,15 +35,15 @@ def read_predictions(
     name or an address that can be none and where there is no such topic, KafkaUnreachable when no broker answers.
     """
     name = predictions.TOPIC.name(job_name("read_predictions", job), topic)
-    admin = Admin(address("read_predictions", bootstrap), kafka)
-    state = admin.describe([name])[name]
-    if state is None:
+    found = Admin(address("read_predictions", bootstrap), kafka).spans(name)
+    if found is None:
         raise no_such_topic(name, bootstrap)
-    ends = admin.last_stable(name, state.partitions)
-    starts = admin.earliest(name, state.partitions) if from_beginning else ends
-    settings = {**dict(ingest_config(kafka or {}, group="streamtrain-predictions")), "fetch.wait.max.ms": "10"}
-    consumer = KafkaConsumer({**settings, "bootstrap.servers": bootstrap})
-    spans = {partition: (start, ends[partition] if until_end else None) for partition, start in enumerate(starts)}
+    settings = {**(kafka or {}), "bootstrap.servers": bootstrap}
+    consumer = KafkaConsumer.open(Purpose.ANSWERS, settings, "streamtrain-predictions")
+    spans = {
+        partition: (low if from_beginning else end, end if until_end else None)
+        for partition, (low, end) in enumerate(found)
+    }
     return _read(consumer, name, spans, stop)
 
 

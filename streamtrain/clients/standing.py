@@ -68,7 +68,7 @@ class JobStanding:
         states = self._admin.describe(list(topics.values()))
         there = {key for key, name in topics.items() if states[name] is not None}
         records = states[topics["records"]]
-        ends = [] if records is None else self._admin.last_stable(records.name, records.partitions)
+        ends = [end for _, end in self._admin.spans(topics["records"]) or ()]
         newest = self._snapshots.newest_manifest() if "snapshots" in there else None
         if "rounds" in there:
             self._take(self._logs.look())

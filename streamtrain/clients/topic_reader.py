@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
+from streamtrain.kafka.settings import Purpose
 
 
 def read_messages(
@@ -31,19 +32,15 @@ def read_messages(
     """
     name = job.topic(key).name
     assert name is not None
-    admin = Admin(job.kafka.bootstrap, job.kafka_admin())
-    state = admin.describe([name])[name]
-    if state is None:
+    found = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(name)
+    if found is None:
         raise UserMistake(
             f"topic {name}: not in Kafka at {job.kafka.bootstrap}; make it with `streamtrain topics create`"
         )
-    ends = admin.last_stable(name, state.partitions)
-    starts = admin.earliest(name, state.partitions) if from_beginning else list(ends)
-    for partition, end in enumerate(ends):
+    spans: dict[int, tuple[int, int | None]] = {}
+    for partition, (low, end) in enumerate(found):
         wanted = (begin or {}).get(partition, 0 if newest is None else end - newest)
-        starts[partition] = max(starts[partition], min(wanted, end))
-    if until_end and all(start >= end for start, end in zip(starts, ends, strict=True)):
-        return
-    with KafkaConsumer(ingest_config(job.kafka_consumer(), group=f"{job.name}.read")) as consumer:
-        spans = {partition: (start, ends[partition] if until_end else None) for partition, start in enumerate(starts)}
+        start = max(low, min(wanted, end)) if from_beginning else end
+        spans[partition] = (start, end if until_end else None)
+    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.read") as consumer:
         yield from read_all(consumer, name, spans)

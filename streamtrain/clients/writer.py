@@ -26,6 +26,7 @@ from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
 from streamtrain.clients.records import Record, Records
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
+from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import MESSAGE_BYTES, row_topics
 
 log = logging.getLogger("streamtrain.writer")
@@ -37,7 +38,6 @@ DELIVERY_TIMEOUT_S = 120.0
 _LEAVING_S = 30.0  # for delivery where an exception or the program's end leaves the writer
 _HEADER_BYTES = 32  # of a message beside key, value and headers
 _POLL_MASK = 63  # single rows are looked at for failures this often
-_DEFAULTS = {"linger.ms": "5"}
 
 
 class _Along(NamedTuple):
@@ -90,7 +90,7 @@ class RecordWriter:
         self._rows = self._records_made = 0
         self._singles = 0  # rows that were a record of their own
         self._pack = pack
-        settings: dict[str, Any] = {**_DEFAULTS, **job.kafka_producer(), "enable.idempotence": True}
+        settings: dict[str, Any] = {**client_settings(Purpose.WRITE, job.kafka_producer())}
         most_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
         self._records = Records(job.schema, job.records.format, self.topic, pack or PACK_ROWS, most_bytes)
         self._default = _Along(own_keys=self._records.key_column is not None)

@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from streamtrain.demo.flights import Flights
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.job import Job
+from streamtrain.kafka.settings import Purpose, client_settings
 
 log = logging.getLogger(__name__)
 BLOCK_S = 0.05  # between two blocks of a paced stream
@@ -23,12 +24,6 @@ BLOCK_ROWS = 4_096  # of one that is not
 ROWS_PER_REQUEST = 50
 ROW_HEADER, SENT_HEADER = "row", "sent-ms"  # echoed with the answer
 FLUSH_S = 60.0
-_SETTINGS = {
-    "linger.ms": "5",
-    "enable.idempotence": "true",
-    "queue.buffering.max.messages": "200000",
-    "log_level": "3",  # errors: a broker that has just started gives the first call a warning and then what it asks
-}
 Headers = list[tuple[str, str | bytes | None]]
 
 
@@ -60,7 +55,7 @@ class Stream(threading.Thread):
         self._pace = pace
         self._topics = str(job.topic("records").name), str(job.topic("requests").name)
         self._kafka = job.kafka.bootstrap
-        self._settings = {**job.kafka_producer(), **_SETTINGS}
+        self._settings = client_settings(Purpose.STREAM, job.kafka_producer())
         self._stopping = threading.Event()
         self._failure: Exception | None = None
 

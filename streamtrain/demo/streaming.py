@@ -108,8 +108,7 @@ class Streaming:
     def _record_ends(self) -> list[int]:
         records = str(self._job.topic("records").name)
         admin = Admin(self._job.kafka.bootstrap, self._job.kafka_admin())
-        state = admin.describe([records])[records]
-        return [] if state is None else admin.last_stable(records, state.partitions)
+        return [end for _, end in admin.spans(records) or ()]
 
     def _drain(self, children: tuple[Child, Child], show: Callable[[Standing], None]) -> None:
         """Ends the children, who finish what they have begun; a second signal kills them."""

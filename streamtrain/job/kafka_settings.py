@@ -9,34 +9,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain import _native
 from streamtrain.job.librdkafka import accepts, properties
 from streamtrain.job.lines import Path
 from streamtrain.job.mistakes import Mistake, nearest, show_path
 from streamtrain.job.sources import Gathered
 
 SIDES = ("consumer", "producer")
-_GROUP = "streamtrain reads from positions of its own"
-_EXACT = "exactly once rests on it"
-# Properties streamtrain sets itself, with the reason.
-OWNED = {
-    "group.id": _GROUP,
-    "group.instance.id": _GROUP,
-    "group.protocol": _GROUP,
-    "partition.assignment.strategy": _GROUP,
-    "enable.auto.commit": _GROUP,
-    "auto.commit.interval.ms": _GROUP,
-    "enable.auto.offset.store": _GROUP,
-    "auto.offset.reset": "records.start says where the first start begins",
-    "enable.partition.eof": "a bounded read ends by it",
-    "isolation.level": _EXACT,
-    "transactional.id": "it is the job's name",
-    "transaction.timeout.ms": _EXACT,
-    "enable.idempotence": _EXACT,
-    "enable.gapless.guarantee": _EXACT,
-    "acks": _EXACT,
-    "request.required.acks": _EXACT,
-    "delivery.report.only.error": _EXACT,
-}
+OWNED: dict[str, str] = {}  # properties that no file may hold, with the first reason
+for _setting in _native.kafka_settings():
+    if _setting[2] == "owned":
+        OWNED.setdefault(_setting[0], _setting[4])
 _ALIASES = {"metadata.broker.list": "bootstrap.servers"}
 
 

@@ -15,10 +15,11 @@ from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCol
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from streamtrain import _native
+from streamtrain._native import KafkaResponse
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
-from streamtrain.kafka.consumer import flat_settings
-from streamtrain.kafka.errors import Heard, Response, explain, no_such_topic, response_to
+from streamtrain.kafka.errors import Heard, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
+from streamtrain.kafka.settings import flat_settings
 from streamtrain.topics.topic import all_topics, topic
 
 log = logging.getLogger("streamtrain.kafka")
@@ -133,7 +134,7 @@ class Admin:
 
     def _explained(self, client: AdminClient, error: KafkaError, what: str) -> StreamtrainError:
         client.poll(0)  # hears what came beside the answers
-        return explain(error, what, self.bootstrap, self._heard)
+        return explain(error.code(), error.str(), what, self.bootstrap, self._heard)
 
     def names(self) -> set[str]:
         """Every topic of the cluster; the cheapest way to learn whether a broker answers."""
@@ -175,7 +176,7 @@ class Admin:
                     return False
                 if error.args[0].code() in _NOT_TO_BE_MADE:
                     return True
-                if response_to(error.args[0].code()) is Response.DENIED:
+                if response_to(error.args[0].code()) is KafkaResponse.DENIED:
                     return None
                 raise
 
@@ -199,7 +200,7 @@ class Admin:
                 if self.absent(name):
                     states[name] = None
                 elif time.monotonic() > until:
-                    raise explain(error, f"topic {name}", self.bootstrap, self._heard)
+                    raise explain(error.code(), error.str(), f"topic {name}", self.bootstrap, self._heard)
             if unknown:
                 time.sleep(SETTLING_S)
         return {name: states[name] for name in names}
@@ -220,7 +221,7 @@ class Admin:
                 try:
                     descriptions[name] = future.result(self.timeout_s + 1)
                 except KafkaException as error:
-                    if response_to(error.args[0].code()) is not Response.MISSING:
+                    if response_to(error.args[0].code()) is not KafkaResponse.MISSING:
                         raise
                     unknown[name] = error.args[0]
 
@@ -295,6 +296,13 @@ class Admin:
     def high_watermarks(self, name: str, partitions: int) -> list[int]:
         """One past the last offset, open transactions included, per partition."""
         return self._offsets(name, partitions, _OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED)
+
+    def spans(self, name: str) -> list[tuple[int, int]] | None:
+        """(first offset, where a read_committed reader ends) of each partition as it is now; None: no such topic."""
+        state = self.describe([name])[name]
+        if state is None:
+            return None
+        return list(zip(self.earliest(name, state.partitions), self.last_stable(name, state.partitions), strict=True))
 
     def at_time(self, name: str, partitions: int, timestamp_ms: int) -> list[int]:
         """The first offset whose record is not older than `timestamp_ms`, per partition; the end where none is."""

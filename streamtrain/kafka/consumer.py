@@ -1,44 +1,25 @@
-"""Face of the native consumer: the settings it is made with, and messages for places where speed is no matter.
+"""Face of the native consumer: messages for places where speed is no matter.
 
-The ingest and the predictor use the native consumer from C++; only their settings come from here.
+Ingest and the predictor use the native consumer from C++.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NamedTuple, Self
-
-from confluent_kafka import KafkaError
 
 from streamtrain import _native
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka import library
 from streamtrain.kafka.errors import Heard, explain
+from streamtrain.kafka.settings import Purpose, client_settings, flat_settings
+from streamtrain.log import librdkafka_logger
 
 BEGINNING, END, INVALID = -2, -1, -1001
-PARTITION_EOF, ALL_BROKERS_DOWN = -191, -187
-
-Settings = list[tuple[str, str]]
-
-# What ingest depends on; a job may not set these. Each queued message costs 320 bytes beyond the kilobytes counted.
-INGEST_OWNED = {
-    "check.crcs": "true",
-    "enable.auto.commit": "false",
-    "enable.auto.offset.store": "false",
-    "enable.partition.eof": "true",
-    "auto.offset.reset": "error",
-    "isolation.level": "read_committed",
-}
-INGEST_DEFAULTS = {
-    "queued.min.messages": "100000",
-    "queued.max.messages.kbytes": "16384",
-    "fetch.queue.backoff.ms": "5",  # the default of 1000 stalls a reader that is faster than the network
-    "fetch.wait.max.ms": "20",
-    "topic.metadata.refresh.interval.ms": "10000",
-    "reconnect.backoff.max.ms": "1000",
-}
-
+NO_GROUP = "streamtrain"
+_LEVELS = (*[logging.ERROR] * 4, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)  # by syslog's
 
 class Message(NamedTuple):
     partition: int
@@ -60,38 +41,26 @@ class Event(NamedTuple):
     facility: str
     text: str
 
-
-def flat_settings(kafka: Mapping[str, object]) -> dict[str, str]:
-    """librdkafka properties from a mapping: nested tables joined by dots, booleans as true and false."""
-    flat: dict[str, str] = {}
-    for name, value in kafka.items():
-        if isinstance(value, Mapping):
-            flat.update({f"{name}.{inner}": text for inner, text in flat_settings(value).items()})
-        else:
-            flat[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return flat
-
-
-def ingest_config(kafka: Mapping[str, object], group: str = "streamtrain") -> Settings:
-    """Settings of the ingest's consumer: the job's [kafka] over our defaults, and what ingest owns over both.
-
-    `group` must be named (librdkafka asks for it), but is never joined.
-    """
-    return list({**INGEST_DEFAULTS, **flat_settings(kafka), **INGEST_OWNED, "group.id": group}.items())
+    def log(self) -> None:
+        librdkafka_logger().log(_LEVELS[min(self.level, 7)], "%s: %s", self.facility, self.text)
 
 
 class KafkaConsumer:
     """The native consumer for Python. Manual assignment or subscription; one thread at a time."""
 
-    def __init__(self, settings: Mapping[str, object] | Settings) -> None:
+    def __init__(self, settings: Mapping[str, object]) -> None:
         library.load()
-        self._bootstrap = str(dict(settings).get("bootstrap.servers", "the given address"))
+        self._bootstrap = str(settings.get("bootstrap.servers", "the given address"))
         self.heard = Heard()
-        pairs = list(flat_settings(settings).items()) if isinstance(settings, Mapping) else settings
         try:
-            self.native = _native.KafkaConsumer(pairs)
+            self.native = _native.KafkaConsumer(list(flat_settings(settings).items()))
         except RuntimeError as error:
             raise UserMistake(f"[kafka] {error}") from None
+
+    @classmethod
+    def open(cls, purpose: Purpose, kafka: Mapping[str, object], group: str = NO_GROUP) -> Self:
+        """One for `purpose`, with the user's settings. `group` is named, for librdkafka asks for it, and not joined."""
+        return cls(client_settings(purpose, kafka, {"group.id": group}))
 
     def __enter__(self) -> Self:
         return self
@@ -128,6 +97,15 @@ class KafkaConsumer:
         self.heard.clear()
         return found
 
+    def bounds(self, topic: str, partition: int, timeout_s: float = 8) -> tuple[int, int]:
+        """(first offset, last stable offset). Raises as partition_count does."""
+        try:
+            low, end = self.native.watermarks(topic, partition, int(timeout_s * 1000))
+        except _native.KafkaFailure as failure:
+            raise self.explain(failure) from None
+        self.heard.clear()
+        return low, end
+
     def events(self) -> list[Event]:
         """What librdkafka's threads have said since the last call; `heard` takes note of what is wrong."""
         events = [Event(*fields) for fields in self.native.drain_events()]
@@ -135,6 +113,11 @@ class KafkaConsumer:
             if event.level <= 4:
                 self.heard.take(event.code, event.text)
         return events
+
+    def hear(self) -> None:
+        """Logs what librdkafka's threads have said since the last call."""
+        for event in self.events():
+            event.log()
 
     def close(self) -> None:
         self.native.close()
@@ -149,4 +132,4 @@ class KafkaConsumer:
         self.events()
         code, text = failure.args
         what, _, text = text.partition(": ")
-        return explain(KafkaError(code, text), what, self._bootstrap, self.heard)
+        return explain(code, text, what, self._bootstrap, self.heard)

@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.reader import bounds, read
+from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
+from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.control import Control
 
 
@@ -18,7 +19,7 @@ class ControlTopic:
 
     def __init__(self, kafka: Mapping[str, object], name: str) -> None:
         self.name = name
-        self._clients = Renewing(lambda: KafkaConsumer(ingest_config(kafka)))
+        self._clients = Renewing(lambda: KafkaConsumer.open(Purpose.READ, kafka))
         self._seen = Control()
         self._next = 0
 
@@ -41,7 +42,7 @@ class ControlTopic:
         return self._clients.ask(self._look)
 
     def _look(self, consumer: KafkaConsumer) -> Control:
-        low, end = bounds(consumer, self.name, 0)
+        low, end = consumer.bounds(self.name, 0)
         if end < self._next:  # the topic was deleted and made again
             self._seen, self._next = Control(), 0
         for message in read(consumer, self.name, 0, max(low, self._next), end):

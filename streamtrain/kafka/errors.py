@@ -1,16 +1,15 @@
-"""What Kafka's error codes mean for whoever asked: our errors for them, by the one table, which native/kafka owns."""
+"""What Kafka's error codes mean for whoever asked: our errors for them, by the one table, native/kafka/response.cpp."""
 
 from __future__ import annotations
 
 import errno
 import os
 import time
-from collections.abc import Callable
-from enum import IntEnum
 
 from confluent_kafka import KafkaError
 
 from streamtrain import _native
+from streamtrain._native import KafkaCode, KafkaResponse
 from streamtrain.errors import (
     KafkaBroken,
     KafkaDenied,
@@ -25,33 +24,22 @@ from streamtrain.log import librdkafka_logger
 _REMEMBERED_S = 60.0  # librdkafka says an error that goes on again after 30 s
 
 
-class Response(IntEnum):
-    """native/kafka/response.h."""
-
-    WAIT = 0
-    MISSING = 1
-    RENEW = 2
-    REFUSE = 3
-    DENIED = 4
-
-
-def response_to(code: int) -> Response:
-    return Response(_native.kafka_response(code))
+def response_to(code: int) -> KafkaResponse:
+    return _native.kafka_response(code)
 
 
 def is_passing(code: int) -> bool:
     """Whether time alone may mend it."""
-    return response_to(code) <= Response.MISSING
+    return response_to(code) <= KafkaResponse.MISSING
 
 
 class Heard:
-    """The last error of a client that came beside its answers, as `error_cb`: what a time-out does not tell.
+    """The last error of a client that came beside its answers: what a time-out does not tell.
 
-    Each is handed on to `listener`, or logged. None is left after an answer (`clear`), nor after a minute.
+    As confluent_kafka's `error_cb` it logs each. None is left after an answer (`clear`), nor after a minute.
     """
 
-    def __init__(self, listener: Callable[[KafkaError], None] | None = None) -> None:
-        self._listener = listener
+    def __init__(self) -> None:
         self.clear()
 
     @property
@@ -67,20 +55,17 @@ class Heard:
 
     def __call__(self, error: KafkaError) -> None:
         self.take(error.code(), error.str())
-        if self._listener is not None:
-            self._listener(error)
-        else:
-            librdkafka_logger().error(error.str())
+        librdkafka_logger().error(error.str())
 
     def take(self, code: int, text: str) -> None:
         """`code` 0: a line of its log, which an error outweighs."""
-        if code == KafkaError._ALL_BROKERS_DOWN or (code == 0 and self.code):
+        if code == KafkaCode.ALL_BROKERS_DOWN or (code == 0 and self.code):
             return  # says less than what it follows
-        if response_to(self.code) is Response.DENIED and is_passing(code):
+        if response_to(self.code) is KafkaResponse.DENIED and is_passing(code):
             return  # a handshake that failed is also told as a connection that was lost
         # a broker that goes away in a TLS handshake is no mistake of the user's
-        gone = code == KafkaError._SSL and "Disconnected" in text
-        self._code, self._text, self._heard_s = KafkaError._TRANSPORT if gone else code, text, time.monotonic()
+        gone = code == KafkaCode.SSL and "Disconnected" in text
+        self._code, self._text, self._heard_s = KafkaCode.TRANSPORT if gone else code, text, time.monotonic()
 
     def clear(self) -> None:
         self._code, self._text, self._heard_s = 0, "", float("-inf")
@@ -94,29 +79,29 @@ def no_such_topic(name: str, bootstrap: str) -> UserMistake:
     )
 
 
-def explain(error: KafkaError, what: str, bootstrap: str, heard: Heard | None = None) -> StreamtrainError:
+def explain(code: int, text: str, what: str, bootstrap: str, heard: Heard | None = None) -> StreamtrainError:
     """Our error for one of Kafka's at `bootstrap`, while `what` was asked; `heard` by the same client meanwhile."""
-    code, text, response = error.code(), error.str(), response_to(error.code())
+    response = response_to(code)
     said = f"; {heard.text}" if heard is not None and heard.text else ""
-    if response <= Response.MISSING and heard is not None and response_to(heard.code) is Response.DENIED:
-        response, text = Response.DENIED, heard.text
-    if response <= Response.MISSING and os.strerror(errno.EMFILE) in said:
+    if response <= KafkaResponse.MISSING and heard is not None and response_to(heard.code) is KafkaResponse.DENIED:
+        response, text = KafkaResponse.DENIED, heard.text
+    if response <= KafkaResponse.MISSING and os.strerror(errno.EMFILE) in said:
         return TooManyOpenFiles(
             f"{what}: expected to open a connection to Kafka at {bootstrap}, got: {os.strerror(errno.EMFILE)}; "
             "let this process open more (ulimit -n, LimitNOFILE=)"
         )
-    if response <= Response.MISSING:
-        kind = KafkaSettling if code > 0 or response is Response.MISSING else KafkaUnreachable
+    if response <= KafkaResponse.MISSING:
+        kind = KafkaSettling if code > 0 or response is KafkaResponse.MISSING else KafkaUnreachable
         return kind(
             f"{what}: expected an answer from Kafka at {bootstrap}, got none ({text}{said}); "
             "check the address and that the broker runs (streamtrain broker start)"
         )
-    if response is Response.DENIED:
+    if response is KafkaResponse.DENIED:
         return KafkaDenied(
             f"{what}: Kafka at {bootstrap} does not let this user in: {text}; "
             "check security.protocol, the certificates and the user's name, password and rights in [kafka]"
         )
-    broken = response is Response.RENEW
+    broken = response is KafkaResponse.RENEW
     return (KafkaBroken if broken else StreamtrainError)(
-        f"{what}: Kafka at {bootstrap} refused: {text}{said} ({error.name()})"
+        f"{what}: Kafka at {bootstrap} refused: {text}{said} ({_native.kafka_error_name(code)})"
     )

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
-from confluent_kafka import KafkaError
-
+from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError
 from streamtrain.kafka.chunks import Chunks, Located, Stored
+from streamtrain.kafka.consumer import Message
 from streamtrain.kafka.errors import is_passing
-from streamtrain.kafka.snapshots import End, Read, SnapshotTopic
+from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.topics.shelves import is_manifest, is_model_chunk
 
 log = logging.getLogger("streamtrain.snapshots")
@@ -130,9 +130,9 @@ class Follower(Generic[T]):
     def poll(self, timeout_s: float) -> Iterator[T]:
         """What one message from the broker completes; nothing for most."""
         rest_s = max(0.0, self._again_s - time.monotonic()) if self._waiting else timeout_s
-        read = self._topic.poll(min(timeout_s, rest_s))
-        self._hear(read, timeout_s)
-        if self._due(quiet=not isinstance(read, Read)):
+        message = self._topic.poll(min(timeout_s, rest_s))
+        self._hear(message, timeout_s)
+        if self._due(quiet=message is None or message.error != 0):
             yield from self._give()
 
     def _due(self, quiet: bool) -> bool:
@@ -141,23 +141,25 @@ class Follower(Generic[T]):
         late = now_s - self._waiting_since_s > _PENDING_S
         return bool(self._waiting) and now_s >= self._again_s and (quiet or late or not self._newest_only)
 
-    def _hear(self, read: object, timeout_s: float) -> None:
+    def _hear(self, message: Message | None, timeout_s: float) -> None:
         """What a poll gave."""
-        if isinstance(read, Read | End):
-            self._heard_s, self._unread = time.monotonic(), 0
-        if isinstance(read, End):
-            self._next = max(self._next, read.offset)
-        elif isinstance(read, Read):
-            self._next = read.offset + 1
-            if not is_manifest(read.key):
-                self._keep(read)
-            elif read.value is not None:
-                self._take(read)
-        elif isinstance(read, KafkaError):
-            log.log(logging.DEBUG if is_passing(read.code()) else logging.WARNING, "%s: %s", self._topic.name, read)
-            time.sleep(timeout_s)
-        else:
+        if message is None:
             self._listen()
+            return
+        if message.error not in (0, KafkaCode.PARTITION_EOF):
+            level = logging.DEBUG if is_passing(message.error) else logging.WARNING
+            log.log(level, "%s: %s", self._topic.name, message.error_text)
+            time.sleep(timeout_s)
+            return
+        self._heard_s, self._unread = time.monotonic(), 0
+        if message.error:
+            self._next = max(self._next, message.offset)
+            return
+        self._next = message.offset + 1
+        if not is_manifest(message.key):
+            self._keep(message)
+        elif message.value is not None:
+            self._take(message)
 
     def _listen(self) -> None:
         """A consumer that is quiet while there is more for it, at two looks, has gone deaf: it is made anew."""
@@ -169,6 +171,7 @@ class Follower(Generic[T]):
         except KafkaUnreachable as error:
             log.debug("%s", error)
             end = 0
+            self._assign()  # what explained the error may have taken a message
         if end > self._next and self._unread:
             self._topic.renew()
         self._unread = end if end > self._next else 0
@@ -176,19 +179,19 @@ class Follower(Generic[T]):
             log.warning("%s: reading on with a new client", self._topic.name)
             self._assign()
 
-    def _keep(self, read: Read) -> None:
+    def _keep(self, chunk: Message) -> None:
         """Chunks wait for their manifest, the trainer's only if they are asked for; too many are read again later."""
-        wanted = read.key is not None and (self._trainer or is_model_chunk(read.key))
-        if not wanted or read.key is None or read.value is None or self._chunk_bytes > _BUFFER_BYTES:
+        wanted = chunk.key is not None and (self._trainer or is_model_chunk(chunk.key))
+        if not wanted or chunk.key is None or chunk.value is None or self._chunk_bytes > _BUFFER_BYTES:
             return
-        self._chunks[read.key] = read.value
-        self._chunk_bytes += len(read.value)
+        self._chunks[chunk.key] = chunk.value
+        self._chunk_bytes += len(chunk.value)
 
-    def _take(self, read: Read) -> None:
+    def _take(self, message: Message) -> None:
         """A manifest has come: what was gathered belongs to it."""
         chunks, self._chunks, self._chunk_bytes = self._chunks, {}, 0
         try:
-            located = self._topic.located(read)
+            located = self._topic.located(message)
         except SnapshotError as error:
             self._refuse(error)
             return

@@ -6,26 +6,20 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from streamtrain import _native
+from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaUnreachable
-from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
+from streamtrain.kafka.consumer import KafkaConsumer, Message
 from streamtrain.kafka.errors import is_passing
 
 _TIMEOUT_S = 8.0  # without a message
+_AT_ONCE = 1000
 
 
-def bounds(consumer: KafkaConsumer, topic: str, partition: int) -> tuple[int, int]:
-    """(first offset, last stable offset); KafkaUnreachable when no broker answers."""
-    try:
-        low, high = consumer.native.watermarks(topic, partition, int(_TIMEOUT_S * 1000))
-    except _native.KafkaFailure as failure:
-        raise consumer.explain(failure) from None
-    consumer.heard.clear()
-    return low, high
-
-
-def read(consumer: KafkaConsumer, topic: str, partition: int, begin: int, end: int) -> Iterator[Message]:
+def read(
+    consumer: KafkaConsumer, topic: str, partition: int, begin: int, end: int, at_once: int = _AT_ONCE
+) -> Iterator[Message]:
     """The committed messages with begin <= offset < end, in order; KafkaUnreachable where it is cut short."""
-    return read_all(consumer, topic, {partition: (begin, end)})
+    return read_all(consumer, topic, {partition: (begin, end)}, at_once=at_once)
 
 
 def read_all(
@@ -33,11 +27,13 @@ def read_all(
     topic: str,
     spans: Mapping[int, tuple[int, int | None]],
     stop: Callable[[], bool] = lambda: False,
+    at_once: int = _AT_ONCE,
 ) -> Iterator[Message]:
     """The committed messages with begin <= offset < end by partition, in order within each; until `stop()`.
 
     A partition whose end is None is read on for ever, through a loss of the brokers. KafkaUnreachable where Kafka says
-    nothing for 8 s while another has not reached its end; the time that the caller takes does not count.
+    nothing for 8 s while another has not reached its end; the time that the caller takes does not count. `at_once`:
+    messages taken from librdkafka before the first of them is given.
     """
     still = {partition: end for partition, (begin, end) in spans.items() if end is None or begin < end}
     if not still:
@@ -45,8 +41,8 @@ def read_all(
     consumer.assign(topic, [(partition, spans[partition][0]) for partition in sorted(still)])
     until = time.monotonic() + _TIMEOUT_S
     while still and not stop():
-        for message in consumer.consume(1000, 0.1):
-            if message.error and message.error != PARTITION_EOF:
+        for message in consumer.consume(at_once, 0.1):
+            if message.error and message.error != KafkaCode.PARTITION_EOF:
                 if not is_passing(message.error):
                     raise consumer.explain(_native.KafkaFailure(message.error, f"{topic}: {message.error_text}"))
             elif message.partition in still:

@@ -7,9 +7,10 @@ from types import TracebackType
 from typing import Self
 
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
-from streamtrain.kafka.reader import bounds, read
+from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
+from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.rounds import RoundLog, decode, join
 
 
@@ -18,8 +19,8 @@ def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLog]:
 
     One whose first parts retention has removed is passed over. CheckFailed names what is not a part of a log.
     """
-    with KafkaConsumer(ingest_config(kafka)) as consumer:
-        yield from _joined(topic, read(consumer, topic, 0, *bounds(consumer, topic, 0)))
+    with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
+        yield from _joined(topic, read(consumer, topic, 0, *consumer.bounds(topic, 0)))
 
 
 def _joined(topic: str, messages: Iterable[Message]) -> Iterator[RoundLog]:
@@ -40,7 +41,7 @@ class RoundLogTail:
     """The newest round logs of a topic, then those that have been added since the last look; one thread at a time."""
 
     def __init__(self, kafka: Mapping[str, object], topic: str, messages: int) -> None:
-        self._clients = Renewing(lambda: KafkaConsumer(ingest_config(kafka)))
+        self._clients = Renewing(lambda: KafkaConsumer.open(Purpose.READ, kafka))
         self._topic = topic
         self._messages = messages  # looked at first
         self._next = -1
@@ -61,7 +62,7 @@ class RoundLogTail:
         return self._clients.ask(self._look)
 
     def _look(self, consumer: KafkaConsumer) -> list[RoundLog]:
-        low, end = bounds(consumer, self._topic, 0)
+        low, end = consumer.bounds(self._topic, 0)
         begin = self._next if 0 <= self._next <= end else end - self._messages
         found = list(_joined(self._topic, read(consumer, self._topic, 0, max(low, begin), end)))
         self._next = end  # a publication's parts are committed together

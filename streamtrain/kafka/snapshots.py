@@ -7,58 +7,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
-
-from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
+from streamtrain import _native
+from streamtrain._native import KafkaCode, KafkaResponse
+from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.chunks import Chunks, Located, Stored
-from streamtrain.kafka.consumer import flat_settings
-from streamtrain.kafka.errors import Heard, Response, explain, is_passing, response_to
+from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.errors import response_to
+from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
-from streamtrain.log import librdkafka_logger
+from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import snapshots
 from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
 from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
 from streamtrain.topics.topic import sha256
 
-_OWNED = {
-    "group.id": "streamtrain-snapshots",  # librdkafka asks for one; it is never joined
-    "enable.auto.commit": "false",
-    "enable.auto.offset.store": "false",
-    "enable.partition.eof": "true",
-    "auto.offset.reset": "earliest",
-    "isolation.level": "read_committed",
-    "check.crcs": "true",
-}
-_DEFAULTS = {
-    "fetch.wait.max.ms": "10",  # the default of 500 is most of a follower's delay
-    "fetch.error.backoff.ms": "50",
-    "reconnect.backoff.max.ms": "1000",  # the default of 10,000 keeps it deaf long after a broker is back
-    "fetch.message.max.bytes": str(8 * 1024 * 1024),
-    "queued.max.messages.kbytes": "65536",
-    "topic.metadata.refresh.interval.ms": "10000",
-}
+_GROUP = "streamtrain-snapshots"  # librdkafka asks for one; it is never joined
 _FIRST_STEP = 4  # offsets looked at from the end: a commit marker, the manifest and little more
 _STEP_GROWTH = 4
+_AT_ONCE = 16  # messages: chunks are large
 _WIDER_LOOKS = 2  # for chunks, when an aborted transaction of another producer lies between them
-
-
-class Read(NamedTuple):
-    """One message of the topic."""
-
-    offset: int
-    key: bytes | None
-    value: bytes | None
-
-
-class End(NamedTuple):
-    """All that is committed now has been read; `offset` comes next."""
-
-    offset: int
 
 
 class Held(NamedTuple):
@@ -81,9 +54,9 @@ class Held(NamedTuple):
 class SnapshotTopic:
     """The snapshots topic of one job. Opens one consumer that joins no group; one thread at a time.
 
-    `on_error` hears what librdkafka reports beside its answers (all brokers down …) while poll() is called; without it
-    that is logged. Raises KafkaUnreachable when no broker answers within 10 s, SnapshotError for a snapshot that is not
-    whole.
+    `on_error` hears what librdkafka reports beside its answers (all brokers down …), as code and text, while poll() is
+    called; without it that is logged. Raises KafkaUnreachable when no broker answers within 10 s, SnapshotError for a
+    snapshot that is not whole.
     """
 
     def __init__(
@@ -91,22 +64,15 @@ class SnapshotTopic:
         job: str,
         bootstrap: str,
         kafka: Mapping[str, object] | None = None,
-        on_error: Callable[[KafkaError], None] | None = None,
+        on_error: Callable[[int, str], None] | None = None,
+        purpose: Purpose = Purpose.FOLLOW,
     ) -> None:
         self.job = job
         self.bootstrap = bootstrap
         self.name = snapshots.TOPIC.name(job)
-        self._kafka = flat_settings(kafka or {})
-        self._heard = Heard(on_error)
-        owned = {**_OWNED, "bootstrap.servers": bootstrap, "error_cb": self._heard}
-        self._settings: dict[str, Any] = {**_DEFAULTS, **self._kafka, **owned}
-        self._clients = Renewing(self._open)
-
-    def _open(self) -> Consumer:
-        try:
-            return Consumer(self._settings, logger=librdkafka_logger())
-        except KafkaException as error:
-            raise UserMistake(f"[kafka] {error.args[0].str()}") from None
+        self._kafka = {**(kafka or {}), "bootstrap.servers": bootstrap}
+        self._on_error = on_error
+        self._clients = Renewing(lambda: KafkaConsumer.open(purpose, self._kafka, _GROUP))
 
     def __enter__(self) -> Self:
         return self
@@ -122,9 +88,9 @@ class SnapshotTopic:
     def answers(self, timeout_s: float) -> bool:
         """Whether a broker answers within that time."""
         try:
-            self._clients.client.list_topics(self.name, timeout=timeout_s)
-        except KafkaException:
-            return False
+            self._clients.client.native.partition_count(self.name, int(timeout_s * 1000))
+        except _native.KafkaFailure as failure:
+            return response_to(failure.args[0]) is KafkaResponse.MISSING
         return True
 
     def newest_manifest(self) -> Located | None:
@@ -133,7 +99,7 @@ class SnapshotTopic:
         step = _FIRST_STEP
         while end > low:
             begin = max(low, end - step)
-            found = [read for read in self.window(begin, end) if is_manifest(read.key) and read.value is not None]
+            found = [one for one in self.window(begin, end) if is_manifest(one.key) and one.value is not None]
             if found:
                 return self.located(found[-1])
             end, step = begin, step * _STEP_GROWTH
@@ -177,12 +143,12 @@ class SnapshotTopic:
         low, end = self.bounds()
         newest: Located | None = None
         written: set[bytes] = set()  # keys taken since `newest`, but for what follows the shelf
-        for read in self.window(low, end):
-            located = self._whole_manifest(read)
+        for one in self.window(low, end):
+            located = self._whole_manifest(one)
             if located is not None and (newest is None or located.manifest.version > newest.manifest.version):
                 newest, written = located, set()
-            elif read.key is not None:
-                written.add(b"/".join(read.key.split(b"/")[:2]))
+            elif one.key is not None:
+                written.add(b"/".join(one.key.split(b"/")[:2]))
         if newest is None:
             return Held(version=end)
         try:
@@ -193,9 +159,9 @@ class SnapshotTopic:
         kept = tuple(entry for entry in entries if entry.shelf.encode() not in written)
         return Held(newest, kept, newest.manifest.version + end - newest.offset)
 
-    def _whole_manifest(self, read: Read) -> Located | None:
+    def _whole_manifest(self, message: Message) -> Located | None:
         try:
-            return self.located(read) if is_manifest(read.key) and read.value is not None else None
+            return self.located(message) if is_manifest(message.key) and message.value is not None else None
         except SnapshotError:
             return None
 
@@ -207,9 +173,7 @@ class SnapshotTopic:
         until, controller = time.monotonic() + TIMEOUT_S, None
         while True:
             try:
-                bounds = self._clients.ask(self._bounds)
-                self._heard.clear()
-                return bounds
+                return self._clients.ask(self._bounds)
             except KafkaSettling:
                 controller = controller or Admin(self.bootstrap, self._kafka)
                 if controller.absent(self.name):
@@ -218,54 +182,24 @@ class SnapshotTopic:
                     raise
                 time.sleep(SETTLING_S)
 
-    def _bounds(self, consumer: Consumer) -> tuple[int, int]:
+    def _bounds(self, consumer: KafkaConsumer) -> tuple[int, int]:
         try:
-            bounds = consumer.get_watermark_offsets(TopicPartition(self.name, 0), timeout=TIMEOUT_S)
-        except KafkaException as error:
-            missing = response_to(error.args[0].code()) is Response.MISSING
-            raise self._explained(consumer, (missing and self._hidden(consumer)) or error.args[0]) from None
-        if bounds is None:
-            raise self._explained(consumer, KafkaError(KafkaError._TIMED_OUT))
-        return bounds[0], bounds[1]
+            return consumer.bounds(self.name, 0, TIMEOUT_S)
+        except KafkaSettling:  # offsets of a topic that this user may not see are only said to be unknown
+            with suppress(KafkaUnreachable, KafkaBroken):
+                consumer.partition_count(self.name, TIMEOUT_S)
+            raise
 
-    def _hidden(self, consumer: Consumer) -> KafkaError | None:
-        """Why this user sees no such topic, if its rights are the reason: offsets are then only said to be unknown."""
-        try:
-            error = consumer.list_topics(self.name, timeout=TIMEOUT_S).topics[self.name].error
-        except KafkaException:
-            return None
-        return error if error is not None and response_to(error.code()) is Response.DENIED else None
-
-    def _explained(self, consumer: Consumer, error: KafkaError) -> StreamtrainError:
-        consumer.poll(0)  # hears what came beside the answers; whoever reads on assigns again
-        return explain(error, f"topic {self.name}", self.bootstrap, self._heard)
-
-    def window(self, begin: int, end: int) -> Iterator[Read]:
+    def window(self, begin: int, end: int) -> Iterator[Message]:
         """The committed messages with begin <= offset < end, in order; KafkaUnreachable where it is cut short."""
-        self.assign(begin)
-        until = time.monotonic() + TIMEOUT_S
-        while begin < end:
-            read = self.poll(0.1)
-            if isinstance(read, End):
-                if read.offset >= end:
-                    return
-            elif isinstance(read, Read):
-                if read.offset >= end:
-                    return
-                until = time.monotonic() + TIMEOUT_S
-                yield read
-                begin = read.offset + 1
-            elif read is not None and not is_passing(read.code()):
-                raise self._explained(self._clients.client, read)
-            if time.monotonic() > until:
-                self._clients.renew()  # it answered bounds(), and reads nothing
-                raise KafkaUnreachable(
-                    f"topic {self.name}: expected its messages from {begin} to {end} from Kafka at {self.bootstrap}, "
-                    f"got none in {TIMEOUT_S} s"
-                )
+        try:
+            yield from read(self._clients.client, self.name, 0, begin, end, _AT_ONCE)
+        except KafkaUnreachable:
+            self._clients.renew()  # it answered bounds(), and reads nothing
+            raise
 
     def assign(self, offset: int) -> None:
-        self._clients.client.assign([TopicPartition(self.name, 0, offset)])
+        self._clients.client.assign(self.name, [(0, offset)])
 
     @property
     def renewals(self) -> int:
@@ -276,40 +210,38 @@ class SnapshotTopic:
         """Leaves a consumer behind that reads no more."""
         self._clients.renew()
 
-    def poll(self, timeout_s: float) -> Read | End | KafkaError | None:
-        message = self._clients.client.poll(timeout_s)
-        if message is None:
-            return None
-        failure, offset = message.error(), message.offset()
-        if failure is not None:
-            if failure.code() != KafkaError._PARTITION_EOF or offset is None:
-                return failure
-            self._heard.clear()
-            return End(offset)
-        self._heard.clear()
-        key = message.key()
-        assert offset is not None
-        return Read(offset, key.encode() if isinstance(key, str) else key, message.value())
+    def poll(self, timeout_s: float) -> Message | None:
+        """The next message since `assign`, or the end of what is committed now (PARTITION_EOF), or an error."""
+        consumer = self._clients.client
+        found = consumer.consume(1, timeout_s)
+        for event in consumer.events():
+            if event.code and self._on_error is not None:
+                self._on_error(event.code, event.text)
+            else:
+                event.log()
+        if found and found[0].error in (0, KafkaCode.PARTITION_EOF):
+            consumer.heard.clear()
+        return found[0] if found else None
 
-    def located(self, read: Read) -> Located:
+    def located(self, message: Message) -> Located:
         """Decodes a manifest and checks that it is of this job and under its own key."""
-        assert read.value is not None
-        where = f"{self.name}@{read.offset}"
+        assert message.value is not None
+        where = f"{self.name}@{message.offset}"
         try:
-            manifest = decode_manifest(read.value)
+            manifest = decode_manifest(message.value)
         except SnapshotError as error:
             raise SnapshotError(f"{where}: {error}") from None
-        if manifest.job != self.job or manifest_key(manifest.shelf) != read.key:
+        if manifest.job != self.job or manifest_key(manifest.shelf) != message.key:
             raise SnapshotError(
-                f"{where}: expected a manifest of job {self.job} under its own key {read.key!r}, "
+                f"{where}: expected a manifest of job {self.job} under its own key {message.key!r}, "
                 f"got job {manifest.job}, key {manifest_key(manifest.shelf)!r}"
             )
-        return Located(manifest, sha256(read.value), read.offset)
+        return Located(manifest, sha256(message.value), message.offset)
 
     def _at(self, entry: Kept) -> Located:
-        for read in self.window(entry.offset, entry.offset + 1):
-            if read.value is not None and sha256(read.value) == entry.digest:
-                return self.located(read)
+        for one in self.window(entry.offset, entry.offset + 1):
+            if one.value is not None and sha256(one.value) == entry.digest:
+                return self.located(one)
         raise SnapshotError(
             f"{self.name}@{entry.offset}: expected the manifest of version {entry.version} with digest "
             f"{entry.digest.hex()[:12]}…, found none; it has been replaced since"
@@ -326,9 +258,9 @@ class SnapshotTopic:
         end, reach = located.offset, manifest.chunk_count + _FIRST_STEP
         for _ in range(1 + _WIDER_LOOKS):
             begin = max(low, located.offset - reach)
-            for read in self.window(begin, end):
-                gathered.add(read.key, read.value)
-                other = self._whole_manifest(read)  # a damaged one is not the newest: nobody starts on it
+            for one in self.window(begin, end):
+                gathered.add(one.key, one.value)
+                other = self._whole_manifest(one)  # a damaged one is not the newest: nobody starts on it
                 if other is None or other.manifest.version < manifest.version:
                     continue
                 if newer is None:

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from threading import Condition, Thread
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
-
+from streamtrain import _native
 from streamtrain.errors import KafkaUnreachable
+from streamtrain.kafka.consumer import KafkaConsumer
 from streamtrain.kafka.renewing import Renewing
+from streamtrain.kafka.settings import Purpose
 
 log = logging.getLogger("streamtrain.kafka")
 
@@ -24,7 +25,7 @@ class LateOffsets:
     """One committer in a thread of its own; of what is given while it is busy only the newest is committed."""
 
     def __init__(self, kafka: Mapping[str, str], group: str, topic: str) -> None:
-        self._settings: dict[str, str | int | float | bool] = {**kafka, "group.id": group, "enable.auto.commit": False}
+        self._kafka, self._group = kafka, group
         self._topic = topic
         self._newest: list[int] | None = None
         self._changed = Condition()
@@ -38,7 +39,7 @@ class LateOffsets:
 
     def _run(self) -> None:
         # a consumer that never joins: its generation is -1, which a group without members accepts
-        clients = Renewing(lambda: Consumer(self._settings, logger=log))
+        clients = Renewing(lambda: KafkaConsumer.open(Purpose.GROUP, self._kafka, self._group))
         while True:
             with self._changed:
                 self._changed.wait_for(lambda: self._newest is not None)
@@ -51,9 +52,11 @@ class LateOffsets:
                     if not self._changed.wait_for(lambda: self._newest is not None, _AGAIN_S):
                         self._newest = offsets
 
-    def _commit(self, offsets: list[int], consumer: Consumer) -> None:
-        parts = [TopicPartition(self._topic, partition, offset) for partition, offset in enumerate(offsets)]
+    def _commit(self, offsets: list[int], consumer: KafkaConsumer) -> None:
+        consumer.assign(self._topic, [])
         try:
-            consumer.commit(offsets=parts, asynchronous=False)
-        except KafkaException as error:
-            raise KafkaUnreachable(error.args[0].str()) from None
+            consumer.native.commit(list(enumerate(offsets)))
+        except _native.KafkaFailure as failure:
+            raise KafkaUnreachable(failure.args[1]) from None
+        finally:
+            consumer.hear()

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
-from confluent_kafka import KafkaError
-
 from streamtrain import _native
+from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaDenied, KafkaUnreachable, StreamtrainError, TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.consumer import Event
@@ -17,7 +16,6 @@ from streamtrain.log import logger_without_repeats
 log = logger_without_repeats(f"{__name__}.kafka")
 _FAILED = "PREDICT"  # the facility of what failed in the predictor's own calls
 _LOOK_S = 5.0  # between two looks for topics, while something fails
-_MADE_AGAIN = -149  # native/kafka/librdkafka.h: inconsistent
 
 
 class Events:
@@ -70,10 +68,10 @@ class Events:
 
     def explained(self, code: int, text: str) -> StreamtrainError:
         """Our error for a failure that ended the native predictor."""
-        if code == _MADE_AGAIN:
+        if code == KafkaCode.INCONSISTENT:
             return deleted(self._topics[0])
         what, _, text = text.partition(": ")
-        return explain(KafkaError(code, text), what, self._kafka["bootstrap.servers"], self._heard)
+        return explain(code, text, what, self._kafka["bootstrap.servers"], self._heard)
 
 
 def deleted(topic: str) -> UserMistake:

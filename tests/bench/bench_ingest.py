@@ -16,7 +16,8 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka import library
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.settings import Purpose, client_settings
 
 FIGURES = 4  # lines of a whole run
 SMOKE = ["--seconds", "1", "--turns", "1"]
@@ -39,7 +40,7 @@ def ingest_rate(bed: Bed) -> float:
     arena.set_ready()
     drain = _native.RingDrain(arena)
     ends = list(enumerate(bed.admin.last_stable(bed.records, bed.partitions)))
-    with KafkaConsumer(ingest_config(job.kafka_consumer())) as consumer:
+    with KafkaConsumer.open(Purpose.INGEST, job.kafka_consumer()) as consumer:
         ingest = _native.Ingest(
             arena, consumer.native, job.records.format, native_plan(job.schema, slots), topic=bed.records,
             round_interval_ns=-1, batch_growth=0, end_offsets=ends, bounded=True,
@@ -59,7 +60,7 @@ def ingest_rate(bed: Bed) -> float:
 def raw_rate(bed: Bed) -> float:
     """Messages a second that librdkafka gives a C loop with the ingest's own settings."""
     library.load()
-    settings = ingest_config({"bootstrap.servers": bed.bootstrap})
+    settings = list(client_settings(Purpose.INGEST, {"bootstrap.servers": bed.bootstrap}, {"group.id": "raw"}).items())
     offsets = [(partition, 0) for partition in range(bed.partitions)]
     messages, _, seconds = _native.kafka_raw_consume(settings, bed.records, offsets, bed.count)
     assert messages == bed.count

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
-from failing_librdkafka import built
+from failing_librdkafka import built, environment
 
 from streamtrain.clients.dead_letters import Resender
 from streamtrain.job import Job
@@ -99,7 +99,7 @@ def test_two_that_send_at_once_send_once(job: LiveJob) -> None:
 def test_a_transaction_that_fails_leaves_rows_and_progress(job: LiveJob, tmp_path: Path) -> None:
     mend(job)
     before = len(records(job))
-    failing = {"LD_PRELOAD": str(built(tmp_path)), "FAULTS": "send_offsets_to_transaction=1!"}
+    failing = environment(built(tmp_path), tmp_path, "send_offsets_to_transaction=1!")
     done = subprocess.run(
         [*STREAMTRAIN, "dead-letters", "resend", str(job.path)], capture_output=True, text=True,
         env={**os.environ, **failing},

@@ -46,7 +46,7 @@ struct Call {
 
 Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
 Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermark_offsets"};
-Call group_offsets{"commit_queue"}, consume{"consume_batch_queue"}, metadata{"metadata"}, ids{"DescribeTopics"};
+Call group_offsets{"commit"}, consume{"consume_batch_queue"}, metadata{"metadata"}, ids{"DescribeTopics"};
 constexpr int timed_out = -185;           // RD_KAFKA_RESP_ERR__TIMED_OUT
 constexpr int unknown_partition = -190;   // RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
 constexpr char made_up[] = "made up by the test";
@@ -91,7 +91,8 @@ int rd_kafka_query_watermark_offsets(void *client, const char *topic, int partit
                                      int timeout_ms) {
     static std::atomic<void *> deaf{nullptr};
     static std::atomic<int> answer{0};
-    const Fault fault = watermarks.fault();
+    const bool counts = std::string(topic).ends_with(".snapshots");   // nobody looks at those in between
+    const Fault fault = counts ? watermarks.fault() : Fault::none;
     if (fault == Fault::deaf || fault == Fault::leaderless) {
         deaf = client;
         answer = fault == Fault::deaf ? timed_out : unknown_partition;
@@ -127,10 +128,9 @@ void rd_kafka_DescribeTopics(void *client, const void *names, const void *option
     real<void(void *, const void *, const void *, void *)>("rd_kafka_DescribeTopics")(client, names, options, queue);
 }
 
-int rd_kafka_commit_queue(void *client, const void *list, void *queue, void *told, void *opaque) {
+int rd_kafka_commit(void *client, const void *list, int in_background) {
     if (group_offsets.fault() == Fault::fails) return timed_out;
-    return real<int(void *, const void *, void *, void *, void *)>("rd_kafka_commit_queue")(client, list, queue, told,
-                                                                                            opaque);
+    return real<int(void *, const void *, int)>("rd_kafka_commit")(client, list, in_background);
 }
 
 void rd_kafka_destroy(void *client) {

@@ -27,9 +27,17 @@ def built(folder: Path) -> Path:
     return made
 
 
+def environment(path: Path, folder: Path, faults: str) -> dict[str, str]:
+    """In which a command and all its processes run on the library at `path`; `folder` becomes theirs."""
+    loads = f"from streamtrain import _native\n_native.kafka_load({str(path)!r})\n"
+    (folder / "sitecustomize.py").write_text(loads)
+    return {"PYTHONPATH": str(folder), "LD_PRELOAD": str(path), "FAULTS": faults}
+
+
 def run_predictor(path: Path, faults: str, timeout_ms: int, config: predictor.Config, stop: Event) -> None:
     """`predictor.run` on the library at `path`, with transactions of `timeout_ms`; the process does nothing else."""
     os.environ["FAULTS"] = faults
     _native.kafka_load(str(path))
-    predictor.TRANSACTION_TIMEOUT_MS = timeout_ms
+    settings = predictor.producer_settings
+    predictor.producer_settings = lambda of: {**settings(of), "transaction.timeout.ms": str(timeout_ms)}
     predictor.run(config, stop)

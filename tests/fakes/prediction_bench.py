@@ -12,8 +12,9 @@ from typing import Any
 import confluent_kafka
 from waiting import wait_for
 
+from streamtrain._native import KafkaCode
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.kafka.consumer import PARTITION_EOF, KafkaConsumer, Message
+from streamtrain.kafka.consumer import KafkaConsumer, Message
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer, decode
 
@@ -55,7 +56,7 @@ class Bench:
             wait_for(
                 lambda: (
                     found.extend(consumer.consume(10_000, 0.1))
-                    or sum(m.error == PARTITION_EOF for m in found) >= PARTITIONS
+                    or sum(m.error == KafkaCode.PARTITION_EOF for m in found) >= PARTITIONS
                 )
             )
         return [message for message in found if not message.error]

@@ -13,9 +13,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_for
 
 from streamtrain import _native
+from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka import library
-from streamtrain.kafka.consumer import ALL_BROKERS_DOWN, PARTITION_EOF, KafkaConsumer, Message, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.settings import Purpose, client_settings
 
 FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
 
@@ -30,7 +32,7 @@ def topic(kafka: Any) -> str:
 
 @pytest.fixture
 def consumer(kafka: Any) -> Iterator[KafkaConsumer]:
-    with KafkaConsumer(ingest_config({"bootstrap.servers": kafka.bootstrap})) as it:
+    with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as it:
         yield it
 
 
@@ -45,7 +47,10 @@ def read_to_end(consumer: KafkaConsumer, topic: str, partitions: int = 2) -> tup
     consumer.assign(topic, [(p, 0) for p in range(partitions)])
     seen: list[Message] = []
     wait_for(
-        lambda: seen.extend(consumer.consume(100, 0.1)) or sum(m.error == PARTITION_EOF for m in seen) == partitions
+        lambda: (
+            seen.extend(consumer.consume(100, 0.1))
+            or sum(m.error == KafkaCode.PARTITION_EOF for m in seen) == partitions
+        )
     )
     return [m for m in seen if not m.error], [m for m in seen if m.error]
 
@@ -134,7 +139,7 @@ def test_open_transaction_holds_the_end_back(kafka: Any, topic: str, consumer: K
 
 
 def test_offsets_go_with_the_transaction(kafka: Any, topic: str) -> None:
-    group = [("bootstrap.servers", kafka.bootstrap), ("group.id", topic), ("auto.offset.reset", "earliest")]
+    group = {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
     with closing(transactional(kafka, topic)) as producer, KafkaConsumer(group) as member:
         assert producer.init_transactions(20_000).code == 0
         assert producer.begin_transaction().code == 0
@@ -174,9 +179,10 @@ def test_broker_that_is_not_there(topic: str) -> None:
     with closing(socket.socket()) as taken:  # bound, never listening: a port nobody can answer on
         taken.bind(("127.0.0.1", 0))
         bootstrap = f"127.0.0.1:{taken.getsockname()[1]}"
-        with KafkaConsumer(ingest_config({"bootstrap.servers": bootstrap})) as consumer:
+        with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": bootstrap}) as consumer:
             consumer.assign(topic, [(0, 0)])
-            wait_for(lambda: consumer.consume(1, 0.1) or ALL_BROKERS_DOWN in [e.code for e in consumer.events()])
+            down = KafkaCode.ALL_BROKERS_DOWN
+            wait_for(lambda: consumer.consume(1, 0.1) or down in [event.code for event in consumer.events()])
             with pytest.raises(KafkaUnreachable):
                 consumer.partition_count(topic, 1)
 
@@ -228,6 +234,6 @@ def test_raw_consume_counts(kafka: Any, topic: str) -> None:
         for i in range(5000):
             producer.produce(topic, b"x" * 100, partition=i % 2)
         assert producer.flush(20_000) == 0
-    settings = ingest_config({"bootstrap.servers": kafka.bootstrap})
+    settings = list(client_settings(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap, "group.id": "raw"}).items())
     messages, size, seconds = _native.kafka_raw_consume(settings, topic, [(0, 0), (1, 0)], 1 << 60)
     assert (messages, size) == (5000, 500_000) and seconds > 0

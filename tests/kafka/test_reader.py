@@ -10,7 +10,8 @@ from confluent_kafka import Producer
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka import reader as reading
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.settings import Purpose
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def topic(kafka: Any) -> str:
 
 
 def consumer(kafka: Any) -> KafkaConsumer:
-    return KafkaConsumer(ingest_config({"bootstrap.servers": kafka.bootstrap}, group="reading"))
+    return KafkaConsumer.open(Purpose.READ, {"bootstrap.servers": kafka.bootstrap}, "reading")
 
 
 def test_from_starts_to_ends(kafka: Any, topic: str) -> None:

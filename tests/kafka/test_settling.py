@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError
 from publisher import Publisher
 
-from streamtrain.kafka.snapshots import End, SnapshotTopic
+from streamtrain import _native
+from streamtrain._native import KafkaCode
+from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.snapshots import SnapshotTopic
 
 MODEL = bytes(1000)
 
@@ -36,11 +39,11 @@ class Leaderless:
     def __init__(self, real: Any, code: int) -> None:
         self._real, self._code, self.refusals = real, code, 3
 
-    def get_watermark_offsets(self, *arguments: Any, **given: Any) -> Any:
+    def bounds(self, *arguments: Any) -> Any:
         self.refusals -= 1
         if self.refusals >= 0:
-            raise KafkaException(KafkaError(self._code))
-        return self._real.get_watermark_offsets(*arguments, **given)
+            raise self._real.explain(_native.KafkaFailure(self._code, "topic: it says"))
+        return self._real.bounds(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -66,13 +69,14 @@ def test_an_end_before_the_end_is_no_end(topic: SnapshotTopic, publisher: Publis
     """A broker that has just come back may say that the topic ends where it did a while ago."""
     publisher.put(1, MODEL)
     low, end = topic.bounds()
-    poll, told = topic.poll, []
+    client = topic._clients.client
+    consume, told = client.consume, []
 
-    def short(timeout_s: float) -> Any:
+    def short(capacity: int, timeout_s: float) -> list[Message]:
         if not told:
             told.append(True)
-            return End(low)
-        return poll(timeout_s)
+            return [Message(0, low, -1, None, None, [], KafkaCode.PARTITION_EOF, "")]
+        return consume(capacity, timeout_s)
 
-    topic.poll = short  # type: ignore[method-assign]
-    assert [read.key for read in topic.window(low, end)] != []
+    client.consume = short  # type: ignore[method-assign]
+    assert [message.key for message in topic.window(low, end)] != []

@@ -12,8 +12,9 @@ import pytest
 from publisher import Publisher
 
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.kafka import consumer
 from streamtrain.kafka.follower import follow
-from streamtrain.kafka.snapshots import Read, SnapshotTopic, Stored
+from streamtrain.kafka.snapshots import SnapshotTopic, Stored
 from streamtrain.topics.manifest import encode
 from streamtrain.topics.topic import Message
 
@@ -85,14 +86,15 @@ def test_a_start_reads_one_model_and_not_the_topic(publisher: Publisher, topic: 
     for version in range(1, 8):
         publisher.put(version, MODEL, TRAINER)
     seen: list[int] = []
-    poll = topic.poll
+    client = topic._clients.client
+    consume = client.consume
 
-    def counting(timeout_s: float) -> Any:
-        read = poll(timeout_s)
-        seen.extend([len(read.value or b"")] if isinstance(read, Read) else [])
-        return read
+    def counting(capacity: int, timeout_s: float) -> list[consumer.Message]:
+        found = consume(capacity, timeout_s)
+        seen.extend(len(message.value or b"") for message in found)
+        return found
 
-    topic.poll = counting  # type: ignore[method-assign]
+    client.consume = counting  # type: ignore[method-assign]
     assert topic.newest() is not None
     assert sum(seen) < 2.5 * len(MODEL + TRAINER), "chunks are read once, plus the first look at the topic's end"
 

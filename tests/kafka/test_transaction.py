@@ -11,8 +11,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from streamtrain.errors import TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer
 from streamtrain.kafka.reader import read
+from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.transaction import Batch, Transactions
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.topic import Message
@@ -45,7 +46,7 @@ def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(
         transactions.publish(Batch(messages, "refused", check=refuse))
     offset = transactions.publish(Batch(messages, "good"))
     assert transactions._producer is producer  # nothing was left open that another had to end
-    with KafkaConsumer(ingest_config({"bootstrap.servers": kafka.bootstrap})) as consumer:
+    with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
         assert [message.offset for message in read(consumer, f"{job}.rounds", 0, 0, offset + 1)] == [offset]
 
 

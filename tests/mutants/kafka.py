@@ -95,9 +95,9 @@ GUARDS = [
     ),
     (
         "an end before the end is none",
-        "streamtrain/kafka/snapshots.py",
-        "            if isinstance(read, End):\n                if read.offset >= end:\n                    return\n",
-        "            if isinstance(read, End):\n                return\n",
+        "streamtrain/kafka/reader.py",
+        "                if end is not None and message.offset + (not message.error) >= end:\n",
+        "                if end is not None and (message.error or message.offset + 1 >= end):\n",
         "tests/kafka/test_settling.py::test_an_end_before_the_end_is_no_end",
     ),
     (
@@ -152,8 +152,8 @@ GUARDS = [
     (
         "what is heard beside a time-out",
         "streamtrain/kafka/errors.py",
-        "    if response <= Response.MISSING and heard is not None and response_to(heard.code) is Response.DENIED:\n",
-        "    if False:\n",
+        " and response_to(heard.code) is KafkaResponse.DENIED:\n",
+        " and False:\n",
         "tests/kafka/test_errors.py::test_a_time_out_after_a_refused_password_is_a_refused_password",
     ),
     (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from failing_librdkafka import built
+from failing_librdkafka import built, environment
 
 from streamtrain.topics.shelves import is_manifest
 from tests.e2e.harness import LiveJob
@@ -18,14 +18,14 @@ LOST = "transaction outcome unknown"
 
 
 @pytest.fixture(scope="module")
-def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(built(tmp_path_factory.mktemp("librdkafka")))
+def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(tmp_path_factory.mktemp("librdkafka"))
 
 
-def trained(job: LiveJob, librdkafka: str, faults: str) -> str:
+def trained(job: LiveJob, librdkafka: Path, faults: str) -> str:
     """Trains `ROWS` rows on that library; gives what was logged."""
     job.produce(ROWS)
-    done = job.command("train", "--until-end", LD_PRELOAD=librdkafka, FAULTS=faults)
+    done = job.command("train", "--until-end", **environment(librdkafka, job.path.parent, faults))
     assert done.returncode == 0, done.stderr[-6000:]
     return done.stderr
 
@@ -39,7 +39,7 @@ def published_once(job: LiveJob) -> None:
 
 
 @pytest.mark.parametrize("commit", [1, 2, 3])  # of the run's entry, the first snapshot, the first with rows
-def test_a_commit_whose_answer_is_lost_is_not_made_twice(kafka, tmp_path: Path, librdkafka: str, commit: int) -> None:
+def test_a_commit_whose_answer_is_lost_is_not_made_twice(kafka, tmp_path: Path, librdkafka: Path, commit: int) -> None:
     job = LiveJob(kafka, tmp_path)
     said = trained(job, librdkafka, f"commit_transaction={commit}?")
     assert commit == 1 or LOST in said
@@ -49,7 +49,7 @@ def test_a_commit_whose_answer_is_lost_is_not_made_twice(kafka, tmp_path: Path, 
 
 @pytest.mark.parametrize("says", ["*", "~"])  # nothing; that nobody leads what others of its time can read
 def test_a_client_that_goes_deaf_after_a_lost_answer_is_made_anew(
-    kafka, tmp_path: Path, librdkafka: str, says: str
+    kafka, tmp_path: Path, librdkafka: Path, says: str
 ) -> None:
     """Looks of the snapshots: the newest run's and the newest at the start, then the one for the lost commit."""
     job = LiveJob(kafka, tmp_path)
@@ -58,7 +58,7 @@ def test_a_client_that_goes_deaf_after_a_lost_answer_is_made_anew(
     published_once(job)
 
 
-def test_group_offsets_are_no_part_of_a_publication(kafka, tmp_path: Path, librdkafka: str) -> None:
+def test_group_offsets_are_no_part_of_a_publication(kafka, tmp_path: Path, librdkafka: Path) -> None:
     """After a broker's restart librdkafka's send_offsets_to_transaction may not come back."""
     job = LiveJob(kafka, tmp_path)
     said = trained(job, librdkafka, "send_offsets_to_transaction=1")
@@ -66,12 +66,12 @@ def test_group_offsets_are_no_part_of_a_publication(kafka, tmp_path: Path, librd
     published_once(job)
 
 
-@pytest.mark.parametrize("faults", ["", ",".join(f"commit_queue={call}!" for call in (1, 2, 3))])
-def test_group_offsets_follow_the_publications(kafka, tmp_path: Path, librdkafka: str, faults: str) -> None:
+@pytest.mark.parametrize("faults", ["", ",".join(f"commit={call}!" for call in (1, 2, 3))])
+def test_group_offsets_follow_the_publications(kafka, tmp_path: Path, librdkafka: Path, faults: str) -> None:
     """Also when they were not taken at first and no publication comes any more."""
     job = LiveJob(kafka, tmp_path)
     job.produce(ROWS)
-    running = job.start("train", LD_PRELOAD=librdkafka, FAULTS=faults)
+    running = job.start("train", **environment(librdkafka, tmp_path, faults))
     running.wait_event("published", rows=ROWS)
     expected = [position.offset for position in job.newest().manifest.positions.partitions]
     asked = [TopicPartition(job.records, partition) for partition in range(job.settings["partitions"])]

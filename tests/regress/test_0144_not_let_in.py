@@ -10,8 +10,9 @@ from guarded_kafka import PASSWORD, GuardedKafka
 from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaDenied
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer
 from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.snapshots import SnapshotTopic
 from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
@@ -49,7 +50,7 @@ def asked_by_control(settings: Settings) -> None:
 
 
 def asked_natively(settings: Settings) -> None:
-    with KafkaConsumer(ingest_config(settings)) as consumer:
+    with KafkaConsumer.open(Purpose.INGEST, settings) as consumer:
         consumer.partition_count("job.records", 8)
 
 

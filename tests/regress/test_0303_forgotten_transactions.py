@@ -22,7 +22,7 @@ from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.consumer import KafkaConsumer
-from streamtrain.kafka.reader import bounds, read
+from streamtrain.kafka.reader import read
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.control import RunEntry
@@ -189,5 +189,5 @@ def visible(bootstrap: str, job: str) -> dict[int, bytes | None]:
     }  # fmt: skip
     topic = f"{job}.rounds"
     with KafkaConsumer(settings) as consumer:
-        messages = read(consumer, topic, 0, *bounds(consumer, topic, 0))
+        messages = read(consumer, topic, 0, *consumer.bounds(topic, 0))
         return {message.offset: message.value for message in messages}

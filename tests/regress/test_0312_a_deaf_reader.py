@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from failing_librdkafka import built, run_predictor
+from failing_librdkafka import built, environment, run_predictor
 from prediction_bench import PARTITIONS, Bench, wait_for
 from served_model import ServedModel
 
@@ -27,10 +27,7 @@ def librdkafka(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("fault", ["consume_batch_queue=150*", "metadata=3*"])
 def test_ingest_reads_on_with_another(kafka: Any, tmp_path: Path, librdkafka: Path, fault: str) -> None:
     job = LiveJob(kafka, tmp_path)
-    (tmp_path / "sitecustomize.py").write_text(
-        f"from streamtrain import _native\n_native.kafka_load({str(librdkafka)!r})\n"
-    )
-    running = job.start("train", PYTHONPATH=str(tmp_path), FAULTS=fault)
+    running = job.start("train", **environment(librdkafka, tmp_path, fault))
     rows = 0
 
     def replaced() -> bool:

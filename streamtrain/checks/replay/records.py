@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.reader import bounds
+from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.reader import read
+from streamtrain.kafka.settings import Purpose
 
-_READ_TIMEOUT_S = 20.0
-_CAPACITY = 4096  # messages taken at once
+_NO_MORE = (sys.maxsize, None)
 
 
 class RecordsGone(Exception):
@@ -23,7 +24,7 @@ class _Stream:
     """One partition, read on in offset order; `held` is the newest record read: ranges may share one."""
 
     consumer: KafkaConsumer
-    messages: Iterator[tuple[int, bytes | None]]
+    messages: Iterator[Message]
     held: tuple[int, bytes | None]
 
 
@@ -33,7 +34,7 @@ class RecordReader:
     def __init__(self, topic: str, topic_id: str, kafka: Mapping[str, str]) -> None:
         self._topic = topic
         self._topic_id = topic_id
-        self._settings = ingest_config({**kafka, "queued.max.messages.kbytes": "4096"})
+        self._kafka = kafka
         self._open: dict[int, _Stream] = {}
 
     def __enter__(self) -> Self:
@@ -62,7 +63,8 @@ class RecordReader:
         stream = self._stream(partition, at)
         for _ in range(wanted):
             while stream.held[0] < at:
-                stream.held = next(stream.messages)
+                message = next(stream.messages, None)
+                stream.held = _NO_MORE if message is None else (message.offset, message.value)
             if stream.held[0] >= end + ends_inside:
                 raise CheckFailed(
                     f"{self._topic} partition {partition} offsets {int(part['from_offset'])} to {end}: expected "
@@ -78,27 +80,14 @@ class RecordReader:
             if stream.held[0] <= offset:
                 return stream
             stream.consumer.close()
-        consumer = KafkaConsumer(self._settings)
-        low, _ = bounds(consumer, self._topic, partition)
+        consumer = KafkaConsumer.open(Purpose.REPLAY, self._kafka)
+        low, end = consumer.bounds(self._topic, partition)
         if offset < low:
             consumer.close()
             raise RecordsGone(
                 f"{self._topic} partition {partition} begins at offset {low}, its round log at {offset}: "
                 "the records between were removed (retention)"
             )
-        consumer.assign(self._topic, [(partition, offset)])
-        stream = self._open[partition] = _Stream(consumer, self._read(consumer, partition), (offset - 1, None))
+        messages = read(consumer, self._topic, partition, offset, end)
+        stream = self._open[partition] = _Stream(consumer, messages, (offset - 1, None))
         return stream
-
-    def _read(self, consumer: KafkaConsumer, partition: int) -> Iterator[tuple[int, bytes | None]]:
-        empty_s = 0.0
-        while empty_s < _READ_TIMEOUT_S:
-            messages = consumer.consume(_CAPACITY, 0.5)
-            empty_s = 0.0 if messages else empty_s + 0.5
-            for message in messages:
-                if not message.error:
-                    yield message.offset, message.value
-        raise CheckFailed(
-            f"{self._topic}: partition {partition}: expected more records for the round log, "
-            f"none came in {_READ_TIMEOUT_S:.0f} s"
-        )

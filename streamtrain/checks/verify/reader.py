@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from streamtrain.checks.verify.topics import JobTopics, Topic
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
-from streamtrain.kafka.consumer import KafkaConsumer, Message, ingest_config
+from streamtrain.kafka.consumer import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
+from streamtrain.kafka.settings import Purpose
 
 # The order in which their ends are taken: what is named in one is in those after it.
 _ORDER = ("predictions", "snapshots", "dead_letters", "rounds", "control", "requests", "records")
@@ -50,13 +51,11 @@ def job_topics(job: Job) -> Iterator[JobTopics]:
 
 
 def _topic(stack: ExitStack, kafka: Mapping[str, str], admin: Admin, state: TopicState | None) -> Topic | None:
-    if state is None:
+    spans = None if state is None else admin.spans(state.name)
+    if state is None or spans is None:
         return None
-    ends = admin.last_stable(state.name, state.partitions)
-    lows = admin.earliest(state.name, state.partitions)
-    consumer = stack.enter_context(KafkaConsumer(ingest_config(kafka)))
+    consumer = stack.enter_context(KafkaConsumer.open(Purpose.READ, kafka))
     partitions = [
-        _Partition(consumer, state.name, number, low, max(low, end))
-        for number, (low, end) in enumerate(zip(lows, ends, strict=True))
+        _Partition(consumer, state.name, number, low, max(low, end)) for number, (low, end) in enumerate(spans)
     ]
     return Topic(state.name, state.topic_id, partitions)

@@ -12,14 +12,16 @@ from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
+from streamtrain._native import KafkaResponse
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer, ingest_config
-from streamtrain.kafka.errors import Response, response_to
+from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
+from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
 
 HELP = "reads records and turns them into batches"
@@ -54,7 +56,7 @@ class Config:
 def run(config: Config) -> int:
     arena = attach(config.arena)
     plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
-    with closing(Renewing(lambda: KafkaConsumer(ingest_config(config.kafka)))) as readers:
+    with closing(Renewing(lambda: KafkaConsumer.open(Purpose.INGEST, config.kafka))) as readers:
         while not arena.wait_ready(0.5):
             if arena.stop_word() == 2:
                 return 75
@@ -130,7 +132,7 @@ def _asked(config: Config, consumer: KafkaConsumer) -> int:
         deaf = consumer.native.is_deaf(2000)
     except _native.KafkaFailure as failure:
         response = response_to(failure.args[0])
-        if response is Response.RENEW or (response is Response.MISSING and _is_gone(config)):
+        if response is KafkaResponse.RENEW or (response is KafkaResponse.MISSING and _is_gone(config)):
             raise
         raise consumer.explain(failure, reads_on=True) from None
     if deaf:

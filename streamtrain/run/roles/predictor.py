@@ -18,8 +18,8 @@ from streamtrain.errors import KafkaBroken, KafkaSettling, SnapshotError, Stream
 from streamtrain.job import Job
 from streamtrain.kafka import library
 from streamtrain.kafka.chunks import Stored
-from streamtrain.kafka.consumer import Settings
 from streamtrain.kafka.following import Following
+from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
@@ -33,27 +33,6 @@ _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_S = 30.0  # for answers on their way at the end
 _SAY_AGAIN_S = 10.0  # what has been said and still holds
 
-CONSUMER_DEFAULTS = {
-    # How long an idle fetch lies at the broker; a request ends it at once. A shorter one only comes again sooner, at
-    # 5 ms 200 times a second, and what arrives in between waits: p99 at 1,000 requests/s 0.87 ms instead of 0.76.
-    "fetch.wait.max.ms": "100",
-    "fetch.queue.backoff.ms": "5",
-    "fetch.error.backoff.ms": "50",
-    "session.timeout.ms": "10000",  # a killed predictor's partitions are free after this
-    "heartbeat.interval.ms": "2000",
-    "queued.max.messages.kbytes": "16384",
-    "topic.metadata.refresh.interval.ms": "10000",
-    "reconnect.backoff.max.ms": "1000",
-}
-PRODUCER_DEFAULTS = {
-    "linger.ms": "0",
-    "queue.buffering.max.kbytes": "65536",  # of answers on their way
-    "partitioner": "murmur2_random",  # where the Java clients put the same key
-    "retry.backoff.ms": "1",  # p50 of a small transaction 4 ms instead of 105
-    "retry.backoff.max.ms": "20",
-    "reconnect.backoff.max.ms": "1000",  # a broker that is back is heard of within a second
-}
-TRANSACTION_TIMEOUT_MS = 5000
 _Ready = tuple[Served, _native.RequestScorer]
 
 
@@ -105,8 +84,8 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
     library.load()
     try:
         native = _native.Predictor(
-            consumer_settings(config),
-            producer_settings(config),
+            list(consumer_settings(config).items()),
+            list(producer_settings(config).items()),
             config.requests,
             config.predictions,
             exactly_once=config.delivery == "exactly_once",
@@ -150,40 +129,27 @@ def _finish(native: _native.Predictor, events: Events) -> None:
         log.warning("not all answers were acknowledged; their requests will be answered again", waited_s=_FINISH_S)
 
 
-def consumer_settings(config: Config) -> Settings:
-    """The job's settings over our defaults, and what the group's exactness rests on over both."""
-    at_least_once = config.delivery != "exactly_once"
-    owned = {
-        "group.id": config.group,
-        "isolation.level": "read_committed",
-        "auto.offset.reset": "earliest",  # of a group that has no offset yet: every request is answered
-        "enable.auto.offset.store": "false",
-        "enable.auto.commit": str(at_least_once).lower(),
-        "auto.commit.interval.ms": "500",
-        "enable.partition.eof": "true",  # by which it is seen that the consumer has not gone deaf
-        "partition.assignment.strategy": "range,roundrobin",
-    }
-    return list({**CONSUMER_DEFAULTS, **config.kafka_consumer, **owned}.items())
+def consumer_settings(config: Config) -> dict[str, str]:
+    """Of the reader of requests."""
+    purpose = Purpose.REQUESTS if config.delivery == "exactly_once" else Purpose.REQUESTS_ONCE
+    return client_settings(purpose, config.kafka_consumer, {"group.id": config.group})
 
 
-def producer_settings(config: Config) -> Settings:
-    """As consumer_settings. A transactional.id of its own for each predictor: it is fenced by nobody."""
-    owned = {"enable.idempotence": "true"}
-    if config.delivery == "exactly_once":
-        owned["transactional.id"] = f"{config.group}.{uuid.uuid4()}"
-        owned["transaction.timeout.ms"] = str(TRANSACTION_TIMEOUT_MS)
-    else:
-        owned["message.timeout.ms"] = "30000"  # then its requests are read again
-    return list({**PRODUCER_DEFAULTS, **config.kafka_producer, **owned}.items())
+def producer_settings(config: Config) -> dict[str, str]:
+    """Of the writer of answers. A transactional.id of its own for each predictor: it is fenced by nobody."""
+    if config.delivery != "exactly_once":
+        return client_settings(Purpose.ANSWER_ONCE, config.kafka_producer)
+    own = {"transactional.id": f"{config.group}.{uuid.uuid4()}"}
+    return client_settings(Purpose.ANSWER, config.kafka_producer, own)
 
 
 class _Feed(Following[_Ready]):
     """Makes each new snapshot ready, and hands it to the native loop."""
 
     def __init__(self, config: Config, native: _native.Predictor) -> None:
-        # Snapshots are rare: their idle fetches need not take the broker from the requests 100 times a second.
-        kafka = {"fetch.wait.max.ms": CONSUMER_DEFAULTS["fetch.wait.max.ms"], **config.kafka_consumer}
-        super().__init__(SnapshotTopic(config.job, kafka["bootstrap.servers"], kafka), "snapshots")
+        kafka = config.kafka_consumer
+        topic = SnapshotTopic(config.job, kafka["bootstrap.servers"], kafka, purpose=Purpose.SERVE)
+        super().__init__(topic, "snapshots")
         self._config = config
         self._native = native
         self._served: Served | None = None  # that predicts

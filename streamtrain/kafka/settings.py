@@ -1,0 +1,29 @@
+"""The settings of librdkafka that a client is made with; native/kafka/settings.cpp has the one table of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamtrain import _native
+from streamtrain._native import KafkaPurpose as Purpose
+
+__all__ = ["Purpose", "client_settings", "flat_settings"]
+
+
+def flat_settings(kafka: Mapping[str, object]) -> dict[str, str]:
+    """librdkafka properties from a mapping: nested tables joined by dots, booleans as true and false."""
+    flat: dict[str, str] = {}
+    for name, value in kafka.items():
+        if isinstance(value, Mapping):
+            flat.update({f"{name}.{inner}": text for inner, text in flat_settings(value).items()})
+        else:
+            flat[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return flat
+
+
+def client_settings(
+    purpose: Purpose, kafka: Mapping[str, object], own: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Of a client for `purpose`: what the user gave in `kafka`, with ours; `own` are this client's alone."""
+    given = list(flat_settings(kafka).items())
+    return dict(_native.kafka_client_settings(purpose, given, list((own or {}).items())))

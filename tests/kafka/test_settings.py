@@ -1,0 +1,46 @@
+"""The one table of what we set of librdkafka: each client is made from it, and a job's file is checked by it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamtrain import _native
+from streamtrain.job.kafka_settings import OWNED
+from streamtrain.job.librdkafka import accepts, properties
+from streamtrain.kafka.settings import Purpose, client_settings
+
+TABLE = _native.kafka_settings()
+
+
+def test_a_client_has_one_value_of_each() -> None:
+    pairs = [(name, purpose) for name, _, _, purposes, _ in TABLE for purpose in purposes]
+    assert len(pairs) == len(set(pairs)) and {purpose for _, purpose in pairs} == set(Purpose)
+
+
+def test_librdkafka_takes_them_all() -> None:
+    assert {name for name, *_ in TABLE} - set(properties()) == set()
+    assert [(name, value) for name, value, *_ in TABLE if value is not None and not accepts(name, value)] == []
+
+
+def test_every_one_says_why() -> None:
+    assert [name for name, _, _, _, reason in TABLE if not reason] == []
+
+
+def test_the_users_come_first_where_they_may() -> None:
+    given = {"fetch.wait.max.ms": "7", "isolation.level": "read_uncommitted", "sasl": {"username": "me"}}
+    settings = client_settings(Purpose.FOLLOW, given, {"group.id": "mine"})
+    assert (settings["fetch.wait.max.ms"], settings["isolation.level"]) == ("7", "read_committed")
+    assert (settings["sasl.username"], settings["group.id"]) == ("me", "mine")
+    assert client_settings(Purpose.ANSWERS, given)["fetch.wait.max.ms"] == "10"
+
+
+@pytest.mark.parametrize("purpose", Purpose)
+def test_no_client_reads_or_writes_other_than_exactly_once(purpose: Purpose) -> None:
+    contrary = {"isolation.level": "read_uncommitted", "enable.idempotence": "false", "acks": "0"}
+    settings = client_settings(purpose, contrary)
+    side = {"isolation.level": "read_committed"}, {"enable.idempotence": "true", "acks": "all"}
+    assert any(kept.items() <= settings.items() for kept in side), settings
+
+
+def test_a_job_may_hold_what_is_not_owned() -> None:
+    assert set(OWNED) == {name for name, _, hold, *_ in TABLE if hold == "owned"}

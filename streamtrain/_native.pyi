@@ -379,10 +379,14 @@ _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose val
 
 def murmur3(text: bytes, seed: int) -> int: ...
 def decoder_formats() -> list[str]: ...
+def column_kinds() -> list[str]: ...
 
 class DecodePlan:
     layout: SlotLayout
-    def __init__(self, columns: list[dict[str, Any]], short_columns: Sequence[int], layout: SlotLayout) -> None: ...
+    def __init__(
+        self, columns: list[dict[str, Any]], short_columns: Sequence[int], layout: SlotLayout,
+        constants: dict[str, float],
+    ) -> None: ...   # `constants`: of blocks that no column gives, what lies in every row
 
 class RowTally:
     """What became of rows; -1: no trained row has an event time."""

@@ -10,10 +10,13 @@
 namespace st {
 namespace {
 
-std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> short_columns, const SlotLayout &layout) {
+std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> short_columns, const SlotLayout &layout,
+                                          nb::dict constants) {
     std::vector<PlanColumn> compiled;
     for (nb::handle column : columns) compiled.push_back(column_of(nb::cast<nb::dict>(column)));
-    return DecodePlan::make(std::move(compiled), std::move(short_columns), layout);
+    std::vector<Constant> known;
+    for (auto [block, value] : constants) known.push_back({nb::cast<std::string>(block), nb::cast<f64>(value)});
+    return DecodePlan::make(std::move(compiled), std::move(short_columns), layout, known);
 }
 
 }  // namespace
@@ -23,8 +26,10 @@ void bind_decode(nb::module_ &m) {
         "murmur3", [](nb::bytes text, u32 seed) { return murmur3(text.data(), text.size(), seed); }, nb::arg("text"),
         nb::arg("seed"));
     m.def("decoder_formats", &decoder_formats);
+    m.def("column_kinds", &column_kinds);
     nb::class_<DecodePlan>(m, "DecodePlan")
-        .def(nb::new_(&plan_of), nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"))
+        .def(nb::new_(&plan_of), nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"),
+             nb::arg("constants"))
         .def_prop_ro("layout", [](const DecodePlan &plan) { return plan.layout; });
 }
 

@@ -1,7 +1,6 @@
-// A column as Schema.native_columns() describes it.
+// A column as Schema.native_columns() describes it, and the options of kinds and formats.
 #pragma once
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -12,37 +11,31 @@
 namespace st {
 namespace nb = nanobind;
 
-inline constexpr std::pair<const char *, Target> TARGETS[] = {
-    {"number", Target::number},           {"category", Target::category}, {"label_number", Target::label_number},
-    {"label_binary", Target::label_binary}, {"label_class", Target::label_class}, {"weight", Target::weight},
-    {"event_time", Target::event_time},   {"ignored", Target::ignored},
-};
+inline OptionValue option_of(nb::handle value) {
+    if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
+    if (nb::isinstance<nb::int_>(value)) return nb::cast<i64>(value);
+    if (nb::isinstance<nb::float_>(value)) return nb::cast<f64>(value);
+    if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+    std::vector<i64> whole;
+    if (nb::try_cast(value, whole) && !whole.empty()) return whole;
+    return nb::cast<std::vector<std::string>>(value);
+}
+
+inline Options options_of(nb::dict given) {
+    Options options;
+    for (auto [name, value] : given) options.set(nb::cast<std::string>(name), option_of(value));
+    return options;
+}
 
 inline PlanColumn column_of(nb::dict given) {
     PlanColumn column;
     column.name = nb::cast<std::string>(given["name"]);
-    const std::string target = nb::cast<std::string>(given["target"]);
-    bool known = false;
-    for (const auto &[name, value] : TARGETS)
-        if (target == name) column.target = value, known = true;
-    if (!known) throw std::invalid_argument("no target is named " + target);
-    if (given.contains("buckets")) column.buckets = nb::cast<u32>(given["buckets"]);
-    if (column.target == Target::category && (column.buckets == 0 || column.buckets > 0x7fffffffu))
-        throw std::invalid_argument(column.name + ": buckets must be between 1 and 2^31 - 1");
-    if (given.contains("classes")) column.classes = nb::cast<std::vector<std::string>>(given["classes"]);
-    if (given.contains("class_count")) column.class_count = nb::cast<u32>(given["class_count"]);
-    if (given.contains("unit")) {
-        const auto [numerator, divisor] = nb::cast<std::pair<i32, i32>>(given["unit"]);
-        if (divisor < 1) throw std::invalid_argument(column.name + ": a unit's divisor must be at least 1");
-        column.unit_numerator = numerator;
-        column.unit_divisor = divisor;
-    }
+    if (given["kind"].is_none()) return column;
+    column.kind = make_kind(nb::cast<std::string>(given["kind"]), column.name, options_of(given["options"]));
+    column.blocks = nb::cast<std::vector<std::string>>(given["blocks"]);
     const std::string missing = nb::cast<std::string>(given["missing"]);
     if (missing == "skip") column.missing = Missing::skip;
-    if (missing == "value") {
-        if (column.target == Target::category) column.set_missing(nb::cast<std::string>(given["missing_value"]));
-        else column.set_missing(nb::cast<f64>(given["missing_value"]));
-    }
+    if (missing == "value") column.missing = Missing::value;
     return column;
 }
 

@@ -52,19 +52,19 @@ class PythonColumn {
         const char kind = format && *format && !format[1] ? *format : 0;
         const std::string_view kinds(&kind, kind ? 1 : 0);
         const auto is = [&](std::string_view any) { return !kinds.empty() && any.find(kind) != any.npos; };
-        if (is("f")) view_.type = PackedType::f32;
-        else if (is("d")) view_.type = PackedType::f64;
-        else if (is("?")) view_.type = PackedType::boolean;
-        else if (is("bhilq")) view_.type = of_size(bytes, PackedType::i8);
-        else if (is("BHILQ")) view_.type = of_size(bytes, PackedType::u8);
+        if (is("f")) view_.type = CellType::f32;
+        else if (is("d")) view_.type = CellType::f64;
+        else if (is("?")) view_.type = CellType::boolean;
+        else if (is("bhilq")) view_.type = of_size(bytes, CellType::i8);
+        else if (is("BHILQ")) view_.type = of_size(bytes, CellType::u8);
         else return false;
         return true;
     }
 
     // i8 … i64 and u8 … u64 follow one another by size.
-    static PackedType of_size(u64 bytes, PackedType first) {
+    static CellType of_size(u64 bytes, CellType first) {
         const u32 step = bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : 3;
-        return static_cast<PackedType>(static_cast<u32>(first) + step);
+        return static_cast<CellType>(static_cast<u32>(first) + step);
     }
 
     nb::object list_;
@@ -79,7 +79,7 @@ class PythonColumns final : public RowSource {
     // `given`: a dict of the plan's columns; those it does not name are missing. `writer` is of the plan.
     PythonColumns(const DecodePlan &plan, RowWriter &writer, nb::dict given) : plan_(plan), writer_(writer) {
         for (u32 c = 0; c < plan.columns.size(); ++c) {
-            if (plan.columns[c].target == Target::ignored) continue;
+            if (!plan.columns[c].kind) continue;
             PyObject *values = PyDict_GetItemString(given.ptr(), plan.columns[c].name.c_str());
             if (values) columns_.push_back({c, PythonColumn(values, plan.columns[c].name)});
         }

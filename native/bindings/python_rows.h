@@ -7,6 +7,7 @@
 
 #include "bindings/python_cell.h"
 #include "decode/row_writer.h"
+#include "decode/utf8.h"
 
 namespace st {
 
@@ -23,7 +24,7 @@ struct RowCell {
     void text(std::string_view text) { writer.text(column, text); }
     void bytes(std::string_view raw) {   // text, where the column takes text
         const PlanColumn &plan = writer.plan().columns[column];
-        if ((plan.target == Target::category || !plan.classes.empty()) && is_utf8(raw)) writer.text(column, raw);
+        if (plan.kind && plan.kind->takes_text() && is_utf8(raw)) writer.text(column, raw);
         else writer.wrong(column, "bytes");
     }
     void surrogate() { writer.wrong(column, "text with half a surrogate pair"); }
@@ -60,7 +61,7 @@ class PythonRows final : public RowSource {
     explicit PythonRows(std::shared_ptr<const DecodePlan> plan) : plan_(plan), writer_(plan) {
         for (u32 c = 0; c < plan_->columns.size(); ++c) {
             const PlanColumn &column = plan_->columns[c];
-            if (column.target == Target::ignored) continue;
+            if (!column.kind) continue;
             PyObject *name =
                 PyUnicode_FromStringAndSize(column.name.data(), static_cast<Py_ssize_t>(column.name.size()));
             if (!name) throw nb::python_error();
@@ -126,7 +127,7 @@ class PythonRows final : public RowSource {
                                 "expected " + std::to_string(full) + " values, got " + std::to_string(count));
         for (u64 i = 0; i < count && i < static_cast<u64>(PySequence_Fast_GET_SIZE(row)); ++i) {
             const u32 column = is_brief ? brief[i] : static_cast<u32>(i);
-            if (plan_->columns[column].target != Target::ignored) cell(column, PySequence_Fast_GET_ITEM(row, i));
+            if (plan_->columns[column].kind) cell(column, PySequence_Fast_GET_ITEM(row, i));
         }
     }
 

@@ -5,6 +5,7 @@
 
 #include "bindings/python_columns.h"
 #include "decode/row_table.h"
+#include "decode/utf8.h"
 
 namespace st {
 
@@ -98,7 +99,7 @@ class PythonTable {
     // Rows without any of the columns that a decoder looks at are rows all the same: one of these says how many.
     void show_count() {
         const auto used = [](const RowTable::Column &column) {
-            return column.named && column.plan.target != Target::ignored;
+            return column.named && column.plan.kind;
         };
         const auto shows = [&](const RowTable::Column &column) { return used(column) && column.given; };
         if (table.rows < 2 || std::any_of(table.columns.begin(), table.columns.end(), shows)) return;
@@ -191,8 +192,7 @@ class PythonTable {
         void text(std::string_view text) { letters(CellKind::text, text); }
         void bytes(std::string_view raw) {
             const PlanColumn &plan = self.table.columns[column].plan;
-            const bool takes_text =   // ignored is the key
-                plan.target == Target::category || plan.class_count || plan.target == Target::ignored;
+            const bool takes_text = !plan.kind || plan.kind->takes_text();   // without a kind: the key
             if (named() && takes_text && is_utf8(raw)) text(raw);
             else if (named()) wrong("bytes");
         }

@@ -1,13 +1,13 @@
-// A column of numbers as a program's array holds it: any stride, one of the packed wire's types; nothing is owned.
+// A column of numbers as a program's array holds it: any stride, of one physical type; nothing is owned.
 #pragma once
 #include <cmath>
 
-#include "decode/packed_column.h"
+#include "decode/cell_type.h"
 
 namespace st {
 
 struct ColumnView {
-    PackedType type = PackedType::f32;   // f32 to boolean
+    CellType type = CellType::f32;   // f32 to boolean
     const char *data = nullptr;
     i64 stride = 0;                      // bytes from a cell to the next
 
@@ -16,16 +16,16 @@ struct ColumnView {
     void read(u64 row, To &to) const {
         const char *p = data + stride * static_cast<i64>(row);
         switch (type) {
-            case PackedType::f32: return real(load_little<f32>(p), to);
-            case PackedType::f64: return real(load_little<f64>(p), to);
-            case PackedType::i8: return whole(load_little<i8>(p), to);
-            case PackedType::i16: return whole(load_little<std::int16_t>(p), to);
-            case PackedType::i32: return whole(load_little<i32>(p), to);
-            case PackedType::i64: return whole(load_little<i64>(p), to);
-            case PackedType::u8: return to.integer(load_little<u8>(p), false);
-            case PackedType::u16: return to.integer(load_little<u16>(p), false);
-            case PackedType::u32: return to.integer(load_little<u32>(p), false);
-            case PackedType::u64: return to.integer(load_little<u64>(p), false);
+            case CellType::f32: return real(load_little<f32>(p), to);
+            case CellType::f64: return real(load_little<f64>(p), to);
+            case CellType::i8: return whole(load_little<i8>(p), to);
+            case CellType::i16: return whole(load_little<std::int16_t>(p), to);
+            case CellType::i32: return whole(load_little<i32>(p), to);
+            case CellType::i64: return whole(load_little<i64>(p), to);
+            case CellType::u8: return to.integer(load_little<u8>(p), false);
+            case CellType::u16: return to.integer(load_little<u16>(p), false);
+            case CellType::u32: return to.integer(load_little<u32>(p), false);
+            case CellType::u64: return to.integer(load_little<u64>(p), false);
             default: return to.boolean(*p != 0);
         }
     }

@@ -11,7 +11,7 @@ namespace st {
 // The values of a column's picked rows and the bits of those that are missing. Reused from column to column.
 class PackedValues {
   public:
-    PackedType type = PackedType::f32;
+    CellType type = CellType::f32;
     std::string data;     // encoded
     std::string nulls;    // empty: none is missing
 
@@ -20,26 +20,21 @@ class PackedValues {
         const RowTable::Column &given = table.columns[column];
         table_ = &table, column_ = column, rows_ = &rows;
         nulls.clear();
-        becomes_float_ = becomes_float(given.plan);
+        const Kind *const kind = given.plan.kind.get();
+        becomes_float_ = kind && kind->is_float();
         if (given.is_view && becomes_float_ && take_view(given)) return;
         Kinds kinds;
         for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
-        const bool is_array = given.is_view && !kinds.any(BOOLEAN) && !kinds.large;   // a category's may stay numbers
-        if (given.plan.target == Target::category ? !is_array : kinds.any(TEXT)) return take_texts(given.plan);
-        if (becomes_float_ || kinds.seen == 0) return take_all<f32>(PackedType::f32);
-        if (kinds.seen == BOOLEAN) return take_all<u8>(PackedType::boolean);
-        if (kinds.any(FRACTION) || kinds.large) return take_all<f64>(PackedType::f64);
-        return take_all<i64>(PackedType::i64);
+        const bool is_array = given.is_view && !kinds.any(BOOLEAN) && !kinds.large;   // a category's may stay
+        if (kind && kind->is_text() ? !is_array : kinds.any(TEXT)) return take_texts(given.plan);
+        if (becomes_float_ || kinds.seen == 0) return take_all<f32>(CellType::f32);
+        if (kinds.seen == BOOLEAN) return take_all<u8>(CellType::boolean);
+        if (kinds.any(FRACTION) || kinds.large) return take_all<f64>(CellType::f64);
+        return take_all<i64>(CellType::i64);
     }
 
   private:
     static constexpr u32 BOOLEAN = 1, INTEGER = 2, FRACTION = 4, TEXT = 8;
-
-    // Columns whose cells become float32 in the slot anyway.
-    static bool becomes_float(const PlanColumn &plan) {
-        return plan.target == Target::number || plan.target == Target::weight || plan.target == Target::label_number ||
-               (plan.target == Target::label_binary && plan.class_count == 0);
-    }
 
     // What stands in a column.
     struct Kinds {
@@ -74,7 +69,7 @@ class PackedValues {
     };
 
     template <class T>
-    void take_all(PackedType as) {
+    void take_all(CellType as) {
         type = as;
         data.assign(rows_->count * sizeof(T), 0);
         Numbers<T> to{*this, reinterpret_cast<T *>(data.data())};
@@ -87,12 +82,12 @@ class PackedValues {
         const ColumnView &view = given.view;
         const char *from = view.data + view.stride * static_cast<i64>(rows_->first);
         switch (view.type) {
-            case PackedType::f32: return copy<f32>(from, view.stride);
-            case PackedType::f64: return copy<f64>(from, view.stride);
-            case PackedType::i32: return copy<i32>(from, view.stride);
-            case PackedType::i64: return copy<i64>(from, view.stride);
-            case PackedType::i8:
-            case PackedType::u8: return given.plan.target == Target::number && copy_bytes(from, view);
+            case CellType::f32: return copy<f32>(from, view.stride);
+            case CellType::f64: return copy<f64>(from, view.stride);
+            case CellType::i32: return copy<i32>(from, view.stride);
+            case CellType::i64: return copy<i64>(from, view.stride);
+            case CellType::i8:
+            case CellType::u8: return given.plan.kind->narrows() && copy_bytes(from, view);
             default: return false;
         }
     }
@@ -111,7 +106,7 @@ class PackedValues {
 
     template <class T>
     [[gnu::always_inline]] bool copy_by(const char *from, i64 stride) {
-        type = PackedType::f32;
+        type = CellType::f32;
         data.resize(rows_->count * 4);
         char *to = data.data();
         u32 odd = 0;
@@ -148,8 +143,7 @@ class PackedValues {
     };
 
     void take_texts(const PlanColumn &plan) {
-        if (plan.target == Target::number || plan.target == Target::weight || plan.target == Target::event_time)
-            refuse_text(plan);
+        if (plan.kind && plan.kind->refuses_text()) refuse_text(plan);
         words_.clear();
         ends_.clear();
         codes_.clear();
@@ -158,7 +152,7 @@ class PackedValues {
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
         data.clear();
         if (2 * ends_.size() <= rows_->count) {
-            type = PackedType::words;
+            type = CellType::words;
             append(codes_);
             const u32 count = static_cast<u32>(ends_.size());
             data.append(reinterpret_cast<const char *>(&count), 4);
@@ -166,7 +160,7 @@ class PackedValues {
             data += letters_;
             return;
         }
-        type = PackedType::text;
+        type = CellType::text;
         u32 end = 0;
         std::string all;
         std::vector<u32> ends;

@@ -77,7 +77,7 @@ class RecordDecoder : public Decoder {
     void end_record() { done_ = true; }
 
     const std::string &column_name(u32 column) const { return plan_->columns[column].name; }
-    bool wanted(i32 column) const { return column >= 0 && plan_->columns[column].target != Target::ignored; }
+    bool wanted(i32 column) const { return column >= 0 && plan_->columns[column].kind != nullptr; }
 
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;

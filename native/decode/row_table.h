@@ -1,7 +1,6 @@
 // Rows on their way into a record: cells by column, read once, in no format yet. Filled by one thread, then read-only.
 #pragma once
 #include <charconv>
-#include <cmath>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,7 +35,7 @@ struct CellMistake {
 struct RowTable {
     struct Column {
         PlanColumn plan;
-        bool named = true;             // by the job; the others' target is ignored
+        bool named = true;             // by the job
         bool given = false;            // some row has it
         bool is_view = false;          // an array's cells, not those of the table
         ColumnView view;
@@ -102,17 +101,5 @@ struct PickedRows {
     const u32 *chosen = nullptr;
     u64 operator[](u64 i) const { return chosen ? chosen[i] : first + i; }
 };
-
-// The text that an integer is as a category or a class.
-inline std::string_view integer_text(u64 magnitude, bool negative, char (&buffer)[24]) {
-    buffer[0] = '-';
-    const bool minus = negative && magnitude;
-    return {buffer, static_cast<u64>(std::to_chars(buffer + minus, buffer + sizeof buffer, magnitude).ptr - buffer)};
-}
-
-// Whether a number is a whole one whose text is exact, as decoders have it.
-inline bool is_exact_whole(f64 value) {
-    return std::abs(value) < 9007199254740992.0 && static_cast<f64>(static_cast<i64>(value)) == value;
-}
 
 }  // namespace st

@@ -1,34 +1,18 @@
-// Cells → one row of the slot: the checks, conversions and missing policies every record format and the direct path
-// share.
+// Cells → one row of the slot: each to its column's kind, then the missing policies. Every record format and the
+// direct path share it. Plain floats have ways of their own, for most cells are those.
 #pragma once
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "decode/decoder.h"
-#include "decode/murmur3.h"
 #include "decode/decode_plan.h"
-#include "decode/utf8.h"
+#include "decode/decoder.h"
 
 namespace st {
 
-// What stood in a cell that its column cannot take, cut to 40 characters and made printable, for a reason.
-inline std::string shown(std::string_view got) {
-    std::string text;
-    for (char c : got.substr(0, 40)) text += c >= ' ' && c < 0x7f ? c : '?';
-    return got.size() > 40 ? text + "..." : text;
-}
-
-inline std::string shown_number(f64 value) {
-    if (std::isnan(value)) return "NaN";
-    if (std::isinf(value)) return value < 0 ? "-Infinity" : "Infinity";
-    char text[32];
-    return std::string(text, std::to_chars(text, text + sizeof text, value).ptr);
-}
+inline bool fits_float(f32 value) { return std::abs(value) <= std::numeric_limits<f32>::max(); }
 
 enum class RowEnd { trained, dead, filtered };
 
@@ -37,21 +21,29 @@ enum class RowEnd { trained, dead, filtered };
 class RowWriter {
   public:
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
-        : plan_(std::move(plan)), columns_(plan_->columns.data()), seen_(plan_->columns.size(), 0) {
-        for (const PlanColumn &column : plan_->columns)
-            wanted_.push_back(column.target == Target::ignored ? 0 : ~u32{0});
-        for (const PlanColumn &column : plan_->columns)
-            number_at_.push_back(column.target == Target::number ? column.row_offset : NO_NUMBER);
-        number_run_.resize(number_at_.size());
-        for (u64 c = number_at_.size(), run = 0; c-- > 0; number_run_[c] = static_cast<u32>(run))
-            run = number_at_[c] == NO_NUMBER ? 0 : run + 1;
-        for (u32 b = 0; b < BLOCK_KINDS; ++b) scratch_[b].resize(plan_->stride[b] + 4);
+        : plan_(std::move(plan)), columns_(plan_->columns.data()), blocks_(plan_->blocks.data()),
+          block_count_(static_cast<u32>(plan_->blocks.size())), floats_block_(plan_->floats_block),
+          constants_(plan_->constants), seen_(plan_->columns.size(), 0) {
+        for (const PlanColumn &column : plan_->columns) {
+            wanted_.push_back(column.kind ? ~u32{0} : 0);
+            const Place *floats = column.kind ? column.kind->float_place() : nullptr;
+            float_at_.push_back(floats ? floats->offset : NO_FLOAT);
+        }
+        float_run_.resize(float_at_.size());
+        for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
+            run = float_at_[c] == NO_FLOAT ? 0 : run + 1;
+        for (const DecodePlan::At &block : plan_->blocks) scratch_.emplace_back(block.stride);
+        row_.resize(plan_->blocks.size() + 1);
     }
 
     // The row to write; without a slot (rows passed over) it goes nowhere.
     void start(u8 *slot, u64 row) {
-        for (u32 b = 0; b < BLOCK_KINDS; ++b)
-            row_[b] = slot ? slot + plan_->offset[b] + row * plan_->stride[b] : scratch_[b].data();
+        u8 **const rows = row_.data();
+        if (slot) [[likely]]
+            for (u32 b = 0; b < block_count_; ++b) rows[b] = slot + blocks_[b].offset + row * blocks_[b].stride;
+        else
+            for (u32 b = 0; b < block_count_; ++b) rows[b] = scratch_[b].data();
+        floats_ = rows[floats_block_];
         if (++stamp_ == 0) {
             std::fill(seen_.begin(), seen_.end(), 0);
             stamp_ = 1;
@@ -67,33 +59,47 @@ class RowWriter {
     const std::string &reason() const { return reason_; }
     const DecodePlan &plan() const { return *plan_; }
 
+    // Cells, by what they are in a record. Those of a column that is passed over are.
     void number(u32 c, f64 value) {
-        const PlanColumn &column = columns_[c];
         const f32 rounded = static_cast<f32>(value);
-        if (column.target == Target::number && std::abs(rounded) <= std::numeric_limits<f32>::max()) [[likely]] {
-            std::memcpy(row_[NUMBERS] + column.row_offset, &rounded, 4);
-            seen_[c] = stamp_;
-            return;
-        }
-        other_number(c, value);
+        if (float_at_[c] != NO_FLOAT && fits_float(rounded)) [[likely]]
+            return put_number(c, float_at_[c], rounded);
+        if (const Kind *kind = columns_[c].kind.get()) kind->number(*this, c, value);
     }
+    void integer(u32 c, u64 magnitude, bool negative) {   // a whole number, exact up to 64 bits
+        if (const Kind *kind = columns_[c].kind.get()) kind->integer(*this, c, magnitude, negative);
+    }
+    void long_integer(u32 c, f64 rounded, std::string_view digits) {   // one of more, with its decimal text
+        if (const Kind *kind = columns_[c].kind.get()) kind->long_integer(*this, c, rounded, digits);
+    }
+    void boolean(u32 c, bool value) {
+        if (const Kind *kind = columns_[c].kind.get()) kind->boolean(*this, c, value);
+    }
+    // `text` is valid UTF-8. Empty text is a missing cell.
+    void text(u32 c, std::string_view text) {
+        if (text.empty()) return missing(c);
+        if (const Kind *kind = columns_[c].kind.get()) kind->text(*this, c, text);
+    }
+    // The same of a text that its column's kind has looked at: Kind::word().
+    void word(u32 c, std::string_view text, i32 known) {
+        if (const Kind *kind = columns_[c].kind.get()) kind->put_word(*this, c, text, known);
+    }
+    void missing(u32 c) { seen_[c] = 0; }
 
-    // Where in its row a plain number column lies: for put_number(), which takes any value below 1e15 without a look.
-    // NO_NUMBER for all other columns and NO_COLUMN.
-    static constexpr u32 NO_NUMBER = ~u32{0};
-    u32 number_place(i32 c) const { return c < 0 ? NO_NUMBER : number_at_[c]; }
+    // Where in its row a plain float column lies: for put_number(), which takes any value below 1e15 without a look.
+    // NO_FLOAT for all other columns and NO_COLUMN.
+    u32 number_place(i32 c) const { return c < 0 ? NO_FLOAT : float_at_[c]; }
 
     void put_number(u32 c, u32 place, f64 value) {
         const f32 rounded = static_cast<f32>(value);
-        std::memcpy(row_[NUMBERS] + place, &rounded, 4);
+        std::memcpy(floats_ + place, &rounded, 4);
         seen_[c] = stamp_;
     }
 
     // The same for any value; false, and nothing written, where it does not fit float32.
     bool put_checked(u32 c, u32 place, f32 value) {
-        if (!(std::abs(value) <= std::numeric_limits<f32>::max())) [[unlikely]]
-            return false;
-        std::memcpy(row_[NUMBERS] + place, &value, 4);
+        if (!fits_float(value)) [[unlikely]] return false;
+        std::memcpy(floats_ + place, &value, 4);
         seen_[c] = stamp_;
         return true;
     }
@@ -102,12 +108,12 @@ class RowWriter {
     // i-th of them (true) and it fits float32. How many were written.
     template <class ValueAt>
     u64 put_run(i32 c, u64 most, ValueAt value_at) {
-        const u64 run = c < 0 ? 0 : std::min<u64>(number_run_[static_cast<u32>(c)], most);
+        const u64 run = c < 0 ? 0 : std::min<u64>(float_run_[static_cast<u32>(c)], most);
         if (run == 0) return 0;
-        u8 *to = row_[NUMBERS] + number_at_[static_cast<u32>(c)];
+        u8 *to = floats_ + float_at_[static_cast<u32>(c)];
         u64 i = 0;
         for (f32 value; i < run && value_at(i, value); ++i) {
-            if (!(std::abs(value) <= std::numeric_limits<f32>::max())) break;
+            if (!fits_float(value)) break;
             std::memcpy(to + 4 * i, &value, 4);
         }
         std::fill_n(seen_.data() + c, i, stamp_);
@@ -116,68 +122,26 @@ class RowWriter {
 
     bool has_any() const { return std::find(seen_.begin(), seen_.end(), stamp_) != seen_.end(); }
 
-    // A whole number, exact up to 64 bits.
-    void integer(u32 c, u64 magnitude, bool negative) {
-        const PlanColumn &column = columns_[c];
-        const f64 value = negative ? -static_cast<f64>(magnitude) : static_cast<f64>(magnitude);
-        if (column.target == Target::category || column.target == Target::label_class || column.class_count) {
-            char text[24] = "-";
-            const bool minus = negative && magnitude;
-            char *end = std::to_chars(text + minus, text + sizeof text, magnitude).ptr;
-            const std::string_view digits(text, end - text);
-            if (column.target == Target::category) return category(c, digits);
-            if (column.names_are_integers) return class_name(c, digits, digits);
-            if (minus || magnitude >= column.class_count) return wrong(c, digits);
-            return put_class(c, static_cast<u32>(magnitude));
-        }
-        if (column.target == Target::event_time && magnitude < u64{1} << 62 && column.unit_numerator == 1) {
-            const i64 time = negative ? -static_cast<i64>(magnitude) : static_cast<i64>(magnitude);
-            return put_time(c, time / column.unit_divisor - (time < 0 && time % column.unit_divisor));
-        }
-        number(c, value);
+    // What kinds do with a cell: an element at the column's place, a time, or a reason.
+    template <class T>
+    void put(u32 c, Place place, T value) {
+        std::memcpy(row_[place.block] + place.offset, &value, sizeof value);
+        seen_[c] = stamp_;
     }
 
-    // A whole number of more than 64 bits, with its decimal text.
-    void long_integer(u32 c, f64 value, std::string_view digits) {
-        if (columns_[c].target == Target::category) category(c, digits);
-        else number(c, value);
+    void put_time(u32 c, i64 ms) {
+        event_time_ms_ = ms;
+        seen_[c] = stamp_;
     }
-
-    void boolean(u32 c, bool value) {
-        const PlanColumn &column = columns_[c];
-        if (column.target == Target::category) return category(c, value ? "true" : "false");
-        if (column.target == Target::label_class && !column.classes.empty()) {
-            const char *name = value ? "true" : "false";
-            return class_name(c, name, name);
-        }
-        if (column.target == Target::event_time || column.target == Target::label_class)
-            return wrong(c, value ? "true" : "false");
-        if (column.target == Target::label_binary) return put_class(c, value);
-        number(c, value);
-    }
-
-    // `text` is valid UTF-8. Empty text is a missing cell.
-    void text(u32 c, std::string_view text) {
-        const PlanColumn &column = columns_[c];
-        if (text.empty()) return missing(c);
-        if (column.target == Target::category) return category(c, text);
-        const std::string quoted = '"' + shown(text) + '"';
-        if (!column.classes.empty()) return class_name(c, text, quoted);
-        wrong(c, quoted);
-    }
-
-    // The same of a category's text whose bucket is known already.
-    void word(u32 c, std::string_view known, u32 bucket) {
-        if (columns_[c].target == Target::category) put(c, bucket);
-        else text(c, known);
-    }
-
-    void missing(u32 c) { seen_[c] = 0; }
 
     // The cell does not fit its column; the first such cell of a row is reported.
     void wrong(u32 c, std::string_view got) {
-        if (columns_[c].target == Target::ignored) return;
+        if (!columns_[c].kind) return;
         fail(static_cast<i32>(c), std::string("expected ") + columns_[c].expected() + ", got " + std::string(got));
+    }
+
+    void not_finite(u32 c, f64 got) {
+        fail(static_cast<i32>(c), "expected finite number that fits float32, got " + shown_number(got));
     }
 
     void fail(i32 column, std::string reason) {
@@ -203,88 +167,24 @@ class RowWriter {
             const RowEnd end = fill_missing();
             if (end != RowEnd::trained) return end;
         }
-        if (plan_->weight_is_one && plan_->has[WEIGHT]) {
-            const f32 one = 1;
-            std::memcpy(row_[WEIGHT], &one, 4);
-        }
+        for (const DecodePlan::Bits &constant : constants_)
+            std::memcpy(row_[constant.place.block] + constant.place.offset, &constant.bits, 4);
         return RowEnd::trained;
     }
 
     i64 event_time_ms() const { return event_time_ms_; }
 
   private:
-    void put(u32 c, u32 bits) {
-        std::memcpy(row_[columns_[c].block] + columns_[c].row_offset, &bits, 4);
-        seen_[c] = stamp_;
-    }
-
-    void put_time(u32 c, i64 ms) {
-        event_time_ms_ = ms;
-        seen_[c] = stamp_;
-    }
-
-    void put_float(u32 c, f32 value) {
-        u32 bits;
-        std::memcpy(&bits, &value, 4);
-        put(c, bits);
-    }
-
-    void put_class(u32 c, u32 index) {
-        if (columns_[c].target == Target::label_binary) put_float(c, static_cast<f32>(index));
-        else put(c, index);
-    }
-
-    void category(u32 c, std::string_view text) {
-        put(c, murmur3(text.data(), text.size(), columns_[c].seed) % columns_[c].buckets);
-    }
-
-    void class_name(u32 c, std::string_view name, std::string_view got) {
-        const std::vector<std::string> &classes = columns_[c].classes;
-        for (u32 i = 0; i < classes.size(); ++i)
-            if (classes[i] == name) return put_class(c, i);
-        wrong(c, got);
-    }
-
-    void other_number(u32 c, f64 value) {
-        const PlanColumn &column = columns_[c];
-        const auto is_whole = [value] {   // and below 2^53, so that its text is exact
-            return std::abs(value) < 9007199254740992.0 && static_cast<f64>(static_cast<i64>(value)) == value;
-        };
-        switch (column.target) {
-            case Target::ignored: return;
-            case Target::category:
-            case Target::label_class:
-                if (is_whole()) return integer(c, static_cast<u64>(std::abs(value)), value < 0);
-                return wrong(c, shown_number(value));
-            case Target::label_binary:
-                if (column.class_count && is_whole()) return integer(c, static_cast<u64>(std::abs(value)), value < 0);
-                if (value == 0 || value == 1) return put_class(c, value == 1);
-                return wrong(c, shown_number(value));
-            case Target::event_time: {
-                const f64 ms = std::floor(value * column.unit_numerator / column.unit_divisor);
-                if (!(std::abs(ms) < 4e18)) return wrong(c, shown_number(value));
-                return put_time(c, static_cast<i64>(ms));
-            }
-            default: break;
-        }
-        const f32 rounded = static_cast<f32>(value);
-        if (!(std::abs(rounded) <= std::numeric_limits<f32>::max()))
-            return fail(static_cast<i32>(c), "expected finite number that fits float32, got " + shown_number(value));
-        if (column.target == Target::weight && value < 0) return wrong(c, shown_number(value));
-        put_float(c, rounded);
-    }
-
     RowEnd fill_missing() {
         i32 letter = NO_COLUMN;
         i32 skip = NO_COLUMN;
         for (u32 c = 0; c < seen_.size(); ++c) {
             const PlanColumn &column = columns_[c];
-            if (seen_[c] == stamp_ || column.target == Target::ignored) continue;
+            if (seen_[c] == stamp_ || !column.kind) continue;
             if (column.missing == Missing::skip) skip = skip == NO_COLUMN ? static_cast<i32>(c) : skip;
             else if (column.missing == Missing::dead_letter)
                 letter = letter == NO_COLUMN ? static_cast<i32>(c) : letter;
-            else if (column.target == Target::event_time) event_time_ms_ = column.missing_time_ms;
-            else put(c, column.missing_bits);
+            else column.kind->stand_in(*this, c);
         }
         if (skip != NO_COLUMN) {
             failed_column_ = skip;
@@ -297,17 +197,23 @@ class RowWriter {
 
     std::shared_ptr<const DecodePlan> plan_;
     const PlanColumn *columns_;
-    std::vector<u32> number_at_;   // of a number column, its bytes into the row
-    std::vector<u32> number_run_;   // how many number columns lie in a row from a column on
+    const DecodePlan::At *blocks_;
+    u32 block_count_, floats_block_;
+    std::vector<DecodePlan::Bits> constants_;
+    std::vector<u32> float_at_;   // of a plain float column, its bytes into the row
+    std::vector<u32> float_run_;   // how many of them lie in a row from a column on
     std::vector<u32> seen_;   // stamp of the row that gave the column last
-    std::vector<u32> wanted_;   // all bits of a column that is not ignored
+    std::vector<u32> wanted_;   // all bits of a column that is not passed over
     u32 stamp_ = 0;
-    u8 *row_[BLOCK_KINDS] = {};
-    std::vector<u8> scratch_[BLOCK_KINDS];
+    std::vector<u8 *> row_;       // of each block, and one more
+    u8 *floats_ = nullptr;        // of the block of plain floats
+    std::vector<std::vector<u8>> scratch_;
     bool failed_ = false;
     i32 failed_column_ = NO_COLUMN;
     std::string reason_;
     i64 event_time_ms_ = -1;
 };
+
+inline void Kind::text(RowWriter &row, u32 c, std::string_view utf8) const { row.wrong(c, quoted(utf8)); }
 
 }  // namespace st

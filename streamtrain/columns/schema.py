@@ -130,6 +130,13 @@ class Schema:
             inputs |= kind.engine_inputs(self.of_kind(name), self.loss)
         return inputs
 
+    def constants(self) -> dict[str, float]:
+        """What lies in every row of a block that no column gives, by the block's name."""
+        found: dict[str, float] = {}
+        for name, kind in kinds().items():
+            found |= kind.constants([each for each in self.of_kind(name) if self.is_decoded(each[1])])
+        return found
+
     def native_columns(self) -> list[dict[str, Any]]:
         """The columns as _native.DecodePlan takes them."""
         return [self._native_column(name, column) for name, column in self.columns]
@@ -176,12 +183,13 @@ class Schema:
 
     def _native_column(self, name: str, column: Column) -> dict[str, Any]:
         if not self.is_decoded(column):
-            return {"name": name, "target": "ignored", "missing": "dead_letter"}
-        missing = self.missing(column)
-        native = {"name": name, "missing": missing, **column.entry.native(column, self.loss)}
+            return {"name": name, "kind": None}
+        kind, missing = column.entry, self.missing(column)
+        options = kind.native_options(column, self.loss)
         if missing == "value":
-            native["missing_value"] = column.entry.stand_in(column, self.loss)
-        return native
+            options["missing_value"] = kind.stand_in(column, self.loss)
+        stem = next(stem for stem, each in kinds().items() if each is kind)
+        return {"name": name, "kind": stem, "missing": missing, "blocks": kind.places(name), "options": options}
 
 
 def _told(error: Any) -> str:

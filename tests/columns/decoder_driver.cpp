@@ -8,9 +8,8 @@
 #include <iterator>
 #include <random>
 
-#include "decode/formats/json.h"
-#include "decode/formats/msgpack.h"
-#include "decode/formats/packed.h"
+#include "decode/decode_plan.h"
+#include "decode/decoder.h"
 
 using namespace st;
 
@@ -22,53 +21,56 @@ namespace {
             std::fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition), std::abort(); \
     } while (0)
 
-PlanColumn column(const char *name, Target target, Missing missing = Missing::dead_letter) {
+PlanColumn column(const char *name, const char *kind, const char *block, Missing missing = Missing::dead_letter,
+                  Options options = {}) {
     PlanColumn made;
     made.name = name;
-    made.target = target;
     made.missing = missing;
-    if (target == Target::category) made.buckets = 50;
-    if (target == Target::label_class) made.classes = {"walk", "sit", "true"}, made.class_count = 3;
+    if (!kind) return made;
+    if (std::string(kind) == "category") options.set("buckets", i64{50});
+    made.kind = make_kind(kind, name, options);
+    made.blocks = {block};
     return made;
 }
 
+Options with(const char *name, OptionValue value, Options options = {}) {
+    options.set(name, std::move(value));
+    return options;
+}
+
+SlotLayout layout_of(u32 rows, Dtype label) {
+    return SlotLayout::make(
+        rows, 1,
+        {{"numbers", Dtype::f32, 2}, {"categories", Dtype::i32, 1}, {"label", label, 1}, {"weight", Dtype::f32, 1}});
+}
+
 std::shared_ptr<const DecodePlan> simple_plan(u32 rows) {
-    std::vector<PlanColumn> columns = {column("x1", Target::number), column("x2", Target::number),
-                                       column("carrier", Target::category),
-                                       column("late", Target::label_binary, Missing::skip)};
-    columns[2].set_missing(std::string_view());
-    return DecodePlan::make(columns, {},
-                            SlotLayout::make(rows, 1,
-                                             {{"numbers", Dtype::f32, 2},
-                                              {"categories", Dtype::i32, 1},
-                                              {"label", Dtype::f32, 1},
-                                              {"weight", Dtype::f32, 1}}));
+    std::vector<PlanColumn> columns = {
+        column("x1", "number", "numbers"), column("x2", "number", "numbers"),
+        column("carrier", "category", "categories", Missing::value, with("missing_value", std::string())),
+        column("late", "label", "label", Missing::skip, with("is", std::string("binary")))};
+    return DecodePlan::make(columns, {}, layout_of(rows, Dtype::f32), {{"weight", 1.0}});
 }
 
 std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
-    std::vector<PlanColumn> columns = {column("x1", Target::number),
-                                       column("id", Target::ignored),
-                                       column("x2", Target::number, Missing::skip),
-                                       column("carrier", Target::category),
-                                       column("when", Target::event_time),
-                                       column("late", Target::label_class),
-                                       column("w", Target::weight)};
-    columns[0].set_missing(0.5), columns[4].set_missing(7.0), columns[6].set_missing(2.0);
-    columns[4].unit_divisor = 1000;
-    return DecodePlan::make(columns, {0, 1, 2, 3},
-                            SlotLayout::make(rows, 1,
-                                             {{"numbers", Dtype::f32, 2},
-                                              {"categories", Dtype::i32, 1},
-                                              {"label", Dtype::i32, 1},
-                                              {"weight", Dtype::f32, 1}}));
+    const std::vector<std::string> names = {"walk", "sit", "true"};
+    const Options classes = with("class_count", i64{3}, with("classes", names));
+    std::vector<PlanColumn> columns = {
+        column("x1", "number", "numbers", Missing::value, with("missing_value", 0.5)),
+        column("id", nullptr, ""),
+        column("x2", "number", "numbers", Missing::skip),
+        column("carrier", "category", "categories"),
+        column("when", "time", "", Missing::value,
+               with("missing_value", 7.0, with("unit", std::vector<i64>{1, 1000}))),
+        column("late", "label", "label", Missing::dead_letter, with("is", std::string("class"), classes)),
+        column("w", "weight", "weight", Missing::value, with("missing_value", 2.0))};
+    return DecodePlan::make(columns, {0, 1, 2, 3}, layout_of(rows, Dtype::i32));
 }
 
 class Driver {
   public:
     Driver(const std::string &format, bool rich, u32 rows) : plan_(rich ? rich_plan(rows) : simple_plan(rows)) {
-        decoder_ = format == "json"      ? formats::json(plan_)
-                   : format == "msgpack" ? formats::msgpack(plan_)
-                                         : formats::packed(plan_);
+        decoder_ = make_decoder(format, plan_);
         slot_ = std::make_unique<u8[]>(plan_->layout.slot_bytes);
     }
 
@@ -101,15 +103,15 @@ class Driver {
         }
         MUST(dead == tally.dead);
         for (u32 row = 0; row < sink.rows; ++row) {
-            for (u32 c = 0; c < 2; ++c) MUST(std::isfinite(load<f32>(NUMBERS, row, c)));
-            MUST(load<u32>(CATEGORIES, row, 0) < 50 && load<f32>(WEIGHT, row, 0) >= 0);
+            for (u32 c = 0; c < 2; ++c) MUST(std::isfinite(load<f32>(0, row, c)));
+            MUST(load<u32>(1, row, 0) < 50 && load<f32>(3, row, 0) >= 0);
         }
     }
 
     template <class T>
     T load(u32 block, u32 row, u32 c) const {
         T value;
-        std::memcpy(&value, slot_.get() + plan_->offset[block] + row * plan_->stride[block] + 4 * c, 4);
+        std::memcpy(&value, slot_.get() + plan_->blocks[block].offset + row * plan_->blocks[block].stride + 4 * c, 4);
         return value;
     }
 

@@ -18,14 +18,24 @@ FLAGS = ["-std=gnu++20", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-r
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or not NATIVE.is_dir(), reason="needs g++ and the sources")
 
 
+def entries(registry: str) -> str:
+    """What native/decode/folder.cmake makes of a folder."""
+    stems = sorted(path.stem for path in (NATIVE / "decode" / registry).glob("*.h"))
+    names = "".join(f" X({stem})" for stem in stems if not stem.endswith("_encoder"))
+    includes = "".join(f'#include "decode/{registry}/{stem}.h"\n' for stem in stems)
+    return f"{includes}#define ST_{registry.upper()}(X){names}\n"
+
+
 @pytest.fixture(scope="module")
 def built(kept_build: Callable[..., Path]) -> Callable[..., Path]:
     """The executable of a driver; skips where the sanitizers' libraries are not installed."""
 
     def build(name: str, *flags: str) -> Path:
         def make(folder: Path) -> None:
-            sources = [str(HERE / f"{name}.cpp"), str(NATIVE / "decode" / "decode_plan.cpp")]
-            command = ["g++", *FLAGS, *flags, f"-I{NATIVE}", *sources, "-o", str(folder / name)]
+            for registry in ("formats", "kinds"):
+                (folder / f"decode_{registry}.inc").write_text(entries(registry))
+            sources = [str(HERE / f"{name}.cpp"), *map(str, (NATIVE / "decode").glob("*.cpp"))]
+            command = ["g++", *FLAGS, *flags, f"-I{NATIVE}", f"-I{folder}", *sources, "-o", str(folder / name)]
             made = subprocess.run(command, capture_output=True, text=True, check=False)
             if "cannot find" in made.stderr and "asan" in made.stderr:
                 pytest.skip("needs libasan and libubsan")

@@ -11,4 +11,19 @@ GUARDS = [
         "return array if ((narrow == 0) != (array == 0)).any() else narrow", "return narrow",
         "tests/columns/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",
     ),
+    (
+        "a block that no column gives holds its constant", "native/decode/formats/packed.h",
+        "for (const DecodePlan::Bits &constant : plan_->constants) rows.fill(constant.place, constant.bits);", "",
+        "tests/columns/test_formats.py::test_examples",
+    ),
+    (
+        "integers that are names of classes are no index", "native/decode/kinds/label.h",
+        "if (names_are_integers_) return name(row, c, digits, digits);", "",
+        "tests/columns/test_formats.py::test_generated_packed",
+    ),
+    (
+        "a column without a place in the slot is refused", "native/decode/decode_plan.h",
+        "if (used_[b] + bytes > plan_.blocks[b].stride) break;", "",
+        "tests/columns/test_kinds.py::test_a_layout_without_room_for_a_column_is_refused",
+    ),
 ]

@@ -11,9 +11,8 @@ GUARDS = [
         "tests/compute/test_model.py::test_a_slot_of_more_rows_than_the_plans_capacity_is_refused",
     ),
     (
-        "a small negative weight is not 0", "native/decode/row_writer.h",
-        "if (column.target == Target::weight && value < 0) return",
-        "if (column.target == Target::weight && rounded < 0) return",
+        "a small negative weight is not 0", "native/decode/kinds/weight.h",
+        "if (value < 0) return", "if (rounded < 0) return",
         "tests/columns/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",
     ),
     (

@@ -82,7 +82,7 @@ class JsonDecoder final : public ShapedDecoder {
                 }
                 place = writer_.number_place(column);
             }
-            if (place != RowWriter::NO_NUMBER) [[likely]] {
+            if (place != NO_FLOAT) [[likely]] {
                 f64 value;
                 if (const char *behind = parse_at_a_glance(p, value)) [[likely]] {
                     writer_.put_number(static_cast<u32>(column), place, value);

@@ -106,7 +106,7 @@ class MsgpackDecoder final : public ShapedDecoder {
     // The usual cell: a finite float of a number column. Else false, and nothing is passed.
     [[gnu::always_inline]] bool read_float(const char *&p, i32 column, u32 place) {
         const u8 tag = static_cast<u8>(*p);
-        if (place == RowWriter::NO_NUMBER || (tag & 0xfe) != 0xca) return false;
+        if (place == NO_FLOAT || (tag & 0xfe) != 0xca) return false;
         const u32 size = tag == 0xca ? 5 : 9;
         if (p + size > msgpack_.end()) return false;
         const f32 value = tag == 0xca ? std::bit_cast<f32>(load_big<u32>(p + 1))

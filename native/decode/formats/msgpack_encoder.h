@@ -27,8 +27,8 @@ class MsgpackEncoder final : public RecordEncoder {
             const RowTable::Column &column = table.columns[c];
             if (!column.given) continue;
             put(keys_[c]);
-            narrows_ = column.plan.target == Target::number;
-            is_category_ = column.plan.target == Target::category;
+            narrows_ = column.plan.kind && column.plan.kind->narrows();
+            is_category_ = column.plan.kind && column.plan.kind->is_text();
             if (rows.count != 1) head(rows.count, 0x90, 15, 0xdc);
             for (u64 i = 0; i < rows.count; ++i) table.read(c, rows[i], *this);
         }

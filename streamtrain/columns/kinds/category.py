@@ -60,8 +60,8 @@ class Category(Kind[Options]):
         ]
         return {"categories": tables}
 
-    def native(self, column: Options, loss: str) -> dict[str, Any]:
-        return {"target": "category", "buckets": column.buckets}
+    def native_options(self, column: Options, loss: str) -> dict[str, Any]:
+        return {"buckets": column.buckets}
 
     def stand_in(self, column: Options, loss: str) -> str:
         return as_text(int(column.missing) if isinstance(column.missing, float) else column.missing)

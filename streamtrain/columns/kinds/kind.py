@@ -75,9 +75,17 @@ class Kind(Generic[S]):
         """What the engine needs to know of them, by the order in their block."""
         return {}
 
-    def native(self, column: S, loss: str) -> dict[str, Any]:
-        """What the native half is told beside the name and what is missing."""
-        raise NotImplementedError
+    def places(self, name: str) -> list[str]:
+        """The blocks that the column `name` has its elements in, in the order in which the native half takes them."""
+        return [] if self.block is None else [self.block]
+
+    def constants(self, columns: Named[S]) -> dict[str, float]:
+        """What lies in every row of blocks that no decoded column gives, by block: float32, one a row."""
+        return {}
+
+    def native_options(self, column: S, loss: str) -> dict[str, Any]:
+        """What the native half is told beside the name and, as `missing_value`, the stand-in."""
+        return {}
 
     def stand_in(self, column: S, loss: str) -> str | float:
         """What the native half writes for a missing cell, where `missing` is a value."""

@@ -92,12 +92,12 @@ class Label(Kind[Options]):
                 inputs["standardize_label"] = column.standardized()
         return inputs
 
-    def native(self, column: Options, loss: str) -> dict[str, Any]:
+    def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         kind = losses.label_kind(loss)
-        native: dict[str, Any] = {"target": f"label_{kind}"}
+        options: dict[str, Any] = {"is": kind}
         if kind != "number" and column.classes is not None:
-            native |= {"class_count": column.class_count, "classes": column.names}
-        return native
+            options |= {"class_count": column.class_count, "classes": column.names}
+        return options
 
     def stand_in(self, column: Options, loss: str) -> float:
         """The number the value stands for in the slot; ValueError where there is none."""

@@ -21,9 +21,6 @@ class Number(Kind[Standardized]):
     def engine_inputs(self, columns: Named[Standardized], loss: str) -> dict[str, Any]:
         return {"numbers": len(columns), "standardize": [column.standardized() for _, column in columns]}
 
-    def native(self, column: Standardized, loss: str) -> dict[str, Any]:
-        return {"target": "number"}
-
     def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
         return float32(cell)
 

@@ -42,8 +42,8 @@ class Time(Kind[Options]):
     def missing_problem(self, column: Options) -> str | None:
         return number_problem(column.missing, _LARGEST)
 
-    def native(self, column: Options, loss: str) -> dict[str, Any]:
-        return {"target": "event_time", "unit": UNITS[column.counts]}
+    def native_options(self, column: Options, loss: str) -> dict[str, Any]:
+        return {"unit": UNITS[column.counts]}
 
     def stand_in(self, column: Options, loss: str) -> float:
         numerator, divisor = UNITS[column.counts]

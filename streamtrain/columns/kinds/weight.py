@@ -25,8 +25,8 @@ class Weight(Kind[Settings]):
     def blocks(self, columns: Named[Settings], loss: str) -> list[Block]:
         return [Block(self.block, "f32", 1)]
 
-    def native(self, column: Settings, loss: str) -> dict[str, Any]:
-        return {"target": "weight"}
+    def constants(self, columns: Named[Settings]) -> dict[str, float]:
+        return {} if columns else {self.block: 1.0}
 
     def meaning(self, name: str, column: Settings, loss: str, cell: Cell) -> Any:
         number = float32(cell)

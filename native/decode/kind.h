@@ -1,0 +1,77 @@
+// What a column is: how its cells become elements of a slot's blocks, in what words they are refused, what stands in
+// for a missing one. A kind is a header of decode/kinds/, named by its stem; one object serves one column.
+#pragma once
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "decode/cell_type.h"
+#include "decode/options.h"
+
+namespace st {
+
+class RowWriter;
+class SlotPlaces;
+struct ColumnSpan;
+struct RowBlock;
+
+// Where a column's elements lie: bytes into the row of a block.
+struct Place {
+    u32 block = 0, offset = 0;
+};
+
+constexpr u32 NO_FLOAT = ~u32{0};
+
+// Made from its options, given its places in the slot by DecodePlan::make; read-only afterwards and shared by decoders.
+// Encoders make kinds too, which have no place.
+class Kind {
+  public:
+    virtual ~Kind() = default;
+
+    virtual const char *expected() const = 0;   // "number", for reasons
+
+    // Takes its places. Throws std::invalid_argument where the layout has none (a mistake of ours, not of data).
+    virtual void place(SlotPlaces &places) = 0;
+
+    // A cell of column `c` of the row being written: put, or refused by row.wrong(). What a kind does not take apart
+    // comes as the number it is.
+    virtual void number(RowWriter &row, u32 c, f64 value) const = 0;
+    virtual void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const {   // exact up to 64 bits
+        number(row, c, negative ? -static_cast<f64>(magnitude) : static_cast<f64>(magnitude));
+    }
+    virtual void long_integer(RowWriter &row, u32 c, f64 rounded, std::string_view) const { number(row, c, rounded); }
+    virtual void boolean(RowWriter &row, u32 c, bool value) const { number(row, c, value); }
+    virtual void text(RowWriter &row, u32 c, std::string_view utf8) const;   // never empty
+
+    // A missing cell whose policy is a value.
+    virtual void stand_in(RowWriter &row, u32 c) const = 0;
+
+    // Of texts that come as words and codes: what is worth knowing of a word once, not below 0; and a cell of it.
+    virtual i32 word(std::string_view) const { return 0; }
+    virtual void put_word(RowWriter &row, u32 c, std::string_view utf8, i32) const { text(row, c, utf8); }
+
+    // Whole columns. Whether spans of these cells go into rows at once; the cells of one, which has no null there
+    // (false where one does not fit, so that rows are read one by one); the stand-in of a column that a record lacks.
+    virtual bool takes_spans(CellType) const { return false; }
+    virtual bool put_span(const ColumnSpan &, u32, RowBlock &) const { return false; }
+    virtual bool stand_in_span(RowBlock &) const { return false; }
+
+    // Plain floats: where any finite float32 may be written without asking; all in one block. nullptr: not of them.
+    virtual const Place *float_place() const { return nullptr; }
+
+    // On the way into records: the cells become float32 in the slot anyway; and any value may be rounded so early; they
+    // stand for their text, whatever they are; a text fits.
+    virtual bool is_float() const { return false; }
+    virtual bool narrows() const { return false; }
+    virtual bool is_text() const { return false; }
+    virtual bool takes_text() const { return is_text(); }
+    virtual bool refuses_text() const { return !takes_text(); }
+};
+
+// A kind by its file's stem. Throws std::invalid_argument for a name no kind has. `column`: its name.
+std::unique_ptr<Kind> make_kind(const std::string &kind, const std::string &column, const Options &options);
+
+std::vector<std::string> column_kinds();   // the names make_kind() knows, in alphabetical order
+
+}  // namespace st

@@ -1,0 +1,136 @@
+// What is learned, as the loss has it: a number (float32), 0 or 1 (float32), or a class by name or index (int32).
+#pragma once
+#include <algorithm>
+
+#include "decode/float_span.h"
+#include "decode/row_writer.h"
+
+namespace st::kinds {
+
+class Label : public Kind {
+  public:
+    void place(SlotPlaces &places) final { place_ = places.take(4); }
+    void stand_in(RowWriter &row, u32 c) const final { row.put(c, place_, missing_bits_); }
+    bool stand_in_span(RowBlock &rows) const final {
+        rows.fill(place_, missing_bits_);
+        return true;
+    }
+    bool refuses_text() const final { return false; }   // the decoder answers it
+
+  protected:
+    Place place_;
+    u32 missing_bits_ = 0;
+};
+
+class NumberLabel final : public Label {
+  public:
+    explicit NumberLabel(const Options &options) {
+        missing_bits_ = std::bit_cast<u32>(static_cast<f32>(options.number("missing_value")));
+    }
+
+    const char *expected() const override { return "number"; }
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        const f32 rounded = static_cast<f32>(value);
+        if (!fits_float(rounded)) return row.not_finite(c, value);
+        row.put(c, place_, rounded);
+    }
+    bool takes_spans(CellType type) const override { return type == CellType::f32; }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return put_floats(span, row, rows, place_, fits_float);
+    }
+    bool is_float() const override { return true; }
+};
+
+// Classes by name, by index where the names are no integers; without names by index.
+class ClassLabel : public Label {
+  public:
+    explicit ClassLabel(const Options &options)
+        : classes_(options.get<std::vector<std::string>>("classes")),
+          count_(static_cast<u32>(options.get<i64>("class_count"))) {
+        names_are_integers_ = std::any_of(classes_.begin(), classes_.end(), is_integer_text);
+        missing_bits_ = static_cast<u32>(options.number("missing_value"));
+    }
+
+    const char *expected() const override {
+        return classes_.empty() ? "class index" : "one of the class names or their index";
+    }
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        if (!is_exact_whole(value)) return row.wrong(c, shown_number(value));
+        integer(row, c, static_cast<u64>(std::abs(value)), value < 0);
+    }
+    void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const override {
+        char buffer[24];
+        const std::string_view digits = integer_text(magnitude, negative, buffer);
+        if (names_are_integers_) return name(row, c, digits, digits);
+        if ((negative && magnitude) || magnitude >= count_) return row.wrong(c, digits);
+        put_class(row, c, static_cast<u32>(magnitude));
+    }
+    void boolean(RowWriter &row, u32 c, bool value) const override {
+        const char *text = value ? "true" : "false";
+        if (classes_.empty()) row.wrong(c, text);
+        else name(row, c, text, text);
+    }
+    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
+        if (classes_.empty()) row.wrong(c, quoted(utf8));
+        else name(row, c, utf8, quoted(utf8));
+    }
+    bool takes_text() const override { return !classes_.empty(); }
+
+  protected:
+    virtual void put_class(RowWriter &row, u32 c, u32 index) const { row.put(c, place_, index); }
+
+    void name(RowWriter &row, u32 c, std::string_view text, std::string_view got) const {
+        const auto found = std::find(classes_.begin(), classes_.end(), text);
+        if (found == classes_.end()) row.wrong(c, got);
+        else put_class(row, c, static_cast<u32>(found - classes_.begin()));
+    }
+
+    static bool is_integer_text(const std::string &text) {
+        const u64 from = !text.empty() && text[0] == '-';
+        return text.size() > from && text.find_first_not_of("0123456789", from) == std::string::npos;
+    }
+
+    std::vector<std::string> classes_;
+    u32 count_;   // 0: not given
+    bool names_are_integers_ = false;   // integers are then names, never an index
+};
+
+class BinaryLabel final : public ClassLabel {
+  public:
+    explicit BinaryLabel(const Options &options) : ClassLabel(options) {
+        missing_bits_ = std::bit_cast<u32>(static_cast<f32>(options.number("missing_value")));
+    }
+
+    const char *expected() const override {
+        return count_ ? "one of the class names, 0, 1, true or false" : "0, 1, true or false";
+    }
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        if (count_ && is_exact_whole(value)) return integer(row, c, static_cast<u64>(std::abs(value)), value < 0);
+        if (value == 0 || value == 1) return put_class(row, c, value == 1);
+        row.wrong(c, shown_number(value));
+    }
+    void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const override {
+        if (count_) ClassLabel::integer(row, c, magnitude, negative);
+        else if (magnitude <= 1 && !(negative && magnitude)) put_class(row, c, static_cast<u32>(magnitude));
+        else Kind::integer(row, c, magnitude, negative);
+    }
+    void boolean(RowWriter &row, u32 c, bool value) const override { put_class(row, c, value); }
+    bool takes_spans(CellType type) const override { return type == CellType::f32 && count_ == 0; }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return put_floats<true>(span, row, rows, place_, [](f32 v) { return (v == 0) | (v == 1); });
+    }
+    bool is_float() const override { return count_ == 0; }
+
+  private:
+    void put_class(RowWriter &row, u32 c, u32 index) const override { row.put(c, place_, static_cast<f32>(index)); }
+};
+
+inline std::unique_ptr<Kind> label(const std::string &, const Options &options) {
+    const std::string is = options.get<std::string>("is");
+    if (is == "number") return std::make_unique<NumberLabel>(options);
+    if (is == "binary") return std::make_unique<BinaryLabel>(options);
+    if (is == "class") return std::make_unique<ClassLabel>(options);
+    throw std::invalid_argument("no label is a " + is);
+}
+
+}  // namespace st::kinds

@@ -1,0 +1,44 @@
+// A number to learn from: a finite float32, side by side with the other numbers.
+#pragma once
+#include "decode/float_span.h"
+#include "decode/row_writer.h"
+
+namespace st::kinds {
+
+class Number final : public Kind {
+  public:
+    explicit Number(const Options &options) : missing_(static_cast<f32>(options.number("missing_value"))) {}
+
+    const char *expected() const override { return "number"; }
+    void place(SlotPlaces &places) override { place_ = places.take(sizeof(f32)); }
+
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        const f32 rounded = static_cast<f32>(value);
+        if (!fits_float(rounded)) return row.not_finite(c, value);
+        row.put(c, place_, rounded);
+    }
+    void stand_in(RowWriter &row, u32 c) const override { row.put(c, place_, missing_); }
+
+    bool takes_spans(CellType type) const override { return type < CellType::boolean; }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return put_floats(span, row, rows, place_, fits_float);
+    }
+    bool stand_in_span(RowBlock &rows) const override {
+        rows.fill(place_, missing_);
+        return true;
+    }
+    const Place *float_place() const override { return &place_; }
+
+    bool is_float() const override { return true; }
+    bool narrows() const override { return true; }
+
+  private:
+    Place place_;
+    f32 missing_;
+};
+
+inline std::unique_ptr<Kind> number(const std::string &, const Options &options) {
+    return std::make_unique<Number>(options);
+}
+
+}  // namespace st::kinds

@@ -15,10 +15,10 @@ from streamtrain.topics.shown import Document, cut, key_of
 from streamtrain.topics.topic import Message, Topic
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack
 
+HELP = "which run holds the job, its runs and their ends, and the newest snapshot"
 WIRE_VERSION = 2
 TOPIC = Topic(
     key="control",
-    help="which run holds the job, its runs and their ends, and the newest snapshot",
     config={
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.1",

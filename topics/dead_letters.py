@@ -14,9 +14,9 @@ from streamtrain.errors import CheckFailed
 from streamtrain.topics.shown import Document, cut
 from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
+HELP = "records that could not be decoded or trained, with the reason"
 TOPIC = Topic(
     key="dead_letters",
-    help="records that could not be decoded or trained, with the reason",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
 )
 VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is

@@ -16,9 +16,9 @@ from streamtrain.errors import CheckFailed
 from streamtrain.topics.shown import Document, as_json, headers, key_of
 from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
+HELP = "answers to the requests, with the version and digest of the snapshot that made them"
 TOPIC = Topic(
     key="predictions",
-    help="answers to the requests, with the version and digest of the snapshot that made them",
     config={"cleanup.policy": "delete"},
     partitions=4,
 )

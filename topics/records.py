@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamtrain.topics.topic import Topic
 
+HELP = "training rows in; one record holds one row or many"
 TOPIC = Topic(
     key="records",
-    help="training rows in; one record holds one row or many",
     config={"cleanup.policy": "delete"},
     partitions=4,
     rows="training",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from streamtrain.topics.topic import Topic
 
+HELP = "rows to predict in; the answer echoes key and headers"
 TOPIC = Topic(
     key="requests",
-    help="rows to predict in; the answer echoes key and headers",
     config={"cleanup.policy": "delete"},
     partitions=4,
     rows="requests",

@@ -25,10 +25,10 @@ from streamtrain.topics.terms import encode as encode_terms
 from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
+HELP = "the round log: what was trained, in row order"
 WIRE_VERSION = 2
 TOPIC = Topic(
     key="rounds",
-    help="the round log: what was trained, in row order",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
     fixed_partitions=True,
     wire_version=WIRE_VERSION,

@@ -15,9 +15,9 @@ from streamtrain.topics.shown import Document, key_of
 from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import plain
 
+HELP = "published parameters with their manifests"
 TOPIC = Topic(
     key="snapshots",
-    help="published parameters with their manifests",
     config={
         "cleanup.policy": "compact",
         "min.compaction.lag.ms": "60000",  # a reader has a minute to fetch the chunks of a manifest it has seen

@@ -1,7 +1,7 @@
 """What a topic of a job is: name rule, cleanup policy, wire version. Knows no process and opens nothing.
 
-A topic's file has TOPIC and, unless its messages are the user's rows, document(message) -> what `read` shows, with our
-own error for bytes that are not its own, and line(document) -> the same in a line for people.
+A topic's file has HELP, TOPIC and, unless its messages are the user's rows, document(message) -> what `read` shows,
+with our own error for bytes that are not its own, and line(document) -> the same in a line for people.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class Topic:
     """A topic a job has; `config` and `partitions` are what it is made with unless the job file says otherwise."""
 
     key: str
-    help: str
     config: Mapping[str, str]
     partitions: int = 1
     fixed_partitions: bool = False

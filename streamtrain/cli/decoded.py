@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from streamtrain.columns.formats._parsed import Unusable
+from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.rows import record_rows
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job

@@ -10,7 +10,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.columns.formats import record_format
-from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 

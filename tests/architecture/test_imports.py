@@ -108,3 +108,20 @@ def test_only_bindings_know_nanobind(root, tracked):
     inside = ("native/bindings/", "native/module.cpp")
     knowing = [name for name in native if re.search(r"#include [<\"]nanobind|\bnb::", (root / name).read_text())]
     assert [name for name in knowing if not name.startswith(inside)] == []
+
+
+def test_private_modules_stay_in_their_package(package_trees):
+    """`a.b._c` is imported by what lies in a.b alone."""
+    private = {name: name.rpartition(".")[0] for name in package_trees if name.rpartition(".")[2].startswith("_")}
+    private = {name: package for name, package in private.items() if not name.endswith("__")}
+    assert private
+    wrong = []
+    for name, tree in package_trees.items():
+        for node in ast.walk(tree):
+            asked = imported(node)
+            if isinstance(node, ast.ImportFrom):
+                asked = [*asked, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for each in asked:
+                if each in private and not f"{name}.".startswith(f"{private[each]}."):
+                    wrong.append(f"{name}:{node.lineno} imports {each}")
+    assert wrong == []

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.columns.formats import record_format
-from streamtrain.columns.formats._parsed import (
+from streamtrain.columns.formats.parsed import (
     MISSING_ENTRY,
     Pairs,
     Parsed,

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable
 from streamtrain.columns.schema import Schema
 
 HELP = "JSON text: an object, an array of objects or arrays, or an object of arrays"

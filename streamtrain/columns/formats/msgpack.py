@@ -10,7 +10,7 @@ import msgpack
 import numpy as np
 
 from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats._parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable
 from streamtrain.columns.schema import Schema
 
 HELP = "msgpack: a map, an array of maps or arrays, or a map of arrays"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats._parsed import MISSING_ENTRY, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 

@@ -161,6 +161,11 @@ GUARDS = [
         "tests/clients/test_scorer.py::test_snapshots_of_one_shape_share_it_and_none_is_put_into_another",
     ),
     (
+        "parameters live as long as a scorer of them", "compute/model.py",
+        "        plan._held = (held, program)\n", "        plan._held = program\n",
+        "tests/columns/test_served.py::test_parameters_belong_to_all_who_refer_to_them",
+    ),
+    (
         "a batch is zero behind its rows", "native/decode/batch_filler.cpp",
         "    plan_->clear_behind(sink_.slot, sink_.rows);\n", "",
         "tests/columns/test_plan.py::test_dicts_are_what_their_json_is",

@@ -22,8 +22,7 @@ class Scorer:
     def __init__(self, served: Served) -> None:
         self.served = served
         self.version, self.digest, self.created_ms = served.version, served.digest, served.manifest.created_ms
-        columns = served.shape.schema.native_columns()
-        self._names = frozenset(column["name"] for column in columns if column["target"] != "ignored")
+        self._names = served.shape.schema.decoded_names
         weights = sum(block.count for block in served.shape.model.blocks if block.group == "parameters")
         self._free_from = max(1, _FREE_WORK // max(1, weights))
         self._one = deque([self._workspace(1)])

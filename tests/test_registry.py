@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import json
 import subprocess
 import sys
@@ -60,3 +62,9 @@ print(json.dumps([name for package, names in found.items() for name in names if 
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(ended.stdout) == []
+
+
+@pytest.mark.parametrize("name", registries()["roles"].names())
+def test_every_process_role_takes_a_plain_config(name: str) -> None:
+    role = registries()["roles"].get(name)
+    assert dataclasses.is_dataclass(role.Config) and next(iter(inspect.signature(role.run).parameters)) == "config"

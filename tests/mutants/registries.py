@@ -38,4 +38,13 @@ GUARDS = [
         '        yield Mistake(gathered.where(("model",)), path, problem)', "        pass",
         f"{_LAYER_TESTS}::test_what_only_the_engine_finds_is_a_mistake_of_the_model",
     ),
+    (
+        "rows go to topics of rows alone", "streamtrain/clients/writer.py", "        if to not in row_topics():",
+        "        if to is None:", "tests/topics/test_topic.py::test_programs_write_rows_to_topics_of_rows_alone",
+    ),
+    (
+        "requests are written without a label", "streamtrain/cli/commands/produce.py",
+        'label=topic(to).rows == "training"', "label=True",
+        "tests/cli/test_topics_and_records.py::test_requests_have_no_label",
+    ),
 ]  # fmt: skip

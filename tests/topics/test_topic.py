@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from streamtrain.clients.writer import RecordWriter
 from streamtrain.errors import UserMistake
+from streamtrain.job import Job
 from streamtrain.topics import REGISTRY
 from streamtrain.topics.topic import all_topics, row_topics, topic
 
@@ -33,3 +35,10 @@ def test_policies() -> None:
         assert (entry.config["cleanup.policy"] == "compact") == (not entry.renameable), entry.key
     assert int(topic("snapshots").config["min.compaction.lag.ms"]) >= 60_000
     assert [entry.suffix for entry in all_topics().values() if not entry.owned] == row_topics()
+
+
+@pytest.mark.parametrize("key", [key for key, entry in all_topics().items() if entry.owned])
+def test_programs_write_rows_to_topics_of_rows_alone(key: str) -> None:
+    job = 'name = "x"\n[kafka]\nbootstrap.servers = "x:1"\n[columns]\na = {}\nb = { role = "label" }\n'
+    with pytest.raises(UserMistake, match=f"RecordWriter: expected {' or '.join(row_topics())}, got"):
+        RecordWriter(Job.parse(job), key)

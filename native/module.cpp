@@ -10,7 +10,8 @@ NB_MODULE(_native, m) {
     st::bind_state(m);
     st::bind_engine(m);
     st::bind_plan(m);
-    st::bind_rounds(m);
+    st::bind_ring(m);
+    st::bind_train(m);
     st::bind_ingest(m);
     st::bind_kafka(m);
     st::bind_decode(m);

@@ -17,7 +17,8 @@ void bind_encode(nb::module_ &m);   // Python rows to records
 void bind_predict(nb::module_ &m);  // scoring of requests, the predictor's loop
 void bind_row_scorer(nb::module_ &m);   // scoring of Python rows
 
-void bind_rounds(nb::module_ &m);   // arena, worker rounds, round log
+void bind_ring(nb::module_ &m);     // arena, the ends of its ring
+void bind_train(nb::module_ &m);    // workers, round log, average
 void bind_ingest(nb::module_ &m);   // consumer to slots, failpoints
 
 }  // namespace st

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "ring/dead_rows.h"
 #include "ring/slot.h"
 
 namespace st {
@@ -14,15 +15,6 @@ struct RowSink {
     u32 rows = 0;                   // rows used
     u32 row_capacity = 0;
     i64 newest_event_time_ms = -1;  // raised by the event_time column
-};
-
-// Rows [row_from, row_to) of the current record could not be used; path and reason say where and why.
-struct DeadRows {
-    i64 row_from, row_to;
-    std::string path;               // "$.dep_delay", "$[3].carrier", "$" for the record
-    std::string reason;             // "expected number, got \"n/a\""
-    bool remainder;                 // true: the rest of the record cannot be decoded; counts as one row
-    i32 column = -1;                // whose cell it was, of all these rows; -1: the row as a whole
 };
 
 // Rows [row_from, row_to) of the current record were left out because this column, with missing = "skip", is missing.

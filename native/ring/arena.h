@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ring/control.h"
+#include "ring/words.h"
 #include "ring/slot.h"
 #include "state/rule.h"
 

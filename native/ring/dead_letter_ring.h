@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "ring/arena.h"
-#include "decode/decoder.h"
+#include "ring/dead_rows.h"
 
 namespace st {
 
@@ -161,14 +161,6 @@ class DeadLetterReader {
         std::vector<u8> bytes(static_cast<u64>(end - begin));
         copy_out(bytes.data(), begin, bytes.size());
         return bytes;
-    }
-
-    // Published: the first `entries` of `bytes` bytes make room for others.
-    void release(i64 bytes, i64 entries) {
-        CoordinatorWords &words = arena_.control().coordinator;
-        words.dead_letters_published.store(words.dead_letters_published.load() + entries);
-        words.dead_letter_bytes_published.store(words.dead_letter_bytes_published.load() + bytes);
-        arena_.control().coordinator_event.ring();
     }
 
   private:

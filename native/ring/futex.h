@@ -25,6 +25,8 @@ inline void spin_pause() {
 #endif
 }
 
+constexpr i64 LOOK_AGAIN_NS = 100'000'000;   // how long a wait may miss a ring that a killed process left out
+
 // Rung whenever one of the words it stands for has changed. A waiter that dies leaves `waiters` too high, which only
 // costs the ringer a system call.
 struct alignas(64) Event {

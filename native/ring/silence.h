@@ -2,7 +2,7 @@
 #pragma once
 #include <algorithm>
 
-#include "ring/control.h"
+#include "ring/words.h"
 
 namespace st {
 

@@ -4,20 +4,16 @@
 
 namespace st {
 
-namespace {
-constexpr i64 LOOK_AGAIN_NS = 100'000'000;   // how long a wait may miss a ring that a killed process left out
-}  // namespace
-
-RoundLogThread::RoundLogThread(Arena &arena) : arena_(arena) {}
+RoundLogThread::RoundLogThread(CoordinatorEnd &end) : end_(end) {}
 
 RoundLogThread::~RoundLogThread() {
     leaving_.store(true);
-    arena_.control().worker_event.ring();
+    end_.wake();
     if (thread_.joinable()) thread_.join();
 }
 
 void RoundLogThread::start() {
-    last_round_ = arena_.control().averager.finished_round.load();
+    last_round_ = end_.finished_round();
     thread_ = std::thread([this] { loop(); });
 }
 
@@ -35,15 +31,15 @@ u64 RoundLogThread::waiting_bytes() {
 }
 
 void RoundLogThread::gather_round(i64 round) {
-    RoundEntry &entry = arena_.round_entry(round);
-    Control &control = arena_.control();
+    const Arena &arena = end_.arena();
+    const RoundEntry &entry = arena.round_entry(round);
     i64 count = entry.slot_count.load();
     i64 newest_event_ms = -1, newest_timestamp_ms = -1;
     std::lock_guard<std::mutex> lock(mutex_);
     for (i64 slot = entry.first_slot; slot < entry.first_slot + count; ++slot) {
-        const SlotHeader &header = arena_.slot_header(slot);
-        const SlotResult &result = arena_.slot_result(slot);
-        const Range *ranges = arena_.slot_ranges(slot);
+        const SlotHeader &header = arena.slot_header(slot);
+        const SlotResult &result = arena.slot_result(slot);
+        const Range *ranges = arena.slot_ranges(slot);
         SlotRecord record{};
         record.slot = slot;
         record.rows = header.rows;
@@ -56,7 +52,7 @@ void RoundLogThread::gather_round(i64 round) {
             record.filtered += ranges[r].filtered;
             record.tombstones += ranges[r].tombstones;
         }
-        (result.rejected ? record.dead : record.trained) += header.rows;
+        (result.rejected != Rejected::no ? record.dead : record.trained) += header.rows;
         log_.slots.push_back(record);
         log_.ranges.insert(log_.ranges.end(), ranges, ranges + header.range_count);
         newest_timestamp_ms = std::max(newest_timestamp_ms, header.newest_timestamp_ms);
@@ -67,22 +63,19 @@ void RoundLogThread::gather_round(i64 round) {
     record.round = round;
     record.first_slot = entry.first_slot;
     record.slots = static_cast<u32>(count);
-    record.workers = arena_.workers();
+    record.workers = arena.workers();
     record.closed_by = static_cast<u8>(entry.close_reason);
     record.statistics_pass = round == 0;
     record.newest_event_ms = newest_event_ms >= 0 ? newest_event_ms : newest_timestamp_ms;
     log_.rounds.push_back(record);
     last_round_ = round;
-    control.coordinator.slots_released.store(entry.first_slot + count);
-    control.coordinator_event.ring();
+    end_.release_slots(entry.first_slot + count);
 }
 
 void RoundLogThread::loop() {
-    Control &control = arena_.control();
     while (!leaving_.load()) {
-        auto finished = [&] { return leaving_.load() || control.averager.finished_round.load() > last_round_; };
-        control.worker_event.wait(monotonic_ns() + LOOK_AGAIN_NS, finished);
-        while (!leaving_.load() && last_round_ < control.averager.finished_round.load()) gather_round(last_round_ + 1);
+        end_.wait_round(last_round_ + 1, monotonic_ns() + LOOK_AGAIN_NS, [&] { return leaving_.load(); });
+        while (!leaving_.load() && last_round_ < end_.finished_round()) gather_round(last_round_ + 1);
     }
 }
 

@@ -5,7 +5,7 @@
 #include <thread>
 #include <vector>
 
-#include "ring/arena.h"
+#include "ring/coordinator_end.h"
 
 namespace st {
 
@@ -41,7 +41,7 @@ struct GatheredLog {
 
 class RoundLogThread {
   public:
-    explicit RoundLogThread(Arena &arena);
+    explicit RoundLogThread(CoordinatorEnd &end);
     ~RoundLogThread();
     void start();
     // What has gathered since the last call; `last_round` is the newest round in it or in an earlier one.
@@ -52,7 +52,7 @@ class RoundLogThread {
     void loop();
     void gather_round(i64 round);
 
-    Arena &arena_;
+    CoordinatorEnd &end_;
     std::mutex mutex_;
     GatheredLog log_;
     i64 last_round_ = -1;

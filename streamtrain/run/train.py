@@ -33,7 +33,7 @@ HELP = "starts and watches the processes of a job"
 log = get_logger(__name__)
 
 Event = dict[str, Any]
-RUN, DRAIN, LEAVE = 0, 1, 2  # native/ring/control.h: Stop
+RUN, DRAIN, LEAVE = 0, 1, 2  # native/ring/words.h: Stop
 _RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
 _POLL_S = 0.05
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}

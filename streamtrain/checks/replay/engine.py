@@ -19,7 +19,7 @@ from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
 State = npt.NDArray[np.uint8]
-_CRASHED = 2  # native/ring/control.h: Rejected
+_CRASHED = 2  # native/ring/words.h: Rejected
 _DEAD_LETTER_BYTES = 4096  # nobody writes any
 
 

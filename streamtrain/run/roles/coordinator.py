@@ -54,7 +54,7 @@ log = get_logger(__name__)
 
 _TICK_S = 0.05  # how late the loop may see a finished transaction or the end
 _PROGRESS_S = 0.5
-_LEAVE = 2  # native/ring/control.h: Stop
+_LEAVE = 2  # native/ring/words.h: Stop
 _PENDING_S = 60.0  # of a publication, counted while Kafka answers
 _WINDOW_ROWS = 10_000  # of the dead letter ceiling
 _CEILING_FROM_ROWS = 1_000

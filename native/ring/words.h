@@ -1,5 +1,7 @@
 // The words processes share in the arena, grouped by the one process that writes them; layouts frozen by static_assert.
-// All are lock-free atomics; a 64-bit word is stored before the event that announces it is rung.
+// All are lock-free atomics; a 64-bit word is stored before the event that announces it is rung. They are written through
+// the end of the process that owns them (supervisor_end.h, coordinator_end.h, ingest_end.h, worker_end.h) and by nobody
+// else.
 #pragma once
 #include <atomic>
 
@@ -9,7 +11,7 @@
 
 namespace st {
 
-constexpr int ANY_ROUNDS = 4;          // results of the newest rounds are remembered modulo this
+constexpr int ROUNDS_REMEMBERED = 4;   // the results of so many newest rounds, each at [round % this]
 constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
 
 enum class Stop : u32 { run = 0, drain = 1, leave = 2 };
@@ -20,7 +22,7 @@ enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3, pub
 // Written by the supervisor alone, but for `averager`: claimed by a worker (compare and swap from 0), cleared by the
 // claimant when done or by the supervisor when the claimant is dead.
 struct alignas(64) SupervisorWords {
-    std::atomic<u32> stop;             // Stop
+    std::atomic<Stop> stop;
     std::atomic<u32> averager;         // worker + 1
     std::atomic<u32> worker_deaths;    // healed in this run
     u32 reserved[13];
@@ -50,7 +52,7 @@ struct alignas(64) IngestWords {
     std::atomic<i64> rounds_opened, rounds_closed;   // rounds below this number have a RoundEntry, a slot count
     std::atomic<i64> final_round;      // the last round, once phase is ended; may be the one before the first
     std::atomic<i64> dead_letter_bytes_written, dead_letters_written;
-    std::atomic<u32> phase;            // IngestPhase
+    std::atomic<IngestPhase> phase;
     std::atomic<u32> waiting_for_ring; // 1 while the ring is full
     std::atomic<i64> rows, records, bytes;   // decoded this run
     std::atomic<i64> due_answered_ns;  // the newest publication_due_ns for which a round was closed in time
@@ -64,24 +66,26 @@ struct alignas(64) WorkerWords {
     std::atomic<i64> round;
     std::atomic<i64> slot;             // slot in hand, -1 none
     std::atomic<i64> rows;             // trained this life, for progress
-    std::atomic<u32> phase;            // WorkerPhase
-    std::atomic<u32> attempt;
+    std::atomic<WorkerPhase> phase;
+    u32 reserved;
     f64 weight_sum;                    // of the round, fixed before phase becomes published
-    i64 steps;
-    u64 reserved[2];
+    u64 reserved2[3];
 };
 static_assert(sizeof(WorkerWords) == 64);
 
 // Written by the claimant of the averager word.
 struct alignas(64) AveragerWords {
     std::atomic<i64> finished_round;   // results of all rounds up to this one are in place
-    std::atomic<i32> mean_buffer[ANY_ROUNDS];    // [round % ANY_ROUNDS]: buffer holding the round's result
-    i64 next_first_slot[ANY_ROUNDS];   // first slot of the round after it
+    std::atomic<i32> mean_buffer[ROUNDS_REMEMBERED];    // [round % ROUNDS_REMEMBERED]: buffer holding the round's result
+    i64 next_first_slot[ROUNDS_REMEMBERED];   // first slot of the round after it
     f64 score_loss_sum, score_weight_sum;   // of the newest mean on its round's last slot, where that is asked for
     // Since the last judgement whether the model diverges, as of each round: a round whose averager has died is judged
     // again from the round before.
-    struct Judged { u32 slots, rejected; } judged[ANY_ROUNDS];
+    struct Judged { u32 slots, rejected; } judged[ROUNDS_REMEMBERED];
     u64 reserved[3];
+
+    static u64 place(i64 round) { return static_cast<u64>(round + ROUNDS_REMEMBERED) % ROUNDS_REMEMBERED; }   // from -1
+    i32 mean_of(i64 round) const { return mean_buffer[place(round)].load(); }   // buffer
 };
 static_assert(sizeof(AveragerWords) == 128);
 
@@ -102,7 +106,7 @@ struct RoundEntry {
     std::atomic<i64> round;
     i64 first_slot;
     std::atomic<i64> slot_count;       // -1 while open
-    u32 close_reason;
+    CloseReason close_reason;
     u32 reserved[9];
 };
 static_assert(sizeof(RoundEntry) == 64);
@@ -114,7 +118,7 @@ enum class Rejected : u32 { no = 0, not_finite = 1, crashed = 2 };
 struct SlotResult {
     i64 slot;
     f64 loss_sum, weight_sum;
-    u32 rejected;                      // Rejected
+    Rejected rejected;
     u32 worker;
     u64 reserved[4];
 };

@@ -1,0 +1,57 @@
+#include "train/averager.h"
+
+#include <cstring>
+#include <vector>
+
+#include "base/failpoint.h"
+#include "state/average.h"
+
+namespace st {
+
+bool Averager::diverges(i64 round, i64 first_slot, i64 slots) {
+    const AveragerWords::Judged before = end_.judged(round - 1);
+    u32 rejected = 0;
+    for (i64 k = 0; k < slots; ++k) rejected += end_.result(first_slot + k).rejected != Rejected::no;
+    const u32 recent_slots = before.slots + static_cast<u32>(slots), recent_rejected = before.rejected + rejected;
+    const bool judged = recent_slots >= arena_.workers() * arena_.averaging_frequency();
+    if (judged && recent_rejected > 1 && 2 * recent_rejected >= recent_slots) return true;
+    end_.judge(round, judged ? AveragerWords::Judged{0, 0} : AveragerWords::Judged{recent_slots, recent_rejected});
+    return false;
+}
+
+void Averager::average_into(i64 round, u8 *mean) {
+    const StateLayout &layout = arena_.state_layout();
+    std::vector<Contribution> contributions;
+    for (u32 w = 0; w < arena_.workers(); ++w) contributions.push_back({arena_.vector(w), end_.weight_sum_of(w)});
+    // the moments of a lineage's first round are in the base already: its own pass over the slots made it
+    const u8 *first_round = round == 0 ? arena_.round_base(end_.worker()) : nullptr;
+    st::average(layout, end_.start_of(round), contributions, first_round, mean);
+    for (u32 w = 0; w < arena_.workers(); ++w) {
+        u8 *local = arena_.local_of(mean, w);
+        for (const StateBlock &block : layout.blocks) {
+            if (block.rule != Rule::local) continue;
+            std::memcpy(local, arena_.vector(w) + block.offset, block.count * sizeof(f32));
+            local += align64(block.count * sizeof(f32));
+        }
+    }
+}
+
+bool Averager::average() {
+    const i64 round = end_.open_round(), first_slot = end_.first_slot_of(round), slots = end_.slots_of(round);
+    if (diverges(round, first_slot, slots)) return false;
+    const i32 buffer = end_.free_buffer(round);
+    ST_FAILPOINT("worker.averaging");
+    u8 *mean = end_.mean(buffer);
+    average_into(round, mean);
+    if (scorer_) {
+        const i64 last = first_slot + slots - 1;
+        StepBlock &step = scorer_.begin(arena_.state_layout(), mean);
+        filler_.fill(step, round, last, 1);   // its update is thrown away
+        scorer_.score(end_.slot(last));
+        end_.score(step.loss_sum, step.weight_sum);
+    }
+    end_.finish(round, buffer, first_slot + slots);
+    return true;
+}
+
+}  // namespace st

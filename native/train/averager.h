@@ -1,0 +1,30 @@
+// The last worker to publish its vector makes the round's result: judges whether the model diverges, averages, and
+// scores the mean where that is asked for.
+#pragma once
+#include "train/mean_scorer.h"
+#include "train/step_filler.h"
+
+namespace st {
+
+class Averager {
+  public:
+    Averager(Arena &arena, WorkerEnd &end, const StepFiller &filler) : arena_(arena), end_(end), filler_(filler) {}
+
+    // Scores every mean on its round's last slot.
+    void score_means(MeanScorer scorer) { scorer_ = scorer; }
+
+    // The open round, which all have published and this worker has the claim of; false where the model diverges.
+    bool average();
+
+  private:
+    // Half of the newest slots, a round's worth of them at least, were rejected.
+    bool diverges(i64 round, i64 first_slot, i64 slots);
+    void average_into(i64 round, u8 *mean);
+
+    Arena &arena_;
+    WorkerEnd &end_;
+    const StepFiller &filler_;
+    MeanScorer scorer_;
+};
+
+}  // namespace st

@@ -1,0 +1,57 @@
+// One worker's part of a round: starts from the mean, trains its slots, publishes its vector. The same for a plan that is
+// done with a step when it returns and for one that runs ahead on a device.
+#pragma once
+#include <vector>
+
+#include "train/step_filler.h"
+
+namespace st {
+
+class WorkerRound {
+  public:
+    // The vector and base are the worker's own in `arena`.
+    WorkerRound(Arena &arena, WorkerEnd &end, const StepFiller &filler);
+
+    u8 *state() { return arena_.vector(end_.worker()); }                            // what a plan trains in place
+    u8 *share() { return state() + arena_.state_layout().learned_bytes; }           // statistics gathered this round
+    u8 *base() { return arena_.round_base(end_.worker()); }                         // statistics of the round's start
+
+    // Restores the start of the open round in the worker's vector.
+    void begin();
+    // The round is over, whoever averaged it: the next call of train() begins one.
+    void leave() { in_round_ = false; }
+
+    // Trains the worker's slots of the open round and publishes its vector: true; false at the deadline, to be called
+    // again, or when there is nothing more to wait for.
+    bool train(Plan &plan, i64 deadline_ns);
+
+  private:
+    // restart() begins the round, again where it was begun before; next_slot() gives the worker's next slot number, or
+    // one of the below; collect() notes the results of the steps in flight; after_step() notes one and is false when the
+    // slot must be left out and the round done again.
+    static constexpr i64 NO_MORE = -1, AT_DEADLINE = -2;
+    void restart(Plan &plan);
+    i64 next_slot(i64 deadline_ns);
+    void enqueue(Plan &plan, i64 slot);
+    void collect(Plan &plan);
+    bool after_step(const StepBlock &step, i64 slot);
+    void publish();
+    bool skipped(i64 slot) const;
+    bool has_weight(const u8 *slot) const;
+    // The first round of a lineage: base := moments of all its slots, once it is closed; false at the deadline.
+    bool statistics_pass(i64 deadline_ns);
+
+    Arena &arena_;
+    WorkerEnd &end_;
+    const StepFiller &filler_;
+    std::vector<i64> rejected_;      // slots of this round left out because they were not finite
+    i64 round_ = -1, first_slot_ = 0, index_ = 0;   // index_: the worker's own slots of the round handed out so far
+    std::vector<i64> in_flight_;     // slots whose steps are enqueued and not collected, in order
+    i64 base_steps_ = 0, steps_ = 0; // steps_: those of this round that change parameters, enqueued ones counted
+    f64 weight_sum_ = 0;
+    u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part
+    u64 weights_offset_ = 0;         // of the weights in a slot
+    bool has_steps_ = false, in_round_ = false, statistics_done_ = false;
+};
+
+}  // namespace st

@@ -12,7 +12,7 @@ import sys
 from streamtrain import failpoints
 from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.log import configure_logging, get_logger
-from streamtrain.run import roles
+from streamtrain.run import exits, roles
 
 _PR_SET_PDEATHSIG = 1
 log = get_logger(__name__)
@@ -41,7 +41,7 @@ def main() -> int:
         return error.exit_code
     except Exception:
         log.exception("unexpected error")
-    return 70  # EX_SOFTWARE of sysexits.h: the supervisor starts a new run
+    return exits.UNEXPECTED
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ _HEADER = struct.Struct("<II")
 assert _HEAD.size == 72
 
 _REJECTED = {
-    1: "batch left out: its loss, the parameters or the optimizer state were not finite after its step",
-    2: "batch left out: workers died at it three times",
+    _native.Rejected.NOT_FINITE: "batch left out: its loss, the parameters or the optimizer state were not finite after its step",
+    _native.Rejected.CRASHED: "batch left out: workers died at it three times",
 }
 _MOST_REASONS = 1_000  # counted apart; a reason may hold what was found, and a count must not grow with the data
 OTHER_REASONS = "other reasons"
@@ -99,15 +99,15 @@ class Reasons:
         return "; ".join(f"{rows} x {reason}" for reason, rows in self.rows.most_common(5))
 
 
-def publication_letters(arena: _native.Arena, columns: Columns, last_round: int, topic: str, run: int) -> Letters:
+def publication_letters(end: _native.CoordinatorEnd, columns: Columns, last_round: int, topic: str, run: int) -> Letters:
     """Those of the rounds up to `last_round`, whose log is in `columns`; they stay in the ring until it is released."""
-    return Letters(*arena.dead_letters(last_round), columns, topic, run)
+    return Letters(*end.dead_letters(last_round), columns, topic, run)
 
 
-def unpublished_reasons(arena: _native.Arena, last_round: int) -> Reasons:
+def unpublished_reasons(end: _native.CoordinatorEnd, last_round: int) -> Reasons:
     """Of the letters that still wait in the ring."""
     reasons = Reasons()
-    for letter in _letters(arena.dead_letters(last_round)[0], "", 0):
+    for letter in _letters(end.dead_letters(last_round)[0], "", 0):
         reasons.add_letter(letter)
     return reasons
 

@@ -16,8 +16,8 @@ _LATE = 0.25  # of an interval: a publication later than this moves those after 
 class PublicationClock:
     """`closes_rounds` False: rounds close only when they are full, and a publication takes what is averaged."""
 
-    def __init__(self, arena: _native.Arena, interval_s: float, closes_rounds: bool) -> None:
-        self._arena = arena
+    def __init__(self, ring: _native.CoordinatorEnd, interval_s: float, closes_rounds: bool) -> None:
+        self._ring = ring
         self._closes_rounds = closes_rounds
         self._interval_ns = int(interval_s * 1e9)
         self._patience_ns = int(min(interval_s, _PATIENCE_S) * 1e9)
@@ -26,7 +26,7 @@ class PublicationClock:
     def _set(self, due_ns: int) -> None:
         self._due_ns = due_ns
         if self._closes_rounds:
-            self._arena.set_publication_due(due_ns)  # ingest closes its round by its own clock
+            self._ring.publication_due(due_ns)  # ingest closes its round by its own clock
 
     def begun(self) -> None:
         """A publication begins: the next is due an interval later."""
@@ -47,4 +47,4 @@ class PublicationClock:
             return False
         if not self._closes_rounds or now_ns - self._due_ns > self._patience_ns:
             return True
-        return self._arena.wait_publication(self._due_ns, timeout_s)
+        return self._ring.wait_publication(self._due_ns, timeout_s)

@@ -26,6 +26,7 @@ from streamtrain.failpoints import for_life
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.log import get_logger
+from streamtrain.run import exits
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.lineage import records_topic
 
@@ -33,14 +34,11 @@ HELP = "starts and watches the processes of a job"
 log = get_logger(__name__)
 
 Event = dict[str, Any]
-RUN, DRAIN, LEAVE = 0, 1, 2  # native/ring/words.h: Stop
 _RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
 _POLL_S = 0.05
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
 _CRASHES_TO_REJECT = 3
 _OTHER_DEATHS = 10
-_LEAVE = 75
-_SOFTWARE = 70  # a child's unexpected error: worth another run, but not for ever
 _DRAIN_S = 30.0
 _LAST_WORD_S = 10.0  # for the coordinator to write to control why the run ends
 _SOON_S = 1.0  # the same, where the next run or the user waits
@@ -180,6 +178,7 @@ class Supervisor:
             slot_layout=self._slot_layout,
             state_layout=self._model.layout,
         )
+        self._ring = _native.SupervisorEnd(self._arena)
         self._running = self._published = False
         self._crashes.clear()
         self._other_deaths.clear()
@@ -271,13 +270,13 @@ class Supervisor:
         with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
             coordinator.stdin.write(json.dumps({"reason": str(ended), "exit_code": ended.code or 1}) + "\n")
             coordinator.stdin.flush()
-            self._arena.set_stop(LEAVE)
+            self._ring.tell(_native.Stop.LEAVE)
             coordinator.wait(_SOON_S if ended.code is None or self._stop.asked >= 2 else _LAST_WORD_S)
 
     def _end_children(self) -> None:
         """SIGKILL and wait for every child: the transaction of a dead coordinator is aborted by its successor."""
-        if hasattr(self, "_arena"):
-            self._arena.set_stop(LEAVE)
+        if hasattr(self, "_ring"):
+            self._ring.tell(_native.Stop.LEAVE)
         for child in self._children:
             if child.process.poll() is None:
                 child.process.kill()
@@ -301,7 +300,7 @@ class Supervisor:
             if self._stop.asked and drained_s is None:
                 drained_s = time.monotonic()
                 log.info("draining: the open round is averaged and published")
-                self._arena.set_stop(DRAIN)
+                self._ring.tell(_native.Stop.DRAIN)
             if drained_s is not None and time.monotonic() - drained_s > _DRAIN_S:
                 raise _Ended(
                     KafkaUnreachable.exit_code if self._unreachable else 1,
@@ -337,14 +336,15 @@ class Supervisor:
         given_up = code == KafkaUnreachable.exit_code and self._started  # only a command's first run may
         if 1 <= code <= 4 and not given_up:
             raise _Ended(code, f"{child.label} ended with exit code {code}", is_told=True)
-        if child.label.startswith("worker-") and code != _LEAVE:
+        if child.label.startswith("worker-") and code != exits.RUN_OVER:
             self._children[index] = self._heal(int(child.label.removeprefix("worker-")), code)
             return
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        raise _Ended(None, f"{child.label} {how}", is_error=code == _SOFTWARE)
+        raise _Ended(None, f"{child.label} {how}", is_error=code == exits.UNEXPECTED)
 
     def _heal(self, worker: int, code: int) -> _Child:
-        round_, slot, _, _ = self._arena.worker_state(worker)
+        look = self._ring.worker(worker)
+        round_, slot = look.round, look.slot
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         log.warning(
             "worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot
@@ -354,11 +354,11 @@ class Supervisor:
             self._crashes[slot] += 1
             if self._crashes[slot] == _CRASHES_TO_REJECT:
                 log.error("batch rejected: workers died at it three times", slot=slot, how=how)
-                self._arena.reject_slot(slot, worker)
+                self._ring.reject(slot, worker)
         else:
             self._other_deaths[round_, slot] += 1
             if self._other_deaths[round_, slot] >= _OTHER_DEATHS:
                 at = "at one batch" if slot >= 0 else f"between the batches of round {round_}"
                 raise _Ended(1, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
-        self._arena.clear_dead_worker(worker)
+        self._ring.clear_dead(worker)
         return self._spawn_worker(worker)

@@ -55,7 +55,7 @@ class Ours:
         for at, address in enumerate(self.slots):
             self.fill(view(address, layout.slot_bytes), layout, rows, at)
         self.pinned = cuda.register(self.arena.address, self.arena.bytes)
-        rounds = _native.WorkerRounds(self.arena, 0, *self.model.betas)
+        rounds = _native.Worker(self.arena, 0, *self.model.betas)
         addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
         state = self.model.initial_state(1)
         view(rounds.state_address, len(state))[:] = state

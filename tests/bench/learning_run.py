@@ -34,12 +34,12 @@ class LocalRun:
         self._layout = self.model.layout.published(train.workers)
         start = view(self.arena.mean_address(0), self._layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(train.seed), train.workers, start)
-        self.arena.set_positions([(0, 0, 0)])
-        self.arena.set_row_bound(-1)
-        self.arena.set_start(round=-1, seed=train.seed, learning_rate=job.optimizer.learning_rate)
-        self._log = _native.RoundLogThread(self.arena)
+        self._ring = _native.CoordinatorEnd(self.arena)
+        rate = job.optimizer.learning_rate
+        self._ring.begin(round=-1, seed=train.seed, learning_rate=rate, positions=[(0, 0, 0)])
+        self._log = _native.RoundLogThread(self._ring)
         self._log.start()
-        self.arena.set_ready()
+        self._ring.start()
         plan = native_plan(schema, layout)
         self._filler = _native.SlotFiller(self.arena, job.records.format, plan, train.batch_growth or 0)
         self._filler.start()
@@ -49,10 +49,10 @@ class LocalRun:
             worker.start()
 
     def _work(self, index: int, layout: _native.SlotLayout) -> None:
-        rounds = _native.WorkerRounds(self.arena, index, *self.model.betas)
-        addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
+        worker = _native.Worker(self.arena, index, *self.model.betas)
+        addresses = (worker.state_address, worker.base_address, worker.share_address)
         plan = self.model.compile("cpu", layout, *addresses)
-        while rounds.run(plan, 1.0) == 0:
+        while worker.run(plan, 1.0) == _native.WorkerStatus.WORKING:
             pass
 
     def feed(self, records: Sequence[bytes]) -> None:
@@ -65,7 +65,7 @@ class LocalRun:
         self._filler.end()
         for worker in self._workers:
             worker.join()
-        buffer, _ = self.arena.pin_newest()
+        buffer, _ = self._ring.pin_newest()
         state = view(self.arena.mean_address(buffer), self._layout.state_bytes).copy()
         return views(self._layout, state)
 

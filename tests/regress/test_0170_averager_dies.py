@@ -20,7 +20,7 @@ from tests.train.arena_run import SPEC
 
 arena = attach(int(sys.argv[1]))
 model = Model(SPEC)
-rounds = _native.WorkerRounds(arena, 1, *model.betas)
+rounds = _native.Worker(arena, 1, *model.betas)
 addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
 plan = model.compile("cpu", arena.slot_layout, *addresses)
 arm("worker.averaging=1")
@@ -37,7 +37,7 @@ def test_a_round_whose_averager_died_is_not_judged_twice() -> None:
     descriptor = run.arena.descriptor
     died = subprocess.run([sys.executable, "-c", DIES_AVERAGING, str(descriptor)], pass_fds=(descriptor,), timeout=120)
     assert died.returncode == -signal.SIGKILL
-    run.arena.clear_dead_worker(1)
+    run.supervisor.clear_dead(1)
     run.crew[1] = run.worker(1)
     rounds, plan = run.crew[1]
     rounds.run_closed_round(plan)

@@ -35,17 +35,19 @@ class ArenaRun:
         self.layout = self.model.layout.published(workers)
         start = view(self.arena.mean_address(0), self.layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(7), workers, start)
-        self.arena.set_start(round=round_, seed=7, learning_rate=0.01)
-        self.arena.set_ready()
+        self.ring = _native.CoordinatorEnd(self.arena)
+        self.ring.begin(round=round_, seed=7, learning_rate=0.01)
+        self.ring.start()
+        self.supervisor, self.ingest = _native.SupervisorEnd(self.arena), _native.IngestEnd(self.arena)
         self.next_round, self.next_slot = round_ + 1, 0
         self.crew = [self.worker(index) for index in range(workers)]
 
-    def worker(self, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
-        rounds = _native.WorkerRounds(self.arena, index, *self.model.betas)
+    def worker(self, index: int) -> tuple[_native.Worker, _native.Plan]:
+        worker = _native.Worker(self.arena, index, *self.model.betas)
         plan = self.model.compile(
-            self.backend, self.slots, rounds.state_address, rounds.base_address, rounds.share_address
+            self.backend, self.slots, worker.state_address, worker.base_address, worker.share_address
         )
-        return rounds, plan
+        return worker, plan
 
     def fill(
         self, batches: list[tuple[np.ndarray, np.ndarray]], rejected: tuple[int, ...] = (), closed: bool = True
@@ -60,8 +62,8 @@ class ArenaRun:
             slot[offsets["label"] :][: rows * 4].view(np.float32)[:] = labels
             slot[offsets["weight"] :][: rows * 4].view(np.float32)[:] = 1
             if index in rejected:
-                self.arena.reject_slot(self.next_slot + index, index % self.workers)
-        self.arena.fill_round(
+                self.supervisor.reject(self.next_slot + index, index % self.workers)
+        self.ingest.fill_round(
             round=self.next_round, first_slot=self.next_slot, rows=[len(labels) for _, labels in batches], closed=closed
         )
         if closed:
@@ -73,12 +75,12 @@ class ArenaRun:
         view(self.arena.slot_address(slot) + offset, ROWS * 4)[:] = 0
 
     def train(self) -> None:
-        for rounds, plan in self.crew:
-            rounds.run_closed_round(plan)
+        for worker, plan in self.crew:
+            worker.run_closed_round(plan)
         assert self.arena.progress()["finished_round"] == self.next_round - 1
 
     def state(self) -> np.ndarray:
-        buffer, _ = self.arena.pin_newest()
+        buffer, _ = self.ring.pin_newest()
         return view(self.arena.mean_address(buffer), self.layout.state_bytes).copy()
 
     def views(self) -> dict[str, np.ndarray]:

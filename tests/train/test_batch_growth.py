@@ -21,16 +21,14 @@ class Stream(ArenaRun):
 
     def __init__(self, batch_growth: int, rows_seen: int = 0) -> None:
         super().__init__(workers=1, frequency=4, spec=SPEC)
-        self.arena.set_positions([(0, 0, 0)])
-        self.arena.set_row_bound(-1)
-        self.arena.set_start(round=-1, seed=7, learning_rate=0.01, rows_seen=rows_seen)
+        self.ring.begin(round=-1, seed=7, learning_rate=0.01, rows_seen=rows_seen, positions=[(0, 0, 0)])
         plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
         self.filler = _native.SlotFiller(self.arena, "json", plan, batch_growth)
         self.filler.start()
         self.sizes: list[int] = []
 
     def feed(self, rows: int) -> list[int]:
-        drain = _native.RoundLogThread(self.arena)
+        drain = _native.RoundLogThread(self.ring)
         drain.start()
         seen = 0
         for offset in range(rows):

@@ -129,7 +129,7 @@ def test_the_pinned_mean_is_left_alone() -> None:
     run.fill([batch(seed) for seed in range(4)])
     run.train()
     pinned = run.state()
-    buffer, round_ = run.arena.pin_newest()
+    buffer, round_ = run.ring.pin_newest()
     assert round_ == 0
     for first in range(4, 24, 4):
         run.fill([batch(seed) for seed in range(first, first + 4)])
@@ -146,4 +146,4 @@ def test_every_published_value_is_finite_or_training_says_that_it_diverges() -> 
     for rounds, plan in run.crew:
         rounds.run_closed_round(plan)
     assert run.arena.progress()["finished_round"] == 0
-    assert _native.WorkerRounds(run.arena, 1, 0.9, 0.999).run(run.crew[1][1], 0.2) == 3
+    assert _native.Worker(run.arena, 1, 0.9, 0.999).run(run.crew[1][1], 0.2) == _native.WorkerStatus.DIVERGED

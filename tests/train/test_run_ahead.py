@@ -20,7 +20,7 @@ class LoggedRun(ArenaRun):
 
     def __init__(self, workers: int) -> None:
         super().__init__(workers, FREQUENCY)
-        self.log = _native.RoundLogThread(self.arena)
+        self.log = _native.RoundLogThread(self.ring)
         self.log.start()
 
     def train(self) -> None:
@@ -44,7 +44,7 @@ class DeferredRun(LoggedRun):
         self.deferred: dict[int, Deferred] = {}
         super().__init__(workers)
 
-    def worker(self, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
+    def worker(self, index: int) -> tuple[_native.Worker, _native.Plan]:
         rounds, plan = super().worker(index)
         self.deferred[index] = Deferred(plan, self.steps_ahead)
         return rounds, self.deferred[index].plan
@@ -62,7 +62,7 @@ def pair(steps_ahead: int, workers: int = 2) -> tuple[LoggedRun, DeferredRun]:
 def assert_same(direct: LoggedRun, deferred: DeferredRun) -> None:
     assert np.array_equal(direct.state(), deferred.state())
     for worker in range(direct.workers):
-        assert direct.arena.worker_state(worker)[3] == deferred.arena.worker_state(worker)[3]   # rows trained
+        assert direct.supervisor.worker(worker).rows == deferred.supervisor.worker(worker).rows
     assert direct.log.take() == deferred.log.take()
 
 

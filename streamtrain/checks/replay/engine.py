@@ -19,7 +19,6 @@ from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
 State = npt.NDArray[np.uint8]
-_CRASHED = 2  # native/ring/words.h: Rejected
 _DEAD_LETTER_BYTES = 4096  # nobody writes any
 
 
@@ -64,31 +63,34 @@ class Engine:
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
         self._filler = _native.BatchFiller(_format_name(terms), native_plan(schema, slot_layout))
+        self._supervisor = _native.SupervisorEnd(self._arena)
+        self._coordinator = _native.CoordinatorEnd(self._arena)
+        self._ingest = _native.IngestEnd(self._arena)
         self._workers = [self._worker(model, slot_layout, index) for index in range(terms.workers)]
         self._next_slot = 0
 
-    def _worker(self, model: Model, slots: _native.SlotLayout, index: int) -> tuple[_native.WorkerRounds, _native.Plan]:
-        rounds = _native.WorkerRounds(self._arena, index, *model.betas)
-        addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
-        return rounds, model.compile("cpu", slots, *addresses)
+    def _worker(self, model: Model, slots: _native.SlotLayout, index: int) -> tuple[_native.Worker, _native.Plan]:
+        worker = _native.Worker(self._arena, index, *model.betas)
+        addresses = (worker.state_address, worker.base_address, worker.share_address)
+        return worker, model.compile("cpu", slots, *addresses)
 
     def begin(self, first_round: int, state: State) -> None:
         """Goes on from `state`, the published form of the state before `first_round`."""
         view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
         rate = self._terms.rate(first_round)
-        self._arena.set_start(round=first_round - 1, seed=self._terms.seed, learning_rate=rate)
+        self._coordinator.begin(round=first_round - 1, seed=self._terms.seed, learning_rate=rate)
 
     def state(self) -> State:
         """The state after the newest round, in its published form."""
-        buffer, _ = self._arena.pin_newest()
+        buffer, _ = self._coordinator.pin_newest()
         return view(self._arena.mean_address(buffer), self.layout.state_bytes).copy()
 
     def train(self, round_: Round) -> list[str]:
         """Trains the round; gives what of its batches' losses came out otherwise than the log says."""
         first_slot = self._next_slot
         self._fill(round_, first_slot)
-        for rounds, plan in self._workers:
-            rounds.run_closed_round(plan)
+        for worker, plan in self._workers:
+            worker.run_closed_round(plan)
         self._next_slot += len(round_.slots)
         return [
             f"round {round_.number} slot {int(slot['slot'])}: loss, weight and rejection {told}, computed {found}"
@@ -111,9 +113,9 @@ class Engine:
                     f"decoded {filled}"
                 )
             rows.append(filled)
-            if slot["rejected"] == _CRASHED:  # a batch that was not finite is found again
-                self._arena.reject_slot(first_slot + index, index % self._terms.workers)
-        self._arena.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
+            if slot["rejected"] == _native.Rejected.CRASHED:  # a batch that was not finite is found again
+                self._supervisor.reject(first_slot + index, index % self._terms.workers)
+        self._ingest.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
 
     def _fill_range(self, part: Any) -> None:
         until = self._filler.rows + int(part["trained"])

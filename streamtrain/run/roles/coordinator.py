@@ -54,7 +54,6 @@ log = get_logger(__name__)
 
 _TICK_S = 0.05  # how late the loop may see a finished transaction or the end
 _PROGRESS_S = 0.5
-_LEAVE = 2  # native/ring/words.h: Stop
 _PENDING_S = 60.0  # of a publication, counted while Kafka answers
 _WINDOW_ROWS = 10_000  # of the dead letter ceiling
 _CEILING_FROM_ROWS = 1_000
@@ -98,6 +97,7 @@ class Coordinator:
         self._config = config
         self._job = Job.from_effective(config.job)
         self._arena = attach(config.arena)
+        self._ring = _native.CoordinatorEnd(self._arena)
         self._model = Model(self._job.model_spec())
         self._layout = self._model.layout.published(self._job.train.workers)
         bootstrap = config.kafka["consumer"]["bootstrap.servers"]
@@ -123,21 +123,20 @@ class Coordinator:
         self._lineage = self._load(StartFlags(self._config.fresh, self._config.restore, self._config.accept_gap), start)
         self._quality.begin(views(self._layout, start))
         positions = [(partition, at.offset, at.row) for partition, at in enumerate(self._lineage.positions)]
-        self._arena.set_positions(positions)
-        self._arena.set_row_bound(self._row_bound())
-        self._arena.set_start(
+        self._ring.begin(
             round=self._lineage.round,
             seed=self._lineage.seed,
             learning_rate=self._job.optimizer.learning_rate,
             rows_seen=self._lineage.rows_seen,
+            row_bound=self._row_bound(),
+            positions=positions,
         )
-        self._log_thread = _native.RoundLogThread(self._arena)
+        self._log_thread = _native.RoundLogThread(self._ring)
         self._log_thread.start()
         self._unpublished = UnpublishedRounds(self._log_thread)
         control = ControlTopic(self._config.kafka["consumer"], self._config.topics["control"])  # nobody else uses it
         self._watch = Watch(run, control.look)
-        self._arena.beat()
-        self._arena.set_ready()
+        self._ring.start()
 
     def _row_bound(self) -> int:
         if self._config.until_rows is not None:
@@ -220,17 +219,17 @@ class Coordinator:
     def loop(self) -> int:
         """Gathers, publishes and beats until ingest has ended and everything is published, or it is to leave."""
         clock = PublicationClock(
-            self._arena, self._job.publish.interval_s, self._job.train.round_interval_s is not None
+            self._ring, self._job.publish.interval_s, self._job.train.round_interval_s is not None
         )
         next_progress = 0.0
         while True:
-            self._arena.beat()
+            self._ring.beat()
             progress = self._arena.progress()
             ended = progress["ingest_ended"] and self._everything_gathered()
             self._gather()  # after the look at the end: what came in between is published too
             self._finish_pending()
             self._heed_watch()
-            if self._pending is None and self._arena.stop_word() == _LEAVE:
+            if self._pending is None and self._ring.stop() == _native.Stop.LEAVE:
                 return self._leave()
             waiting = self._unpublished.last_round >= 0
             due = progress["held"] or ended or self._failure
@@ -261,7 +260,7 @@ class Coordinator:
         if self._pending is not None:
             wait([self._pending[0]], _TICK_S / 5)
         elif self._unpublished.last_round < 0:
-            self._arena.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
+            self._ring.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
         else:
             clock.wait(_TICK_S)
 
@@ -279,10 +278,10 @@ class Coordinator:
             self._window[1] += int(columns.slots["dead"].sum(dtype=np.int64))
             self._check_ceiling()
         too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
-        self._arena.set_hold(too_much or self._failure is not None)
+        self._ring.hold(too_much or self._failure is not None)
 
     def _unpublished_bytes(self) -> int:
-        return self._unpublished.nbytes + self._arena.dead_letter_bytes_waiting
+        return self._unpublished.nbytes + self._ring.dead_letter_bytes_waiting
 
     def _check_ceiling(self) -> None:
         trained, dead = self._window
@@ -291,7 +290,7 @@ class Coordinator:
             return
         limit = self._job.records.max_dead_letter_share
         if dead > limit * rows and self._failure is None:
-            found = unpublished_reasons(self._arena, self._unpublished.gathered_round)
+            found = unpublished_reasons(self._ring, self._unpublished.gathered_round)
             found.update(self._reasons)
             self._failure = CheckFailed(
                 f"{self._config.topics['records']}: {dead} of the last {rows} rows are dead letters, "
@@ -302,7 +301,7 @@ class Coordinator:
             self._window = [0, 0]
 
     def _begin_publication(self) -> None:
-        buffer, last_round = self._arena.pin_newest()
+        buffer, last_round = self._ring.pin_newest()
         checked = in_background(self._check_topic_id, name="topic id")  # all that is published has been read by now
         state = view(self._arena.mean_address(buffer), self._layout.state_bytes)
         columns = self._take_up_to(last_round)
@@ -311,7 +310,7 @@ class Coordinator:
             metrics["after_averaging"] = score_after_averaging(progress)
         deaths = progress["worker_deaths"]
         assembled = self._publisher.assemble(self._lineage, state, last_round, columns, metrics, deaths)
-        self._arena.unpin()
+        self._ring.unpin()
         committed = in_background(self._commit, assembled, checked, name="publish")
         self._pending = (committed, assembled, time.monotonic_ns())
 
@@ -323,7 +322,7 @@ class Coordinator:
     def _commit(self, assembled: Assembled, checked: Future[None] | None = None) -> tuple[int, Letters]:
         """In the publishing thread: the manifest's offset, once it is committed, and the dead letters with it."""
         records, last_round = self._config.topics["records"], assembled.snapshot.manifest.round
-        dead = publication_letters(self._arena, assembled.columns, last_round, records, self._publisher.run.number)
+        dead = publication_letters(self._ring, assembled.columns, last_round, records, self._publisher.run.number)
         messages = LettersFirst(dead, self._config.topics["dead_letters"], assembled.batch.messages)
         batch = replace(assembled.batch, messages=messages)
         if checked is not None:
@@ -345,7 +344,7 @@ class Coordinator:
         future, assembled, began_ns = self._pending
         self._pending = None
         offset, dead = future.result()
-        self._arena.release_dead_letters(len(dead.ring), dead.entries)
+        self._ring.release_dead_letters(len(dead.ring), dead.entries)
         self._reasons.update(dead.reasons)
         self._lineage = adopt(self._lineage, assembled, offset)
         self._offsets.commit([position.offset for position in assembled.positions])
@@ -385,7 +384,7 @@ class Coordinator:
         tell("ended", version=self._lineage.version, rows=self._lineage.rows_seen, dead_letters=dead)
         if self._failure is not None:
             raise self._failure
-        self.why_ended = "stopped" if self._arena.stop_word() else "the end of what was asked for"
+        self.why_ended = "stopped" if self._ring.stop() else "the end of what was asked for"
         return 0
 
     def _leave(self) -> int:

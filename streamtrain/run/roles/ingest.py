@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
@@ -23,21 +22,13 @@ from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
+from streamtrain.run import exits
 
 HELP = "reads records and turns them into batches"
 log = get_logger(__name__)
 
 _RUN_S = 0.5  # one native call; what only Python does may wait so long
 _METADATA_S = 5.0  # between two looks at the topic: it may have new partitions, or be gone
-NEW_RUN = 70  # the supervisor starts a new run, whose coordinator names the gap as at any start
-
-
-class IngestStatus(IntEnum):
-    """native/train/ingest.h."""
-
-    WORKING = 0
-    ENDED = 1
-    LEAVE = 2
 
 
 @dataclass(frozen=True)
@@ -57,9 +48,10 @@ def run(config: Config) -> int:
     arena = attach(config.arena)
     plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
     with closing(Renewing(lambda: KafkaConsumer.open(Purpose.INGEST, config.kafka))) as readers:
-        while not arena.wait_ready(0.5):
-            if arena.stop_word() == 2:
-                return 75
+        ring = _native.IngestEnd(arena)
+        while not ring.wait_ready(0.5):
+            if ring.stop() == _native.Stop.LEAVE:
+                return exits.RUN_OVER
         ingest = _native.Ingest(
             arena,
             readers.client.native,
@@ -80,11 +72,11 @@ def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer]
     look_at = time.monotonic() + _METADATA_S
     try:
         while True:
-            status = IngestStatus(ingest.run(_RUN_S))
-            if status == IngestStatus.ENDED:
+            status = ingest.run(_RUN_S)
+            if status == _native.IngestStatus.ENDED:
                 return 0
-            if status == IngestStatus.LEAVE:
-                return 75
+            if status == _native.IngestStatus.LEAVE:
+                return exits.RUN_OVER
             for event in readers.client.events():
                 say = log.debug if event.level > 4 else log.warning
                 say(event.text, facility=event.facility)
@@ -96,7 +88,7 @@ def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer]
         if not isinstance(error, KafkaBroken | KafkaUnreachable):
             raise error from None
         log.warning(f"{config.topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
-        return NEW_RUN
+        return exits.UNEXPECTED  # the new run's coordinator names the gap as at any start
 
 
 def _look_at_topic(config: Config, readers: Renewing[KafkaConsumer], ingest: _native.Ingest, known: int) -> int:

@@ -6,7 +6,6 @@ A process per CPU share or device. Knows no Kafka.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 from streamtrain import _native
@@ -14,17 +13,9 @@ from streamtrain.compute import backends
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.state import attach
 from streamtrain.errors import CheckFailed
+from streamtrain.run import exits
 
 HELP = "trains batches and averages the workers' vectors"
-
-
-class RoundStatus(IntEnum):
-    """native/train/rounds.h."""
-
-    WORKING = 0
-    FINISHED = 1
-    LEAVE = 2
-    DIVERGED = 3
 
 
 @dataclass(frozen=True)
@@ -42,25 +33,25 @@ def run(config: Config) -> int:
     _native.select_isa(config.isa)
     arena = attach(config.arena)
     model = Model(config.model)
-    rounds = _native.WorkerRounds(arena, config.worker, *model.betas)
+    worker = _native.Worker(arena, config.worker, *model.betas)
     backend = backends.choose(config.backend, config.backend_priorities)
     if hasattr(backends.get(backend), "register"):  # a device copies faster from memory it has pinned
         backends.get(backend).register(arena.address, arena.bytes, config.worker)
     layout = arena.slot_layout
-    addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
+    addresses = (worker.state_address, worker.base_address, worker.share_address)
     plan = model.compile(backend, layout, *addresses, device=config.worker)
     if config.score_means:
         state = aligned(model.state_bytes)
         base, share = aligned(model.statistics_bytes), aligned(model.statistics_bytes)
         scorer = model.compile(backend, layout, state, base, share, device=config.worker)
-        rounds.score_means(scorer, state.ctypes.data, base.ctypes.data, share.ctypes.data)
+        worker.score_means(scorer, state.ctypes.data, base.ctypes.data, share.ctypes.data)
     while True:
-        status = RoundStatus(rounds.run(plan, 1.0))
-        if status == RoundStatus.FINISHED:
+        status = worker.run(plan, 1.0)
+        if status == _native.WorkerStatus.FINISHED:
             return 0
-        if status == RoundStatus.LEAVE:
-            return 75  # EX_TEMPFAIL: the run is over, a new one may follow
-        if status == RoundStatus.DIVERGED:
+        if status == _native.WorkerStatus.LEAVE:
+            return exits.RUN_OVER
+        if status == _native.WorkerStatus.DIVERGED:
             raise CheckFailed(
                 "training diverges: half of the last round's batches had a loss, parameters or optimizer state that "
                 "are not finite; lower optimizer.learning_rate, standardize large columns, or go back with --restore"

@@ -12,7 +12,7 @@ NB_MODULE(_native, m) {
     st::bind_plan(m);
     st::bind_ring(m);
     st::bind_train(m);
-    st::bind_ingest(m);
+    st::bind_source(m);
     st::bind_kafka(m);
     st::bind_decode(m);
     st::bind_batch_filler(m);

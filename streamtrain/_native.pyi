@@ -141,7 +141,24 @@ class ForeignPlan(Plan):
         enqueue: Callable[[int], None] | None = None, collect: Callable[[], int] | None = None, steps_ahead: int = 1,
     ) -> None: ...
 
-# rounds: the arena shared by all processes of a run, a worker's rounds, their log, averaging
+# ring: the arena shared by all processes of a run, and its ends, one for each role
+
+class Stop(enum.IntEnum):
+    RUN = 0
+    DRAIN = 1
+    LEAVE = 2
+
+class CloseReason(enum.IntEnum):
+    FULL = 0
+    INTERVAL = 1
+    DRAINED = 2
+    END = 3
+    PUBLICATION = 4
+
+class Rejected(enum.IntEnum):
+    NO = 0
+    NOT_FINITE = 1
+    CRASHED = 2
 
 class Arena:
     descriptor: int
@@ -161,37 +178,66 @@ class Arena:
     def attach(descriptor: int) -> Arena: ...
     def mean_address(self, buffer: int) -> int: ...
     def slot_address(self, slot: int) -> int: ...
+    def slot_result(self, slot: int) -> tuple[float, float, int]: ...  # loss, weight, Rejected
     def progress(self) -> dict[str, int]: ...
-    def set_positions(self, positions: Sequence[tuple[int, int, int]]) -> None: ...   # (partition, offset, row)
-    def positions(self) -> list[tuple[int, int, int]]: ...
-    def set_row_bound(self, rows: int) -> None: ...
-    def set_start(self, round: int, seed: int, learning_rate: float, rows_seen: int = 0) -> None:
-        """`rows_seen`: rows the lineage has trained so far."""
-    def set_ready(self) -> None: ...
-    def wait_ready(self, timeout_s: float) -> bool: ...
-    def fill_round(self, round: int, first_slot: int, rows: Sequence[int], closed: bool = True) -> None: ...
-    def beat(self) -> None: ...
-    def set_hold(self, hold: bool) -> None: ...
+
+class WorkerLook:
+    round: int
+    slot: int  # in hand, -1 none
+    rows: int  # trained this life
+
+class SupervisorEnd:
+    def __init__(self, arena: Arena) -> None: ...
+    def tell(self, stop: Stop) -> None: ...
+    def worker(self, worker: int) -> WorkerLook: ...
+    def clear_dead(self, worker: int) -> None:
+        """Once its process is dead and waited for."""
+    def reject(self, slot: int, worker: int) -> None:
+        """While the slot's worker is dead."""
+
+class CoordinatorEnd:
     dead_letter_bytes_waiting: int  # for their publication
-    def dead_letters(self, last_round: int) -> tuple[builtins.bytes, int]: ...  # unpublished entries, number
-    def release_dead_letters(self, bytes: int, entries: int) -> None: ...  # published
+    def __init__(self, arena: Arena) -> None: ...
+    def begin(
+        self, *, round: int, seed: int, learning_rate: float, rows_seen: int = 0, row_bound: int = -1,
+        positions: Sequence[tuple[int, int, int]] = ...,
+    ) -> None:
+        """What the run goes on from; `positions` are (partition, offset, row)."""
+    def start(self) -> None:
+        """READY."""
+    def beat(self) -> None: ...
+    def stop(self) -> Stop: ...
+    def hold(self, held: bool) -> None:
+        """Ingest opens no round."""
+    def release_slots(self, below: int) -> None: ...
     def pin_newest(self) -> tuple[int, int]: ...  # (buffer, round)
     def unpin(self) -> None: ...
     def wait_round(self, round: int, timeout_s: float) -> bool: ...
-    def set_publication_due(self, due_ns: int) -> None: ...  # monotonic; 0: no round is closed for it
+    def publication_due(self, due_ns: int) -> None: ...  # monotonic; 0: no round is closed for it
     def wait_publication(self, due_ns: int, timeout_s: float) -> bool: ...
-    def stop_word(self) -> int: ...
-    def set_stop(self, stop: int) -> None: ...
-    def worker_state(self, worker: int) -> tuple[int, int, int, int]: ...   # (round, slot, phase, rows)
-    def clear_dead_worker(self, worker: int) -> None: ...
-    def slot_result(self, slot: int) -> tuple[float, float, int]: ...
-    def reject_slot(self, slot: int, worker: int) -> None: ...
+    def dead_letters(self, last_round: int) -> tuple[builtins.bytes, int]: ...  # unpublished entries, number
+    def release_dead_letters(self, bytes: int, entries: int) -> None: ...  # published
+
+class IngestEnd:
+    def __init__(self, arena: Arena) -> None: ...
+    def wait_ready(self, timeout_s: float) -> bool: ...
+    def stop(self) -> Stop: ...
+    def fill_round(self, round: int, first_slot: int, rows: Sequence[int], closed: bool = True) -> None:
+        """Slots first_slot.. hold rows[i] rows each, and no more come where it is closed."""
 
 class Silence:
     def __init__(self) -> None: ...
     def lasts(self, beat_ns: int, now_ns: int) -> bool: ...
 
-class WorkerRounds:
+# train: a worker's rounds, their log, averaging
+
+class WorkerStatus(enum.IntEnum):
+    WORKING = 0
+    FINISHED = 1
+    LEAVE = 2
+    DIVERGED = 3
+
+class Worker:
     state_address: int
     share_address: int
     base_address: int
@@ -199,45 +245,55 @@ class WorkerRounds:
     def begin(self) -> None: ...
     def score_means(self, plan: Plan, state: int, base: int, share: int) -> None: ...
     def run_closed_round(self, plan: Plan) -> None: ...
-    def run(self, plan: Plan, timeout_s: float) -> int: ...
+    def run(self, plan: Plan, timeout_s: float) -> WorkerStatus: ...
 
 class RoundLogThread:
-    def __init__(self, arena: Arena) -> None: ...
+    def __init__(self, end: CoordinatorEnd) -> None: ...
     def start(self) -> None: ...
     def waiting_bytes(self) -> int: ...
     def take(self) -> tuple[int, int, bytes, bytes, bytes]:
         """(last round, newest timestamp in ms, rounds, slots, ranges)."""
 
-# ingest
+# source: where records come from, and the loop that takes them into the ring
 
 def arm_failpoint(name: str, hit: int, signal: int) -> None: ...
 
-class Ingest:
+class Source: ...
+
+class KafkaSource(Source):
     errors: int
     def __init__(
-        self, arena: Arena, consumer: KafkaConsumer, format: str, plan: DecodePlan, *, topic: str,
-        round_interval_ns: int, batch_growth: int, end_offsets: Sequence[tuple[int, int]], bounded: bool,
+        self, consumer: KafkaConsumer, topic: str, end_offsets: Sequence[tuple[int, int]], bounded: bool
+    ) -> None: ...
+    def read_with(self, consumer: KafkaConsumer) -> None:
+        """From now on, in the place of the one before; Ingest.rewind() comes next."""
+
+class MemorySource(Source):
+    """Records a program puts in; one partition, a record's offset is its number."""
+
+    def __init__(self, bytes_at_most: int = ...) -> None: ...
+    def put(self, record: bytes, timeout_s: float) -> bool:
+        """Waits while too much lies there; False after the time-out, or when nobody takes any more."""
+    def end(self) -> None: ...
+    def close(self) -> None:
+        """Nobody takes any more."""
+
+class IngestStatus(enum.IntEnum):
+    WORKING = 0
+    ENDED = 1
+    LEAVE = 2
+
+class Ingest:
+    partitions: int  # read so far
+    def __init__(
+        self, arena: Arena, source: Source, format: str, plan: DecodePlan, *, round_interval_ns: int = -1,
+        batch_growth: int = 0,
     ) -> None: ...
     def start(self) -> None: ...
     def add_partition(self, partition: int) -> None: ...
-    def read_with(self, consumer: KafkaConsumer) -> None:
-        """From now on, in the place of the one before."""
-    def run(self, timeout_s: float) -> int: ...
-
-class SlotFiller:
-    """Ingest's filler on records a program has in its hand: rounds without Kafka, that close only when full."""
-
-    def __init__(self, arena: Arena, format: str, plan: DecodePlan, batch_growth: int = 0) -> None: ...
-    def start(self) -> None: ...
-    def take(self, value: bytes, offset: int, partition: int = 0) -> None:
-        """Waits while the ring is full."""
-    def end(self) -> None:
-        """The open slot and round are closed, and no more come."""
-
-class RingDrain:
-    """Frees every slot as soon as it is filled while the object lives: ingest measured alone."""
-
-    def __init__(self, arena: Arena) -> None: ...
+    def rewind(self) -> None:
+        """The source begins again where this has got to."""
+    def run(self, timeout_s: float) -> IngestStatus: ...
 
 # kafka: librdkafka consumer and producer. kafka_load() comes first; offsets are (partition, offset).
 _Settings = list[tuple[str, str]]

@@ -77,7 +77,8 @@ class CoordinatorEnd {
         return DeadLetterReader(arena_).up_to(last_round, entries);
     }
     i64 dead_letter_bytes_waiting() const {
-        return control().ingest.dead_letter_bytes_written.load() - control().coordinator.dead_letter_bytes_published.load();
+        const Control &words = control();
+        return words.ingest.dead_letter_bytes_written.load() - words.coordinator.dead_letter_bytes_published.load();
     }
     // Published: the first `entries` of `bytes` bytes make room for others.
     void release_dead_letters(i64 bytes, i64 entries) {

@@ -1,5 +1,5 @@
-// Ingest's end of the ring: waits for room, hands slots over and closes rounds. It alone writes slots, round entries and
-// dead letters.
+// Ingest's end of the ring: waits for room, hands slots over and closes rounds. It alone writes slots, round entries
+// and dead letters.
 #pragma once
 #include <functional>
 #include <stdexcept>

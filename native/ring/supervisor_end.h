@@ -41,7 +41,7 @@ class SupervisorEnd {
 
     // While the slot's worker is dead: its next life leaves the slot out.
     void reject(i64 slot, u32 worker) {
-        arena_.slot_result(slot) = SlotResult{.slot = slot, .worker = checked(worker), .rejected = Rejected::crashed};
+        arena_.slot_result(slot) = SlotResult{.slot = slot, .rejected = Rejected::crashed, .worker = checked(worker)};
     }
 
   private:

@@ -1,7 +1,7 @@
 // The words processes share in the arena, grouped by the one process that writes them; layouts frozen by static_assert.
-// All are lock-free atomics; a 64-bit word is stored before the event that announces it is rung. They are written through
-// the end of the process that owns them (supervisor_end.h, coordinator_end.h, ingest_end.h, worker_end.h) and by nobody
-// else.
+// All are lock-free atomics; a 64-bit word is stored before the event that announces it is rung. They are written
+// through the end of the process that owns them (supervisor_end.h, coordinator_end.h, ingest_end.h, worker_end.h) and
+// by nobody else.
 #pragma once
 #include <atomic>
 
@@ -76,7 +76,7 @@ static_assert(sizeof(WorkerWords) == 64);
 // Written by the claimant of the averager word.
 struct alignas(64) AveragerWords {
     std::atomic<i64> finished_round;   // results of all rounds up to this one are in place
-    std::atomic<i32> mean_buffer[ROUNDS_REMEMBERED];    // [round % ROUNDS_REMEMBERED]: buffer holding the round's result
+    std::atomic<i32> mean_buffer[ROUNDS_REMEMBERED];   // holding the round's result
     i64 next_first_slot[ROUNDS_REMEMBERED];   // first slot of the round after it
     f64 score_loss_sum, score_weight_sum;   // of the newest mean on its round's last slot, where that is asked for
     // Since the last judgement whether the model diverges, as of each round: a round whose averager has died is judged

@@ -19,7 +19,9 @@ class WorkerEnd {
         return control().coordinator_event.wait(deadline_ns, [&] { return control().coordinator.ready.load() != 0; });
     }
     // Told to leave, or the coordinator is silent.
-    bool must_leave() { return silence_.lasts(control().coordinator) || control().supervisor.stop.load() == Stop::leave; }
+    bool must_leave() {
+        return silence_.lasts(control().coordinator) || control().supervisor.stop.load() == Stop::leave;
+    }
     u64 seed() const { return control().coordinator.seed.load(); }
     f32 learning_rate() const { return control().coordinator.learning_rate.load(); }
     i64 finished_round() const { return control().averager.finished_round.load(); }
@@ -58,7 +60,9 @@ class WorkerEnd {
 
     i64 round() const { return own().round.load(); }
     // This worker's vector of the open round is fixed.
-    bool published() const { return own().phase.load() == WorkerPhase::published && own().round.load() == open_round(); }
+    bool published() const {
+        return own().phase.load() == WorkerPhase::published && own().round.load() == open_round();
+    }
     void begin(i64 round) {
         own().round.store(round);
         own().phase.store(WorkerPhase::training);

@@ -2,7 +2,7 @@
 #pragma once
 #include <cstring>
 
-#include "base/step.h"
+#include "plan/plan.h"
 #include "state/state.h"
 
 namespace st {

@@ -1,6 +1,5 @@
 // What a step needs beyond its slot, from the words of the run.
 #pragma once
-#include "base/step.h"
 #include "ring/worker_end.h"
 #include "state/average.h"
 

@@ -8,8 +8,8 @@ WorkerStatus Worker::finish(i64 deadline_ns) {
     const i64 round = end_.round();
     for (;;) {
         if (end_.finished_round() < round && end_.all_published() && end_.claim()) {
-            if (end_.finished_round() < round) return averager_.average() ? WorkerStatus::finished : WorkerStatus::diverged;
-            end_.give_back();
+            if (end_.finished_round() >= round) end_.give_back();
+            else return averager_.average() ? WorkerStatus::finished : WorkerStatus::diverged;
         }
         const bool woken = end_.wait_finished(round, std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS));
         if (end_.finished_round() >= round) return WorkerStatus::finished;

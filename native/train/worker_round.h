@@ -1,8 +1,9 @@
-// One worker's part of a round: starts from the mean, trains its slots, publishes its vector. The same for a plan that is
-// done with a step when it returns and for one that runs ahead on a device.
+// One worker's part of a round: starts from the mean, trains its slots, publishes its vector. The same for a plan that
+// is done with a step when it returns and for one that runs ahead on a device.
 #pragma once
 #include <vector>
 
+#include "plan/plan.h"
 #include "train/step_filler.h"
 
 namespace st {
@@ -27,8 +28,8 @@ class WorkerRound {
 
   private:
     // restart() begins the round, again where it was begun before; next_slot() gives the worker's next slot number, or
-    // one of the below; collect() notes the results of the steps in flight; after_step() notes one and is false when the
-    // slot must be left out and the round done again.
+    // one of the below; collect() notes the results of the steps in flight; after_step() notes one and is false when
+    // the slot must be left out and the round done again.
     static constexpr i64 NO_MORE = -1, AT_DEADLINE = -2;
     void restart(Plan &plan);
     i64 next_slot(i64 deadline_ns);

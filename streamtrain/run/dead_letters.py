@@ -23,8 +23,10 @@ _ROWS = struct.Struct("<qqIII")
 _HEADER = struct.Struct("<II")
 assert _HEAD.size == 72
 
-_REJECTED = {
-    _native.Rejected.NOT_FINITE: "batch left out: its loss, the parameters or the optimizer state were not finite after its step",
+_LEFT_OUT: dict[int, str] = {
+    _native.Rejected.NOT_FINITE: (
+        "batch left out: its loss, the parameters or the optimizer state were not finite after its step"
+    ),
     _native.Rejected.CRASHED: "batch left out: workers died at it three times",
 }
 _MOST_REASONS = 1_000  # counted apart; a reason may hold what was found, and a count must not grow with the data
@@ -99,7 +101,9 @@ class Reasons:
         return "; ".join(f"{rows} x {reason}" for reason, rows in self.rows.most_common(5))
 
 
-def publication_letters(end: _native.CoordinatorEnd, columns: Columns, last_round: int, topic: str, run: int) -> Letters:
+def publication_letters(
+    end: _native.CoordinatorEnd, columns: Columns, last_round: int, topic: str, run: int
+) -> Letters:
     """Those of the rounds up to `last_round`, whose log is in `columns`; they stay in the ring until it is released."""
     return Letters(*end.dead_letters(last_round), columns, topic, run)
 
@@ -196,7 +200,7 @@ def rejected_letters(columns: Columns, topic: str, run: int) -> Iterable[DeadLet
     round_of = np.repeat(rounds["round"], rounds["slots"])
     starts = np.concatenate([[0], np.cumsum(slots["range_count"], dtype=np.int64)])
     for index in np.flatnonzero(slots["rejected"]):
-        reason = _REJECTED[int(slots["rejected"][index])]
+        reason = _LEFT_OUT[int(slots["rejected"][index])]
         for part in ranges[starts[index] : starts[index + 1]]:
             if not part["trained"]:
                 continue

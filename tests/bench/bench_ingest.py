@@ -51,10 +51,8 @@ def ingest_rate(bed: Bed) -> float:
     drain.start()
     ends = list(enumerate(bed.admin.last_stable(bed.records, bed.partitions)))
     with KafkaConsumer.open(Purpose.INGEST, job.kafka_consumer()) as consumer:
-        ingest = _native.Ingest(
-            arena, consumer.native, job.records.format, native_plan(job.schema, slots), topic=bed.records,
-            round_interval_ns=-1, batch_growth=0, end_offsets=ends, bounded=True,
-        )  # fmt: skip
+        source = _native.KafkaSource(consumer.native, bed.records, end_offsets=ends, bounded=True)
+        ingest = _native.Ingest(arena, source, job.records.format, native_plan(job.schema, slots))
         ingest.start()
         while not (first := arena.progress()["rows"]):
             ingest.run(0.001)

@@ -41,10 +41,12 @@ class LocalRun:
         self._log.start()
         self._ring.start()
         plan = native_plan(schema, layout)
-        self._filler = _native.SlotFiller(self.arena, job.records.format, plan, train.batch_growth or 0)
-        self._filler.start()
-        self._offset = 0
+        self._source = _native.MemorySource()
+        self._ingest = _native.Ingest(
+            self.arena, self._source, job.records.format, plan, batch_growth=train.batch_growth or 0
+        )
         self._workers = [threading.Thread(target=self._work, args=(index, layout)) for index in range(train.workers)]
+        self._workers.append(threading.Thread(target=self._take))
         for worker in self._workers:
             worker.start()
 
@@ -55,14 +57,18 @@ class LocalRun:
         while worker.run(plan, 1.0) == _native.WorkerStatus.WORKING:
             pass
 
+    def _take(self) -> None:
+        self._ingest.start()
+        while self._ingest.run(1.0) == _native.IngestStatus.WORKING:
+            self._ring.beat()
+
     def feed(self, records: Sequence[bytes]) -> None:
         for record in records:
-            self._filler.take(record, self._offset)
-            self._offset += 1
+            assert self._source.put(record, 600.0)
 
     def end(self) -> dict[str, np.ndarray[Any, Any]]:
         """The state's blocks by name once every record is trained."""
-        self._filler.end()
+        self._source.end()
         for worker in self._workers:
             worker.join()
         buffer, _ = self._ring.pin_newest()

@@ -30,19 +30,19 @@ class EndingArena:
 
     def beat(self) -> None: ...
 
-    def stop_word(self) -> int:
+    def stop(self) -> int:
         return 0
 
     def wait_round(self, round_: int, timeout_s: float) -> None: ...
 
-    def set_publication_due(self, due_ns: int) -> None: ...
+    def publication_due(self, due_ns: int) -> None: ...
 
 
 class Loop(Coordinator):
     """Gathers from the arena above and publishes at once."""
 
     def __init__(self, arena: EndingArena) -> None:
-        self._arena = arena  # type: ignore[assignment]
+        self._arena = self._ring = arena  # type: ignore[assignment]
         self._job = SimpleNamespace(  # type: ignore[assignment]
             publish=SimpleNamespace(interval_s=3600.0), train=SimpleNamespace(round_interval_s=0.1)
         )

@@ -23,8 +23,9 @@ class Stream(ArenaRun):
         super().__init__(workers=1, frequency=4, spec=SPEC)
         self.ring.begin(round=-1, seed=7, learning_rate=0.01, rows_seen=rows_seen, positions=[(0, 0, 0)])
         plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
-        self.filler = _native.SlotFiller(self.arena, "json", plan, batch_growth)
-        self.filler.start()
+        self.source = _native.MemorySource()
+        self.ingesting = _native.Ingest(self.arena, self.source, "json", plan, batch_growth=batch_growth)
+        self.ingesting.start()
         self.sizes: list[int] = []
 
     def feed(self, rows: int) -> list[int]:
@@ -32,7 +33,9 @@ class Stream(ArenaRun):
         drain.start()
         seen = 0
         for offset in range(rows):
-            self.filler.take(b"[1, 2, 3, 4, 1]", offset)
+            assert self.source.put(b"[1, 2, 3, 4, 1]", 1.0)
+            while self.arena.progress()["records"] == offset:
+                assert self.ingesting.run(0.0001) == _native.IngestStatus.WORKING
             while self.arena.progress()["slots_filled"] > seen:
                 self.sizes.append(offset + 1 - sum(self.sizes))
                 seen += 1

@@ -52,23 +52,27 @@ def run(config: Config) -> int:
         while not ring.wait_ready(0.5):
             if ring.stop() == _native.Stop.LEAVE:
                 return exits.RUN_OVER
-        ingest = _native.Ingest(
-            arena,
+        source = _native.KafkaSource(
             readers.client.native,
-            config.format,
-            plan,
-            topic=config.topic,
-            round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
-            batch_growth=config.batch_growth or 0,
+            config.topic,
             end_offsets=[(partition, offset) for partition, offset in config.end_offsets],
             bounded=config.until_end,
         )
+        ingest = _native.Ingest(
+            arena,
+            source,
+            config.format,
+            plan,
+            round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
+            batch_growth=config.batch_growth or 0,
+        )
         ingest.start()
-        return _loop(config, arena, readers, ingest)
+        return _loop(config, readers, source, ingest)
 
 
-def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer], ingest: _native.Ingest) -> int:
-    partitions = len(arena.positions())
+def _loop(
+    config: Config, readers: Renewing[KafkaConsumer], source: _native.KafkaSource, ingest: _native.Ingest
+) -> int:
     look_at = time.monotonic() + _METADATA_S
     try:
         while True:
@@ -82,7 +86,7 @@ def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer]
                 say(event.text, facility=event.facility)
             if time.monotonic() >= look_at:
                 look_at = time.monotonic() + _METADATA_S
-                partitions = _look_at_topic(config, readers, ingest, partitions)
+                _look_at_topic(config, readers, source, ingest)
     except _native.KafkaFailure as failure:
         error = readers.client.explain(failure)
         if not isinstance(error, KafkaBroken | KafkaUnreachable):
@@ -91,7 +95,9 @@ def _loop(config: Config, arena: _native.Arena, readers: Renewing[KafkaConsumer]
         return exits.UNEXPECTED  # the new run's coordinator names the gap as at any start
 
 
-def _look_at_topic(config: Config, readers: Renewing[KafkaConsumer], ingest: _native.Ingest, known: int) -> int:
+def _look_at_topic(
+    config: Config, readers: Renewing[KafkaConsumer], source: _native.KafkaSource, ingest: _native.Ingest
+) -> None:
     """Adds new partitions, unless the range is bounded; raises KafkaFailure where the topic is gone.
 
     A consumer that has gone deaf is replaced.
@@ -104,14 +110,12 @@ def _look_at_topic(config: Config, readers: Renewing[KafkaConsumer], ingest: _na
     except (KafkaUnreachable, KafkaBroken) as cause:
         if readers.made > made:
             log.warning(f"{cause}; reading on with another client", topic=config.topic)
-            ingest.read_with(readers.client.native)
-        return known  # the broker is away or settling; ingest waits for it anyway
-    if config.until_end:
-        return known
-    for partition in range(known, count):
+            source.read_with(readers.client.native)
+            ingest.rewind()
+        return  # the broker is away or settling; ingest waits for it anyway
+    for partition in range(ingest.partitions, ingest.partitions if config.until_end else count):
         log.info("new partition", topic=config.topic, partition=partition)
         ingest.add_partition(partition)
-    return max(known, count)
 
 
 def _asked(config: Config, consumer: KafkaConsumer) -> int:

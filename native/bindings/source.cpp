@@ -1,0 +1,80 @@
+// Where records come from, and the loop that takes them.
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "base/failpoint.h"
+#include "bindings/addresses.h"
+#include "bindings/bindings.h"
+#include "source/kafka.h"
+#include "source/memory.h"
+#include "train/ingest.h"
+
+namespace st {
+
+namespace {
+
+void bind_sources(nb::module_ &m) {
+    nb::class_<Source>(m, "Source");
+    nb::class_<KafkaSource, Source>(m, "KafkaSource")
+        .def(nb::init<Consumer &, std::string, std::vector<std::pair<i32, i64>>, bool>(), nb::arg("consumer"),
+             nb::arg("topic"), nb::arg("end_offsets"), nb::arg("bounded"), nb::keep_alive<1, 2>())
+        .def("read_with", &KafkaSource::read_with, nb::arg("consumer"), nb::keep_alive<1, 2>())
+        .def_prop_ro("errors", &KafkaSource::errors);
+    nb::class_<MemorySource, Source>(m, "MemorySource")
+        .def(nb::init<u64>(), nb::arg("bytes_at_most") = u64{64} << 20)
+        .def(
+            "put",
+            [](MemorySource &source, nb::bytes record, f64 timeout_s) {
+                std::string copy(record.c_str(), record.size());
+                nb::gil_scoped_release release;
+                return source.put(std::move(copy), deadline_ns(timeout_s));
+            },
+            nb::arg("record"), nb::arg("timeout_s"))
+        .def("end", &MemorySource::end)
+        .def("close", &MemorySource::close);
+}
+
+void bind_loop(nb::module_ &m) {
+    nb::enum_<IngestStatus>(m, "IngestStatus", nb::is_arithmetic())
+        .value("WORKING", IngestStatus::working)
+        .value("ENDED", IngestStatus::ended)
+        .value("LEAVE", IngestStatus::leave);
+    nb::class_<Ingest>(m, "Ingest")
+        .def(
+            "__init__",
+            [](Ingest *self, Arena &arena, Source &source, const std::string &format, std::shared_ptr<DecodePlan> plan,
+               i64 round_interval_ns, i64 batch_growth) {
+                new (self) Ingest(arena, source, BatchFiller(format, std::move(plan)), round_interval_ns, batch_growth);
+            },
+            nb::arg("arena"), nb::arg("source"), nb::arg("format"), nb::arg("plan"), nb::kw_only(),
+            nb::arg("round_interval_ns") = -1, nb::arg("batch_growth") = 0, nb::keep_alive<1, 2>(),
+            nb::keep_alive<1, 3>())
+        .def("start", &Ingest::start)
+        .def("add_partition", &Ingest::add_partition, nb::arg("partition"))
+        .def("rewind", &Ingest::rewind)
+        .def_prop_ro("partitions", &Ingest::partitions)
+        .def(
+            "run",
+            [](Ingest &ingest, f64 timeout_s) {
+                nb::gil_scoped_release release;
+                return ingest.run(deadline_ns(timeout_s));
+            },
+            nb::arg("timeout_s"));
+}
+
+void arm_failpoint(const std::string &name, i64 hit, int signal) {
+    Failpoints::get().points[name] = {hit, signal};
+    Failpoints::get().armed.store(true);
+}
+
+}  // namespace
+
+void bind_source(nb::module_ &m) {
+    m.def("arm_failpoint", &arm_failpoint, nb::arg("name"), nb::arg("hit"), nb::arg("signal"));
+    bind_sources(m);
+    bind_loop(m);
+}
+
+}  // namespace st

@@ -1,0 +1,55 @@
+#include "source/memory.h"
+
+#include <chrono>
+
+namespace st {
+
+bool MemorySource::put(std::string record, i64 deadline_ns) {
+    std::unique_lock lock(mutex_);
+    const std::chrono::nanoseconds left(std::max<i64>(0, deadline_ns - monotonic_ns()));
+    auto room = [&] { return closed_ || bytes_ == 0 || bytes_ + record.size() <= bytes_at_most_; };
+    if (!changed_.wait_for(lock, left, room) || closed_) return false;
+    bytes_ += record.size();
+    records_.push_back(std::move(record));
+    changed_.notify_all();
+    return true;
+}
+
+void MemorySource::end() {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+}
+
+void MemorySource::close() {
+    std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+}
+
+std::size_t MemorySource::take(RecordView *out, std::size_t capacity, i64 wait_ns) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return ended_ || taken_ < records_.size(); });
+    std::size_t count = 0;
+    for (; count < capacity && taken_ < records_.size(); ++count, ++taken_, ++next_) {
+        const std::string &record = records_[taken_];
+        out[count] = {.value = reinterpret_cast<const u8 *>(record.data()), .size = record.size(), .offset = next_};
+    }
+    return count;
+}
+
+void MemorySource::release() {
+    std::lock_guard lock(mutex_);
+    for (; taken_ > 0; --taken_) {
+        bytes_ -= records_.front().size();
+        records_.pop_front();
+    }
+    changed_.notify_all();
+}
+
+bool MemorySource::ended() const {
+    std::lock_guard lock(mutex_);
+    return ended_ && taken_ == records_.size();
+}
+
+}  // namespace st

@@ -1,0 +1,40 @@
+// Records that a program puts in one after the other: what `fit` trains on. One partition; a record's offset is its
+// number.
+#pragma once
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "source/source.h"
+
+namespace st {
+
+// One thread puts, one takes.
+class MemorySource final : public Source {
+  public:
+    explicit MemorySource(u64 bytes_at_most = u64{64} << 20) : bytes_at_most_(bytes_at_most) {}
+
+    // Waits while so much lies here already; false when nobody takes any more, or at the deadline.
+    bool put(std::string record, i64 deadline_ns);
+    // Nothing follows; what was put is still taken.
+    void end();
+    // Nobody takes any more: put() returns.
+    void close();
+
+    void start(const std::vector<StartPosition> &) override {}
+    std::size_t take(RecordView *out, std::size_t capacity, i64 wait_ns) override;
+    void release() override;
+    bool ended() const override;
+
+  private:
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<std::string> records_;   // the first `taken_` of them are out
+    std::size_t taken_ = 0;
+    i64 next_ = 0;                      // offset of the first one not taken
+    u64 bytes_ = 0, bytes_at_most_;
+    bool ended_ = false, closed_ = false;
+};
+
+}  // namespace st

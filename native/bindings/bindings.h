@@ -18,7 +18,7 @@ void bind_predict(nb::module_ &m);  // scoring of requests, the predictor's loop
 void bind_row_scorer(nb::module_ &m);   // scoring of Python rows
 
 void bind_ring(nb::module_ &m);     // arena, the ends of its ring
-void bind_train(nb::module_ &m);    // workers, round log, average
+void bind_train(nb::module_ &m);    // workers, round log
 void bind_source(nb::module_ &m);   // sources, the loop from a source to slots, failpoints
 
 }  // namespace st

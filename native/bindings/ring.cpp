@@ -75,7 +75,6 @@ void bind_arena(nb::module_ &m) {
         .def_prop_ro("slot_layout", &Arena::slot_layout)
         .def_prop_ro("state_layout", &Arena::state_layout)
         .def_prop_ro("mean_bytes", &Arena::mean_bytes)
-        .def_prop_ro("local_bytes", &Arena::local_bytes)
         .def("mean_address", [](const Arena &arena, i32 buffer) { return address_of(arena.mean(buffer)); })
         .def("slot_address", [](const Arena &arena, i64 slot) { return address_of(arena.slot(slot)); })
         .def("slot_result",
@@ -112,6 +111,9 @@ void bind_coordinator(nb::module_ &m) {
         .def("begin", &begin, nb::kw_only(), nb::arg("round"), nb::arg("seed"), nb::arg("learning_rate"),
              nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{})
         .def("start", &CoordinatorEnd::start)
+        .def("progress", [](const CoordinatorEnd &end) { return progress_dict(end.arena()); })
+        .def("mean_address", [](const CoordinatorEnd &end, i32 buffer) { return address_of(end.arena().mean(buffer)); },
+             nb::arg("buffer"))
         .def("beat", &CoordinatorEnd::beat)
         .def("stop", &CoordinatorEnd::stop)
         .def("hold", &CoordinatorEnd::hold, nb::arg("held"))

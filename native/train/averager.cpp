@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "base/failpoint.h"
-#include "state/average.h"
 
 namespace st {
 
@@ -20,20 +19,11 @@ bool Averager::diverges(i64 round, i64 first_slot, i64 slots) {
 }
 
 void Averager::average_into(i64 round, u8 *mean) {
-    const StateLayout &layout = arena_.state_layout();
     std::vector<Contribution> contributions;
     for (u32 w = 0; w < arena_.workers(); ++w) contributions.push_back({arena_.vector(w), end_.weight_sum_of(w)});
     // the moments of a lineage's first round are in the base already: its own pass over the slots made it
-    const u8 *first_round = round == 0 ? arena_.round_base(end_.worker()) : nullptr;
-    st::average(layout, end_.start_of(round), contributions, first_round, mean);
-    for (u32 w = 0; w < arena_.workers(); ++w) {
-        u8 *local = arena_.local_of(mean, w);
-        for (const StateBlock &block : layout.blocks) {
-            if (block.rule != Rule::local) continue;
-            std::memcpy(local, arena_.vector(w) + block.offset, block.count * sizeof(f32));
-            local += align64(block.count * sizeof(f32));
-        }
-    }
+    const u8 *first_moments = round == 0 ? arena_.memory(end_.worker()).base : nullptr;
+    fold_round(arena_.state_layout(), {end_.start_of(round), first_moments}, std::move(contributions), mean);
 }
 
 bool Averager::average() {

@@ -1,7 +1,7 @@
 // What a step needs beyond its slot, from the words of the run.
 #pragma once
+#include "base/power.h"
 #include "ring/worker_end.h"
-#include "state/average.h"
 
 namespace st {
 

@@ -11,12 +11,9 @@ namespace st {
 
 WorkerRound::WorkerRound(Arena &arena, WorkerEnd &end, const StepFiller &filler)
     : arena_(arena), end_(end), filler_(filler) {
-    const StateLayout &layout = arena.state_layout();
-    for (const StateBlock &block : layout.blocks)
-        if (block.rule == Rule::highest && block.group == "optimizer") {
-            steps_offset_ = block.offset - layout.learned_bytes;
-            has_steps_ = true;
-        }
+    const StateBlock *steps = arena.state_layout().find(OPTIMIZER_STEPS);
+    if (steps) steps_offset_ = steps->part_offset;
+    has_steps_ = steps;
     const Block *weights = arena.slot_layout().find("weight");
     if (!weights) mistake("a worker's slots", "a block named weight", "none");
     weights_offset_ = weights->offset;
@@ -34,20 +31,9 @@ void WorkerRound::begin() {
     index_ = 0;
     steps_ = 0;
     weight_sum_ = 0;
-    const StateLayout &layout = arena_.state_layout();
-    const u8 *from = end_.start_of(round);
-    u64 statistics_bytes = arena_.statistics_bytes();
-    std::memcpy(state(), from, layout.learned_bytes);
-    const u8 *local = arena_.local_of(const_cast<u8 *>(from), end_.worker());
-    for (const StateBlock &block : layout.blocks) {
-        if (block.rule != Rule::local) continue;
-        std::memcpy(state() + block.offset, local, block.count * sizeof(f32));
-        local += align64(block.count * sizeof(f32));
-    }
-    if (!statistics_done_) std::memcpy(base(), from + layout.learned_bytes, statistics_bytes);
-    std::memset(share(), 0, statistics_bytes);
+    begin_round(arena_.state_layout(), start(), memory());
     base_steps_ = 0;
-    if (has_steps_) std::memcpy(&base_steps_, base() + steps_offset_, sizeof base_steps_);
+    if (has_steps_) std::memcpy(&base_steps_, memory().base + steps_offset_, sizeof base_steps_);
     end_.begin(round_);
 }
 
@@ -89,18 +75,19 @@ bool WorkerRound::after_step(const StepBlock &step, i64 slot) {
     return true;
 }
 
+RoundStart WorkerRound::start() const {
+    return {end_.start_of(round_), statistics_done_ ? memory().base : nullptr};
+}
+
 void WorkerRound::publish() {
-    if (has_steps_) {
-        const i64 steps = base_steps_ + steps_;
-        std::memcpy(share() + steps_offset_, &steps, sizeof steps);
-    }
+    share_round(arena_.state_layout(), start(), memory(), steps_);
     end_.publish(weight_sum_);
 }
 
 bool WorkerRound::statistics_pass(i64 deadline_ns) {
     if (round_ != 0 || statistics_done_) return true;
     if (!end_.wait_closed(round_, std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS))) return false;
-    first_moments(arena_, first_slot_, end_.slots_of(round_), base());
+    first_moments(arena_, first_slot_, end_.slots_of(round_), memory().base);
     return statistics_done_ = true;
 }
 

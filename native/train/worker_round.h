@@ -10,12 +10,9 @@ namespace st {
 
 class WorkerRound {
   public:
-    // The vector and base are the worker's own in `arena`.
     WorkerRound(Arena &arena, WorkerEnd &end, const StepFiller &filler);
 
-    u8 *state() { return arena_.vector(end_.worker()); }                            // what a plan trains in place
-    u8 *share() { return state() + arena_.state_layout().learned_bytes; }           // statistics gathered this round
-    u8 *base() { return arena_.round_base(end_.worker()); }                         // statistics of the round's start
+    WorkerMemory memory() const { return arena_.memory(end_.worker()); }   // what its plan is bound to
 
     // Restores the start of the open round in the worker's vector.
     void begin();
@@ -36,6 +33,7 @@ class WorkerRound {
     void enqueue(Plan &plan, i64 slot);
     void collect(Plan &plan);
     bool after_step(const StepBlock &step, i64 slot);
+    RoundStart start() const;
     void publish();
     bool skipped(i64 slot) const;
     bool has_weight(const u8 *slot) const;

@@ -16,6 +16,7 @@ from streamtrain import _native
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
+from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
 _HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
@@ -31,6 +32,8 @@ _LEFT_OUT: dict[int, str] = {
 }
 _MOST_REASONS = 1_000  # counted apart; a reason may hold what was found, and a count must not grow with the data
 OTHER_REASONS = "other reasons"
+_WINDOW_ROWS = 10_000  # of the ceiling
+_CEILING_FROM_ROWS = 1_000
 
 
 class Letters:
@@ -52,6 +55,11 @@ class Letters:
     def __iter__(self) -> Iterator[DeadLetter]:
         yield from _letters(self.ring, self._topic, self._run)
         yield from rejected_letters(self._columns, self._topic, self._run)
+
+    @classmethod
+    def none(cls) -> Letters:
+        """Those of a publication that has no rounds."""
+        return cls(b"", 0, Columns.empty(), "", 0)
 
 
 class LettersFirst(Sequence[tuple[str, Message]]):
@@ -99,6 +107,23 @@ class Reasons:
     def told(self) -> str:
         """`3 x $.a: …; 2 x $.b: …`, the five most frequent."""
         return "; ".join(f"{rows} x {reason}" for reason, rows in self.rows.most_common(5))
+
+
+class Ceiling:
+    """Whether too large a share of the newest rows, some thousand of them, is dead."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.rows = self.dead = 0  # of the window
+
+    def passed(self, slots: Structs) -> bool:
+        """Counts the rows of these slots."""
+        if self.rows >= _WINDOW_ROWS:
+            self.rows = self.dead = 0
+        dead = int(slots["dead"].sum(dtype=np.int64))
+        self.dead += dead
+        self.rows += dead + int(slots["trained"].sum(dtype=np.int64))
+        return self.rows >= _CEILING_FROM_ROWS and self.dead > self.share * self.rows
 
 
 def publication_letters(

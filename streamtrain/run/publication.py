@@ -36,7 +36,7 @@ class Assembled:
 
 
 @dataclass(frozen=True)
-class Publisher:
+class Assembler:
     """What stays the same from one publication of a run to the next."""
 
     job: Job

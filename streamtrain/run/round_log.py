@@ -51,8 +51,9 @@ class Columns:
 class UnpublishedRounds:
     """What RoundLogThread has given so far and no committed publication has taken."""
 
-    def __init__(self, thread: _native.RoundLogThread) -> None:
-        self._thread = thread
+    def __init__(self, ring: _native.CoordinatorEnd) -> None:
+        self._thread = _native.RoundLogThread(ring)
+        self._thread.start()
         self._gathered: list[Columns] = []
         self._nbytes = 0
         self._last_round = -1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from streamtrain.run import train as supervisor
-from streamtrain.run.train import Stop, Supervisor, TrainOptions
+from streamtrain.run.train import Interrupts, Supervisor, TrainOptions
 from tests.e2e.harness import LiveJob
 
 _PIPE_BYTES = 1 << 20  # as much as a pipe may hold: writing more waits for a reader, or learns that there is none
@@ -25,6 +25,6 @@ def test_its_words_and_its_exit_code(
     monkeypatch.setattr(sys, "executable", str(dying))
     if settings == "that do not":
         monkeypatch.setattr(Supervisor, "_ingest_config", lambda self: {"much": "x" * 2 * _PIPE_BYTES})
-    code = supervisor.train(LiveJob(kafka, tmp_path).job, TrainOptions(), lambda event: None, Stop())
+    code = supervisor.train(LiveJob(kafka, tmp_path).job, TrainOptions(), lambda event: None, Interrupts())
     told = capfd.readouterr().err
     assert code == 2 and "no memory for this process" in told and "Traceback" not in told

@@ -10,8 +10,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from streamtrain import history
+from streamtrain.run import host
 from streamtrain.run import train as supervisor
-from streamtrain.run.train import Event, Stop, TrainOptions
+from streamtrain.run.host import Event, HostOptions
+from streamtrain.run.train import Interrupts, TrainOptions
 from tests.e2e.harness import LiveJob
 
 
@@ -43,7 +45,7 @@ def test_a_run_whose_processes_are_killed(kafka: Any, tmp_path: Path) -> None:
 
 
 def test_too_many_deaths_at_one_batch(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor, "_OTHER_DEATHS", 2)
+    monkeypatch.setattr(host, "_OTHER_DEATHS", 2)
     job = LiveJob(kafka, tmp_path, workers=1)
     job.produce(500)
     assert trained_here(job, "*worker.at_slot=0") == 1
@@ -79,10 +81,10 @@ def test_a_drain_that_takes_too_long(kafka: Any, tmp_path: Path, monkeypatch: py
 
 def trained_here(job: LiveJob, failpoints: str, stop_when_published: bool = False) -> int:
     """The exit code of a trainer whose supervisor runs in this process."""
-    stop = Stop()
+    stop = Interrupts()
 
     def on_event(event: Event) -> None:
         stop.asked |= stop_when_published and event["event"] == "published" and event["rows"] > 0
 
-    options = TrainOptions(failpoints=failpoints, logging={"level": "info", "format": "plain"})
+    options = TrainOptions(host=HostOptions({"level": "info", "format": "plain"}, failpoints))
     return supervisor.train(job.job, options, on_event, stop)

@@ -16,7 +16,8 @@ from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.log import get_logger
-from streamtrain.run.train import Event, Stop, TrainOptions
+from streamtrain.run.host import Event, HostOptions
+from streamtrain.run.train import Interrupts, TrainOptions
 from streamtrain.run.train import train as run_trainer
 from streamtrain.telemetry import Telemetry
 
@@ -61,10 +62,14 @@ def train(
         fresh=fresh,
         restore=restore,
         accept_gap=accept_gap,
-        isa=os.environ.get("STREAMTRAIN_ISA", "auto"),
-        backend_priorities=_backend_priorities(),
-        failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
-        logging=session.logging,
+        host=HostOptions(
+            logging=session.logging,
+            failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
+            workers={
+                "isa": os.environ.get("STREAMTRAIN_ISA", "auto"),
+                "backend_priorities": _backend_priorities(),
+            },
+        ),
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
     raise typer.Exit(_shown(session, found, options, served))
@@ -84,7 +89,7 @@ def _backend_priorities() -> dict[str, int]:
 
 def _shown(session: Session, job: Job, options: TrainOptions, served: Telemetry | None) -> int:
     """Trains with the progress on the terminal and, where asked for, metrics that are served; gives the exit code."""
-    stop = Stop()
+    stop = Interrupts()
     stop.install()
     with ExitStack() as opened:
         listeners: list[Callable[[Event], None]] = []

@@ -24,7 +24,7 @@ class Config:
     worker: int
     model: dict[str, Any]  # the model spec
     backend: str
-    isa: str
+    isa: str = "auto"
     score_means: bool = False
     backend_priorities: dict[str, int] = field(default_factory=dict)
 

@@ -1,0 +1,32 @@
+"""A job's arena, and what its workers are told: the same whether records come from Kafka or from memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.compute.model import Model
+from streamtrain.job import Job
+
+_RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
+
+
+def make_arena(job: Job, model: Model) -> _native.Arena:
+    """Slots, rounds and state for one run of the job, in shared memory."""
+    train = job.train
+    return _native.Arena.create(
+        workers=train.workers,
+        averaging_frequency=train.averaging_frequency,
+        slot_count=train.prefetch_buffer,
+        slot_layout=_native.SlotLayout.make(train.batch_rows, _RANGES_PER_SLOT, job.schema.block_specs()),
+        state_layout=model.layout,
+    )
+
+
+def worker_config(job: Job) -> dict[str, Any]:
+    """Of a worker's process, but for its arena and number and what the command line says."""
+    return {
+        "model": job.model_spec(),
+        "backend": job.train.backend,
+        "score_means": job.train.report_score_after_averaging,
+    }

@@ -1,0 +1,171 @@
+"""The processes of one host around one arena: spawned, watched, healed and ended. Knows no Kafka.
+
+Touches no record and no parameter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from streamtrain import _native
+from streamtrain.failpoints import for_life
+from streamtrain.log import get_logger
+from streamtrain.run import exits
+
+log = get_logger(__name__)
+
+Event = dict[str, Any]
+
+_CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
+_CRASHES_TO_REJECT = 3
+_OTHER_DEATHS = 10
+
+
+class RunEnded(Exception):
+    """The run is over with an exit code; None asks for a new run."""
+
+    def __init__(self, code: int | None, reason: str, is_error: bool = False, is_told: bool = False) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.is_error = is_error
+        self.is_told = is_told  # by the child itself, with the cause
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """What all processes of a host get; `workers` is what they get alone: isa, backend_priorities."""
+
+    logging: Mapping[str, str] = field(default_factory=dict)  # level and format
+    failpoints: str = ""
+    workers: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Child(NamedTuple):
+    label: str
+    process: subprocess.Popen[str]
+
+
+class Host:
+    """Runs one after the other, each in an arena of its own. `worker` is a worker's config but for arena and number."""
+
+    def __init__(
+        self,
+        make_arena: Callable[[], _native.Arena],
+        worker: Mapping[str, Any],
+        options: HostOptions,
+        on_event: Callable[[Event], None],
+    ) -> None:
+        self._make_arena = make_arena
+        self._worker = worker
+        self._options = options
+        self._on_event = on_event
+        self._spawned: set[str] = set()
+        self._crashes: Counter[int] = Counter()  # by slot
+        self._other_deaths: Counter[tuple[int, int]] = Counter()  # by round and slot
+        self.children: list[Child] = []
+        self.ring: _native.SupervisorEnd | None = None
+
+    def begin(self) -> _native.Arena:
+        """A new run's arena, in which nothing runs yet."""
+        self.arena = self._make_arena()
+        self.ring = _native.SupervisorEnd(self.arena)
+        self._crashes.clear()
+        self._other_deaths.clear()
+        return self.arena
+
+    def spawn(self, role: str, label: str, config: Mapping[str, Any], heard: bool = False) -> Child:
+        """Starts a process of `role`; where it is `heard`, its standard output and input are pipes."""
+        document = {
+            "process": role,
+            "label": label,
+            "parent": os.getpid(),
+            "logging": dict(self._options.logging),
+            "failpoints": for_life(self._options.failpoints, label not in self._spawned),
+            "config": {"arena": self.arena.descriptor, **config},
+        }
+        self._spawned.add(label)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "streamtrain.run"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE if heard else subprocess.DEVNULL,
+            pass_fds=(self.arena.descriptor,),
+            process_group=0,  # a Ctrl-C of the terminal is the supervisor's alone
+            text=True,
+        )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # of one that has died already: it says why itself
+            process.stdin.write(json.dumps(document) + "\n")
+            process.stdin.flush()
+            if not heard:
+                process.stdin.close()
+        child = Child(label, process)
+        self.children.append(child)
+        return child
+
+    def spawn_workers(self) -> None:
+        for worker in range(self.arena.workers):
+            self._spawn_worker(worker)
+
+    def _spawn_worker(self, worker: int) -> None:
+        self.spawn("worker", f"worker-{worker}", {"worker": worker, **self._worker, **self._options.workers})
+
+    def tell(self, stop: _native.Stop) -> None:
+        """Asks the processes to drain, or to leave."""
+        if self.ring is not None:
+            self.ring.tell(stop)
+
+    def ended(self) -> Iterator[tuple[str, int]]:
+        """(label, exit code) of each process that has ended since, but for workers whose death is healed here.
+
+        RunEnded where workers die again and again at one place.
+        """
+        for child in list(self.children):
+            code = child.process.poll()
+            if code is None:
+                continue
+            self.children.remove(child)
+            if child.label.startswith("worker-") and not 0 <= code <= 4 and code != exits.RUN_OVER:
+                self._heal(int(child.label.removeprefix("worker-")), code)
+            else:
+                yield child.label, code
+
+    def end(self) -> None:
+        """SIGKILL and wait for every child: the transaction of a dead coordinator is aborted by its successor."""
+        self.tell(_native.Stop.LEAVE)
+        for child in self.children:
+            if child.process.poll() is None:
+                child.process.kill()
+        for child in self.children:
+            child.process.wait()
+        self.children = []
+
+    def _heal(self, worker: int, code: int) -> None:
+        assert self.ring is not None
+        look = self.ring.worker(worker)
+        round_, slot = look.round, look.slot
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        log.warning(
+            "worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot
+        )
+        self._on_event({"event": "worker_died", "worker": worker, "how": how, "round": round_, "slot": slot})
+        if code < 0 and -code in _CRASHES and slot >= 0:
+            self._crashes[slot] += 1
+            if self._crashes[slot] == _CRASHES_TO_REJECT:
+                log.error("batch rejected: workers died at it three times", slot=slot, how=how)
+                self.ring.reject(slot, worker)
+        else:
+            self._other_deaths[round_, slot] += 1
+            if self._other_deaths[round_, slot] >= _OTHER_DEATHS:
+                at = "at one batch" if slot >= 0 else f"between the batches of round {round_}"
+                raise RunEnded(1, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
+        self.ring.clear_dead(worker)
+        self._spawn_worker(worker)

@@ -1,0 +1,29 @@
+"""What takes a run's publications: a protocol, so that the loop that makes them knows no Kafka."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from streamtrain.run.dead_letters import Letters
+from streamtrain.run.lineage import Lineage
+from streamtrain.run.publication import Assembled
+
+
+class Publisher(Protocol):
+    """Takes one publication at a time, each whole or not at all. What its methods raise ends the run."""
+
+    @property
+    def unreachable(self) -> bool:
+        """Whoever keeps the publications does not answer just now."""
+
+    def prepare(self, lineage: Lineage) -> None:
+        """A publication of what follows `lineage` is about to be made: time to look whether it may be."""
+
+    def publish(self, assembled: Assembled, letters: Letters) -> int:
+        """The manifest's offset, once everything is kept. Called in a thread of its own."""
+
+    def published(self, assembled: Assembled) -> None:
+        """The publication is taken over as the newest; returns at once."""
+
+    def heed(self, pending: bool) -> None:
+        """Asked many times a second; `pending`: a publication is. Raises where the run is to end."""

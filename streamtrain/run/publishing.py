@@ -1,0 +1,202 @@
+"""The coordinator's loop: gathers the log of the rounds that are averaged, publishes them, and beats.
+
+Given the lineage it goes on from, its end of the ring and a publisher; knows no Kafka and never waits for a
+publication.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
+from enum import Enum
+
+from streamtrain import _native
+from streamtrain.compute.quality import Quality
+from streamtrain.compute.state import view, views
+from streamtrain.errors import CheckFailed
+from streamtrain.job import Job
+from streamtrain.kafka.renewing import in_background
+from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
+from streamtrain.run.lineage import Lineage
+from streamtrain.run.publication import Assembled, Assembler, adopt, score_after_averaging
+from streamtrain.run.publication_clock import PublicationClock
+from streamtrain.run.publisher import Publisher
+from streamtrain.run.round_log import Columns, UnpublishedRounds
+
+_TICK_S = 0.05  # how late the loop may see a finished publication or the end
+_PROGRESS_S = 0.5
+
+Tell = Callable[..., None]  # an event's name, and its fields by keyword
+
+
+class Ended(Enum):
+    """Why the loop has ended; the value is what the job's history says."""
+
+    DONE = "the end of what was asked for"
+    STOPPED = "stopped"
+    TOLD_TO_LEAVE = "told to leave"
+
+
+class Publishing:
+    """Makes publications of what follows `lineage`, whose state lies in mean buffer 0."""
+
+    def __init__(
+        self,
+        job: Job,
+        lineage: Lineage,
+        ring: _native.CoordinatorEnd,
+        unpublished: UnpublishedRounds,
+        assembler: Assembler,
+        publisher: Publisher,
+        tell: Tell,
+    ) -> None:
+        self.lineage = lineage
+        self._job = job
+        self._ring = ring
+        self._assembler = assembler
+        self._publisher = publisher
+        self._tell = tell
+        self._layout = assembler.layout
+        self._records = assembler.topics["records"]
+        self._quality = Quality(job.schema.numbers)
+        self._quality.begin(views(self._layout, view(ring.mean_address(0), self._layout.state_bytes)))
+        self._unpublished = unpublished
+        self._ceiling = Ceiling(job.records.max_dead_letter_share)
+        self._clock = PublicationClock(ring, job.publish.interval_s, job.train.round_interval_s is not None)
+        self._reasons = Reasons()  # of the dead letters published
+        self._pending: tuple[Future[tuple[int, Letters]], Assembled, int] | None = None
+        self._failure: CheckFailed | None = None
+        self._next_progress_s = 0.0
+
+    @property
+    def pending(self) -> bool:
+        """A publication is on its way."""
+        return self._pending is not None
+
+    def run(self) -> Ended:
+        """Until ingest has ended and everything is published, or it is to leave.
+
+        Raises CheckFailed when too much is dead lettered, and what the publisher raises.
+        """
+        while True:
+            self._ring.beat()
+            progress = self._ring.progress()
+            ended = progress["ingest_ended"] and self._everything_gathered()
+            self._gather()  # after the look at the end: what came in between is published too
+            self._finish_pending()
+            self._publisher.heed(self.pending)
+            if not self.pending and self._ring.stop() == _native.Stop.LEAVE:
+                return Ended.TOLD_TO_LEAVE
+            waiting = self._unpublished.last_round >= 0
+            due = progress["held"] or ended or self._failure
+            if not self.pending and waiting and (due or self._clock.wait(0)):
+                self._clock.begun()
+                self._begin_publication()
+            self._say_progress()
+            if not self.pending and not waiting and (ended or self._failure):
+                return self._end()
+            self._sleep()
+
+    def _sleep(self) -> None:
+        if self._pending is not None:
+            wait([self._pending[0]], _TICK_S / 5)
+        elif self._unpublished.last_round < 0:
+            self._ring.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
+        else:
+            self._clock.wait(_TICK_S)
+
+    def _everything_gathered(self) -> bool:
+        progress = self._ring.progress()
+        return bool(
+            progress["finished_round"] >= progress["final_round"]
+            and progress["slots_released"] == progress["slots_filled"]
+        )
+
+    def _gather(self) -> None:
+        columns = self._unpublished.gather()
+        if self._ceiling.passed(columns.slots) and self._failure is None:
+            found = unpublished_reasons(self._ring, self._unpublished.gathered_round)
+            found.update(self._reasons)
+            self._failure = CheckFailed(
+                f"{self._records}: {self._ceiling.dead} of the last {self._ceiling.rows} rows are dead letters, "
+                f"records.max_dead_letter_share allows {self._ceiling.share:g}: {found.told()}; "
+                "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
+            )
+        too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
+        self._ring.hold(too_much or self._failure is not None)
+
+    def _unpublished_bytes(self) -> int:
+        return self._unpublished.nbytes + self._ring.dead_letter_bytes_waiting
+
+    def _begin_publication(self) -> None:
+        buffer, last_round = self._ring.pin_newest()
+        self._publisher.prepare(self.lineage)
+        state = view(self._ring.mean_address(buffer), self._layout.state_bytes)
+        columns = self._take_up_to(last_round)
+        metrics, progress = self._quality.look(views(self._layout, state)), self._ring.progress()
+        if self._job.train.report_score_after_averaging:
+            metrics["after_averaging"] = score_after_averaging(progress)
+        deaths = progress["worker_deaths"]
+        assembled = self._assembler.assemble(self.lineage, state, last_round, columns, metrics, deaths)
+        self._ring.unpin()
+        committed = in_background(self._publish, assembled, name="publish")
+        self._pending = (committed, assembled, time.monotonic_ns())
+
+    def _take_up_to(self, last_round: int) -> Columns:
+        while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way
+            self._gather()
+        return self._unpublished.take(last_round)
+
+    def _publish(self, assembled: Assembled) -> tuple[int, Letters]:
+        """In the publishing thread: the manifest's offset, once it is kept, and the dead letters with it."""
+        manifest = assembled.snapshot.manifest
+        letters = publication_letters(
+            self._ring, assembled.columns, manifest.round, self._records, manifest.run.number
+        )
+        return self._publisher.publish(assembled, letters), letters
+
+    def _finish_pending(self) -> None:
+        if self._pending is None or not self._pending[0].done():
+            return
+        future, assembled, began_ns = self._pending
+        self._pending = None
+        offset, letters = future.result()
+        self._ring.release_dead_letters(len(letters.ring), letters.entries)
+        self._reasons.update(letters.reasons)
+        self.lineage = adopt(self.lineage, assembled, offset)
+        self._publisher.published(assembled)
+        manifest = assembled.snapshot.manifest
+        newest = self._unpublished.newest_timestamp_ms
+        self._tell(
+            "published",
+            version=manifest.version,
+            digest=assembled.snapshot.digest.hex(),
+            round=manifest.round,
+            rows=manifest.rows_seen,
+            bytes=letters.bytes + sum(len(message.value or b"") for _, message in assembled.batch.messages),
+            transaction_s=(time.monotonic_ns() - began_ns) / 1e9,
+            event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
+            metrics=dict(manifest.metrics),
+            dead_letters=dict(letters.reasons.rows.most_common(20)),
+            positions=[list(position) for position in assembled.positions],
+        )
+
+    def _say_progress(self) -> None:
+        now_s = time.monotonic()
+        if now_s < self._next_progress_s:
+            return
+        self._next_progress_s = now_s + _PROGRESS_S
+        self._tell(
+            "progress",
+            unreachable=self._publisher.unreachable,
+            unpublished_bytes=self._unpublished_bytes(),
+            **self._ring.progress(),
+        )
+
+    def _end(self) -> Ended:
+        dead = dict(self._reasons.rows)
+        self._tell("ended", version=self.lineage.version, rows=self.lineage.rows_seen, dead_letters=dead)
+        if self._failure is not None:
+            raise self._failure
+        return Ended.STOPPED if self._ring.stop() else Ended.DONE

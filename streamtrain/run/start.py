@@ -1,0 +1,127 @@
+"""How a run begins: which lineage it goes on with, its state put in place, a first publication where it is a new one.
+
+Used by the coordinator, after fencing and before READY.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from streamtrain.columns.served import schema_and_model
+from streamtrain.compute.model import Model
+from streamtrain.compute.snapshot import load
+from streamtrain.errors import SnapshotError
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.chunks import Located, Stored
+from streamtrain.kafka.snapshots import Held
+from streamtrain.log import get_logger
+from streamtrain.run.dead_letters import Letters
+from streamtrain.run.job_topics import JobTopics, check_published_last
+from streamtrain.run.kafka_publisher import KafkaPublisher
+from streamtrain.run.lineage import (
+    Lineage,
+    StartFlags,
+    check_fit,
+    fresh_lineage,
+    restored_lineage,
+    resumed_lineage,
+)
+from streamtrain.run.publication import Assembler, adopt
+from streamtrain.run.publishing import Tell
+from streamtrain.run.round_log import Columns
+
+log = get_logger(__name__)
+
+State = npt.NDArray[np.uint8]
+
+
+class Start:
+    """Finds a run's lineage in the job's topics; `state` is mean buffer 0, which every method fills."""
+
+    def __init__(
+        self,
+        job: Job,
+        model: Model,
+        admin: Admin,
+        topics: JobTopics,
+        publisher: KafkaPublisher,
+        assembler: Assembler,
+        tell: Tell,
+    ) -> None:
+        self._job = job
+        self._model = model
+        self._admin = admin
+        self._topics = topics
+        self._snapshots = topics.snapshots
+        self._publisher = publisher
+        self._assembler = assembler
+        self._tell = tell
+
+    def lineage(self, flags: StartFlags, state: State) -> Lineage:
+        """The one the newest snapshot is of, or a new one. SnapshotError, UserMistake where neither can be."""
+        waited = self._publisher.answered
+        last = waited(self._topics.published_last)
+        try:
+            known = waited(self._snapshots.newest_manifest)
+            check_published_last(self._snapshots.name, known, last)
+            newest = None if known is None or flags.restore is not None else waited(lambda: self._whole(known))
+        except SnapshotError as error:
+            if not flags.fresh:
+                raise SnapshotError(f"{error}; nothing was trained; start over with --fresh") from None
+            log.warning(f"{error}; passed over for a new lineage")
+            return self._fresh(waited(self._snapshots.salvage).above(last.version if last else 0), state)
+        if flags.restore is not None:
+            return self._restored(flags, known, state)
+        if known is None or newest is None:
+            return self._fresh(Held(), state)
+        if flags.fresh:
+            return self._fresh(Held.of(known), state)
+        check_fit(self._job, newest.manifest)
+        lineage = waited(lambda: resumed_lineage(self._job, self._admin, known, flags.accept_gap))
+        load(self._assembler.layout, state, newest.model, newest.trainer)
+        self._tell_started(lineage, rows=lineage.rows_seen)
+        return lineage
+
+    def _whole(self, located: Located) -> Stored:
+        """SnapshotError unless every chunk is there and the manifest holds columns and a model."""
+        schema_and_model(located.manifest)
+        return self._snapshots.load(located, trainer=True)
+
+    def _fresh(self, held: Held, state: State) -> Lineage:
+        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._admin, held))
+        self._model.layout.begin_lineage(self._model.initial_state(lineage.seed), self._job.train.workers, state)
+        lineage = self._publish_first(lineage, state)
+        self._tell_started(lineage)
+        return lineage
+
+    def _restored(self, flags: StartFlags, newest: Located | None, state: State) -> Lineage:
+        """Needs the newest snapshot's manifest only: its parameters may be damaged."""
+        version, waited = flags.restore or 0, self._publisher.answered
+        wanted = waited(lambda: self._snapshots.version(version))  # refuses what the topic does not hold
+        assert newest is not None
+        schema_and_model(wanted.manifest)
+        check_fit(self._job, wanted.manifest)
+        located = Located(wanted.manifest, wanted.digest, wanted.offset)
+        lineage = waited(lambda: restored_lineage(self._job, self._admin, newest, located, flags.accept_gap))
+        try:
+            waited(lambda: self._whole(newest))
+        except SnapshotError as error:
+            log.warning(f"{error}; its positions are gone on from, it is not kept")
+            lineage.kept = newest.manifest.kept
+        load(self._assembler.layout, state, wanted.model, wanted.trainer)
+        lineage = self._publish_first(lineage, state)
+        self._tell_started(lineage, rows=lineage.rows_seen, restored=version)
+        return lineage
+
+    def _publish_first(self, lineage: Lineage, state: State) -> Lineage:
+        assembled = self._assembler.assemble(lineage, state, lineage.round, Columns.empty(), lineage.metrics)
+        return adopt(lineage, assembled, self._publisher.publish(assembled, Letters.none()))
+
+    def _tell_started(self, lineage: Lineage, **resumed: int) -> None:
+        """The supervisor shows it; the log has it with -v."""
+        run = self._assembler.run.number
+        self._tell("started", resumed=bool(resumed), version=lineage.version, run=run, **resumed)
+        log.debug("started", version=lineage.version, lineage=lineage.id, seed=lineage.seed, **resumed)
+

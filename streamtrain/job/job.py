@@ -50,13 +50,8 @@ class Job:
 
         Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            raise UserMistake(f"{path}: cannot be read as a job file: {reason}") from error
         return cls.parse(
-            text, name=Path(path).name, environment=environment, sets=sets, bootstrap=bootstrap, flags=flags
+            _text(path), name=Path(path).name, environment=environment, sets=sets, bootstrap=bootstrap, flags=flags
         )
 
     @classmethod
@@ -88,6 +83,23 @@ class Job:
         """The job of a manifest, which holds no [kafka]."""
         gathered = Gathered("manifest", tree={**effective, "columns": _by_name(effective.get("columns", []))})
         return cls._checked(gathered, kafka or KafkaSettings())
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any]) -> Job:
+        """A job that meets no Kafka, from a job file's tables; it is called "fit" where they give no name."""
+        kept = {name: table for name, table in tables.items() if name not in ("kafka", "topics")}
+        return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings())
+
+    @classmethod
+    def without_kafka(cls, path: str | Path) -> Job:
+        """The job of a job file, but for [kafka] and [topics]."""
+        gathered = Gathered(Path(path).name)
+        read_file(gathered, _text(path))
+        if gathered.mistakes:
+            raise JobMistakes(gathered.name, gathered.mistakes)
+        for name in ("kafka", "topics"):
+            gathered.tree.pop(name, None)
+        return cls._checked(gathered, KafkaSettings())
 
     @classmethod
     def _checked(cls, gathered: Gathered, kafka: KafkaSettings | None = None) -> Job:
@@ -193,6 +205,14 @@ class Job:
     def digest(self) -> str:
         """SHA-256 of `effective()`, in hex."""
         return settings_digest(self.effective())
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UserMistake(f"{path}: cannot be read as a job file: {reason}") from error
 
 
 def settings_digest(effective: Mapping[str, Any]) -> str:

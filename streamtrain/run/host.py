@@ -21,7 +21,7 @@ from streamtrain.failpoints import for_life
 from streamtrain.log import get_logger
 from streamtrain.run import exits
 
-log = get_logger(__name__)
+log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
 Event = dict[str, Any]
 
@@ -30,7 +30,7 @@ _CRASHES_TO_REJECT = 3
 _OTHER_DEATHS = 10
 
 
-class RunEnded(Exception):
+class RunOver(Exception):
     """The run is over with an exit code; None asks for a new run."""
 
     def __init__(self, code: int | None, reason: str, is_error: bool = False, is_told: bool = False) -> None:
@@ -126,7 +126,7 @@ class Host:
     def ended(self) -> Iterator[tuple[str, int]]:
         """(label, exit code) of each process that has ended since, but for workers whose death is healed here.
 
-        RunEnded where workers die again and again at one place.
+        RunOver where workers die again and again at one place.
         """
         for child in list(self.children):
             code = child.process.poll()
@@ -166,6 +166,6 @@ class Host:
             self._other_deaths[round_, slot] += 1
             if self._other_deaths[round_, slot] >= _OTHER_DEATHS:
                 at = "at one batch" if slot >= 0 else f"between the batches of round {round_}"
-                raise RunEnded(1, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
+                raise RunOver(1, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
         self.ring.clear_dead(worker)
         self._spawn_worker(worker)

@@ -25,11 +25,11 @@ from streamtrain.log import get_logger
 from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
-from streamtrain.run.host import Event, Host, HostOptions, RunEnded
+from streamtrain.run.host import Event, Host, HostOptions, RunOver
 from streamtrain.run.lineage import records_topic
 
 HELP = "starts and watches the processes of a job"
-log = get_logger(__name__)
+log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
 _POLL_S = 0.05
 _DRAIN_S = 30.0
@@ -107,7 +107,7 @@ class Supervisor:
             try:
                 self._spawn_all()
                 self._watch()
-            except RunEnded as ended:
+            except RunOver as ended:
                 self._let_say_why(ended)
                 self._end_children()
                 if ended.code is not None:
@@ -179,7 +179,7 @@ class Supervisor:
             except ValueError:  # the coordinator was killed within a line
                 log.debug("unreadable event", line=line[:200])
 
-    def _let_say_why(self, ended: RunEnded) -> None:
+    def _let_say_why(self, ended: RunOver) -> None:
         """Where the coordinator lives and Kafka answers: tells it why the run ends, and gives it time to write that."""
         if self._coordinator not in self._host.children or not self._running or self._unreachable:
             return
@@ -204,22 +204,22 @@ class Supervisor:
         while True:
             self._pass_events()
             if self._stop.asked and not self._running:
-                raise RunEnded(130 if self._stop.interrupted else 0, "stopped before it began")
+                raise RunOver(130 if self._stop.interrupted else 0, "stopped before it began")
             if self._stop.asked >= 2:
-                raise RunEnded(130, "stopped at once")
+                raise RunOver(130, "stopped at once")
             if self._stop.asked and drained_s is None:
                 drained_s = time.monotonic()
                 log.info("draining: the open round is averaged and published")
                 self._host.tell(_native.Stop.DRAIN)
             if drained_s is not None and time.monotonic() - drained_s > _DRAIN_S:
-                raise RunEnded(
+                raise RunOver(
                     KafkaUnreachable.exit_code if self._unreachable else 1,
                     f"not drained in {_DRAIN_S:.0f} s; what is not published is trained again by the next start",
                 )
             for label, code in self._host.ended():
                 self._on_exit(label, code)
             if not self._host.children:
-                raise RunEnded(0 if not self._stop.interrupted else 130, "done")
+                raise RunOver(0 if not self._stop.interrupted else 130, "done")
             time.sleep(_POLL_S)
 
     def _pass_events(self) -> None:
@@ -242,6 +242,6 @@ class Supervisor:
             return
         given_up = code == KafkaUnreachable.exit_code and self._started  # only a command's first run may
         if 1 <= code <= 4 and not given_up:
-            raise RunEnded(code, f"{label} ended with exit code {code}", is_told=True)
+            raise RunOver(code, f"{label} ended with exit code {code}", is_told=True)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        raise RunEnded(None, f"{label} {how}", is_error=code == exits.UNEXPECTED)
+        raise RunOver(None, f"{label} {how}", is_error=code == exits.UNEXPECTED)

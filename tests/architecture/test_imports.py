@@ -24,6 +24,7 @@ LAYERS = {
     "clients": 30,
     "checks": 30,
     "integrations": 35,
+    "fitting": 35,
     "demo": 40,
     "cli": 50,
     "": 60,  # streamtrain/__init__.py: what other programs import

@@ -122,7 +122,7 @@ GUARDS = [
     ),
     (
         "a child that has died at once is told by its own words",
-        "streamtrain/run/train.py",
+        "streamtrain/run/host.py",
         "contextlib.suppress(BrokenPipeError):  # of one",
         "contextlib.nullcontext():  # of one",
         "tests/regress/test_0322_a_child_that_dies_at_once.py::test_its_words_and_its_exit_code",

@@ -116,9 +116,9 @@ GUARDS = [
     ),
     (
         "a new lineage goes on above what control names",
-        "streamtrain/run/roles/coordinator.py",
-        ".above(last.version if last else 0), start)\n",
-        ", start)\n",
+        "streamtrain/run/start.py",
+        ".above(last.version if last else 0), state)\n",
+        ", state)\n",
         "tests/e2e/test_newest.py::test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_above",
     ),
     (
@@ -130,7 +130,7 @@ GUARDS = [
     ),
     (
         "a replaced run leaves",
-        "streamtrain/run/roles/coordinator.py",
+        "streamtrain/run/kafka_publisher.py",
         "        if self._watch.replaced_by is not None:\n",
         "        if False:\n",
         "tests/regress/test_0143_patience.py::test_a_replaced_trainer_leaves_though_no_row_comes",
@@ -291,7 +291,7 @@ GUARDS = [
     ),
     (
         "an idle coordinator does not wait for more open files",
-        "streamtrain/run/roles/coordinator.py",
+        "streamtrain/run/kafka_publisher.py",
         "        if self._watch.no_more_files is not None:\n",
         "        if False:\n",
         f"{FILES}::test_a_trainer_ends[coordinator]",

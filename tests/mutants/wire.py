@@ -21,8 +21,8 @@ GUARDS = [
     ),
     (
         "deaths of workers are counted",
-        "native/bindings/rounds.cpp",
-        "                 control.supervisor.worker_deaths.fetch_add(1);\n",
+        "native/ring/supervisor_end.h",
+        "        control.supervisor.worker_deaths.fetch_add(1);\n",
         "",
         "tests/regress/test_0102_history_without_snapshots.py::"
         "test_deaths_events_and_ends_of_runs_outlive_the_snapshots",

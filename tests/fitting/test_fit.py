@@ -1,0 +1,156 @@
+"""`fit`: rows a program holds, through the same ring, rounds and workers as on Kafka."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamtrain
+from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.job.mistakes import JobMistakes
+from tests.e2e.harness import LiveJob, rows
+
+TABLES: dict[str, Any] = {
+    "columns": {
+        "a": {"kind": "number", "standardize": True},
+        "b": {"kind": "number"},
+        "colour": {"kind": "category", "buckets": 16, "embed": 2},
+        "w": {"role": "weight"},
+        "y": {"role": "label"},
+    },
+    "records": {"format": "msgpack"},
+    "model": {"layers": [{"dense": 8, "activation": "relu"}], "loss": "binary_cross_entropy"},
+    "optimizer": {"name": "adam", "learning_rate": 0.01},
+    "train": {"batch_rows": 64, "averaging_frequency": 3, "workers": 2, "round_interval": "off"},
+}
+
+
+def columns(rows: int, seed: int = 3) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    a, b = random.normal(2, 3, rows), random.normal(size=rows)
+    return {
+        "a": a,
+        "b": b,
+        "colour": random.choice(["red", "green", "blue"], rows),
+        "w": 1.0 + np.arange(rows) % 3,
+        "y": (a - 2 + 3 * b > 0).astype(np.int64),
+    }
+
+
+def dicts(given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [dict(zip(given, row, strict=True)) for row in zip(*(given[name].tolist() for name in given), strict=True)]
+
+
+def same_bits(one: streamtrain.Snapshot, other: streamtrain.Snapshot) -> bool:
+    parameters = one.parameters.keys() == other.parameters.keys() and all(
+        np.array_equal(array, other.parameters[name]) for name, array in one.parameters.items()
+    )
+    return parameters and all(np.array_equal(array, other.statistics[name]) for name, array in one.statistics.items())
+
+
+def test_it_learns_from_arrays() -> None:
+    told: list[str] = []
+    snapshot = streamtrain.fit(TABLES, columns(20_000), on_event=lambda event: told.append(event["event"]))
+    figures = snapshot.manifest.metrics["window"]
+    assert snapshot.manifest.rows_seen == 20_000 and not snapshot.untrained
+    assert figures["accuracy"] > 0.95, figures
+    assert "published" in told and told[-1] == "ended"
+
+
+def test_arrays_rows_and_an_iterator_give_the_same_bits() -> None:
+    given = columns(1500)
+    arrays = streamtrain.fit(TABLES, given)
+    assert same_bits(arrays, streamtrain.fit(TABLES, dicts(given)))
+    assert same_bits(arrays, streamtrain.fit(TABLES, iter(dicts(given))))
+    assert not same_bits(arrays, streamtrain.fit(TABLES, columns(1500, seed=4)))
+
+
+@pytest.mark.parametrize("format", ["msgpack", "json"])
+def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, format=format, round_interval="off", workers=2)
+    job.produce(3000)
+    assert job.start("train", "--until-end").finish() == 0
+    published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
+    fitted = streamtrain.fit(job.job, rows(3000))
+    assert published.manifest.rows_seen == fitted.manifest.rows_seen == 3000
+    assert same_bits(published, fitted)
+
+
+def test_a_worker_that_is_killed_costs_nothing() -> None:
+    given = columns(30_000)
+    killed = threading.Event()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(dicts(given)):
+            if number == 20_000 and not killed.is_set():
+                os.kill(workers()[0], signal.SIGKILL)
+                killed.set()
+            yield row
+
+    died: list[dict[str, Any]] = []
+    fitted = streamtrain.fit(
+        TABLES, rows(), on_event=lambda event: died.append(event) if event["event"] == "worker_died" else None
+    )
+    assert killed.is_set() and died and died[0]["how"] == "SIGKILL"
+    assert same_bits(fitted, streamtrain.fit(TABLES, given))
+
+
+def workers() -> list[int]:
+    """The processes of this one that train."""
+    children = Path(f"/proc/{os.getpid()}/task")
+    found = {int(pid) for task in children.iterdir() for pid in (task / "children").read_text().split()}
+    return sorted(pid for pid in found if b"streamtrain.run" in Path(f"/proc/{pid}/cmdline").read_bytes())
+
+
+def test_what_an_iterator_raises_comes_out_and_nothing_stays() -> None:
+    def rows() -> Iterator[dict[str, Any]]:
+        yield from dicts(columns(100))
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        streamtrain.fit(TABLES, rows())
+    assert workers() == []
+
+
+def test_rows_that_are_none() -> None:
+    with pytest.raises(UserMistake, match=r"row 1 at \$\.b: expected number"):
+        streamtrain.fit(TABLES, [{"a": 1, "b": 2, "y": 1}, {"a": 1, "b": object(), "y": 1}])
+
+
+def test_rows_that_cannot_be_used_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    row = {"a": 1, "b": 2, "colour": "red", "w": 1, "y": 1}
+    snapshot = streamtrain.fit(TABLES, [row, {**row, "b": "much"}, row])
+    assert snapshot.manifest.rows_seen == 2 and snapshot.manifest.counts.dead == 1
+    assert "rows were left out" in caplog.text and '"much"' in caplog.text
+
+
+def test_a_job_that_is_none() -> None:
+    with pytest.raises(JobMistakes, match="optimizer"):
+        streamtrain.fit({**TABLES, "optimizer": {"name": "adan"}}, columns(10))
+
+
+def test_too_many_rows_that_cannot_be_used() -> None:
+    given = columns(5000)
+    given["y"] = np.arange(5000)  # 0 and 1 are the only labels
+    with pytest.raises(CheckFailed, match="are dead letters"):
+        streamtrain.fit(TABLES, given)
+
+
+def test_a_job_file_needs_no_broker(tmp_path: Path) -> None:
+    path = tmp_path / "job.toml"
+    path.write_text(
+        'name = "alone"\n[columns]\nx = {}\ny = { role = "label" }\n[model]\nloss = "mean_squared_error"\n'
+        "[train]\nworkers = 1\n"
+    )
+    x = np.linspace(-1, 1, 4000)
+    snapshot = streamtrain.fit(path, {"x": x, "y": 3 * x + 1})
+    assert snapshot.manifest.job == "alone"
+    figures = snapshot.manifest.metrics["window"]
+    assert figures["rmse"] < 0.2 * figures["constant_rmse"], figures

@@ -150,7 +150,7 @@ def test_dead_letters_go_with_their_rounds_and_make_room() -> None:
 def test_too_many_dead_letters_end_the_run_once_they_are_published() -> None:
     publisher = Kept()
     bed = Bed(publisher, batch_rows=512)
-    bed.ingest([GOOD, BAD] * 1024)
+    bed.ingest([BAD, GOOD] * 1024)
     bed.train()
     with pytest.raises(CheckFailed, match=r'1024 of the last 2048 rows are dead letters.*"much"'):
         bed.publishing(publisher).run()

@@ -109,7 +109,10 @@ Arena Arena::create(const ArenaSpec &spec) {
     control.coordinator.pinned.store(-1);
     control.averager.finished_round.store(-1);
     control.ingest.final_round.store(-1);
-    for (u32 w = 0; w < MAX_WORKERS; ++w) control.workers[w].slot.store(-1);
+    for (u32 w = 0; w < MAX_WORKERS; ++w) {
+        control.workers[w].published_round.store(-1);
+        control.workers[w].slot.store(-1);
+    }
     for (u32 e = 0; e < header.round_entries; ++e) {
         arena.round_entry(e).round = -1;
         arena.round_entry(e).slot_count.store(-1);

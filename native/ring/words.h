@@ -16,7 +16,6 @@ constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
 
 enum class Stop : u32 { run = 0, drain = 1, leave = 2 };
 enum class IngestPhase : u32 { starting = 0, reading = 1, ended = 2 };
-enum class WorkerPhase : u32 { idle = 0, training = 1, published = 2 };
 enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3, publication = 4 };
 
 // Written by the supervisor alone, but for `averager`: claimed by a worker (compare and swap from 0), cleared by the
@@ -63,13 +62,12 @@ static_assert(sizeof(IngestWords) == 128);
 
 // Written by worker w alone; the supervisor reads it when the worker has died.
 struct alignas(64) WorkerWords {
-    std::atomic<i64> round;
+    std::atomic<i64> round;            // begun
+    std::atomic<i64> published_round;  // the newest whose vector is fixed: one word, so that no moment shows another
     std::atomic<i64> slot;             // slot in hand, -1 none
     std::atomic<i64> rows;             // trained this life, for progress
-    std::atomic<WorkerPhase> phase;
-    u32 reserved;
-    f64 weight_sum;                    // of the round, fixed before phase becomes published
-    u64 reserved2[3];
+    f64 weight_sum;                    // of the round, fixed before it is published
+    u64 reserved[3];
 };
 static_assert(sizeof(WorkerWords) == 64);
 

@@ -28,7 +28,7 @@ void WorkerEnd::publish(f64 weight_sum) {
     ST_FAILPOINT("worker.before_publish");
     words.slot.store(-1);
     words.weight_sum = weight_sum;
-    words.phase.store(WorkerPhase::published);
+    words.published_round.store(words.round.load());
     control().worker_event.ring();
     ST_FAILPOINT("worker.published");
 }
@@ -36,8 +36,7 @@ void WorkerEnd::publish(f64 weight_sum) {
 bool WorkerEnd::all_published() const {
     const i64 round = open_round();
     for (u32 w = 0; w < arena_.workers(); ++w) {
-        const WorkerWords &words = control().workers[w];
-        if (words.round.load() != round || words.phase.load() != WorkerPhase::published) return false;
+        if (control().workers[w].published_round.load() != round) return false;
     }
     return true;
 }

@@ -1,6 +1,7 @@
 // A worker's end of the ring: its slots of the open round, its own words, and the right to average, which the last to
 // publish claims.
 #pragma once
+#include "base/failpoint.h"
 #include "ring/arena.h"
 #include "ring/silence.h"
 
@@ -60,12 +61,10 @@ class WorkerEnd {
 
     i64 round() const { return own().round.load(); }
     // This worker's vector of the open round is fixed.
-    bool published() const {
-        return own().phase.load() == WorkerPhase::published && own().round.load() == open_round();
-    }
+    bool published() const { return own().published_round.load() == open_round(); }
     void begin(i64 round) {
         own().round.store(round);
-        own().phase.store(WorkerPhase::training);
+        ST_FAILPOINT("worker.begins");
     }
     void take(i64 slot) { own().slot.store(slot); }
     void trained(i64 slot, f64 loss_sum, f64 weight_sum, u32 rows);

@@ -10,6 +10,13 @@ _DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_ingest_reads_on_with_ano
 
 GUARDS = [
     (
+        "a worker that begins a round has not published it",
+        "native/ring/worker_end.cpp",
+        "if (control().workers[w].published_round.load() != round) return false;",
+        "if (control().workers[w].round.load() != round) return false;",
+        "tests/regress/test_0450_a_worker_stopped_as_it_begins.py::test_a_round_waits_for_it",
+    ),
+    (
         "what is paused is not unheard",
         "native/kafka/consumer.cpp",
         "        if (paused_.contains(partition)) continue;\n",

@@ -58,7 +58,8 @@ class Bed:
         state = view(self.ring.mean_address(0), layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(1), 1, state)
         names = {"records": "r", "rounds": "o", "control": "c", "snapshots": "s", "dead_letters": "d"}
-        self.assembler = Assembler(self.job, Run(1, "a" * 32), layout, Slot(self.arena.slot_layout.row_capacity, 512), "build", names)
+        slot = Slot(self.arena.slot_layout.row_capacity, self.arena.slot_layout.range_capacity)
+        self.assembler = Assembler(self.job, Run(1, "a" * 32), layout, slot, "build", names)
         lineage = Lineage("b" * 32, 1, -1, 0, [Position(0)], "topic")
         first = self.assembler.assemble(lineage, state, -1, Columns.empty(), {})
         self.lineage = adopt(lineage, first, publisher.publish(first, Letters.none()))

@@ -14,6 +14,7 @@ from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, KafkaBroken
 from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.job import Job
+from streamtrain.kafka.admin import job_topics
 from streamtrain.run.arena import make_arena
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
@@ -57,7 +58,7 @@ class Bed:
         layout = self.model.layout.published(1)
         state = view(self.ring.mean_address(0), layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(1), 1, state)
-        names = {"records": "r", "rounds": "o", "control": "c", "snapshots": "s", "dead_letters": "d"}
+        names = {wish.key: wish.name for wish in job_topics(self.job.name, {})}
         slot = Slot(self.arena.slot_layout.row_capacity, self.arena.slot_layout.range_capacity)
         self.assembler = Assembler(self.job, Run(1, "a" * 32), layout, slot, "build", names)
         lineage = Lineage("b" * 32, 1, -1, 0, [Position(0)], "topic")

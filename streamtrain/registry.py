@@ -9,7 +9,7 @@ import ast
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +17,15 @@ from types import ModuleType
 from typing import Any
 
 from streamtrain.errors import UserMistake
+
+
+def nearest(name: str, allowed: Iterable[str]) -> str:
+    """The allowed name most like `name`, or nothing."""
+    names = list(allowed)
+    folded = name.lower().replace("-", "_")
+    return next(
+        iter(difflib.get_close_matches(folded, names, 1, 0.6) or difflib.get_close_matches(name, names, 1, 0.6)), ""
+    )
 
 
 class Registry:
@@ -46,8 +55,8 @@ class Registry:
         stem = name.replace("-", "_") if self.dashed else name
         if stem not in known:
             shown = [self.shown(each) for each in known]
-            near = difflib.get_close_matches(name, shown, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(name, shown)
+            hint = f"; did you mean {near!r}?" if near else ""
             raise UserMistake(f"{self.what}: expected one of {', '.join(shown)}, got {name!r}{hint}")
         return import_module(f"{self.package}.{stem}")
 

@@ -5,7 +5,6 @@ A command's file: a docstring whose first line is its help, ORDER (its place in 
 
 from __future__ import annotations
 
-import difflib
 from functools import cache
 from typing import Annotated, Any
 
@@ -15,6 +14,7 @@ import typer.main
 
 from streamtrain import __version__
 from streamtrain.cli.commands import REGISTRY
+from streamtrain.registry import nearest
 
 EPILOG = (
     "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake, or Kafka does not let this "
@@ -63,8 +63,8 @@ class CommandFolder(typer.core.TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in commands() and not name.startswith("-"):
-            near = difflib.get_close_matches(name, commands(), 1, 0.5)
-            hint = f" Did you mean '{near[0]}'?" if near else ""
+            near = nearest(name, commands())
+            hint = f" Did you mean '{near}'?" if near else ""
             ctx.fail(f"No such command '{name}'.{hint}")
         return super().resolve_command(ctx, args)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
+
+from streamtrain.registry import nearest
 
 
 def one_of(names: Callable[[], Sequence[str]], help: str) -> dict[str, Any]:
@@ -15,8 +16,8 @@ def one_of(names: Callable[[], Sequence[str]], help: str) -> dict[str, Any]:
     def parse(given: str) -> str:
         if given in names():
             return given
-        near = difflib.get_close_matches(given, names(), 1)
-        hint = f". Did you mean '{near[0]}'?" if near else ""
+        near = nearest(given, names())
+        hint = f". Did you mean '{near}'?" if near else ""
         raise typer.BadParameter(f"expected one of {', '.join(names())}, got {given!r}{hint}")
 
     def complete(incomplete: str) -> list[str]:

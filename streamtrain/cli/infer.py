@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from streamtrain.cli.sampled import Row, Sampled
+from streamtrain.columns.formats import format_names
 from streamtrain.errors import UserMistake
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -189,7 +190,7 @@ def job_text(
 bootstrap.servers = {json.dumps(bootstrap)}
 
 [records]
-format = "json"                        # json | msgpack | packed
+format = "json"                        # {' | '.join(format_names())}
 start = "earliest"                     # holds for the first start only
 
 # As found in {len(rows)} rows of the sample. missing: "dead_letter" (default), "skip", or a value.

@@ -13,9 +13,10 @@ from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
 from streamtrain.job.engine import state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
-from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
+from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import TopicSettings
 from streamtrain.job.sources import Gathered
+from streamtrain.registry import nearest
 from streamtrain.topics.topic import all_topics
 
 SNAPSHOT_BYTES_PER_S = 100_000_000  # above it a job is warned: a follower and the broker's disk must keep up

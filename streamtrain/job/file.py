@@ -12,10 +12,11 @@ from pydantic.fields import FieldInfo
 
 from streamtrain.columns.column import Column
 from streamtrain.job.lines import Path
-from streamtrain.job.mistakes import Mistake, nearest, show_path, show_value
+from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
 from streamtrain.job.sources import Gathered
 from streamtrain.job.words import bare, takes
+from streamtrain.registry import nearest
 
 
 class JobFile(Section):

@@ -12,8 +12,9 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.job.librdkafka import accepts, properties
 from streamtrain.job.lines import Path
-from streamtrain.job.mistakes import Mistake, nearest, show_path
+from streamtrain.job.mistakes import Mistake, show_path
 from streamtrain.job.sources import Gathered
+from streamtrain.registry import nearest
 
 SIDES = ("consumer", "producer")
 OWNED: dict[str, str] = {}  # properties that no file may hold, with the first reason

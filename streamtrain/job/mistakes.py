@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streamtrain.errors import UserMistake
 from streamtrain.job.lines import Path
+from streamtrain.registry import nearest
 
 
 def show_path(path: Path) -> str:
@@ -37,15 +37,6 @@ def show_value(value: Any) -> str:
     else:
         text = str(value)
     return text if len(text) <= 80 else text[:77] + "..."
-
-
-def nearest(name: str, allowed: Iterable[str]) -> str:
-    """The allowed name most like `name`, or nothing."""
-    names = list(allowed)
-    folded = name.lower().replace("-", "_")
-    return next(
-        iter(difflib.get_close_matches(folded, names, 1, 0.6) or difflib.get_close_matches(name, names, 1, 0.6)), ""
-    )
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import pytest
 from streamtrain.cli.commands.list import settings_of
 from streamtrain.compute import layers, snapshot
 from streamtrain.compute.model import Model
+from streamtrain.compute.options import Word
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes, settings_table
 from streamtrain.job.mistakes import show_value
@@ -134,3 +135,12 @@ def test_it_is_listed_with_its_settings() -> None:
         assert "model.layers.<funnel>.shape" in [setting.path for setting in settings_table()]
     finally:
         settings_table.cache_clear()
+
+
+def test_what_has_no_default_is_missed_at_the_layer(monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = Word(of=("plain", "bent"), help="")
+    monkeypatch.setitem(layers.get("funnel").OPTIONS, "shape", shape)
+    with pytest.raises(JobMistakes) as caught:
+        job("{ funnel = 2 }")
+    (mistake,) = caught.value.mistakes
+    assert str(mistake) == "x.toml:8: model.layers[0].shape: missing, expected one of plain, bent"

@@ -20,7 +20,7 @@ class Worker:
     """One worker's memory, block by block, and the plan that writes what it is given into it."""
 
     def __init__(self, arena: _native.Arena, layout: _native.StateLayout, index: int) -> None:
-        self.rounds = _native.WorkerRounds(arena, index, 0.9, 0.999)
+        self.rounds = _native.Worker(arena, index, 0.9, 0.999)
         state = view(self.rounds.state_address, layout.state_bytes)
         base = view(self.rounds.base_address, layout.statistics_bytes)
         self.state = {block.name: block_view(block, state, block.offset) for block in layout.blocks}
@@ -53,15 +53,16 @@ class BlockRounds:
         for name, value in start.items():
             views(self.layout, state)[name][...] = value
         self.layout.begin_lineage(state, workers, view(self.arena.mean_address(0), self.published.state_bytes))
-        self.arena.set_start(round=6, seed=1, learning_rate=0.1)   # not a lineage's first, which has a pass of its own
-        self.arena.set_ready()
+        self.ring, self.ingest = _native.CoordinatorEnd(self.arena), _native.IngestEnd(self.arena)
+        self.ring.begin(round=6, seed=1, learning_rate=0.1)   # not a lineage's first, which has a pass of its own
+        self.ring.start()
         self.workers = [Worker(self.arena, self.layout, index) for index in range(workers)]
         self._round = 7
 
     def train(self, values: Sequence[Mapping[str, Array]], weights: Sequence[float]) -> dict[str, Array]:
         """One round; what is published of its mean. A worker of weight 0 has a batch without rows."""
         first = (self._round - 7) * len(self.workers)
-        self.arena.fill_round(round=self._round, first_slot=first, rows=[int(weight > 0) for weight in weights])
+        self.ingest.fill_round(round=self._round, first_slot=first, rows=[int(weight > 0) for weight in weights])
         self._round += 1
         for worker, given, weight in zip(self.workers, values, weights, strict=True):
             worker.values, worker.weight = given, weight
@@ -70,7 +71,7 @@ class BlockRounds:
 
     def mean(self) -> dict[str, Array]:
         """What is published of the newest mean."""
-        buffer, _ = self.arena.pin_newest()
+        buffer, _ = self.ring.pin_newest()
         return views(self.published, view(self.arena.mean_address(buffer), self.published.state_bytes).copy())
 
     def begun(self, name: str, worker: int) -> Array:

@@ -48,8 +48,23 @@ nb::list consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
 
 Bytes bytes_of(const std::optional<nb::bytes> &bytes) { return bytes ? Bytes{bytes->data(), bytes->size()} : Bytes{}; }
 
-int produce(Producer &producer, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,
-            i32 partition, const std::vector<std::pair<std::string, nb::object>> &headers, i64 timestamp_ms) {
+// Python's producer: ends without the GIL, for librdkafka may wait, and remembers the offset of what was marked.
+struct BoundProducer final : Producer {
+    explicit BoundProducer(const KafkaSettings &settings) : Producer(settings) {
+        on_delivery = [this](const rd_kafka_message_t &message) {
+            if (message.opaque == this && !message.err) noted_offset = message.offset;
+        };
+    }
+    ~BoundProducer() override {
+        nb::gil_scoped_release released;
+        close();
+    }
+    i64 noted_offset = -1;
+};
+
+int produce(BoundProducer &producer, const std::string &topic, std::optional<nb::bytes> value,
+            std::optional<nb::bytes> key, i32 partition,
+            const std::vector<std::pair<std::string, nb::object>> &headers, i64 timestamp_ms, bool note) {
     const Library &kafka = Library::get();
     rd_kafka_headers_t *list = headers.empty() ? nullptr : kafka.headers_new(headers.size());
     for (const auto &[name, content] : headers) {
@@ -58,7 +73,8 @@ int produce(Producer &producer, const std::string &topic, std::optional<nb::byte
         kafka.header_add(list, name.c_str(), static_cast<ssize_t>(name.size()), null ? nullptr : bytes.data(),
                          static_cast<ssize_t>(bytes.size()));
     }
-    int code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, nullptr, timestamp_ms);
+    void *tag = note ? &producer : nullptr;
+    int code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, tag, timestamp_ms);
     if (code && list) kafka.headers_destroy(list);
     return code;
 }
@@ -140,16 +156,20 @@ void bind_consumer(nb::module_ &m) {
 
 void bind_producer(nb::module_ &m) {
     nb::class_<KafkaOutcome>(m, "KafkaOutcome")
+        .def(nb::init<int, bool, bool, bool, std::string>(), nb::arg("code"), nb::arg("retriable") = false,
+             nb::arg("requires_abort") = false, nb::arg("fatal") = false, nb::arg("text") = "")
         .def_ro("code", &KafkaOutcome::code)
         .def_ro("retriable", &KafkaOutcome::retriable)
         .def_ro("requires_abort", &KafkaOutcome::requires_abort)
         .def_ro("fatal", &KafkaOutcome::fatal)
         .def_ro("text", &KafkaOutcome::text);
-    nb::class_<Producer> c(m, "KafkaProducer");
+    nb::class_<BoundProducer> c(m, "KafkaProducer");
     c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
         .def("produce", produce, nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
              nb::arg("partition") = rd::any_partition,
-             nb::arg("headers") = std::vector<std::pair<std::string, nb::object>>(), nb::arg("timestamp_ms") = 0)
+             nb::arg("headers") = std::vector<std::pair<std::string, nb::object>>(), nb::arg("timestamp_ms") = 0,
+             nb::arg("note") = false)
+        .def_ro("noted_offset", &BoundProducer::noted_offset)
         .def("poll", &Producer::poll, Released(), nb::arg("timeout_ms"))
         .def("flush", &Producer::flush, Released(), nb::arg("timeout_ms"))
         .def("purge", &Producer::purge, Released())
@@ -160,7 +180,7 @@ void bind_producer(nb::module_ &m) {
         .def("begin_transaction", &Producer::begin_transaction, Released())
         .def(
             "send_offsets",
-            [](Producer &self, const std::string &topic, const Consumer::Offsets &offsets, nb::bytes group,
+            [](BoundProducer &self, const std::string &topic, const Consumer::Offsets &offsets, nb::bytes group,
                int timeout_ms) {
                 std::string bytes(group.c_str(), group.size());
                 nb::gil_scoped_release released;

@@ -10,7 +10,7 @@ from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.rows import record_rows
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
-from streamtrain.kafka.consumer import Message as Read
+from streamtrain.kafka.clients import Message as Read
 from streamtrain.topics import REGISTRY
 from streamtrain.topics.shown import Document, as_json, cut, headers, key_of, text
 from streamtrain.topics.topic import Message, topic

@@ -5,29 +5,27 @@ Good rows of the same record have been trained, so only the dead ones are encode
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
-
+from streamtrain import _native
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer
-from streamtrain.kafka.errors import explain, no_such_topic
+from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, KafkaProducer
+from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read
-from streamtrain.kafka.settings import Purpose, client_settings
+from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
 
 _LETTERS_A_TRANSACTION = 500
-_TIMEOUT_S = 30.0
+_TIMEOUT_MS = 30_000
 
 
 class Found(NamedTuple):
@@ -75,24 +73,18 @@ def progress(job: Job) -> dict[int, int]:
     state = admin.describe([topic])[topic]
     if state is None:
         raise no_such_topic(topic, job.kafka.bootstrap)
-    consumer = _group(job)
-    try:
-        found = consumer.committed([TopicPartition(topic, p) for p in range(state.partitions)], timeout=_TIMEOUT_S)
-    except KafkaException as error:
-        raise explain(error.args[0].code(), error.args[0].str(), f"topic {topic}", job.kafka.bootstrap) from None
-    finally:
-        consumer.close()
-    for at in found:
-        if at.error is not None:
-            raise explain(at.error.code(), at.error.str(), f"topic {topic}[{at.partition}]", job.kafka.bootstrap)
-    return {at.partition: max(0, at.offset) for at in found}
+    with _group(job) as consumer:
+        consumer.assign(topic, [])
+        try:
+            found = consumer.native.committed(list(range(state.partitions)), _TIMEOUT_MS)
+        except _native.KafkaFailure as failure:
+            raise consumer.explain(failure) from None
+    return {partition: max(0, offset) for partition, offset in found}
 
 
-def _group(job: Job) -> Consumer:
+def _group(job: Job) -> KafkaConsumer:
     """A consumer of the group whose offsets are the progress; it never joins."""
-    own = {"group.id": f"{job.name}.dead-letters"}
-    settings: dict[str, Any] = {**client_settings(Purpose.GROUP, job.kafka_consumer(), own)}
-    return Consumer(settings, logger=logging.getLogger("streamtrain.kafka"))
+    return KafkaConsumer.open(Purpose.GROUP, job.kafka_consumer(), f"{job.name}.dead-letters")
 
 
 def dead_rows(job: Job, letter: DeadLetter) -> Rows:
@@ -190,24 +182,18 @@ class Resender:
         """Sends to `topic`; gives the totals after each transaction. Rows that still are bad are passed over."""
         told = Resent()
         partitions = self._partitions(topic)
-        consumer = _group(self._job)
-        try:
-            producer = self._producer()  # from here on no other sends: what is progress now stays so
+        with _group(self._job) as consumer, self._producer(topic) as producer:
+            # from here on no other sends: what is progress now stays so
             self._begin = progress(self._job)
-            metadata = consumer.consumer_group_metadata()
+            group = consumer.native.group_metadata()
             batch: list[tuple[Found, Rows]] = []
             for entry in self._rows():
                 batch.append(entry)
                 if len(batch) == _LETTERS_A_TRANSACTION:
-                    yield self._transaction(producer, metadata, topic, partitions, batch, told)
+                    yield self._transaction(producer, group, topic, partitions, batch, told)
                     batch = []
             if batch:
-                yield self._transaction(producer, metadata, topic, partitions, batch, told)
-        except KafkaException as error:
-            code, text = error.args[0].code(), error.args[0].str()
-            raise explain(code, text, f"topic {topic}", self._job.kafka.bootstrap) from None
-        finally:
-            consumer.close()
+                yield self._transaction(producer, group, topic, partitions, batch, told)
 
     def _rows(self) -> Iterator[tuple[Found, Rows]]:
         for found in read_dead_letters(self._job, begin=self._begin):
@@ -227,44 +213,42 @@ class Resender:
             raise no_such_topic(topic, self._job.kafka.bootstrap)
         return state.partitions
 
-    def _producer(self) -> Producer:
-        own = {"transactional.id": f"{self._job.name}.dead-letters"}
-        settings: dict[str, Any] = {**client_settings(Purpose.RESEND, self._job.kafka_producer(), own)}
-        producer = Producer(settings, logger=logging.getLogger("streamtrain.kafka"))
-        producer.init_transactions(_TIMEOUT_S)
+    def _producer(self, topic: str) -> KafkaProducer:
+        kafka, name = self._job.kafka_producer(), f"{self._job.name}.dead-letters"
+        producer = KafkaProducer.open(Purpose.RESEND, kafka, transactional_id=name)
+        producer.check(producer.native.init_transactions(_TIMEOUT_MS), f"topic {topic}")
         return producer
 
     def _transaction(
-        self, producer: Producer, metadata: object, topic: str, partitions: int, batch: list[tuple[Found, Rows]],
+        self, producer: KafkaProducer, group: bytes, topic: str, partitions: int, batch: list[tuple[Found, Rows]],
         told: Resent,
     ) -> Resent:  # fmt: skip
-        producer.begin_transaction()
+        native, what = producer.native, f"topic {topic}"
+        producer.check(native.begin_transaction(), what)
         try:
             after: dict[int, int] = {}
             for found, rows in batch:
                 after[found.partition] = found.offset + 1
                 if rows.rows and not rows.still_bad:
                     self._produce(producer, topic, partitions, found.letter, rows.rows)
-            offsets = [TopicPartition(self._letters, partition, offset) for partition, offset in after.items()]
-            producer.send_offsets_to_transaction(offsets, metadata, _TIMEOUT_S)
-            producer.commit_transaction(_TIMEOUT_S)
+            producer.check(native.send_offsets(self._letters, list(after.items()), group, _TIMEOUT_MS), what)
+            producer.check(native.commit_transaction(_TIMEOUT_MS), what)
         except BaseException:
-            producer.abort_transaction(_TIMEOUT_S)
+            native.abort_transaction(_TIMEOUT_MS)
             raise
         for _, rows in batch:
             self._add(told, rows)
         return told
 
-    def _produce(self, producer: Producer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]) -> None:
+    def _produce(
+        self, producer: KafkaProducer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]
+    ) -> None:
         value = record_format(self._job.records.format).encode_rows(self._job.schema, rows)
-        headers: list[tuple[str, str | bytes | None]] = list(letter.headers)
-        where = letter.partition if letter.partition < partitions else -1
-        while True:
-            try:
-                producer.produce(topic, value=value, key=letter.key, headers=headers, partition=where)
-                return
-            except BufferError:
-                producer.poll(0.1)
+        where = letter.partition if letter.partition < partitions else ANY_PARTITION
+        try:
+            producer.produce(topic, value, letter.key, partition=where, headers=letter.headers)
+        except _native.KafkaFailure as failure:
+            raise producer.explain(*failure.args, f"topic {topic}") from None
 
 
 def reasons(letters: Iterable[Found]) -> list[tuple[str, int, int]]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from streamtrain.clients.door import address, job_name
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 

@@ -11,20 +11,20 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
-
+from streamtrain import _native
 from streamtrain.demo.flights import Flights
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.job import Job
-from streamtrain.kafka.settings import Purpose, client_settings
+from streamtrain.kafka.clients import KafkaProducer
+from streamtrain.kafka.settings import Purpose
 
 log = logging.getLogger(__name__)
 BLOCK_S = 0.05  # between two blocks of a paced stream
 BLOCK_ROWS = 4_096  # of one that is not
 ROWS_PER_REQUEST = 50
 ROW_HEADER, SENT_HEADER = "row", "sent-ms"  # echoed with the answer
-FLUSH_S = 60.0
-Headers = list[tuple[str, str | bytes | None]]
+FLUSH_MS = 60_000
+Headers = list[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Stream(threading.Thread):
         self._pace = pace
         self._topics = str(job.topic("records").name), str(job.topic("requests").name)
         self._kafka = job.kafka.bootstrap
-        self._settings = client_settings(Purpose.STREAM, job.kafka_producer())
+        self._settings = job.kafka_producer()
         self._stopping = threading.Event()
         self._failure: Exception | None = None
 
@@ -75,10 +75,12 @@ class Stream(threading.Thread):
 
     def run(self) -> None:
         try:
-            self._producer = Producer(dict(self._settings), logger=log)
-            self._blocks()
-            if self._producer.flush(FLUSH_S):
-                raise KafkaUnreachable(f"{self._topics[0]}: Kafka at {self._kafka} takes no records")
+            with KafkaProducer.open(Purpose.STREAM, self._settings) as producer:
+                self._producer = producer
+                self._blocks()
+                if producer.native.flush(FLUSH_MS):
+                    raise KafkaUnreachable(f"{self._topics[0]}: Kafka at {self._kafka} takes no records")
+                self._check_delivered()
         except Exception as failure:
             self._failure = failure
         self.ended.set()
@@ -90,8 +92,6 @@ class Stream(threading.Thread):
             self._ask(first, last)
             self._send(self._topics[0], self._flights.records(first, last))
             self.rows_sent = last
-            if self._failure is not None:
-                return
             pause_s = started_s + self._pace.due_s(last) - time.monotonic()
             if self._stopping.wait(max(0.0, pause_s)):
                 return
@@ -110,20 +110,14 @@ class Stream(threading.Thread):
         self, topic: str, messages: Iterable[tuple[bytes, bytes]], headers: Sequence[Headers] | None = None
     ) -> None:
         for index, (key, value) in enumerate(messages):
-            while True:
-                try:
-                    self._producer.produce(
-                        topic, value, key, headers=headers[index] if headers else None, on_delivery=self._delivered
-                    )
-                    break
-                except BufferError:  # librdkafka's queue is full: let deliveries make room
-                    self._producer.poll(0.1)
-                except KafkaException as error:
-                    raise KafkaUnreachable(f"{topic}: {error.args[0].str()}") from None
-        self._producer.poll(0)
+            try:
+                self._producer.produce(topic, value, key, headers=headers[index] if headers else ())
+            except _native.KafkaFailure as failure:
+                raise KafkaUnreachable(failure.args[1]) from None
+        self._producer.native.poll(0)
+        self._check_delivered()
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None and self._failure is None:
-            self._failure = KafkaUnreachable(
-                f"{message.topic()}: a record was not delivered to Kafka at {self._kafka}: {error.str()}"
-            )
+    def _check_delivered(self) -> None:
+        failed = [event.text for event in self._producer.events() if event.facility == "DELIVERY"]
+        if failed:
+            raise KafkaUnreachable(f"a record was not delivered to Kafka at {self._kafka}: {failed[0]}")

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose

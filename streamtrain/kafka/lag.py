@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from streamtrain import _native
 from streamtrain._native import KafkaResponse
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
@@ -39,5 +39,5 @@ class GroupLag:
             raise consumer.explain(failure) from None
         finally:
             consumer.hear()
-        consumer.heard.clear()
+        consumer.answered()
         return {partition: max(0, bounds[partition][1] - max(bounds[partition][0], at)) for partition, at in passed}

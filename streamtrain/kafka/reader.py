@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from streamtrain import _native
 from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaUnreachable
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.errors import is_passing
 
 _TIMEOUT_S = 8.0  # without a message

@@ -16,7 +16,7 @@ from streamtrain._native import KafkaCode, KafkaResponse
 from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
 from streamtrain.kafka.chunks import Chunks, Located, Stored
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing

@@ -6,7 +6,6 @@ truth. librdkafka has no KIP-890: a timed-out commit is never followed by anothe
 
 from __future__ import annotations
 
-import logging
 import random
 import time
 import uuid
@@ -14,12 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka import Message as Delivered
-
-from streamtrain._native import KafkaResponse
+from streamtrain import _native
+from streamtrain._native import KafkaCode, KafkaOutcome, KafkaResponse
 from streamtrain.errors import (
     KafkaBroken,
     KafkaUnreachable,
@@ -30,19 +27,19 @@ from streamtrain.errors import (
 )
 from streamtrain.failpoints import hit
 from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.errors import Heard, explain, response_to
+from streamtrain.kafka.clients import ANY_PARTITION, KafkaProducer
+from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import in_background, leave_behind
-from streamtrain.kafka.settings import Purpose, client_settings
+from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message
 
 log = get_logger(__name__)
-_librdkafka = logging.getLogger("streamtrain.kafka")
 T = TypeVar("T")
 
-_COMMIT_TIMEOUT_S = 9.0  # below transaction.timeout.ms, so that an unknown outcome is met here first
+_COMMIT_TIMEOUT_MS = 9_000  # below transaction.timeout.ms, so that an unknown outcome is met here first
 # The broker has aborted a transaction by then, which librdkafka, should it not come back, need not have noticed.
 _ABANDON_AFTER_S = 13.0
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
@@ -92,6 +89,19 @@ class _Aborted(Exception):
     """The transaction was aborted; the same producer may try again."""
 
 
+class _Failed(Exception):
+    """A call of librdkafka's said `outcome`."""
+
+    def __init__(self, outcome: KafkaOutcome) -> None:
+        super().__init__(f"{_native.kafka_error_name(outcome.code)}: {outcome.text}")
+        self.outcome = outcome
+
+
+def _done(outcome: KafkaOutcome) -> None:
+    if outcome.code:
+        raise _Failed(outcome)
+
+
 def replaced(entry: RunEntry) -> Replaced:
     """What ends a run whose job `entry` has taken."""
     return Replaced(
@@ -108,11 +118,9 @@ class Transactions:
         transactional_id: str,
         held: Holding,
     ) -> None:
-        self._heard = Heard()
-        own = {"transactional.id": transactional_id}
-        self._settings: dict[str, Any] = {**client_settings(Purpose.PUBLISH, settings, own), "error_cb": self._heard}
+        self._settings, self._id = settings, transactional_id
         self._held = held
-        self._producer: Producer | None = None
+        self._producer: KafkaProducer | None = None
         self._attempt: Future[int] | None = None
         self._newest: bytes | None = None  # digest of what was published last
         self.run: Run | None = None
@@ -217,17 +225,17 @@ class Transactions:
         while True:
             if self._producer is not None and (self._attempt is None or self._attempt.done()):
                 leave_behind(self._producer)  # another is still in the hands of a thread that was left behind
-            self._producer = Producer(self._settings, logger=_librdkafka)
+            self._producer = KafkaProducer.open(Purpose.PUBLISH, self._settings, self._id)
             try:
-                self._producer.init_transactions(2.0 if first else 10.0)
+                _done(self._producer.native.init_transactions(2_000 if first else 10_000))
                 self.unreachable = False
-                self._heard.clear()
+                self._producer.answered()
                 self._abort_forgotten(self._producer)
                 return
-            except KafkaException as cause:
-                error: KafkaError = cause.args[0]
-                fenced = error.code() == KafkaError._FENCED
-                explained = self._explained(error, "init_transactions")
+            except _Failed as cause:
+                fenced = cause.outcome.code == KafkaCode.FENCED
+                self._producer.native.poll(0)  # serves the error callback
+                explained = self._explained(self._producer, cause.outcome, "init_transactions")
                 passing = isinstance(explained, KafkaUnreachable | KafkaBroken)
                 if not (fenced or passing) or isinstance(explained, TooManyOpenFiles):
                     raise explained from None
@@ -236,32 +244,32 @@ class Transactions:
                 self.unreachable = not fenced
                 self._say_waiting(explained)
 
-    def _abort_forgotten(self, producer: Producer) -> None:
+    def _abort_forgotten(self, producer: KafkaProducer) -> None:
         """Aborts what an earlier producer of this name wrote and Kafka has forgotten to end.
 
         No transaction of this name is open after init_transactions. But Kafka 4.3 drops the end of one, committed or
         not, for partitions without a leader (a single node fenced by its own controller): such messages would stay
         hidden for ever, or become visible by the next commit. In an aborted transaction with a message for each of
-        those partitions they end with it. Raises KafkaException like init_transactions.
+        those partitions they end with it. Raises _Failed like init_transactions.
         """
         while forgotten := self.answered(self._held.unfinished):
             log.warning("aborting what Kafka has forgotten to end", partitions=[f"{t}/{p}" for t, p in forgotten])
             try:
                 in_background(self._abort, producer, forgotten, name="transaction").result(_ABANDON_AFTER_S)
             except TimeoutError:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from None
+                raise _Failed(KafkaOutcome(KafkaCode.TIMED_OUT, text="did not return")) from None
             time.sleep(_MARKERS_S)
 
-    def _abort(self, producer: Producer, partitions: Iterable[tuple[str, int]]) -> None:
-        producer.begin_transaction()
+    def _abort(self, producer: KafkaProducer, partitions: Iterable[tuple[str, int]]) -> None:
+        _done(producer.native.begin_transaction())
         for topic, partition in partitions:
-            producer.produce(topic, key=b"", partition=partition)
-        producer.flush(_COMMIT_TIMEOUT_S)  # what was not sent is not part of a transaction
-        self._retried(lambda: producer.abort_transaction(_COMMIT_TIMEOUT_S))
+            self._produce(producer, topic, Message(b"", None), partition=partition)
+        producer.native.flush(_COMMIT_TIMEOUT_MS)  # what was not sent is not part of a transaction
+        self._retried(lambda: producer.native.abort_transaction(_COMMIT_TIMEOUT_MS))
 
-    def _explained(self, error: KafkaError, what: str) -> StreamtrainError:
-        bootstrap = self._settings.get("bootstrap.servers", "")
-        return explain(error.code(), error.str(), f"kafka: {what}", bootstrap, self._heard)
+    @staticmethod
+    def _explained(producer: KafkaProducer, outcome: KafkaOutcome, what: str) -> StreamtrainError:
+        return producer.explain(outcome.code, outcome.text, f"kafka: {what}")
 
     def answered(self, read: Callable[[], T]) -> T:
         """What `read` gives, once a broker answers."""
@@ -296,71 +304,62 @@ class Transactions:
             return self._attempt.result(_ABANDON_AFTER_S)
         except TimeoutError:
             raise _Unknown(f"no answer from librdkafka for {_ABANDON_AFTER_S:.0f} s") from None
+        finally:
+            producer.hear()
 
-    def _commit(self, producer: Producer, batch: Batch) -> int:
+    def _commit(self, producer: KafkaProducer, batch: Batch) -> int:
         try:
             hit("coordinator.before_produce")
-            producer.begin_transaction()
-            offset = -1
-
-            def delivered(error: KafkaError | None, message: Delivered) -> None:
-                nonlocal offset
-                if error is None:
-                    offset = message.offset() or 0
-
+            _done(producer.native.begin_transaction())
             last = len(batch.messages) - 1
             for index, (topic, message) in enumerate(batch.messages):
-                self._produce(producer, topic, message, delivered if index == last else None)
+                self._produce(producer, topic, message, note=index == last)
                 if message.value is not None:
                     manifest = message.key is not None and message.key.endswith(b"/m")
                     hit("coordinator.after_manifest" if manifest else "coordinator.after_chunks")
             hit("coordinator.stall_in_transaction")
             batch.check()
             hit("coordinator.in_commit")
-            self._retried(lambda: producer.commit_transaction(_COMMIT_TIMEOUT_S))
+            self._retried(lambda: producer.native.commit_transaction(_COMMIT_TIMEOUT_MS))
             hit("coordinator.after_commit")
-            self._heard.clear()
-            return offset
-        except KafkaException as cause:
+            producer.hear()
+            producer.answered()
+            return producer.native.noted_offset
+        except _Failed as cause:
             raise self._classify(producer, cause) from cause
         except StreamtrainError:
-            with suppress(KafkaException):
-                self._retried(lambda: producer.abort_transaction(_COMMIT_TIMEOUT_S))
+            with suppress(_Failed):
+                self._retried(lambda: producer.native.abort_transaction(_COMMIT_TIMEOUT_MS))
             raise
 
     @staticmethod
-    def _produce(producer: Producer, topic: str, message: Message, delivered: Callable[..., None] | None) -> None:
-        while True:
-            try:
-                value = bytes(message.value) if isinstance(message.value, memoryview) else message.value
-                producer.produce(
-                    topic, value=value, key=message.key, headers=list(message.headers), on_delivery=delivered
-                )
-                return
-            except BufferError:
-                producer.poll(0.05)
+    def _produce(
+        producer: KafkaProducer, topic: str, message: Message, partition: int = ANY_PARTITION, note: bool = False
+    ) -> None:
+        headers = list(message.headers)
+        try:
+            producer.produce(topic, message.value, message.key, partition=partition, headers=headers, note=note)
+        except _native.KafkaFailure as failure:
+            raise _Failed(KafkaOutcome(failure.args[0], text=failure.args[1])) from None
 
     @staticmethod
-    def _retried(call: Callable[[], object]) -> None:
+    def _retried(call: Callable[[], KafkaOutcome]) -> None:
         """Repeats a call whose error is retriable; a time-out is not, for it says nothing about the outcome."""
         while True:
-            try:
-                call()
+            outcome = call()
+            if not outcome.code:
                 return
-            except KafkaException as cause:
-                error: KafkaError = cause.args[0]
-                if not error.retriable() or error.code() == KafkaError._TIMED_OUT:
-                    raise
-                time.sleep(0.02)
+            if not outcome.retriable or outcome.code == KafkaCode.TIMED_OUT:
+                raise _Failed(outcome)
+            time.sleep(0.02)
 
-    def _classify(self, producer: Producer, cause: KafkaException) -> Exception:
-        error: KafkaError = cause.args[0]
-        text = f"{error.name()}: {error.str()}"
-        if error.txn_requires_abort():
+    def _classify(self, producer: KafkaProducer, cause: _Failed) -> Exception:
+        outcome, text = cause.outcome, str(cause)
+        if outcome.requires_abort:
             try:
-                self._retried(lambda: producer.abort_transaction(_COMMIT_TIMEOUT_S))
-            except KafkaException as again:
-                return _Unknown(f"{text}; abort: {again.args[0].str()}")
-        if response_to(error.code()) >= KafkaResponse.REFUSE:
-            return self._explained(error, "transaction")
-        return _Aborted(text) if error.txn_requires_abort() else _Unknown(text)
+                self._retried(lambda: producer.native.abort_transaction(_COMMIT_TIMEOUT_MS))
+            except _Failed as again:
+                return _Unknown(f"{text}; abort: {again.outcome.text}")
+        if response_to(outcome.code) >= KafkaResponse.REFUSE:
+            return self._explained(producer, outcome, "transaction")
+        return _Aborted(text) if outcome.requires_abort else _Unknown(text)

@@ -12,7 +12,7 @@ from threading import Condition, Thread
 
 from streamtrain import _native
 from streamtrain.errors import KafkaUnreachable
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 

@@ -9,7 +9,7 @@ from streamtrain import _native
 from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaDenied, KafkaUnreachable, StreamtrainError, TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import Event
+from streamtrain.kafka.clients import Event
 from streamtrain.kafka.errors import Heard, explain, is_passing
 from streamtrain.log import logger_without_repeats
 

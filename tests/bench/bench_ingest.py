@@ -17,7 +17,7 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka import library
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.settings import Purpose, client_settings
 
 FIGURES = 4  # lines of a whole run

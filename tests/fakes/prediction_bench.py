@@ -14,7 +14,7 @@ from waiting import wait_for
 
 from streamtrain._native import KafkaCode
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer, decode
 

@@ -22,7 +22,7 @@ from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import UserMistake
 from streamtrain.integrations.faust import bootstrap_of, live_model
 from streamtrain.kafka.admin import Admin, TopicWish, job_topics
-from streamtrain.kafka.consumer import BEGINNING, KafkaConsumer
+from streamtrain.kafka.clients import BEGINNING, KafkaConsumer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODEL = SmallModel.make()

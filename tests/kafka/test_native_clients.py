@@ -16,7 +16,7 @@ from streamtrain import _native
 from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka import library
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.settings import Purpose, client_settings
 
 FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}

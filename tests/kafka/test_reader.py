@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka import reader as reading
 from streamtrain.kafka.admin import Admin, TopicWish
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.settings import Purpose
 
 

@@ -11,7 +11,7 @@ from publisher import Publisher
 
 from streamtrain import _native
 from streamtrain._native import KafkaCode
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 
 MODEL = bytes(1000)

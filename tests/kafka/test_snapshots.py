@@ -12,7 +12,7 @@ import pytest
 from publisher import Publisher
 
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
-from streamtrain.kafka import consumer
+from streamtrain.kafka import clients
 from streamtrain.kafka.follower import follow
 from streamtrain.kafka.snapshots import SnapshotTopic, Stored
 from streamtrain.topics.manifest import encode
@@ -89,7 +89,7 @@ def test_a_start_reads_one_model_and_not_the_topic(publisher: Publisher, topic: 
     client = topic._clients.client
     consume = client.consume
 
-    def counting(capacity: int, timeout_s: float) -> list[consumer.Message]:
+    def counting(capacity: int, timeout_s: float) -> list[clients.Message]:
         found = consume(capacity, timeout_s)
         seen.extend(len(message.value or b"") for message in found)
         return found

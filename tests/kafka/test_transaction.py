@@ -7,14 +7,14 @@ import os
 from typing import Any, NoReturn
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
 
+from streamtrain._native import KafkaCode, KafkaOutcome
 from streamtrain.errors import TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
-from streamtrain.kafka.transaction import Batch, Transactions
+from streamtrain.kafka.transaction import Batch, Transactions, _Failed
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.topic import Message
 
@@ -58,8 +58,8 @@ def test_nobody_waits_where_no_more_files_may_be_opened(
         if where == "read":
             raise TooManyOpenFiles("no more")
         text = f"Failed to create socket: {os.strerror(errno.EMFILE)}"
-        transactions._heard.take(KafkaError._TRANSPORT, text)
-        raise KafkaException(KafkaError(KafkaError._TIMED_OUT, "no answer"))
+        transactions._producer.heard.take(KafkaCode.TRANSPORT, text)
+        raise _Failed(KafkaOutcome(KafkaCode.TIMED_OUT, text="no answer"))
 
     if where == "read":
         with pytest.raises(TooManyOpenFiles):

@@ -102,8 +102,8 @@ GUARDS = [
     (
         "what is progress is read when no other can send",
         "streamtrain/clients/dead_letters.py",
-        "            self._begin = progress(self._job)\n            metadata",
-        "            metadata",
+        "            self._begin = progress(self._job)\n            group",
+        "            group",
         "tests/e2e/test_dead_letters.py::test_two_that_send_at_once_send_once",
     ),
     (

@@ -310,4 +310,18 @@ GUARDS = [
         "        return True\n",
         "tests/kafka/test_errors.py::test_what_was_heard_long_ago_explains_nothing[time]",
     ),
+    (
+        "what is not the user's to give is not taken",
+        "native/kafka/settings.cpp",
+        "    put(false);\n",
+        "",
+        "tests/kafka/test_settings.py::test_the_users_come_first_where_they_may",
+    ),
+    (
+        "a producer that does not end holds nobody up",
+        "native/bindings/kafka.cpp",
+        "        nb::gil_scoped_release released;\n        close();\n",
+        "        close();\n",
+        "tests/regress/test_0441_a_producer_that_does_not_end.py::test_the_others_go_on",
+    ),
 ]

@@ -8,7 +8,7 @@ import pytest
 
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka import reader as reading
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 
 
 class Consumer:

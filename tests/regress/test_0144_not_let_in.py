@@ -10,7 +10,7 @@ from guarded_kafka import PASSWORD, GuardedKafka
 from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaDenied
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.snapshots import SnapshotTopic

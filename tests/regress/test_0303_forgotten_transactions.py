@@ -21,7 +21,7 @@ from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
 from streamtrain.run.job_topics import JobTopics

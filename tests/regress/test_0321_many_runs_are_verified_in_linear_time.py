@@ -6,7 +6,7 @@ import time
 
 from streamtrain.checks.verify.runs import read_control
 from streamtrain.checks.verify.topics import Listed, Topic
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.manifest import Run

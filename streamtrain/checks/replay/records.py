@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 

@@ -13,7 +13,7 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import JobTopics
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 

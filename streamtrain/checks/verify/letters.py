@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamtrain.checks.verify.report import Check
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics.dead_letters import KEY_BYTES, DeadLetter, DeadRange
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.topic import sha256

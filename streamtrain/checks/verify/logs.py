@@ -11,7 +11,7 @@ import numpy as np
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Topic
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics import rounds
 from streamtrain.topics.rounds import ClosedBy, RoundLog
 

@@ -12,7 +12,7 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.topics import JobTopics, Topic
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics.predictions import (
     DIGEST_HEADER,
     ERROR_HEADER,

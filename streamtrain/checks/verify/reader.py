@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from streamtrain.checks.verify.topics import JobTopics, Topic
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
-from streamtrain.kafka.consumer import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 

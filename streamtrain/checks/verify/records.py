@@ -17,7 +17,7 @@ from streamtrain.checks.verify.letters import Waiting
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Partition, Topic
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 

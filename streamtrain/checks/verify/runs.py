@@ -9,7 +9,7 @@ from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.topics import Topic
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import NEWEST_KEY, Control, Newest, RunEnd, RunEntry
 from streamtrain.topics.manifest import Run

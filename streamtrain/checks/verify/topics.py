@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 
 
 class Partition(Protocol):

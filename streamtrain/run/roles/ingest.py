@@ -17,7 +17,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.consumer import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
@@ -133,7 +133,7 @@ def _asked(config: Config, consumer: KafkaConsumer) -> int:
         raise consumer.explain(failure, reads_on=True) from None
     if deaf:
         raise KafkaBroken("nothing comes of what there is")
-    consumer.heard.clear()
+    consumer.answered()
     return count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics.predictions import DIGEST_HEADER, OFFSET_HEADER, VERSION_HEADER
 from tests.checks.verify.forgery_table import forgery, messages
 from tests.checks.verify.topics_in_memory import Written

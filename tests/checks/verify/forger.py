@@ -14,7 +14,7 @@ import msgpack
 
 from streamtrain.errors import StreamtrainError
 from streamtrain.job.job import settings_digest
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics import rounds, shelves
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.topic import sha256

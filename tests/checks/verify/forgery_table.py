@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from tests.checks.verify.forger import copied, unpacked
 from tests.checks.verify.topics_in_memory import Written
 

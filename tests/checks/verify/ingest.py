@@ -11,7 +11,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.columns.plan import native_plan
 from streamtrain.job import Job
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.run.round_log import Columns
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.manifest import Position

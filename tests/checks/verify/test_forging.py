@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from streamtrain.checks.verify.verify import check_topics
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.topic import all_topics
 from tests.checks.verify.fields import Path, changed, paths, put, told

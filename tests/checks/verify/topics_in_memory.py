@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from streamtrain.checks.verify.topics import JobTopics, Listed, Topic
 from streamtrain.kafka.admin import TopicState
-from streamtrain.kafka.consumer import Message
+from streamtrain.kafka.clients import Message
 from streamtrain.topics.topic import Message as Sent
 from streamtrain.topics.topic import all_topics, topic
 

@@ -1,0 +1,187 @@
+"""Faces of the native consumer and producer, for places where speed is no matter: ingest and the predictor use them
+from C++.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Generic, NamedTuple, Self, TypeVar
+
+from streamtrain import _native
+from streamtrain._native import KafkaCode
+from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.kafka import library
+from streamtrain.kafka.errors import Heard, explain
+from streamtrain.kafka.settings import Purpose, client_settings, flat_settings
+from streamtrain.log import librdkafka_logger
+
+BEGINNING, END, INVALID = -2, -1, -1001
+ANY_PARTITION = -1  # by the key
+NO_GROUP = "streamtrain"
+_ROOM_MS = 50  # of waiting for deliveries while the queue is full
+C = TypeVar("C", _native.KafkaConsumer, _native.KafkaProducer)
+_LEVELS = (*[logging.ERROR] * 4, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)  # by syslog's
+
+class Message(NamedTuple):
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    error: int
+    error_text: str
+
+
+class Event(NamedTuple):
+    """A log line, broker error or delivery failure of librdkafka; level as in syslog (3 error, 4 warning, 7 debug)."""
+
+    level: int
+    code: int
+    fatal: bool
+    facility: str
+    text: str
+
+    def log(self) -> None:
+        librdkafka_logger().log(_LEVELS[min(self.level, 7)], "%s: %s", self.facility, self.text)
+
+
+class _Client(Generic[C]):
+    """A client made from settings; what its threads say goes to `heard` and to the log."""
+
+    def __init__(self, make: Callable[[list[tuple[str, str]]], C], settings: Mapping[str, object]) -> None:
+        library.load()
+        self._bootstrap = str(settings.get("bootstrap.servers", "the given address"))
+        self.heard = Heard()
+        try:
+            self.native: C = make(list(flat_settings(settings).items()))
+        except RuntimeError as error:
+            raise UserMistake(f"[kafka] {error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def events(self) -> list[Event]:
+        """What librdkafka's threads have said since the last call; `heard` takes note of what is wrong."""
+        events = [Event(*fields) for fields in self.native.drain_events()]
+        for event in events:
+            if event.level <= 4:
+                self.heard.take(event.code, event.text)
+        return events
+
+    def hear(self) -> None:
+        """Logs what librdkafka's threads have said since the last call."""
+        for event in self.events():
+            event.log()
+
+    def answered(self) -> None:
+        """What was said before an answer explains nothing after it."""
+        self.events()
+        self.heard.clear()
+
+    def close(self) -> None:
+        self.native.close()
+
+
+class KafkaConsumer(_Client[_native.KafkaConsumer]):
+    """Manual assignment or subscription; one thread at a time."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(_native.KafkaConsumer, settings)
+
+    @classmethod
+    def open(cls, purpose: Purpose, kafka: Mapping[str, object], group: str = NO_GROUP) -> Self:
+        """One for `purpose`, with the user's settings. `group` is named, for librdkafka asks for it, and not joined."""
+        return cls(client_settings(purpose, kafka, {"group.id": group}))
+
+    def assign(self, topic: str, offsets: Sequence[tuple[int, int]]) -> None:
+        self.native.assign(topic, list(offsets))
+
+    def subscribe(self, topic: str) -> None:
+        self.native.subscribe(topic)
+
+    def consume(self, capacity: int = 1000, timeout_s: float = 0.1) -> list[Message]:
+        return [Message(*fields) for fields in self.native.consume(capacity, int(timeout_s * 1000))]
+
+    def partition_count(self, topic: str, timeout_s: float = 10) -> int:
+        """Raises KafkaUnreachable when no broker answers, StreamtrainError for a topic that is not there."""
+        try:
+            count = self.native.partition_count(topic, int(timeout_s * 1000))
+        except _native.KafkaFailure as failure:
+            raise self.explain(failure) from None
+        self.answered()
+        return count
+
+    def topic_id(self, topic: str, timeout_s: float = 10) -> str:
+        """The topic's id in base64; a topic deleted and made again has another. Raises as partition_count does."""
+        try:
+            found = self.native.topic_id(topic, int(timeout_s * 1000))
+        except _native.KafkaFailure as failure:
+            raise self.explain(failure) from None
+        self.answered()
+        return found
+
+    def bounds(self, topic: str, partition: int, timeout_s: float = 8) -> tuple[int, int]:
+        """(first offset, last stable offset). Raises as partition_count does."""
+        try:
+            low, end = self.native.watermarks(topic, partition, int(timeout_s * 1000))
+        except _native.KafkaFailure as failure:
+            raise self.explain(failure) from None
+        self.answered()
+        return low, end
+
+    def explain(self, failure: _native.KafkaFailure, reads_on: bool = False) -> StreamtrainError:
+        """Our error for one of librdkafka's, with what its threads have said meanwhile.
+
+        The error callback is served by consuming: whoever does not `reads_on` has to assign again.
+        """
+        if not reads_on:
+            self.consume(1, 0.0)
+        self.events()
+        code, text = failure.args
+        what, _, text = text.partition(": ")
+        return explain(code, text, what, self._bootstrap, self.heard)
+
+
+class KafkaProducer(_Client[_native.KafkaProducer]):
+    """Transactional or not; one thread at a time, but for `hear`."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(_native.KafkaProducer, settings)
+
+    @classmethod
+    def open(cls, purpose: Purpose, kafka: Mapping[str, object], transactional_id: str | None = None) -> Self:
+        """One for `purpose`, with the user's settings."""
+        own = {} if transactional_id is None else {"transactional.id": transactional_id}
+        return cls(client_settings(purpose, kafka, own))
+
+    def produce(
+        self, topic: str, value: bytes | memoryview | None, key: bytes | None = None, *, partition: int = ANY_PARTITION,
+        headers: Sequence[tuple[str, bytes | None]] = (), note: bool = False,
+    ) -> None:  # fmt: skip
+        """Queues a copy of the record, and waits for room; raises KafkaFailure for one that cannot be sent.
+
+        Of the records with `note`, `native.noted_offset` is that of the last delivered.
+        """
+        data = value if isinstance(value, bytes | None) else bytes(value)
+        while code := self.native.produce(topic, data, key, partition, list(headers), note=note):
+            if code != KafkaCode.QUEUE_FULL:
+                raise _native.KafkaFailure(code, f"topic {topic}: {_native.kafka_error_text(code)}")
+            self.native.poll(_ROOM_MS)
+
+    def explain(self, code: int, text: str, what: str) -> StreamtrainError:
+        """Our error for one of librdkafka's, with what its threads have said meanwhile."""
+        self.hear()
+        return explain(code, text, what, self._bootstrap, self.heard)
+
+    def check(self, outcome: _native.KafkaOutcome, what: str) -> None:
+        """Raises our error for an outcome that is one."""
+        if outcome.code:
+            raise self.explain(outcome.code, outcome.text, what)

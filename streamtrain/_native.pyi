@@ -90,12 +90,7 @@ PLAN_MEMORIES: dict[str, int]  # where an argument of a call lies
 STEP_BYTES: int
 
 class StepBlock:
-    seed: int
-    round: int
-    worker: int
-    step_in_round: int
     rows: int
-    optimizer_step: int
     learning_rate: float
     beta1_power: float
     beta2_power: float
@@ -199,7 +194,7 @@ class CoordinatorEnd:
     dead_letter_bytes_waiting: int  # for their publication
     def __init__(self, arena: Arena) -> None: ...
     def begin(
-        self, *, round: int, seed: int, learning_rate: float, rows_seen: int = 0, row_bound: int = -1,
+        self, *, round: int, learning_rate: float, rows_seen: int = 0, row_bound: int = -1,
         positions: Sequence[tuple[int, int, int]] = ...,
     ) -> None:
         """What the run goes on from; `positions` are (partition, offset, row)."""

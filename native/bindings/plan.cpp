@@ -69,12 +69,7 @@ nb::ndarray<nb::numpy, f32, nb::ndim<2>> output_of(nb::handle self) {
 void bind_step(nb::module_ &m) {
     nb::class_<StepBlock>(m, "StepBlock")
         .def("__init__", [](StepBlock *self) { new (self) StepBlock{}; })
-        .def_rw("seed", &StepBlock::seed)
-        .def_rw("round", &StepBlock::round)
-        .def_rw("worker", &StepBlock::worker)
-        .def_rw("step_in_round", &StepBlock::step_in_round)
         .def_rw("rows", &StepBlock::rows)
-        .def_rw("optimizer_step", &StepBlock::optimizer_step)
         .def_rw("learning_rate", &StepBlock::learning_rate)
         .def_rw("beta1_power", &StepBlock::beta1_power)
         .def_rw("beta2_power", &StepBlock::beta2_power)

@@ -98,9 +98,9 @@ void bind_supervisor(nb::module_ &m) {
         .def("reject", &SupervisorEnd::reject, nb::arg("slot"), nb::arg("worker"));
 }
 
-void begin(CoordinatorEnd &end, i64 round, u64 seed, f32 learning_rate, i64 rows_seen, i64 row_bound,
+void begin(CoordinatorEnd &end, i64 round, f32 learning_rate, i64 rows_seen, i64 row_bound,
            const std::vector<Position> &positions) {
-    RunStart start{round, seed, learning_rate, rows_seen, row_bound, {}};
+    RunStart start{round, learning_rate, rows_seen, row_bound, {}};
     for (auto [partition, offset, row] : positions) start.positions.push_back({offset, row, partition});
     end.begin(start);
 }
@@ -108,7 +108,7 @@ void begin(CoordinatorEnd &end, i64 round, u64 seed, f32 learning_rate, i64 rows
 void bind_coordinator(nb::module_ &m) {
     nb::class_<CoordinatorEnd>(m, "CoordinatorEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
-        .def("begin", &begin, nb::kw_only(), nb::arg("round"), nb::arg("seed"), nb::arg("learning_rate"),
+        .def("begin", &begin, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"),
              nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{})
         .def("start", &CoordinatorEnd::start)
         .def("progress", [](const CoordinatorEnd &end) { return progress_dict(end.arena()); })

@@ -9,7 +9,6 @@ void CoordinatorEnd::begin(const RunStart &start) {
     averager.finished_round.store(start.round);
     control().ingest.final_round.store(start.round);
     words().rows_seen.store(start.rows_seen);
-    words().seed.store(start.seed);
     words().learning_rate.store(start.learning_rate);
     words().row_bound.store(start.row_bound);
     arena_.set_positions(start.positions);

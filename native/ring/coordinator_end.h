@@ -10,7 +10,6 @@ namespace st {
 // What the rounds of a run go on from.
 struct RunStart {
     i64 round;             // the newest that is done, -1 before a lineage's first; mean buffer 0 holds its result
-    u64 seed;
     f32 learning_rate;
     i64 rows_seen = 0;     // rows the lineage has trained
     i64 row_bound = -1;    // rows to decode in this run, -1 without a bound

@@ -36,12 +36,11 @@ struct alignas(64) CoordinatorWords {
     std::atomic<u32> hold;             // ingest opens no round: too much is unpublished
     std::atomic<i32> pinned;           // mean buffer being published, -1 none
     std::atomic<f32> learning_rate;
-    std::atomic<u64> seed;
     std::atomic<i64> row_bound;        // rows ingest may decode this run, -1 without a bound
     std::atomic<i64> dead_letters_published;        // entries of that ring
     std::atomic<i64> publication_due_ns;   // monotonic: the round open from then on closes, once; 0: none does
     std::atomic<i64> rows_seen;        // rows the lineage had trained when the run began
-    u64 reserved[6];
+    u64 reserved[7];
 };
 static_assert(sizeof(CoordinatorWords) == 128);
 

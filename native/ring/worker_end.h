@@ -23,7 +23,6 @@ class WorkerEnd {
     bool must_leave() {
         return silence_.lasts(control().coordinator) || control().supervisor.stop.load() == Stop::leave;
     }
-    u64 seed() const { return control().coordinator.seed.load(); }
     f32 learning_rate() const { return control().coordinator.learning_rate.load(); }
     i64 finished_round() const { return control().averager.finished_round.load(); }
     i64 open_round() const { return finished_round() + 1; }

@@ -9,14 +9,9 @@ class StepFiller {
   public:
     StepFiller(const WorkerEnd &end, f64 beta1, f64 beta2) : end_(end), beta1_(beta1), beta2_(beta2) {}
 
-    // For the open round's slot; `optimizer_step` counts those of the lineage from 1.
-    void fill(StepBlock &step, i64 round, i64 slot, i64 optimizer_step) const {
-        step.seed = end_.seed();
-        step.round = round;
-        step.worker = static_cast<i32>(end_.worker());
-        step.step_in_round = static_cast<i32>((slot - end_.first_slot_of(round)) / end_.arena().workers());
+    // `optimizer_step` counts those of the lineage from 1.
+    void fill(StepBlock &step, i64 slot, i64 optimizer_step) const {
         step.rows = end_.rows_of(slot);
-        step.optimizer_step = optimizer_step;
         step.learning_rate = end_.learning_rate();
         step.beta1_power = power(beta1_, optimizer_step);
         step.beta2_power = power(beta2_, optimizer_step);

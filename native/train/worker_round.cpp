@@ -100,7 +100,7 @@ void WorkerRound::restart(Plan &plan) {
 
 void WorkerRound::enqueue(Plan &plan, i64 slot) {
     StepBlock &step = plan.step();
-    filler_.fill(step, round_, slot, base_steps_ + steps_ + 1);
+    filler_.fill(step, slot, base_steps_ + steps_ + 1);
     if (step.rows == 0) {
         after_step(step, slot);
         return;

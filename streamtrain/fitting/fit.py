@@ -142,7 +142,7 @@ class _Fit:
         first = assembler.assemble(lineage, state, -1, Columns.empty(), {})
         lineage = adopt(lineage, first, self._publisher.publish(first, Letters.none()))
         rate = job.optimizer.learning_rate
-        self._ring.begin(round=-1, seed=lineage.seed, learning_rate=rate, positions=[(0, 0, 0)])
+        self._ring.begin(round=-1, learning_rate=rate, positions=[(0, 0, 0)])
         unpublished = UnpublishedRounds(self._ring)
         publishing = Publishing(job, lineage, self._ring, unpublished, assembler, self._publisher, self._tell)
         self._ring.start()

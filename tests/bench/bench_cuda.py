@@ -61,7 +61,7 @@ class Ours:
         view(rounds.state_address, len(state))[:] = state
         self.plan = self.model.compile("cuda", layout, *addresses)
         step, (first, second) = self.plan.step, self.model.betas
-        step.learning_rate, step.optimizer_step = 1e-3, 100
+        step.learning_rate = 1e-3
         step.beta1_power, step.beta2_power = first**100, second**100
         self.plan.begin_round()
 

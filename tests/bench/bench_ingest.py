@@ -44,7 +44,7 @@ def ingest_rate(bed: Bed) -> float:
     )
     positions = [(partition, 0, 0) for partition in range(bed.partitions)]
     ring = _native.CoordinatorEnd(arena)
-    ring.begin(round=-1, seed=0, learning_rate=0.001, positions=positions)
+    ring.begin(round=-1, learning_rate=0.001, positions=positions)
     ring.start()
     drained = threading.Event()
     drain = threading.Thread(target=drain_ring, args=(arena, ring, drained))

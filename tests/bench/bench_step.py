@@ -57,7 +57,7 @@ def ours(sizes: list[int], rows: int, capacity: int = 0) -> Callable[[], object]
     slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
     plan = model.compile("cpu", layout, state, aligned(model.statistics_bytes), aligned(model.statistics_bytes))
     step, address, (first, second) = plan.step, int(slot.ctypes.data), model.betas
-    step.learning_rate, step.optimizer_step = 1e-3, 100
+    step.learning_rate = 1e-3
     step.beta1_power, step.beta2_power = first**100, second**100
     return lambda: (plan.train(address), plan, slot)   # the plan keeps its memories alive, not a slot
 

@@ -36,7 +36,7 @@ class LocalRun:
         self.model.layout.begin_lineage(self.model.initial_state(train.seed), train.workers, start)
         self._ring = _native.CoordinatorEnd(self.arena)
         rate = job.optimizer.learning_rate
-        self._ring.begin(round=-1, seed=train.seed, learning_rate=rate, positions=[(0, 0, 0)])
+        self._ring.begin(round=-1, learning_rate=rate, positions=[(0, 0, 0)])
         self._log = _native.RoundLogThread(self._ring)
         self._log.start()
         self._ring.start()

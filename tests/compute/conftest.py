@@ -101,7 +101,7 @@ class Rig:
         first, second = self.model.betas
         self.steps = number or self.steps + 1
         step = plan.step
-        step.optimizer_step, step.learning_rate = self.steps, learning_rate
+        step.learning_rate = learning_rate
         step.beta1_power, step.beta2_power = first**self.steps, second**self.steps
         plan.train(self.address)
         return step.loss_sum / step.weight_sum if step.weight_sum else 0.0

@@ -59,9 +59,9 @@ def test_steps_agree_with_the_cpu(fake_cupy: Any, rig: Any, spec: Any, shape: di
     np.testing.assert_allclose(gpu.output()[: one.rows], cpu.output()[: one.rows], rtol=1e-3, atol=1e-4)
 
 
-def enqueue(plan: _native.Plan, number: int, slot: Any) -> None:
+def enqueue(plan: _native.Plan, number: int, slot: Any, learning_rate: float = 0.01) -> None:
     step = plan.step
-    step.optimizer_step, step.learning_rate = number, 0.01
+    step.learning_rate = learning_rate
     step.beta1_power, step.beta2_power = 0.9**number, 0.999**number
     plan.enqueue(int(slot.ctypes.data))
 
@@ -94,15 +94,15 @@ def test_a_step_too_many_is_refused_and_loses_none(fake_cupy: Any, rig: Any, spe
     assert plan.steps_ahead == cuda.STEPS_AHEAD
     plan.begin_round()
     for number in range(1, plan.steps_ahead + 1):
-        enqueue(plan, number, rigged.slot)
+        enqueue(plan, number, rigged.slot, number / 1024)   # by which a step is known
     with pytest.raises(StreamtrainError, match="at most 64 steps before collect"):
         enqueue(plan, 99, rigged.slot)
     first = plan.collect()
     blocks = [_native.StepBlock.at(first + number * _native.STEP_BYTES) for number in range(plan.steps_ahead)]
-    assert [block.optimizer_step for block in blocks] == list(range(1, plan.steps_ahead + 1))
+    assert [1024 * block.learning_rate for block in blocks] == list(range(1, plan.steps_ahead + 1))
     assert all(block.loss_sum > 0 for block in blocks)
-    enqueue(plan, 65, rigged.slot)
-    assert _native.StepBlock.at(plan.collect()).optimizer_step == 65
+    enqueue(plan, 65, rigged.slot, 65 / 1024)
+    assert 1024 * _native.StepBlock.at(plan.collect()).learning_rate == 65
 
 
 @pytest.mark.parametrize("bad", [(), (5,)])

@@ -64,7 +64,7 @@ class Bed:
         lineage = Lineage("b" * 32, 1, -1, 0, [Position(0)], "topic")
         first = self.assembler.assemble(lineage, state, -1, Columns.empty(), {})
         self.lineage = adopt(lineage, first, publisher.publish(first, Letters.none()))
-        self.ring.begin(round=-1, seed=1, learning_rate=0.1, positions=[(0, 0, 0)])
+        self.ring.begin(round=-1, learning_rate=0.1, positions=[(0, 0, 0)])
         self.unpublished = UnpublishedRounds(self.ring)
         self.ring.start()
         self.worker = _native.Worker(self.arena, 0, *self.model.betas)

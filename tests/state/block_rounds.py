@@ -54,7 +54,7 @@ class BlockRounds:
             views(self.layout, state)[name][...] = value
         self.layout.begin_lineage(state, workers, view(self.arena.mean_address(0), self.published.state_bytes))
         self.ring, self.ingest = _native.CoordinatorEnd(self.arena), _native.IngestEnd(self.arena)
-        self.ring.begin(round=6, seed=1, learning_rate=0.1)   # not a lineage's first, which has a pass of its own
+        self.ring.begin(round=6, learning_rate=0.1)   # not a lineage's first, which has a pass of its own
         self.ring.start()
         self.workers = [Worker(self.arena, self.layout, index) for index in range(workers)]
         self._round = 7

@@ -36,7 +36,7 @@ class ArenaRun:
         start = view(self.arena.mean_address(0), self.layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(7), workers, start)
         self.ring = _native.CoordinatorEnd(self.arena)
-        self.ring.begin(round=round_, seed=7, learning_rate=0.01)
+        self.ring.begin(round=round_, learning_rate=0.01)
         self.ring.start()
         self.supervisor, self.ingest = _native.SupervisorEnd(self.arena), _native.IngestEnd(self.arena)
         self.next_round, self.next_slot = round_ + 1, 0

@@ -21,7 +21,7 @@ class Stream(ArenaRun):
 
     def __init__(self, batch_growth: int, rows_seen: int = 0) -> None:
         super().__init__(workers=1, frequency=4, spec=SPEC)
-        self.ring.begin(round=-1, seed=7, learning_rate=0.01, rows_seen=rows_seen, positions=[(0, 0, 0)])
+        self.ring.begin(round=-1, learning_rate=0.01, rows_seen=rows_seen, positions=[(0, 0, 0)])
         plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
         self.source = _native.MemorySource()
         self.ingesting = _native.Ingest(self.arena, self.source, "json", plan, batch_growth=batch_growth)

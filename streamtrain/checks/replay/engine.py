@@ -78,7 +78,7 @@ class Engine:
         """Goes on from `state`, the published form of the state before `first_round`."""
         view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
         rate = self._terms.rate(first_round)
-        self._coordinator.begin(round=first_round - 1, seed=self._terms.seed, learning_rate=rate)
+        self._coordinator.begin(round=first_round - 1, learning_rate=rate)
 
     def state(self) -> State:
         """The state after the newest round, in its published form."""

@@ -82,7 +82,6 @@ def _begin(
     lineage = Start(job, model, admin, topics, publisher, assembler, tell).lineage(flags, state)
     ring.begin(
         round=lineage.round,
-        seed=lineage.seed,
         learning_rate=job.optimizer.learning_rate,
         rows_seen=lineage.rows_seen,
         row_bound=_row_bound(config, lineage),

@@ -334,9 +334,6 @@ def kafka_response(code: int) -> KafkaResponse: ...
 def kafka_responses() -> list[tuple[int, str, KafkaResponse]]:
     """(code, name, response) of every code the table names."""
 
-def kafka_raw_consume(settings: _Settings, topic: str, offsets: _Offsets, limit: int) -> tuple[int, int, float]:
-    """(messages, bytes, seconds from the first arrival) of consuming up to `limit` messages and dropping them."""
-
 class KafkaPurpose(enum.Enum):
     """What a client is for: native/kafka/settings.h."""
 

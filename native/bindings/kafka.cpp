@@ -8,7 +8,6 @@
 #include "bindings/bindings.h"
 #include "kafka/consumer.h"
 #include "kafka/producer.h"
-#include "kafka/raw_consume.h"
 #include "kafka/response.h"
 #include "kafka/settings.h"
 
@@ -233,17 +232,6 @@ void bind_kafka(nb::module_ &m) {
     bind_settings(m);
     bind_consumer(m);
     bind_producer(m);
-    m.def(
-        "kafka_raw_consume",
-        [](const KafkaSettings &settings, const std::string &topic, const Consumer::Offsets &offsets, u64 limit) {
-            RawConsumed result;
-            {
-                nb::gil_scoped_release released;
-                result = raw_consume(settings, topic, offsets, limit);
-            }
-            return nb::make_tuple(result.messages, result.bytes, result.seconds);
-        },
-        nb::arg("settings"), nb::arg("topic"), nb::arg("offsets"), nb::arg("limit"));
 }
 
 }   // namespace st

@@ -10,15 +10,15 @@ import os
 import threading
 import time
 
+from raw_consume import raw_consume
 from workbench import Bed, figure, in_turns, kafka_at, python_rate
 
 from streamtrain import _native
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
-from streamtrain.kafka import library
 from streamtrain.kafka.clients import KafkaConsumer
-from streamtrain.kafka.settings import Purpose, client_settings
+from streamtrain.kafka.settings import Purpose
 
 FIGURES = 4  # lines of a whole run
 SMOKE = ["--seconds", "1", "--turns", "1"]
@@ -68,10 +68,7 @@ def ingest_rate(bed: Bed) -> float:
 
 def raw_rate(bed: Bed) -> float:
     """Messages a second that librdkafka gives a C loop with the ingest's own settings."""
-    library.load()
-    settings = list(client_settings(Purpose.INGEST, {"bootstrap.servers": bed.bootstrap}, {"group.id": "raw"}).items())
-    offsets = [(partition, 0) for partition in range(bed.partitions)]
-    messages, _, seconds = _native.kafka_raw_consume(settings, bed.records, offsets, bed.count)
+    messages, _, seconds = raw_consume(bed.bootstrap, bed.records, bed.partitions, bed.count)
     assert messages == bed.count
     return float(messages / seconds)
 

@@ -17,7 +17,7 @@ from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka import library
 from streamtrain.kafka.clients import KafkaConsumer, Message
-from streamtrain.kafka.settings import Purpose, client_settings
+from streamtrain.kafka.settings import Purpose
 
 FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
 
@@ -227,13 +227,3 @@ def test_group_members_share_and_hand_over(kafka: Any, topic: str) -> None:
             )
             assert first.native.revocations == 1
         wait_for(lambda: first.consume(1, 0.1) or len(first.native.assignment()) == 2)
-
-
-def test_raw_consume_counts(kafka: Any, topic: str) -> None:
-    with closing(_native.KafkaProducer([("bootstrap.servers", kafka.bootstrap)])) as producer:
-        for i in range(5000):
-            producer.produce(topic, b"x" * 100, partition=i % 2)
-        assert producer.flush(20_000) == 0
-    settings = list(client_settings(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap, "group.id": "raw"}).items())
-    messages, size, seconds = _native.kafka_raw_consume(settings, topic, [(0, 0), (1, 0)], 1 << 60)
-    assert (messages, size) == (5000, 500_000) and seconds > 0

@@ -163,7 +163,6 @@ class Arena:
     slot_count: int
     slot_layout: SlotLayout
     state_layout: StateLayout
-    mean_bytes: int
     @staticmethod
     def create(
         workers: int, averaging_frequency: int, slot_count: int, slot_layout: SlotLayout, state_layout: StateLayout,

@@ -74,7 +74,6 @@ void bind_arena(nb::module_ &m) {
         .def_prop_ro("slot_count", &Arena::slot_count)
         .def_prop_ro("slot_layout", &Arena::slot_layout)
         .def_prop_ro("state_layout", &Arena::state_layout)
-        .def_prop_ro("mean_bytes", &Arena::mean_bytes)
         .def("mean_address", [](const Arena &arena, i32 buffer) { return address_of(arena.mean(buffer)); })
         .def("slot_address", [](const Arena &arena, i64 slot) { return address_of(arena.slot(slot)); })
         .def("slot_result",

@@ -63,7 +63,6 @@ class Arena {
     u8 *mean(i32 buffer) const {
         return base_ + header().means_offset + static_cast<u64>(buffer) * header().mean_bytes;
     }
-    u64 mean_bytes() const { return header().mean_bytes; }
     // A worker's vector: a state (learned part trained in place, statistics part its share), then the base, which stays
     // readable for the worker's next life.
     u8 *vector(u32 worker) const { return base_ + header().vectors_offset + u64{worker} * header().vector_bytes; }

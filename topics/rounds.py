@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import IntEnum
 from typing import Any
 
 import numpy as np
@@ -60,16 +59,6 @@ _COLUMNS = {"rounds": ROUND_DTYPE, "slots": SLOT_DTYPE, "ranges": RANGE_DTYPE}
 _COLUMN_BYTES = 100  # room for the names and lengths of a part's columns, its number and the snapshot's digest
 _WHAT = "round log"
 Structs = npt.NDArray[Any]
-
-
-class ClosedBy(IntEnum):
-    """Why a round ended."""
-
-    SLOTS = 0  # averaging_frequency slots per worker
-    INTERVAL = 1
-    STOP = 2
-    END = 3  # of a bounded range, or --max-rows
-    PUBLICATION = 4  # one was due
 
 
 @dataclass(frozen=True)

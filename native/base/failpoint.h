@@ -23,6 +23,11 @@ struct Failpoints {
         static Failpoints failpoints;
         return failpoints;
     }
+    // `hit`: the number of the hit, or the value that hit_at() waits for.
+    void arm(const std::string &name, i64 hit, int signal) {
+        points[name] = {hit, signal};
+        armed.store(true);
+    }
     void hit(const char *name) {
         auto found = points.find(name);
         if (found != points.end() && --found->second.left == 0) die(found->second.signal);

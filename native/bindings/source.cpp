@@ -64,10 +64,7 @@ void bind_loop(nb::module_ &m) {
             nb::arg("timeout_s"));
 }
 
-void arm_failpoint(const std::string &name, i64 hit, int signal) {
-    Failpoints::get().points[name] = {hit, signal};
-    Failpoints::get().armed.store(true);
-}
+void arm_failpoint(const std::string &name, i64 hit, int signal) { Failpoints::get().arm(name, hit, signal); }
 
 }  // namespace
 

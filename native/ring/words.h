@@ -16,6 +16,8 @@ constexpr int MEAN_BUFFERS = 3;        // start, mean, pinned
 
 enum class Stop : u32 { run = 0, drain = 1, leave = 2 };
 enum class IngestPhase : u32 { starting = 0, reading = 1, ended = 2 };
+// Why a round ended, as the round log holds it: its slots are full (or its letters many), an interval has passed, a
+// stop, the end of a bounded range or of --max-rows, a publication was due.
 enum class CloseReason : u32 { full = 0, interval = 1, drained = 2, end = 3, publication = 4 };
 
 // Written by the supervisor alone, but for `averager`: claimed by a worker (compare and swap from 0), cleared by the

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamtrain._native import CloseReason
 from streamtrain.topics.manifest import Run, Slot
-from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy, RoundLog
+from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, RoundLog
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.topic import sha256
 
@@ -38,7 +39,7 @@ def example_log(round_count: int = 3, slots_per_round: int = 2, ranges_per_slot:
     rounds["round"] = np.arange(round_count) + 10
     rounds["first_slot"] = np.arange(round_count) * slots_per_round + 100
     rounds["slots"], rounds["workers"] = slots_per_round, 2
-    rounds["closed_by"] = ClosedBy.INTERVAL
+    rounds["closed_by"] = CloseReason.INTERVAL
     rounds["newest_event_ms"] = 1_749_999_999_000 + np.arange(round_count)
     slots = np.zeros(slot_count, SLOT_DTYPE)
     slots["slot"] = np.arange(slot_count) + 100

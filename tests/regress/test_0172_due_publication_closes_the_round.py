@@ -5,8 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+from streamtrain._native import CloseReason
 from streamtrain.kafka.round_logs import round_logs
-from streamtrain.topics.rounds import ClosedBy
 from tests.e2e.harness import LiveJob
 
 
@@ -24,7 +24,8 @@ def test_rows_are_published_at_the_publications_interval_not_at_the_rounds(kafka
     running.process.send_signal(signal.SIGTERM)
     assert running.finish() == 0
     reasons = closed_by(job)
-    assert set(reasons) <= {ClosedBy.PUBLICATION, ClosedBy.STOP} and reasons.count(ClosedBy.PUBLICATION) >= 3
+    assert set(reasons) <= {CloseReason.PUBLICATION, CloseReason.DRAINED}
+    assert reasons.count(CloseReason.PUBLICATION) >= 3
     assert job.verified()["rows"]["trained"] == 30
     job.replayed()
 
@@ -38,7 +39,7 @@ def test_rounds_that_close_only_when_full_stay_open(kafka, tmp_path: Path) -> No
     running.process.send_signal(signal.SIGTERM)
     assert running.finish() == 0
     *full, last = closed_by(job)
-    assert set(full) == {ClosedBy.SLOTS} and last == ClosedBy.STOP
+    assert set(full) == {CloseReason.FULL} and last == CloseReason.DRAINED
 
 
 def test_a_publication_that_is_not_taken_at_once_closes_one_round(kafka, tmp_path: Path) -> None:
@@ -54,4 +55,4 @@ def test_a_publication_that_is_not_taken_at_once_closes_one_round(kafka, tmp_pat
     assert running.finish() == 0
     reasons = closed_by(job)
     published = [event for event in running.events if event["event"] == "published"]
-    assert reasons.count(ClosedBy.PUBLICATION) <= len(published) + 1, (reasons, len(published))
+    assert reasons.count(CloseReason.PUBLICATION) <= len(published) + 1, (reasons, len(published))

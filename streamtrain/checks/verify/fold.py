@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain._native import CloseReason
 from streamtrain.checks.verify.beginnings import check_beginning
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier, broken
 from streamtrain.checks.verify.logs import Logs
@@ -15,10 +16,10 @@ from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
 from streamtrain.kafka.chunks import Located
 from streamtrain.topics.manifest import Counts, Manifest, Run
-from streamtrain.topics.rounds import ClosedBy, RoundLog, chain_after, counts_after, first_chain
+from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 
 _NONE_YET = Run(0, "")  # before a job's first
-_LAST_OF_A_RUN = (ClosedBy.STOP, ClosedBy.END)
+_LAST_OF_A_RUN = (CloseReason.DRAINED, CloseReason.END)
 
 
 @dataclass

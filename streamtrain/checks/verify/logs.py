@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain._native import CloseReason
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Topic
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import rounds
-from streamtrain.topics.rounds import ClosedBy, RoundLog
+from streamtrain.topics.rounds import RoundLog
 
-_ENDS = tuple(ClosedBy)
+_ENDS = tuple(CloseReason)
 
 
 @dataclass(frozen=True)
@@ -124,6 +125,6 @@ def _check_rounds(check: Check, log: RoundLog) -> None:
         where = f"snapshot {log.version} round {number}"
         full = int(round_["slots"]) == log.terms_at(number).round_slots
         fits = full or dead[index] > 0  # a flood of dead rows ends a round as well
-        right = fits if round_["closed_by"] == ClosedBy.SLOTS else not full and round_["closed_by"] in _ENDS
+        right = fits if round_["closed_by"] == CloseReason.FULL else not full and round_["closed_by"] in _ENDS
         check.expect(bool(right), f"{where}: it did not end because of {int(round_['closed_by'])}")
         check.expect(int(round_["statistics_pass"]) == (number == 0), f"{where}: statistics pass at another round")

@@ -16,6 +16,7 @@ from unittest.mock import patch
 import msgpack
 import numpy as np
 
+from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
@@ -24,13 +25,12 @@ from streamtrain.kafka.snapshots import Held
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
-from streamtrain.run.publication import Publisher, adopt
+from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter
 from streamtrain.topics.manifest import Run, Slot
-from streamtrain.topics.rounds import ClosedBy
 from tests.checks.verify.ingest import Ingest
 from tests.checks.verify.topics_in_memory import Admin, Partition, Written
 
@@ -126,7 +126,7 @@ class GoodJob:
         entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, self.written.clock_ms, build_digest())
         self.written.transaction([("control", control.run_message(entry))])
         names = {key: key for key in self.written.partitions}
-        self.publisher = Publisher(
+        self.publisher = Assembler(
             self.job, self.run, self._layout, Slot(self.job.train.batch_rows, 64), build_digest(),
             {**names, "records": self.written.name("records")},
         )  # fmt: skip
@@ -145,7 +145,9 @@ class GoodJob:
             self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
         self._ingest = Ingest(self.job, self.run.number, list(self.lineage.positions), self.lineage.round + 1)
 
-    def train(self, closed_by: ClosedBy = ClosedBy.INTERVAL, rejected: int | None = None, deaths: int = 0) -> None:
+    def train(
+        self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0
+    ) -> None:
         """Every record there is, in one publication."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
@@ -207,7 +209,7 @@ def good_job() -> GoodJob:
     made.train()
     made.predict()
     made.produce(3)
-    made.train(ClosedBy.END, deaths=1)
+    made.train(CloseReason.END, deaths=1)
     made.end()
     made.add_partition()
     made.produce(5)

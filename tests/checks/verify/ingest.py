@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from streamtrain import _native
+from streamtrain._native import CloseReason
 from streamtrain.columns.plan import native_plan
 from streamtrain.job import Job
 from streamtrain.kafka.clients import Message
 from streamtrain.run.round_log import Columns
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.manifest import Position
-from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, ClosedBy
+from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE
 from tests.checks.verify.topics_in_memory import Partition
 
 
@@ -146,7 +147,7 @@ class Ingest:
             self._round += 1
 
     def publish(
-        self, closed_by: ClosedBy = ClosedBy.INTERVAL, rejected: int | None = None
+        self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None
     ) -> tuple[Columns, list[DeadLetter]]:
         """Ends the open round and gives what has gathered since the last call; batch `rejected` of it was left out."""
         if self._slot is not None:
@@ -159,7 +160,7 @@ class Ingest:
         self._next_slot += len(closed)
         return columns, letters
 
-    def _columns(self, closed: list[_Slot], closed_by: ClosedBy, rejected: int | None) -> Iterator[Any]:
+    def _columns(self, closed: list[_Slot], closed_by: CloseReason, rejected: int | None) -> Iterator[Any]:
         numbers = sorted({slot.round for slot in closed})
         rounds, slots = np.zeros(len(numbers), ROUND_DTYPE), np.zeros(len(closed), SLOT_DTYPE)
         for index, slot in enumerate(closed):
@@ -177,7 +178,7 @@ class Ingest:
             events = max(closed[at].newest_event_ms for at in mine)
             rounds[index]["round"], rounds[index]["first_slot"] = number, self._next_slot + mine[0]
             rounds[index]["slots"], rounds[index]["workers"] = len(mine), self._workers
-            rounds[index]["closed_by"] = ClosedBy.SLOTS if full else closed_by
+            rounds[index]["closed_by"] = CloseReason.FULL if full else closed_by
             rounds[index]["statistics_pass"] = number == 0
             rounds[index]["newest_event_ms"] = (
                 events if events >= 0 else max(closed[at].newest_timestamp_ms for at in mine)

@@ -13,6 +13,7 @@ _HOMES = {
     "Published": "streamtrain.clients.history",
     "RunEnded": "streamtrain.clients.history",
     "Snapshot": "streamtrain.clients.snapshots",
+    "Fitted": "streamtrain.fitting.fit",
     "fit": "streamtrain.fitting.fit",
     "follow_snapshots": "streamtrain.clients.snapshots",
     "history": "streamtrain.clients.history",

@@ -18,6 +18,7 @@ from streamtrain.errors import SnapshotError as SnapshotError
 from streamtrain.errors import StreamtrainError as StreamtrainError
 from streamtrain.errors import TooManyOpenFiles as TooManyOpenFiles
 from streamtrain.errors import UserMistake as UserMistake
+from streamtrain.fitting.fit import Fitted as Fitted
 from streamtrain.fitting.fit import fit as fit
 from streamtrain.job import Job as Job
 from streamtrain.topics.predictions import Answer as Answer

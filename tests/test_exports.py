@@ -14,7 +14,7 @@ import streamtrain
 from streamtrain import errors
 
 ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
-TYPES = ("Answer", "ModelAnswer", "Published", "RowAnswer", "RowError", "RunEnded", "Snapshot")
+TYPES = ("Answer", "Fitted", "ModelAnswer", "Published", "RowAnswer", "RowError", "RunEnded", "Snapshot")
 CALLS = ("Job", "LiveModel", "RecordWriter", "fit", "follow_snapshots", "history", "read_predictions")
 EXPORTS = (*CALLS, *TYPES, *sorted(ERRORS))
 

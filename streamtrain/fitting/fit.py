@@ -10,20 +10,24 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from streamtrain import _native
 from streamtrain.build import build_digest
 from streamtrain.clients.records import Records
+from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.clients.snapshots import Snapshot, snapshot_of
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.served import Served
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import StreamtrainError
 from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.job import Job
 from streamtrain.kafka.admin import job_topics
+from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.renewing import in_background
 from streamtrain.log import get_logger
 from streamtrain.run.arena import make_arena, worker_config
@@ -44,13 +48,24 @@ _REASONS_TOLD = 5
 _TOPIC_ID = "memory"  # stands in the manifest where a topic's id would
 
 
+@dataclass(frozen=True)
+class Fitted(Snapshot):
+    """The snapshot training has ended with. Any thread may call, several at the same time."""
+
+    scorer: Scorer = field(repr=False, compare=False)
+
+    def predict(self, rows: Any, errors: Errors = "raise") -> Any:
+        """As LiveModel.predict."""
+        return self.scorer.predict(rows, errors)
+
+
 def fit(
     job: Job | str | Path | Mapping[str, Any],
     rows: Any,
     *,
     on_event: Callable[[Event], None] = lambda event: None,
-) -> Snapshot:
-    """Trains a job's model on `rows`, once through, and gives the snapshot; no Kafka is asked for or needed.
+) -> Fitted:
+    """Trains a job's model on `rows`, once through, and gives the snapshot, which predicts; no Kafka is needed.
 
     `job` is a Job, a job file's path, or its tables ({"columns": {...}, "model": {...}, ...}); [kafka] and [topics]
     are not looked at, and rounds close only when they are full and at the end. `rows` are what RecordWriter takes: a
@@ -77,6 +92,12 @@ def _without_clock(job: Job) -> Job:
     return Job.from_effective({**effective, "train": {**effective["train"], "round_interval": "off"}})
 
 
+def _fitted(stored: Stored) -> Fitted:
+    snapshot = snapshot_of(stored)
+    scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model))
+    return Fitted(**{each.name: getattr(snapshot, each.name) for each in fields(snapshot)}, scorer=scorer)
+
+
 class _Fit:
     """One lineage from its fresh start to the end of the rows."""
 
@@ -100,7 +121,7 @@ class _Fit:
         self._source.close()
         self._host.end()
 
-    def train(self, rows: Any) -> Snapshot:
+    def train(self, rows: Any) -> Fitted:
         publishing = self._begin()
         self._host.spawn_workers()
         threads: dict[str, Future[Any]] = {
@@ -121,7 +142,7 @@ class _Fit:
         except BaseException:
             self._host.tell(_native.Stop.LEAVE)
             raise
-        return snapshot_of(self._publisher.stored())
+        return _fitted(self._publisher.stored())
 
     def _begin(self) -> Publishing:
         """A fresh lineage, its state in place and published as the first snapshot; READY."""

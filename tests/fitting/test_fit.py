@@ -64,6 +64,9 @@ def test_it_learns_from_arrays() -> None:
     assert snapshot.manifest.rows_seen == 20_000 and not snapshot.untrained
     assert figures["accuracy"] > 0.95, figures
     assert "published" in told and told[-1] == "ended"
+    fresh = columns(2000, seed=9)
+    found = np.array([answer["prediction"] > 0.5 for answer in snapshot.predict(fresh)])
+    assert (found == fresh["y"].astype(bool)).mean() > 0.95
 
 
 def test_arrays_rows_and_an_iterator_give_the_same_bits() -> None:

@@ -212,8 +212,9 @@ def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict
             for arg in call.args:
                 if isinstance(arg, Ref) and arg.space == "slot" and ("slot", arg.name) not in offsets:
                     block, expected = blocks.get(arg.name), f"{arg.dtype} of width {arg.shape[1]}"
-                    if block is None or (block.dtype, block.width) != (arg.dtype, arg.shape[1]):
-                        got = "none" if block is None else f"{block.dtype} of width {block.width}"
+                    if block is None or block.ragged or (block.dtype, block.width) != (arg.dtype, arg.shape[1]):
+                        ragged = "ragged " if block is not None and block.ragged else ""
+                        got = "none" if block is None else f"{ragged}{block.dtype} of width {block.width}"
                         raise UserMistake(f"slot block {arg.name}: expected {expected}, got {got}")
                     offsets["slot", arg.name] = block.offset
     return offsets

@@ -2,7 +2,7 @@
 
 import builtins
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,11 @@ class Block:
     name: str
     dtype: str
     width: int
-    offset: int
+    offset: int   # of a ragged one that of its ends, u32 [rows + 1]
+    values: int   # offset of its values; 0 where it is not ragged
+    ragged: bool
+
+_Format = str | Mapping[str, Any]   # a name, or {"name": ...} with options
 
 class SlotLayout:
     row_capacity: int
@@ -30,7 +34,9 @@ class SlotLayout:
     ranges_offset: int
     slot_bytes: int
     @staticmethod
-    def make(row_capacity: int, range_capacity: int, blocks: Sequence[tuple[str, str, int]]) -> SlotLayout: ...
+    def make(
+        row_capacity: int, range_capacity: int, blocks: Sequence[tuple[str, str, int] | tuple[str, str, int, bool]]
+    ) -> SlotLayout: ...   # name, dtype, width of a row, whether it is ragged
 
 # state: rules, where blocks lie
 
@@ -282,7 +288,7 @@ class IngestStatus(enum.IntEnum):
 class Ingest:
     partitions: int  # read so far
     def __init__(
-        self, arena: Arena, source: Source, format: str, plan: DecodePlan, *, round_interval_ns: int = -1,
+        self, arena: Arena, source: Source, format: _Format, plan: DecodePlan, *, round_interval_ns: int = -1,
         batch_growth: int = 0,
     ) -> None: ...
     def start(self) -> None: ...
@@ -458,7 +464,7 @@ class BatchFiller:
 
     rows: int  # in the batch
     record_rows: int  # of the record at hand, passed so far
-    def __init__(self, format: str, plan: DecodePlan) -> None: ...
+    def __init__(self, format: _Format, plan: DecodePlan) -> None: ...
     def open(self, slot: Any) -> None:
         """An empty batch in these bytes."""
 
@@ -491,7 +497,7 @@ class RecordEncoder:
     """
 
     def __init__(
-        self, format: str, columns: list[dict[str, Any]], convert: Callable[[Any, int], Any]
+        self, format: _Format, columns: list[dict[str, Any]], convert: Callable[[Any, int], Any]
     ) -> None: ...
     def encode_row(self, row: dict[str, Any]) -> bytes | None:
         """None where the dict is no row but columns."""
@@ -511,7 +517,7 @@ class RequestScorer:
     """Answers requests with one snapshot: bytes, slot, plan, JSON. One thread at a time."""
 
     def __init__(
-        self, plan: Plan, decode_plan: DecodePlan, format: str, classes: list[str], version: int, digest: str
+        self, plan: Plan, decode_plan: DecodePlan, format: _Format, classes: list[str], version: int, digest: str
     ) -> None: ...
     @property
     def version(self) -> int: ...

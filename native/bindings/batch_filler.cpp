@@ -7,6 +7,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/buffer.h"
+#include "bindings/plan_column.h"
 #include "bindings/python_rows.h"
 #include "decode/batch_filler.h"
 
@@ -35,8 +36,8 @@ nb::list filtered_rows_of(const ToldRows &told) {
 // A batch filler, and what of Python's it reads and writes.
 class PythonBatchFiller {
   public:
-    PythonBatchFiller(const std::string &format, std::shared_ptr<const DecodePlan> plan)
-        : batch_(format, plan), python_rows_(std::move(plan)) {}
+    PythonBatchFiller(nb::handle format, std::shared_ptr<const DecodePlan> plan)
+        : batch_(format_of(format), plan), python_rows_(std::move(plan)) {}
 
     void open(nb::handle slot) {
         auto buffer = std::make_unique<Buffer>(slot);
@@ -131,7 +132,7 @@ void bind_batch_filler(nb::module_ &m) {
     nb::class_<Filler>(m, "BatchFiller")
         .def(
             "__init__",
-            [](Filler *self, const std::string &format, std::shared_ptr<DecodePlan> plan) {
+            [](Filler *self, nb::handle format, std::shared_ptr<DecodePlan> plan) {
                 new (self) Filler(format, std::move(plan));
             },
             nb::arg("format"), nb::arg("plan"))

@@ -39,8 +39,9 @@ class PythonEncoder {
     }
 
   public:
-    PythonEncoder(const std::string &format, nb::list columns, nb::callable convert)
-        : rows_(plan_columns(columns), std::move(convert), format != "packed"), encoder_(make_encoder(format)) {}
+    PythonEncoder(nb::handle format, nb::list columns, nb::callable convert)
+        : encoder_(make_encoder(format_of(format))),
+          rows_(plan_columns(columns), std::move(convert), encoder_->keeps_others()) {}
 
     // The record of one dict; None where it is no row but columns.
     nb::object encode_row(nb::dict row) {
@@ -81,8 +82,8 @@ class PythonEncoder {
         return nb::bytes(record_.data(), record_.size());
     }
 
-    PythonTable rows_;
     std::unique_ptr<RecordEncoder> encoder_;
+    PythonTable rows_;
     std::string record_;
 };
 
@@ -90,7 +91,7 @@ class PythonEncoder {
 
 void bind_encode(nb::module_ &m) {
     nb::class_<PythonEncoder>(m, "RecordEncoder")
-        .def(nb::init<const std::string &, nb::list, nb::callable>(), nb::arg("format"), nb::arg("columns"),
+        .def(nb::init<nb::handle, nb::list, nb::callable>(), nb::arg("format"), nb::arg("columns"),
              nb::arg("convert"))
         .def("encode_row", &PythonEncoder::encode_row, nb::arg("row"))
         .def("read_rows", &PythonEncoder::read_rows, nb::arg("rows"))

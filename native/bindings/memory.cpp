@@ -3,9 +3,11 @@
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <tuple>
+#include <variant>
 
 #include "base/fail.h"
 #include "ring/dead_letter_ring.h"
@@ -25,16 +27,22 @@ u32 index_of(const Names &names, const std::string &name, const char *what) {
     mistake(what, "one of " + known, name);
 }
 
-using NamedBlock = std::tuple<std::string, std::string, u32>;                              // name, dtype, width
+using NamedBlock = std::tuple<std::string, std::string, u32>;   // name, dtype, width
+using RaggedBlock = std::tuple<std::string, std::string, u32, bool>;   // and whether it is ragged
 
-SlotLayout slot_layout(u32 row_capacity, u32 range_capacity, const std::vector<NamedBlock> &blocks) {
+SlotLayout slot_layout(u32 row_capacity, u32 range_capacity,
+                       const std::vector<std::variant<NamedBlock, RaggedBlock>> &blocks) {
     if (row_capacity == 0 || range_capacity == 0) mistake("SlotLayout.make", "at least one row and one range", "0");
     std::vector<SlotLayout::BlockSpec> specs;
-    for (const auto &[name, dtype, width] : blocks) {
+    for (const auto &given : blocks) {
+        const auto *fixed = std::get_if<NamedBlock>(&given);
+        const auto [name, dtype, width, ragged] =
+            fixed ? std::tuple_cat(*fixed, std::tuple(false)) : std::get<RaggedBlock>(given);
         if (name.empty() || name.size() >= sizeof(Block::name))
             mistake("SlotLayout.make", "a name of 1 to 23 bytes", name);
         if (width == 0) mistake("SlotLayout.make block " + name, "a width of 1 or more", "0");
-        specs.push_back({name, static_cast<Dtype>(index_of(DTYPE_NAMES, dtype, "SlotLayout.make dtype")), width});
+        const auto known = static_cast<Dtype>(index_of(DTYPE_NAMES, dtype, "SlotLayout.make dtype"));
+        specs.push_back({name, known, width, ragged});
     }
     return SlotLayout::make(row_capacity, range_capacity, specs);
 }
@@ -53,7 +61,9 @@ void bind_memory(nb::module_ &m) {
         .def_prop_ro("name", [](const Block &block) { return std::string(block.name); })
         .def_prop_ro("dtype", [](const Block &block) { return name_of(block.dtype); })
         .def_ro("width", &Block::width)
-        .def_ro("offset", &Block::offset);
+        .def_ro("offset", &Block::offset)
+        .def_ro("values", &Block::values)
+        .def_prop_ro("ragged", &Block::is_ragged);
     nb::class_<SlotLayout>(m, "SlotLayout")
         .def_static("make", &slot_layout, nb::arg("row_capacity"), nb::arg("range_capacity"), nb::arg("blocks"))
         .def_ro("row_capacity", &SlotLayout::row_capacity)

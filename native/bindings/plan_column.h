@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "decode/decode_plan.h"
+#include "decode/record_format.h"
 
 namespace st {
 namespace nb = nanobind;
@@ -25,6 +26,19 @@ inline Options options_of(nb::dict given) {
     Options options;
     for (auto [name, value] : given) options.set(nb::cast<std::string>(name), option_of(value));
     return options;
+}
+
+// A format's name, or a dict {"name": ..., and its options}.
+inline RecordFormat format_of(nb::handle given) {
+    RecordFormat format;
+    if (nb::isinstance<nb::str>(given)) {
+        format.name = nb::cast<std::string>(given);
+        return format;
+    }
+    for (auto [name, value] : nb::cast<nb::dict>(given))
+        if (nb::cast<std::string>(name) == "name") format.name = nb::cast<std::string>(value);
+        else format.options.set(nb::cast<std::string>(name), option_of(value));
+    return format;
 }
 
 inline PlanColumn column_of(nb::dict given) {

@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
+#include "bindings/plan_column.h"
 #include "predict/predictor.h"
 
 namespace st {
@@ -44,10 +45,10 @@ void bind_predict(nb::module_ &m) {
     nb::class_<RequestScorer>(m, "RequestScorer")
         .def(
             "__init__",
-            [](RequestScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode, const std::string &format,
+            [](RequestScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode, nb::handle format,
                const std::vector<std::string> &classes, i64 version, const std::string &digest) {
                 Plan &native = nb::cast<Plan &>(plan);
-                new (self) RequestScorer(native, keep(plan), std::move(decode), format,
+                new (self) RequestScorer(native, keep(plan), std::move(decode), format_of(format),
                                          AnswerWriter(native.width(), classes), version, digest);
             },
             nb::arg("plan"), nb::arg("decode_plan"), nb::arg("format"), nb::arg("classes"), nb::arg("version"),

@@ -106,7 +106,7 @@ class PythonColumns final : public RowSource {
                     read_cell(value, to);
                 }
             }
-            finish_python_row(plan_, writer_, static_cast<i64>(next_), true, sink, tally);
+            if (!finish_python_row(plan_, writer_, static_cast<i64>(next_), true, sink, tally)) return false;
         }
         return true;
     }

@@ -39,10 +39,11 @@ inline std::string python_path(const DecodePlan &plan, i32 column, i64 index, bo
     return column == NO_COLUMN ? path : path + "." + plan.columns[column].name;
 }
 
-// The row is read: counts it, with path and reason where it cannot be used.
-inline void finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 index, bool many, RowSink &sink,
+// The row is read: counts it, with path and reason where it cannot be used. False: the batch has no room for it.
+inline bool finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 index, bool many, RowSink &sink,
                               RowTally &tally) {
     const RowEnd end = writer.finish();
+    if (end == RowEnd::held) return false;
     if (end == RowEnd::trained) {
         ++sink.rows, ++tally.trained;
         sink.newest_event_time_ms = std::max(sink.newest_event_time_ms, writer.event_time_ms());
@@ -54,6 +55,7 @@ inline void finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 ind
         std::string path = python_path(plan, writer.failed_column(), index, many);
         tally.dead_rows.push_back({index, index + 1, std::move(path), writer.reason(), false});
     }
+    return true;
 }
 
 class PythonRows final : public RowSource {
@@ -106,8 +108,7 @@ class PythonRows final : public RowSource {
         if (PyDict_Check(row)) read_dict(row);
         else if (PyList_Check(row) || PyTuple_Check(row)) read_sequence(row);
         else writer_.fail(NO_COLUMN, std::string("expected a row (a dict or a list), got ") + Py_TYPE(row)->tp_name);
-        finish_python_row(*plan_, writer_, index, many, sink, tally);
-        return true;
+        return finish_python_row(*plan_, writer_, index, many, sink, tally);
     }
 
     void read_dict(PyObject *row) {

@@ -7,6 +7,7 @@
 #include "base/failpoint.h"
 #include "bindings/addresses.h"
 #include "bindings/bindings.h"
+#include "bindings/plan_column.h"
 #include "source/kafka.h"
 #include "source/memory.h"
 #include "train/ingest.h"
@@ -44,9 +45,10 @@ void bind_loop(nb::module_ &m) {
     nb::class_<Ingest>(m, "Ingest")
         .def(
             "__init__",
-            [](Ingest *self, Arena &arena, Source &source, const std::string &format, std::shared_ptr<DecodePlan> plan,
+            [](Ingest *self, Arena &arena, Source &source, nb::handle format, std::shared_ptr<DecodePlan> plan,
                i64 round_interval_ns, i64 batch_growth) {
-                new (self) Ingest(arena, source, BatchFiller(format, std::move(plan)), round_interval_ns, batch_growth);
+                new (self) Ingest(arena, source, BatchFiller(format_of(format), std::move(plan)), round_interval_ns,
+                                  batch_growth);
             },
             nb::arg("arena"), nb::arg("source"), nb::arg("format"), nb::arg("plan"), nb::kw_only(),
             nb::arg("round_interval_ns") = -1, nb::arg("batch_growth") = 0, nb::keep_alive<1, 2>(),

@@ -30,7 +30,7 @@ void BatchFiller::count(const u8 *bytes, u64 size, i64 from_row, i64 most) {
     const u32 capacity = sink_.row_capacity;
     begin(bytes, size, from_row);
     for (bool done = false; !done && most > 0;) {
-        if (sink_.rows == capacity) sink_.rows = 0;
+        if (full()) sink_.rows = 0, full_ = false;
         const u32 before = sink_.rows;
         sink_.row_capacity = before + static_cast<u32>(std::min<i64>(capacity - before, most));
         done = next();

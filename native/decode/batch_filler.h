@@ -13,7 +13,7 @@ namespace st {
 class BatchFiller {
   public:
     // Of records in `format`. Throws std::invalid_argument for a format that there is not.
-    BatchFiller(const std::string &format, std::shared_ptr<const DecodePlan> plan)
+    BatchFiller(const RecordFormat &format, std::shared_ptr<const DecodePlan> plan)
         : plan_(plan), decoder_(make_decoder(format, std::move(plan))) {}
     // Of other sources alone.
     explicit BatchFiller(std::shared_ptr<const DecodePlan> plan) : plan_(std::move(plan)) {}
@@ -21,7 +21,7 @@ class BatchFiller {
     const DecodePlan &plan() const { return *plan_; }
 
     // An empty batch of at most `row_capacity` rows in a slot of the plan's layout, which stays in place until close().
-    void open(u8 *slot, u32 row_capacity) { sink_ = {slot, 0, row_capacity, -1}; }
+    void open(u8 *slot, u32 row_capacity) { sink_ = {slot, 0, row_capacity, -1}, full_ = false; }
     // The same in a slot of its own, of as many rows as the layout has.
     void open();
     // The batch holds no more than `rows` from now on.
@@ -31,7 +31,7 @@ class BatchFiller {
 
     const u8 *slot() const { return sink_.slot; }
     u32 rows() const { return sink_.rows; }
-    bool full() const { return sink_.rows == sink_.row_capacity; }
+    bool full() const { return full_ || sink_.rows == sink_.row_capacity; }   // of rows, or of a block's values
     i64 newest_event_time_ms() const { return sink_.newest_event_time_ms; }   // of the batch; -1: none
 
     // A record, as Decoder::begin().
@@ -41,7 +41,10 @@ class BatchFiller {
     }
     void begin(RowSource &source) { source_ = &source; }
     // Rows of what was begun: true, it is done; false, the batch is full before. Adds to the tally.
-    bool next() { return source_->next(sink_, tally_); }
+    bool next() {
+        full_ = !source_->next(sink_, tally_);
+        return !full_;
+    }
     // The record at hand: where it stands, what its form is.
     const Decoder &record() const { return *decoder_; }
 
@@ -62,6 +65,7 @@ class BatchFiller {
     std::unique_ptr<Decoder> decoder_;
     RowSource *source_ = nullptr;
     RowSink sink_;
+    bool full_ = false;
     RowTally tally_;
     std::unique_ptr<u8, Free> own_;   // made when first asked for
 };

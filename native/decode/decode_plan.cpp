@@ -11,7 +11,7 @@ DecodePlan::Bits bits_of(const SlotLayout &layout, const Constant &constant) {
     for (u32 b = 0; b < layout.blocks.size(); ++b) {
         if (constant.block != layout.blocks[b].name) continue;
         const f32 value = static_cast<f32>(constant.value);
-        if (layout.blocks[b].dtype == Dtype::f32 && layout.blocks[b].width == 1)
+        if (layout.blocks[b].dtype == Dtype::f32 && layout.blocks[b].width == 1 && !layout.blocks[b].is_ragged())
             return {{b, 0}, std::bit_cast<u32>(value)};
     }
     throw std::invalid_argument(constant.block + ": a constant needs a block of one float32 a row");
@@ -24,7 +24,7 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
     auto plan = std::make_shared<DecodePlan>();
     plan->layout = std::move(layout);
     for (const Block &block : plan->layout.blocks)
-        plan->blocks.push_back({block.offset, u64{block.width} * bytes_of(block.dtype)});
+        plan->blocks.push_back({block.offset, block.is_ragged() ? 0 : u64{block.width} * bytes_of(block.dtype)});
     SlotPlaces places(*plan);
     std::vector<std::string> names;
     bool has_floats = false;
@@ -33,6 +33,7 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         if (!column.kind) continue;
         places.start(column);
         column.kind->place(places);
+        plan->is_ragged |= places.any_ragged();
         if (const Place *floats = column.kind->float_place()) {
             if (has_floats && floats->block != plan->floats_block)
                 throw std::invalid_argument(column.name + ": plain floats lie in one block");
@@ -47,11 +48,6 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
     plan->keys.build(names);
     plan->columns = std::move(columns);
     return plan;
-}
-
-void DecodePlan::clear_behind(u8 *slot, u32 rows) const {
-    for (const At &block : blocks)
-        std::memset(slot + block.offset + rows * block.stride, 0, (layout.row_capacity - rows) * block.stride);
 }
 
 }  // namespace st

@@ -30,7 +30,7 @@ struct Constant {
 
 struct DecodePlan {
     struct At {
-        u64 offset, stride;   // of the block in the slot; bytes of a row of it
+        u64 offset, stride;   // of the block in the slot; bytes of a row of it, 0 of a ragged one
     };
     struct Bits {
         Place place;
@@ -43,14 +43,15 @@ struct DecodePlan {
     KeyTable keys;
     std::vector<At> blocks;            // by the layout's
     std::vector<Bits> constants;
+    bool is_ragged = false;            // a column has its cells in a ragged block
     u32 floats_block = 0;              // of the columns with a Kind::float_place()
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
     static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
                                                   SlotLayout layout, const std::vector<Constant> &constants = {});
 
-    // Zeroes what lies behind `rows` up to the capacity: a decoder may leave parts of a row it gave up there.
-    void clear_behind(u8 *slot, u32 rows) const;
+    // A decoder may leave parts of a row it gave up behind `rows`.
+    void clear_behind(u8 *slot, u32 rows) const { layout.clear_from(slot, rows); }
 };
 
 // Hands out the rows of a layout's blocks to columns, in the order they ask.
@@ -69,14 +70,34 @@ class SlotPlaces {
             used_[b] += bytes;
             return {b, used_[b] - bytes};
         }
+        return none();
+    }
+
+    // The column's next block, a ragged one of such elements, as a whole.
+    Place take_ragged(u32 element_bytes) {
+        for (u32 b = 0; b < used_.size() && next_ < column_->blocks.size(); ++b) {
+            const Block &block = plan_.layout.blocks[b];
+            if (column_->blocks[next_] != block.name) continue;
+            if (!block.is_ragged() || bytes_of(block.dtype) != element_bytes || used_[b]) break;
+            ++next_;
+            used_[b] = any_ragged_ = 1;
+            return {b, 0};
+        }
+        return none();
+    }
+
+    bool any_ragged() const { return any_ragged_; }
+
+  private:
+    [[noreturn]] Place none() const {
         throw std::invalid_argument(column_->name + ": the slot layout has no place for it in its block");
     }
 
-  private:
     const DecodePlan &plan_;
     std::vector<u32> used_;   // bytes of a row, by block
     const PlanColumn *column_ = nullptr;
     u64 next_ = 0;
+    bool any_ragged_ = false;
 };
 
 // The names make_decoder() knows, in alphabetical order.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "decode/record_format.h"
 #include "ring/dead_rows.h"
 #include "ring/slot.h"
 
@@ -61,6 +62,6 @@ class Decoder : public RowSource {
 
 struct DecodePlan;   // compiled from the job's columns: decode/decode_plan.h
 
-std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr<const DecodePlan> plan);
+std::unique_ptr<Decoder> make_decoder(const RecordFormat &format, std::shared_ptr<const DecodePlan> plan);
 
 }  // namespace st

@@ -1,5 +1,6 @@
 // The record formats that the build found in decode/formats/.
 #include <stdexcept>
+#include <type_traits>
 
 #include "decode/decode_plan.h"
 #include "decode_formats.inc"   // made by folder.cmake: the headers, and ST_FORMATS(X), an X(stem) each
@@ -9,11 +10,23 @@ namespace {
 
 struct Entry {
     const char *name;
-    std::unique_ptr<Decoder> (*decoder)(std::shared_ptr<const DecodePlan>);
-    std::unique_ptr<RecordEncoder> (*encoder)();
+    std::unique_ptr<Decoder> (*decoder)(std::shared_ptr<const DecodePlan>, const Options &);
+    std::unique_ptr<RecordEncoder> (*encoder)(const Options &);
 };
 
-#define ST_ENTRY(stem) {#stem, formats::stem, formats::stem##_encoder},
+// A format that has no options does not ask for them.
+template <auto make, class... Given>
+auto made(const Options &options, Given... given) {
+    if constexpr (std::is_invocable_v<decltype(make), Given..., const Options &>) return make(given..., options);
+    else return make(given...);
+}
+
+#define ST_ENTRY(stem)                                                        \
+    {#stem,                                                                   \
+     [](std::shared_ptr<const DecodePlan> plan, const Options &options) {     \
+         return made<&formats::stem>(options, std::move(plan));               \
+     },                                                                       \
+     [](const Options &options) { return made<&formats::stem##_encoder>(options); }},
 constexpr Entry ENTRIES[] = {ST_FORMATS(ST_ENTRY)};
 
 const Entry &entry_of(const std::string &format) {
@@ -30,10 +43,12 @@ std::vector<std::string> decoder_formats() {
     return names;
 }
 
-std::unique_ptr<Decoder> make_decoder(const std::string &format, std::shared_ptr<const DecodePlan> plan) {
-    return entry_of(format).decoder(std::move(plan));
+std::unique_ptr<Decoder> make_decoder(const RecordFormat &format, std::shared_ptr<const DecodePlan> plan) {
+    return entry_of(format.name).decoder(std::move(plan), format.options);
 }
 
-std::unique_ptr<RecordEncoder> make_encoder(const std::string &format) { return entry_of(format).encoder(); }
+std::unique_ptr<RecordEncoder> make_encoder(const RecordFormat &format) {
+    return entry_of(format.name).encoder(format.options);
+}
 
 }  // namespace st

@@ -11,22 +11,21 @@ class RecordDecoder : public Decoder {
   public:
     explicit RecordDecoder(std::shared_ptr<const DecodePlan> plan) : plan_(plan), writer_(std::move(plan)) {}
 
-    i64 row() const final { return row_; }
+    i64 row() const final { return row_ - held_; }
 
     void begin(const u8 *bytes, u64 size, i64 from_row) final {
         row_ = 0;
         from_row_ = from_row;
-        done_ = refused_ = false;
-        if (size == 0) return refuse("$", "expected a record, got an empty value");
-        if (bytes[0] == 0 && size >= 5) {   // no format's record begins with 0
-            const u32 id = u32{bytes[1]} << 24 | u32{bytes[2]} << 16 | u32{bytes[3]} << 8 | bytes[4];
-            return refuse("$", "starts like a Schema Registry frame (0 and schema id " + std::to_string(id) +
-                                   "); expected the plain record, written without the registry's serializer");
-        }
+        done_ = refused_ = held_ = false;
         open(reinterpret_cast<const char *>(bytes), size);
     }
 
     bool next(RowSink &sink, RowTally &tally) final {
+        if (held_) {
+            if (sink.rows == sink.row_capacity || !writer_.put_held(sink.slot, sink.rows)) return false;
+            held_ = false;
+            count_trained(sink, tally);
+        }
         while (!done_) {
             if (refused_) {
                 end_remainder(tally, std::move(refused_path_), std::move(refused_reason_));
@@ -34,11 +33,22 @@ class RecordDecoder : public Decoder {
             }
             if (row_ >= from_row_ && sink.rows == sink.row_capacity) return false;
             step(sink, tally);
+            if (held_) return false;
         }
         return true;
     }
 
   protected:
+    // For formats whose records have a byte at least, of which the first is not 0: refuses those that cannot be one.
+    bool is_refused(const char *bytes, u64 size) {
+        if (size == 0) return refuse("$", "expected a record, got an empty value"), true;
+        if (bytes[0] != 0 || size < 5) return false;
+        const u32 id = __builtin_bswap32(load_little<u32>(bytes + 1));
+        refuse("$", "starts like a Schema Registry frame (0 and schema id " + std::to_string(id) +
+                        "); expected the plain record, written without the registry's serializer");
+        return true;
+    }
+
     // Finds the record's shape; calls refuse() if there is none.
     virtual void open(const char *bytes, u64 size) = 0;
     // Passes at least one row, or ends the record, or refuses the rest of it.
@@ -61,10 +71,9 @@ class RecordDecoder : public Decoder {
         const i64 row = row_++;
         if (row < from_row_) return;
         if (end == RowEnd::trained) [[likely]] {
-            ++sink.rows;
-            ++tally.trained;
-            if (writer_.event_time_ms() > sink.newest_event_time_ms)
-                sink.newest_event_time_ms = writer_.event_time_ms();
+            count_trained(sink, tally);
+        } else if (end == RowEnd::held) {
+            held_ = true;
         } else if (end == RowEnd::filtered) {
             ++tally.filtered;
             report_filtered(tally, row, writer_.failed_column());
@@ -76,6 +85,9 @@ class RecordDecoder : public Decoder {
 
     void end_record() { done_ = true; }
 
+    // Whether the row that was read last waits for the next slot: no other may be read.
+    bool held() const { return held_; }
+
     const std::string &column_name(u32 column) const { return plan_->columns[column].name; }
     bool wanted(i32 column) const { return column >= 0 && plan_->columns[column].kind != nullptr; }
 
@@ -84,6 +96,12 @@ class RecordDecoder : public Decoder {
     i64 row_ = 0, from_row_ = 0;
 
   private:
+    void count_trained(RowSink &sink, RowTally &tally) const {
+        ++sink.rows;
+        ++tally.trained;
+        if (writer_.event_time_ms() > sink.newest_event_time_ms) sink.newest_event_time_ms = writer_.event_time_ms();
+    }
+
     void end_remainder(RowTally &tally, std::string path, std::string reason) {
         done_ = true;
         const i64 row = row_++;
@@ -116,7 +134,7 @@ class RecordDecoder : public Decoder {
         tally.filtered_rows.push_back({row, row + 1, column});
     }
 
-    bool done_ = true, refused_ = false;
+    bool done_ = true, refused_ = false, held_ = false;
     std::string refused_path_, refused_reason_;
 };
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "decode/record_format.h"
 #include "decode/row_table.h"
 
 namespace st {
@@ -13,9 +14,11 @@ class RecordEncoder {
     virtual ~RecordEncoder() = default;
     // Replaces `out`. One row is written as a row, more as columns. Throws CellMistake.
     virtual void encode(const RowTable &table, const PickedRows &rows, std::string &out) = 0;
+    // Whether a record has room for fields that the job does not name.
+    virtual bool keeps_others() const { return true; }
 };
 
 // Throws std::invalid_argument for a name no format has.
-std::unique_ptr<RecordEncoder> make_encoder(const std::string &format);
+std::unique_ptr<RecordEncoder> make_encoder(const RecordFormat &format);
 
 }  // namespace st

@@ -9,12 +9,13 @@
 
 #include "decode/decode_plan.h"
 #include "decode/decoder.h"
+#include "decode/ragged_rows.h"
 
 namespace st {
 
 inline bool fits_float(f32 value) { return std::abs(value) <= std::numeric_limits<f32>::max(); }
 
-enum class RowEnd { trained, dead, filtered };
+enum class RowEnd { trained, dead, filtered, held };   // held: the slot has no room for its ragged cells
 
 // Order of a row's fate: a cell that does not fit makes it dead; else a missing cell with "skip" filters it; else a
 // missing cell with "dead_letter" makes it dead. A column given twice: the last one counts.
@@ -23,7 +24,7 @@ class RowWriter {
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
         : plan_(std::move(plan)), columns_(plan_->columns.data()), blocks_(plan_->blocks.data()),
           block_count_(static_cast<u32>(plan_->blocks.size())), floats_block_(plan_->floats_block),
-          constants_(plan_->constants), seen_(plan_->columns.size(), 0) {
+          constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0) {
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind ? ~u32{0} : 0);
             const Place *floats = column.kind ? column.kind->float_place() : nullptr;
@@ -32,7 +33,7 @@ class RowWriter {
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
             run = float_at_[c] == NO_FLOAT ? 0 : run + 1;
-        for (const DecodePlan::At &block : plan_->blocks) scratch_.emplace_back(block.stride);
+        for (const DecodePlan::At &block : plan_->blocks) scratch_.emplace_back(block.stride + 1);
         row_.resize(plan_->blocks.size() + 1);
     }
 
@@ -44,6 +45,9 @@ class RowWriter {
         else
             for (u32 b = 0; b < block_count_; ++b) rows[b] = scratch_[b].data();
         floats_ = rows[floats_block_];
+        slot_ = slot;
+        at_ = row;
+        if (ragged_.any()) ragged_.start();
         if (++stamp_ == 0) {
             std::fill(seen_.begin(), seen_.end(), 0);
             stamp_ = 1;
@@ -129,6 +133,13 @@ class RowWriter {
         seen_[c] = stamp_;
     }
 
+    // All elements of the cell, in a ragged block.
+    template <class T>
+    void put_values(u32 c, Place place, const T *values, u64 count) {
+        ragged_.put(place.block, values, count);
+        seen_[c] = stamp_;
+    }
+
     void put_time(u32 c, i64 ms) {
         event_time_ms_ = ms;
         seen_[c] = stamp_;
@@ -169,12 +180,34 @@ class RowWriter {
         }
         for (const DecodePlan::Bits &constant : constants_)
             std::memcpy(row_[constant.place.block] + constant.place.offset, &constant.bits, 4);
-        return RowEnd::trained;
+        return ragged_.any() && slot_ ? append_ragged() : RowEnd::trained;
+    }
+
+    // A row that was held, into another slot. False: that has no room for it either.
+    bool put_held(u8 *slot, u64 row) {
+        if (!ragged_.fits(slot, row)) return false;
+        for (u32 b = 0; b < block_count_; ++b)
+            std::memcpy(slot + blocks_[b].offset + row * blocks_[b].stride, scratch_[b].data(), blocks_[b].stride);
+        ragged_.append(slot, row);
+        return true;
     }
 
     i64 event_time_ms() const { return event_time_ms_; }
 
   private:
+    RowEnd append_ragged() {
+        if (const u64 most = ragged_.exceeded()) {
+            fail_whole("expected at most " + std::to_string(most) + " values in a row, got more");
+            return RowEnd::dead;
+        }
+        if (ragged_.fits(slot_, at_)) {
+            ragged_.append(slot_, at_);
+            return RowEnd::trained;
+        }
+        for (u32 b = 0; b < block_count_; ++b) std::memcpy(scratch_[b].data(), row_[b], blocks_[b].stride);
+        return RowEnd::held;
+    }
+
     RowEnd fill_missing() {
         i32 letter = NO_COLUMN;
         i32 skip = NO_COLUMN;
@@ -200,6 +233,7 @@ class RowWriter {
     const DecodePlan::At *blocks_;
     u32 block_count_, floats_block_;
     std::vector<DecodePlan::Bits> constants_;
+    RaggedRows ragged_;
     std::vector<u32> float_at_;   // of a plain float column, its bytes into the row
     std::vector<u32> float_run_;   // how many of them lie in a row from a column on
     std::vector<u32> seen_;   // stamp of the row that gave the column last
@@ -207,6 +241,8 @@ class RowWriter {
     u32 stamp_ = 0;
     std::vector<u8 *> row_;       // of each block, and one more
     u8 *floats_ = nullptr;        // of the block of plain floats
+    u8 *slot_ = nullptr;
+    u64 at_ = 0;                  // the row's place in it
     std::vector<std::vector<u8>> scratch_;
     bool failed_ = false;
     i32 failed_column_ = NO_COLUMN;

@@ -24,7 +24,7 @@ std::string_view cut(std::string_view text, std::size_t size) {
 }   // namespace
 
 RequestScorer::RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::shared_ptr<const DecodePlan> decode,
-                             const std::string &format, AnswerWriter writer, i64 version, std::string digest)
+                             const RecordFormat &format, AnswerWriter writer, i64 version, std::string digest)
     : owner_(std::move(owner)),
       predictor_(plan, *decode),
       batch_(format, std::move(decode)),

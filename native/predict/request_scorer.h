@@ -31,7 +31,7 @@ class RequestScorer {
     // `plan` predicts slots of `decode`'s layout, `writer` is of its width; std::invalid_argument where they differ.
     // `owner` is kept as long as this object, for the memory the plan works on.
     RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::shared_ptr<const DecodePlan> decode,
-                  const std::string &format, AnswerWriter writer, i64 version, std::string digest);
+                  const RecordFormat &format, AnswerWriter writer, i64 version, std::string digest);
 
     i64 version() const { return version_; }
     const std::string &version_text() const { return version_text_; }

@@ -27,12 +27,17 @@ struct Range {
 };
 static_assert(sizeof(Range) == 64);
 
-// rows x width elements of dtype, at `offset` bytes from the slot's start; 64-byte aligned.
+// At `offset` bytes from the slot's start, 64-byte aligned: rows x width elements of dtype. Or, where `values` is not
+// 0, ragged: there u32 ends[rows + 1], of which the first is 0, and at `values` the elements of row r from ends[r] up
+// to ends[r + 1]; in all rows together there is room for rows x width.
 struct Block {
-    char name[24];        // numbers, categories, label, weight
+    char name[24];
     Dtype dtype;
     u32 width;
     u64 offset;
+    u64 values;
+
+    bool is_ragged() const { return values != 0; }
 };
 
 struct SlotHeader {
@@ -57,7 +62,8 @@ struct SlotLayout {
     struct BlockSpec {
         std::string name;
         Dtype dtype;
-        u32 width;
+        u32 width;             // elements of a row; of a ragged block in the mean
+        bool ragged = false;
     };
 
     static SlotLayout make(u32 row_capacity, u32 range_capacity, const std::vector<BlockSpec> &specs) {
@@ -71,11 +77,30 @@ struct SlotLayout {
             block.dtype = spec.dtype;
             block.width = spec.width;
             block.offset = at;
+            if (spec.ragged) {
+                at += align64((u64{row_capacity} + 1) * sizeof(u32));
+                block.values = at;
+            }
             at += align64(u64{row_capacity} * spec.width * bytes_of(spec.dtype));
             layout.blocks.push_back(block);
         }
         layout.slot_bytes = at;
         return layout;
+    }
+
+    // Zeroes what lies behind `rows` up to the capacity; ragged rows there are empty.
+    void clear_from(u8 *slot, u32 rows) const {
+        for (const Block &block : blocks) {
+            const u64 element = bytes_of(block.dtype), whole = u64{row_capacity} * block.width * element;
+            u64 used = u64{rows} * block.width * element;
+            if (block.is_ragged()) {
+                u32 *const ends = reinterpret_cast<u32 *>(slot + block.offset);
+                if (rows == 0) ends[0] = 0;
+                for (u32 row = rows; row < row_capacity; ++row) ends[row + 1] = ends[rows];
+                used = ends[rows] * element;
+            }
+            std::memset(slot + (block.is_ragged() ? block.values : block.offset) + used, 0, whole - used);
+        }
     }
 
     const Block *find(const char *name) const {

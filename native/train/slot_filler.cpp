@@ -157,7 +157,7 @@ void SlotFiller::decode(const RecordView &record, Position &position) {
         range.to_offset = record.offset;
         range.to_row = static_cast<i32>(batch_.record().row());
         position = {record.offset, range.to_row};
-        straddles = true;
+        straddles = range.to_row > 0;   // 0: its first row waits for the next slot
         publish_slot();
         if (full()) return;
     }

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from streamtrain import _native
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import record_format
+from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
@@ -102,10 +102,10 @@ def dead_rows(job: Job, letter: DeadLetter) -> Rows:
     if not rows:
         return Rows([], refused)
     try:
-        record = record_format(job.records.format).encode_rows(job.schema, rows)
+        record = encode_rows(job.records.named, job.schema, rows)
     except UserMistake as mistake:
         return Rows([], [*refused, f"{place}: {mistake}"])
-    return Rows(rows, refused, list(row_fates(job.schema, job.records.format, record).dead.values()))
+    return Rows(rows, refused, list(row_fates(job.schema, job.records.named, record).dead.values()))
 
 
 class _Gone(Exception):
@@ -118,7 +118,7 @@ def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Any], lis
         ((_, value),) = _fetched(job, letter, letter.offset + 1)
         if len(value) != letter.value_bytes:
             raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
-    found = record_rows(job.schema, job.records.format, value)
+    found = record_rows(job.schema, job.records.named, value)
     rows, refused = [], []
     for part in letter.rows:
         for row in range(part.row_from, part.row_to):
@@ -136,8 +136,8 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]
     first, wanted = letter.rows[0].row_from, letter.row_count
     rows: list[Any] = []
     for offset, value in _fetched(job, letter, end + (end_row > 0)):
-        given = record_rows(job.schema, job.records.format, value).rows
-        fates = row_fates(job.schema, job.records.format, value)
+        given = record_rows(job.schema, job.records.named, value).rows
+        fates = row_fates(job.schema, job.records.named, value)
         out = fates.dead.keys() | fates.filtered
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
         rows += [row for number, row in enumerate(given) if low <= number < high and number not in out]
@@ -243,7 +243,7 @@ class Resender:
     def _produce(
         self, producer: KafkaProducer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]
     ) -> None:
-        value = record_format(self._job.records.format).encode_rows(self._job.schema, rows)
+        value = encode_rows(self._job.records.named, self._job.schema, rows)
         where = letter.partition if letter.partition < partitions else ANY_PARTITION
         try:
             producer.produce(topic, value, letter.key, partition=where, headers=letter.headers)

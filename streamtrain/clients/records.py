@@ -11,6 +11,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.clients.cells import key_bytes
 from streamtrain.clients.forms import Columns, dicts, read
+from streamtrain.columns.formats import Format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -31,7 +32,7 @@ class Records:
     Every mistake is a UserMistake that names the row, counted from the first of its call, and the column.
     """
 
-    def __init__(self, schema: Schema, format_name: str, topic: str, pack: int, most_bytes: int) -> None:
+    def __init__(self, schema: Schema, format: Format, topic: str, pack: int, most_bytes: int) -> None:
         self.key_column = next((name for name, column in schema.columns if column.role == "key"), None)
         self._topic = topic
         self._pack = pack
@@ -43,7 +44,7 @@ class Records:
             kind, column = columns[number]
             return kind.plain(column, value)
 
-        self._encoder = _native.RecordEncoder(format_name, schema.native_columns(), plain)
+        self._encoder = _native.RecordEncoder(format, schema.native_columns(), plain)
         self.encode = self._encoder.encode_row  # of_dict() without its checks
 
     def of_dict(self, row: dict[str, Any], spare_bytes: int = 0) -> bytes | None:

@@ -92,7 +92,7 @@ class RecordWriter:
         self._pack = pack
         settings: dict[str, Any] = {**client_settings(Purpose.WRITE, job.kafka_producer())}
         most_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
-        self._records = Records(job.schema, job.records.format, self.topic, pack or PACK_ROWS, most_bytes)
+        self._records = Records(job.schema, job.records.named, self.topic, pack or PACK_ROWS, most_bytes)
         self._default = _Along(own_keys=self._records.key_column is not None)
         self._gathered = _Gathered([], self._default)
         self._outbox = Outbox(settings, self.topic, job.kafka.bootstrap, on_delivery)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.columns.formats import record_format
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable, registry_frame
+from streamtrain.columns.formats import Format, parse
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 
@@ -33,7 +33,7 @@ class Fates:
     filtered: set[int] = field(default_factory=set)
 
 
-def row_fates(schema: Schema, format_name: str, record: bytes) -> Fates:
+def row_fates(schema: Schema, format_name: Format, record: bytes) -> Fates:
     """What becomes of a record's rows, from the decoder; of dead rows of one reason side by side the first one's path.
 
     What cannot be decoded to the record's end is one dead row.
@@ -48,15 +48,12 @@ def row_fates(schema: Schema, format_name: str, record: bytes) -> Fates:
     return fates
 
 
-def record_rows(schema: Schema, format_name: str, record: bytes) -> RecordRows:
+def record_rows(schema: Schema, format_name: Format, record: bytes) -> RecordRows:
     """What rows a record holds. A value that no column can take is an Unusable in its row.
 
     A map is one row, unless its first column that the job uses holds an array: then it is columns.
     """
-    frame = registry_frame(record)
-    if frame is not None:
-        return RecordRows([], frame)
-    parsed = record_format(format_name).parse(record)
+    parsed = parse(format_name, record)
     if parsed.columns is not None:
         return _turned(schema, parsed.columns, parsed.broken)
     if not parsed.many and parsed.rows and _holds_columns(schema, parsed.rows[0]):

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from streamtrain import _native
 from streamtrain.columns.column import Column
 from streamtrain.columns.kinds import FEATURE, kinds, roles
-from streamtrain.columns.kinds.kind import SKIP
+from streamtrain.columns.kinds.kind import SKIP, Block
 from streamtrain.columns.names import expand
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
@@ -119,8 +119,8 @@ class Schema:
         (`skip` becomes `dead_letter`). The slot is the same."""
         return replace(self, requests=True)
 
-    def block_specs(self) -> list[tuple[str, str, int]]:
-        """The slot's blocks, for SlotLayout.make: (name, dtype, width)."""
+    def block_specs(self) -> list[Block]:
+        """The slot's blocks, for SlotLayout.make."""
         return [block for name, kind in kinds().items() for block in kind.blocks(self.of_kind(name), self.loss)]
 
     def engine_inputs(self) -> dict[str, Any]:

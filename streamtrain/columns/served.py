@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.columns.formats import Format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
@@ -81,11 +82,11 @@ class Served:
     def version(self) -> int:
         return self.manifest.version
 
-    def request_scorer(self, format_name: str, rows: int, backend: str = "cpu") -> _native.RequestScorer:
+    def request_scorer(self, format: Format, rows: int, backend: str = "cpu") -> _native.RequestScorer:
         """Answers requests in that format, `rows` rows at a time."""
         plan, decode = self._plan(rows, backend), self.shape.plan(rows)
         classes = self.shape.schema.class_names
-        return _native.RequestScorer(plan, decode, format_name, classes, self.version, self.digest)
+        return _native.RequestScorer(plan, decode, format, classes, self.version, self.digest)
 
     def row_scorer(self, rows: int, free_from: int) -> _native.RowScorer:
         """Answers Python rows, `rows` at a time; a batch of `free_from` or more gives up the GIL."""

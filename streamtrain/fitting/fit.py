@@ -179,7 +179,7 @@ class _Fit:
     def _feed(self, rows: Any) -> None:
         """The rows as records, as RecordWriter makes them."""
         job = self._job
-        records = Records(job.schema, job.records.format, "rows", _PACK_ROWS, _RECORD_BYTES)
+        records = Records(job.schema, job.records.named, "rows", _PACK_ROWS, _RECORD_BYTES)
         for block in records.blocks(rows, key=None, own_keys=False):
             for record in block:
                 while not self._source.put(record.value, 0.5):
@@ -192,7 +192,7 @@ class _Fit:
         ingest = _native.Ingest(
             self._arena,
             self._source,
-            job.records.format,
+            job.records.named,
             native_plan(job.schema, self._arena.slot_layout),
             batch_growth=job.train.batch_growth or 0,
         )

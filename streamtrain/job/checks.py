@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from streamtrain.columns import formats
 from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import layers, optimizers
@@ -14,7 +15,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.job.engine import state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
-from streamtrain.job.sections import TopicSettings
+from streamtrain.job.sections import Records, TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.registry import nearest
 from streamtrain.topics.topic import all_topics
@@ -31,6 +32,8 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
         found += _columns(file, gathered)
     if not wrong & {"model"}:
         found += _layers(file, gathered)
+    if not wrong & {"records"}:
+        found += _format(file, gathered)
     if not wrong & {"optimizer"}:
         found += _optimizer(file, gathered)
     if not wrong & {"topics", "name"}:
@@ -94,6 +97,13 @@ def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         if problem.unknown:
             problem = replace(problem, near=("name", "learning_rate", *problem.near))
         yield _of_problem(gathered, ("optimizer",), problem)
+
+
+def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    known, own = tuple(Records.model_fields), formats.options(file.records.format)
+    what = f"setting of {file.records.format}" if own else "setting"
+    for problem in problems(file.records.model_extra or {}, own, what):
+        yield _of_problem(gathered, ("records",), replace(problem, near=(*known, *own)) if problem.unknown else problem)
 
 
 def _of_problem(gathered: Gathered, table: tuple[str | int, ...], problem: Problem) -> Mistake:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from streamtrain import _native
 from streamtrain.columns import formats
-from streamtrain.compute import backends, losses, optimizers
+from streamtrain.compute import backends, losses, optimizers, options
 from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Text
 
 
@@ -42,7 +42,9 @@ class TopicSettings(Section):
 
 
 class Records(Section):
-    """How the records look."""
+    """How the records look. Each format has settings of its own beside these."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
 
     format: Annotated[str, OneOf(formats.REGISTRY.names)] = Field(
         default="json", description="how a record's bytes hold its rows"
@@ -54,6 +56,11 @@ class Records(Section):
         le=1,
         description="share of dead-lettered rows above which training stops, per window, from 1,000 rows on",
     )
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """The format as terms have it: {"name": …} and its options, defaults filled in."""
+        return {"name": self.format, **options.read(self.model_extra or {}, formats.options(self.format))}
 
 
 class Model(Section):

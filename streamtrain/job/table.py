@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import get_args
 
 from pydantic import BaseModel
 
+from streamtrain.columns import formats
 from streamtrain.columns.column import Column
 from streamtrain.compute import layers, optimizers
-from streamtrain.compute.options import REQUIRED, Option
+from streamtrain.compute.options import REQUIRED, Option, Options
 from streamtrain.job.file import JobFile
 from streamtrain.job.kafka_settings import OWNED, SIDES
 from streamtrain.job.mistakes import show_value
@@ -40,7 +41,9 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _rows(annotation, f"{path}.")
             if path == "optimizer":
-                yield from _of_optimizers()
+                yield from _of_entries(path, "name", optimizers.names(), optimizers.options)
+            if path == "records":
+                yield from _of_entries(path, "format", formats.format_names(), formats.options)
         elif path == "topics":
             yield from _rows(TopicSettings, "topics.<topic>.")
         elif path == "columns":
@@ -61,12 +64,12 @@ def _of_layers() -> Iterator[Setting]:
             yield Setting(f"model.layers.<{kind}>.{name}", option.takes(), _default(option), option.help, "")
 
 
-def _of_optimizers() -> Iterator[Setting]:
-    for name in optimizers.names():
-        for setting, option in optimizers.options(name).items():
-            path, help_ = f"optimizer.{setting}", f"of {name}: {option.help}"
-            when = f'optimizer.name="{name}"'
-            yield Setting(path, option.takes(), _default(option), help_, _variable(path), when)
+def _of_entries(section: str, key: str, names: list[str], options: Callable[[str], Options]) -> Iterator[Setting]:
+    """What a section takes for one of the entries that its setting `key` names."""
+    for name in names:
+        for setting, option in options(name).items():
+            path, help_ = f"{section}.{setting}", f"of {name}: {option.help}"
+            yield Setting(path, option.takes(), _default(option), help_, _variable(path), f'{section}.{key}="{name}"')
 
 
 def _default(option: Option) -> str:

@@ -108,7 +108,7 @@ def _snapshot(job: Job, admin: Admin) -> Finding:
 
 
 def _sizes(job: Job) -> Iterator[Finding]:
-    row_bytes = sum(4 * width for _, _, width in job.schema.block_specs())
+    row_bytes = sum(block.row_bytes for block in job.schema.block_specs())
     ring_bytes = row_bytes * job.train.batch_rows * job.train.prefetch_buffer
     slots = f"{job.train.prefetch_buffer} slots of {job.train.batch_rows} rows of {row_bytes} bytes"
     text = f"ring {ring_bytes / MB:,.1f} MB ({slots})"
@@ -126,7 +126,7 @@ def _sizes(job: Job) -> Iterator[Finding]:
 def _records(job: Job, values: Iterable[bytes | None]) -> Iterator[Finding]:
     """What training would make of these records."""
     layout = _native.SlotLayout.make(job.train.batch_rows, RANGE_CAPACITY, job.schema.block_specs())
-    filler = _native.BatchFiller(job.records.format, native_plan(job.schema, layout))
+    filler = _native.BatchFiller(job.records.named, native_plan(job.schema, layout))
     rows: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     records = 0

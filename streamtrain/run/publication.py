@@ -105,7 +105,7 @@ class Assembler:
             workers=train.workers,
             slot=self.slot,
             batch_growth=self._batch_growth(),
-            format={"name": self.job.records.format},
+            format=self.job.records.named,
             columns_digest=columns_digest(self.job.schema.to_dict()),
             model_digest=model_digest(spec),
             topic_id=lineage.topic_id,

@@ -70,7 +70,7 @@ std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
 class Driver {
   public:
     Driver(const std::string &format, bool rich, u32 rows) : plan_(rich ? rich_plan(rows) : simple_plan(rows)) {
-        decoder_ = make_decoder(format, plan_);
+        decoder_ = make_decoder({format}, plan_);
         slot_ = std::make_unique<u8[]>(plan_->layout.slot_bytes);
     }
 

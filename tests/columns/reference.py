@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.columns.formats import record_format
+from streamtrain.columns.formats import parse
 from streamtrain.columns.formats.parsed import (
     MISSING_ENTRY,
     Pairs,
     Parsed,
     Unusable,
     contains_unusable,
-    registry_frame,
 )
 from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.schema import Schema
@@ -39,10 +38,7 @@ class Reference:
 def decode(schema: Schema, format_name: str, record: bytes) -> Reference:
     """The record by the format's slow parse."""
     reader = _Reader(schema, check_ignored=format_name == "json")
-    if registry_frame(record):
-        reader.refuse("$")
-        return reader.out
-    parsed: Parsed = record_format(format_name).parse(record)
+    parsed = parse(format_name, record)
     if parsed.columns is not None:
         reader.packed(parsed)
     else:

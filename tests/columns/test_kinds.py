@@ -49,6 +49,6 @@ def test_a_setting_of_another_kind_is_a_mistake(name: str) -> None:
 
 def test_a_layout_without_room_for_a_column_is_refused() -> None:
     schema = Schema.from_columns({"x1": {}, "x2": {}, "y": {"role": "label"}}, "binary_cross_entropy")
-    narrow = [(name, dtype, 1) for name, dtype, _ in schema.block_specs()]
+    narrow = [block._replace(width=1) for block in schema.block_specs()]
     with pytest.raises(ValueError, match="x2: the slot layout has no place"):
         native_plan(schema, _native.SlotLayout.make(4, 1, narrow))

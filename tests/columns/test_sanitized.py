@@ -18,11 +18,11 @@ FLAGS = ["-std=gnu++20", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-r
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or not NATIVE.is_dir(), reason="needs g++ and the sources")
 
 
-def entries(registry: str) -> str:
-    """What native/decode/folder.cmake makes of a folder."""
-    stems = sorted(path.stem for path in (NATIVE / "decode" / registry).glob("*.h"))
-    names = "".join(f" X({stem})" for stem in stems if not stem.endswith("_encoder"))
-    includes = "".join(f'#include "decode/{registry}/{stem}.h"\n' for stem in stems)
+def entries(registry: str, *more: Path) -> str:
+    """What native/decode/folder.cmake makes of a folder; `more`: folders that tests add."""
+    files = sorted(path for folder in (NATIVE / "decode" / registry, *more) for path in folder.glob("*.h"))
+    names = "".join(f" X({path.stem})" for path in files if not path.stem.endswith("_encoder"))
+    includes = "".join(f'#include "{path}"\n' for path in files)
     return f"{includes}#define ST_{registry.upper()}(X){names}\n"
 
 

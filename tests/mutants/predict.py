@@ -177,7 +177,7 @@ GUARDS = [
     ),
     (
         "counting rows goes on where a batch is full", "native/decode/batch_filler.cpp",
-        "        if (sink_.rows == capacity) sink_.rows = 0;\n", "        if (sink_.rows == capacity) break;\n",
+        "        if (full()) sink_.rows = 0, full_ = false;\n", "        if (full()) break;\n",
         "tests/regress/test_0432_counted_rows.py::test_all_rows_of_records_larger_than_a_batch",
     ),
     (

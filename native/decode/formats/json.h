@@ -15,6 +15,7 @@ class JsonDecoder final : public ShapedDecoder {
 
   protected:
     void open(const char *bytes, u64 size) override {
+        if (is_refused(bytes, size)) return;
         json_.load(bytes, size);
         cursor_ = JsonText::space(json_.begin());
         shape_ = Shape::one;

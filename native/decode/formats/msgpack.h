@@ -15,6 +15,7 @@ class MsgpackDecoder final : public ShapedDecoder {
 
   protected:
     void open(const char *bytes, u64 size) override {
+        if (is_refused(bytes, size)) return;
         msgpack_.load(bytes, size);
         cursor_ = msgpack_.begin();
         shape_ = Shape::one;

@@ -25,6 +25,7 @@ class PackedDecoder final : public RecordDecoder {
 
   protected:
     void open(const char *bytes, u64 size) override {
+        if (is_refused(bytes, size)) return;
         if (size < PACKED_HEADER_BYTES || std::memcmp(bytes, "STPK", 4) != 0)
             return refuse("$", "expected a packed record (\"STPK\" and a header of 16 bytes), got \"" +
                                    shown({bytes, std::min<u64>(size, 4)}) + "\" and " + std::to_string(size) +
@@ -51,7 +52,7 @@ class PackedDecoder final : public RecordDecoder {
                 tally.trained += count;
                 row_ += count;
             } else {
-                for (u32 i = 0; i < count; ++i) read_row(sink, tally);
+                for (u32 i = 0; i < count && !held(); ++i) read_row(sink, tally);
             }
         }
         if (row_ == rows_) end_record();
@@ -124,7 +125,7 @@ class PackedDecoder final : public RecordDecoder {
 
     // Which columns go by whole blocks of rows: plain floats together, others one by one.
     void sort_columns() {
-        fast_ = true;
+        fast_ = !plan_->is_ragged;
         floats_.clear();
         spans_.clear();
         absent_.clear();

@@ -37,6 +37,8 @@ class PackedEncoder final : public RecordEncoder {
         }
     }
 
+    bool keeps_others() const override { return false; }
+
   private:
     static u64 padded(u64 size, u64 to) { return (size + to - 1) / to * to; }
     static bool is_held(const RowTable::Column &column) { return column.given && column.named; }

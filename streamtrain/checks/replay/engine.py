@@ -10,11 +10,12 @@ import numpy.typing as npt
 
 from streamtrain import _native
 from streamtrain.checks.replay.records import RecordReader
+from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
-from streamtrain.errors import CheckFailed
+from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
@@ -62,7 +63,7 @@ class Engine:
             state_layout=model.layout,
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
-        self._filler = _native.BatchFiller(_format_name(terms), native_plan(schema, slot_layout))
+        self._filler = _native.BatchFiller(_format(terms), native_plan(schema, slot_layout))
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)
         self._ingest = _native.IngestEnd(self._arena)
@@ -126,11 +127,11 @@ class Engine:
             self._filler.fill(value, from_row if offset == int(part["from_offset"]) else 0, until)
 
 
-def _format_name(terms: Terms) -> str:
-    match terms.format:
-        case {"name": str(name), **options} if not options:
-            return name
-    raise CheckFailed(f"round {terms.first_round}: expected a record format without options, got {dict(terms.format)}")
+def _format(terms: Terms) -> dict[str, Any]:
+    try:
+        return formats.checked(terms.format)
+    except UserMistake as mistake:
+        raise CheckFailed(f"round {terms.first_round}: {mistake}") from None
 
 
 def _result(slot: Any) -> tuple[float, float, int]:

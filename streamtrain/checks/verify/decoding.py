@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from streamtrain import _native
 from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.columns.formats import record_format
+from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
@@ -48,10 +49,10 @@ class Fates:
 class RecordDecoder:
     """Tells what becomes of rows; keeps none."""
 
-    def __init__(self, format_name: str, schema: Schema) -> None:
-        record_format(format_name)  # UserMistake for one this build does not have
+    def __init__(self, format: Mapping[str, Any], schema: Schema) -> None:
+        known = formats.checked(format)  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-        self._filler = _native.BatchFiller(format_name, native_plan(schema, layout))
+        self._filler = _native.BatchFiller(known, native_plan(schema, layout))
 
     def count(self, values: list[bytes], fates: Fates) -> None:
         """Adds every row of these records."""
@@ -81,17 +82,17 @@ class Decoders:
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._schemas = {columns_digest(each.manifest.schema): each.manifest.schema for each in snapshots.manifests}
-        self._made: dict[tuple[str, bytes], RecordDecoder | None] = {}
+        self._made: dict[tuple[str, bytes], RecordDecoder | None] = {}  # by format and digest of the columns
 
     def of(self, terms: Terms) -> RecordDecoder | None:
-        key = str(terms.format["name"]), terms.columns_digest
+        key = repr(sorted(terms.format.items())), terms.columns_digest
         if key not in self._made:
-            self._made[key] = self._make(*key)
+            self._made[key] = self._make(terms.format, terms.columns_digest)
         return self._made[key]
 
-    def _make(self, format_name: str, digest: bytes) -> RecordDecoder | None:
+    def _make(self, format: Mapping[str, Any], digest: bytes) -> RecordDecoder | None:
         schema = self._schemas.get(digest)
         try:
-            return None if schema is None else RecordDecoder(format_name, Schema.from_dict(dict(schema)))
+            return None if schema is None else RecordDecoder(format, Schema.from_dict(dict(schema)))
         except (UserMistake, StreamtrainError):
             return None  # told where manifests are checked

@@ -8,6 +8,8 @@ from typing import Any
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.columns import formats
+from streamtrain.errors import UserMistake
 from streamtrain.topics.manifest import Manifest, Run
 from streamtrain.topics.terms import Terms, columns_digest, model_digest
 
@@ -48,13 +50,24 @@ def expected_terms(manifest: Manifest) -> dict[str, Any]:
         "averaging_frequency": setting(settings, "train", "averaging_frequency"),
         "workers": manifest.workers,
         "slot": manifest.slot,
-        "format": {"name": setting(settings, "records", "format")},
+        "format": _format(settings),
         "columns_digest": columns_digest(manifest.schema),
         "model_digest": model_digest(manifest.model_spec),
         "topic_id": manifest.positions.topic_id,
         "seed": manifest.seed,
         "build": manifest.build,
     }
+
+
+def _format(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The format and its options, of those that this build knows."""
+    name = setting(settings, "records", "format")
+    try:
+        given = dict(settings["records"])
+        known = formats.options(name)
+        return formats.checked({"name": name, **{key: given[key] for key in known if key in given}})
+    except (UserMistake, LookupError, TypeError, ValueError):
+        return {"name": name}
 
 
 def setting(settings: Mapping[str, Any], section: str, name: str) -> Any:

@@ -1,16 +1,59 @@
 """Record formats: each file that has a HELP is one; its native half is native/decode/formats/<stem>.h.
 
 A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
-(slow, the meaning) and EXAMPLES.
+(slow, the meaning) and EXAMPLES. With OPTIONS, settings that [records] takes beside the format's name, each of the
+three takes them as keywords.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
+from typing import Any
 
+from streamtrain.columns.formats.parsed import Parsed
+from streamtrain.columns.schema import Schema
+from streamtrain.compute.options import Options, problems, read
+from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
 
 REGISTRY = Registry(__name__, "records.format")
 format_names: Callable[[], list[str]] = REGISTRY.names
 record_format: Callable[[str], ModuleType] = REGISTRY.get
+
+Format = str | Mapping[str, Any]  # its name, or {"name": …} with its options
+
+
+def options(name: str) -> Options:
+    """What a format takes beside its name."""
+    return getattr(record_format(name), "OPTIONS", {})
+
+
+def checked(format: Mapping[str, Any]) -> dict[str, Any]:
+    """{"name": …} and options, as a manifest or a log may hold them. UserMistake where this build has none such."""
+    name, given = str(format.get("name")), {key: value for key, value in format.items() if key != "name"}
+    known = options(name)
+    wrong = next(problems(given, known, f"setting of {name}"), None)
+    if wrong is not None:
+        raise UserMistake(f"records.{wrong.name}: {wrong}")
+    return {"name": name, **read(given, known)}
+
+
+def parse(format: Format, record: bytes) -> Parsed:
+    """A record's values, slowly."""
+    module, given = _of(format)
+    parsed: Parsed = module.parse(record, **given)
+    return parsed
+
+
+def encode_rows(format: Format, schema: Schema, rows: Sequence[Any]) -> bytes:
+    """Rows as they are, one record."""
+    module, given = _of(format)
+    record: bytes = module.encode_rows(schema, rows, **given)
+    return record
+
+
+def _of(format: Format) -> tuple[ModuleType, dict[str, Any]]:
+    if isinstance(format, str):
+        return record_format(format), read({}, options(format))
+    return record_format(format["name"]), {name: value for name, value in format.items() if name != "name"}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.schema import Schema
 
 HELP = "JSON text: an object, an array of objects or arrays, or an object of arrays"
@@ -56,7 +56,9 @@ def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
 
 def parse(record: bytes) -> Parsed:
     """The record's values, slowly."""
-    parsed = Parsed()
+    parsed = Parsed(broken=registry_frame(record))
+    if parsed.broken is not None:
+        return parsed
     try:
         at = _space(record, 0)
         if record[at : at + 1] == b"[":

@@ -10,7 +10,7 @@ import msgpack
 import numpy as np
 
 from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.schema import Schema
 
 HELP = "msgpack: a map, an array of maps or arrays, or a map of arrays"
@@ -77,7 +77,9 @@ def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
 
 def parse(record: bytes) -> Parsed:
     """The record's values, slowly."""
-    parsed = Parsed()
+    parsed = Parsed(broken=registry_frame(record))
+    if parsed.broken is not None:
+        return parsed
     try:
         kind, count, at = _head(record, 0)
         parsed.many = kind == "array" and (count == 0 or _is_nested(record[at]))

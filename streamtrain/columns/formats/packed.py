@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -155,6 +155,8 @@ def _ends(texts: list[bytes]) -> bytes:
 
 def parse(record: bytes) -> Parsed:
     """The record's values, slowly. A column that cannot be read is Unusable as a whole."""
+    if (frame := registry_frame(record)) is not None:
+        return Parsed(broken=frame)
     parsed = Parsed(many=True, columns=Pairs())
     if len(record) < _HEADER.size or record[:4] != MAGIC:
         parsed.broken = "no packed record"

@@ -45,7 +45,7 @@ def contains_unusable(value: Any) -> bool:
 
 
 def registry_frame(record: bytes) -> str | None:
-    """Why a record no format can begin like is refused."""
+    """Why a record is refused by a format of which none is empty or begins with a byte 0; None where it may be one."""
     if not record:
         return "expected a record, got an empty value"
     if record[0] == 0 and len(record) >= 5:

@@ -33,7 +33,13 @@ class Block(NamedTuple):
 
     name: str
     dtype: str
-    width: int  # elements of a row
+    width: int  # elements of a row; of a ragged block in the mean
+    ragged: bool = False  # each row has as many as its cell; a slot is full when there is no more room for them
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a row's elements, in the mean."""
+        return self.width * (1 if self.dtype == "u8" else 8 if self.dtype.endswith("64") else 4)
 
 
 class Wrong(Exception):

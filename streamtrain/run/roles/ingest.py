@@ -6,6 +6,7 @@ The one reader of the records topic; publishes nothing.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +37,7 @@ class Config:
     arena: int  # descriptor
     kafka: dict[str, str]
     topic: str
-    format: str
+    format: Mapping[str, Any]  # {"name": …} and its options
     schema: dict[str, Any]
     round_interval_s: float | None
     batch_growth: int | None

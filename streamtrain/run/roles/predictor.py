@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from streamtrain import _native
 from streamtrain.columns.served import Served
@@ -45,7 +45,7 @@ class Config:
     """Plain settings, so that a process can be spawned with them."""
 
     job: str
-    format: str  # of requests, as of records
+    format: Mapping[str, Any]  # of requests, as of records: {"name": …} and its options
     requests: str  # topics
     predictions: str
     kafka_consumer: dict[str, str] = field(repr=False)  # may hold secrets
@@ -64,7 +64,7 @@ class Config:
     def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False) -> Config:
         return cls(
             job=job.name,
-            format=job.records.format,
+            format=job.records.named,
             requests=str(job.topic("requests").name),
             predictions=str(job.topic("predictions").name),
             kafka_consumer=job.kafka_consumer(),

@@ -1,0 +1,91 @@
+"""Ragged blocks and blocks of bytes: a kind and a format that only tests have, through decoders and slots."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtrain import _native
+from streamtrain.columns.formats import encode_rows, format_names
+from streamtrain.columns.schema import Schema
+from tests.columns.test_sanitized import HERE, NATIVE, entries
+
+SCHEMA = Schema.from_columns(
+    {"x": {}, "note": {"kind": "category", "buckets": 9}, "y": {"role": "label"}}, "mean_squared_error"
+)
+ROWS = [{"x": x, "note": "abcdefghijklmnopqrstuvwxyz"[: x % 11]} for x in range(40)]
+ROWS[17] = {"x": 17, "note": "z" * 30}  # more than a slot of four rows and five values has room for
+ROWS[23] = {"x": 23}
+
+pytestmark = pytest.mark.skipif(shutil.which("g++") is None or not NATIVE.is_dir(), reason="needs g++ and the sources")
+
+
+@pytest.fixture(scope="module")
+def driver(kept_build: Callable[..., Path]) -> Path:
+    def make(folder: Path) -> None:
+        for registry in ("formats", "kinds"):
+            (folder / f"decode_{registry}.inc").write_text(entries(registry, HERE / "native" / registry))
+        sources = [str(HERE / "ragged_driver.cpp"), *map(str, (NATIVE / "decode").glob("*.cpp"))]
+        includes = [f"-I{folder}", f"-I{NATIVE}"]
+        command = ["g++", "-std=gnu++20", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *includes]
+        made = subprocess.run([*command, *sources, "-o", str(folder / "ragged_driver")], capture_output=True, text=True)
+        if "cannot find" in made.stderr and "asan" in made.stderr:
+            pytest.skip("needs libasan and libubsan")
+        assert made.returncode == 0, made.stderr
+
+    return kept_build("ragged_driver", ["native", "tests/columns"], make) / "ragged_driver"
+
+
+def encoded(format_name: str, rows: Sequence[dict[str, Any]]) -> bytes:
+    if format_name == "lines":
+        return b"# x|note\n" + b"".join(f"{row['x']}|{row.get('note', '')}\n".encode() for row in rows)
+    return encode_rows(format_name, SCHEMA, rows)
+
+
+@pytest.mark.parametrize("resumes", [False, True], ids=["on", "resumed"])
+@pytest.mark.parametrize("name", [*format_names(), "lines"])
+def test_rows_fill_slots_until_a_block_is_full(driver: Path, tmp_path: Path, name: str, resumes: bool) -> None:
+    files = []
+    for number, rows in enumerate((ROWS[:15], ROWS[15:16], ROWS[16:])):
+        files.append(tmp_path / str(number))
+        files[-1].write_bytes(encoded(name, rows))
+    separator = "|" if name == "lines" else ""
+    done = subprocess.run(
+        [str(driver), name, "4", "5", str(int(resumes)), separator, *map(str, files)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    slots: list[list[str]] = [[]]
+    for row in ROWS[:17] + ROWS[18:]:
+        text = f"{row['x']}:{row.get('note', '')}"
+        used = sum(len(each.split(":")[1]) for each in slots[-1])
+        if len(slots[-1]) == 4 or used + len(str(row.get("note", ""))) > 20:
+            slots.append([])
+        slots[-1].append(text)
+    lines = done.stdout.splitlines()
+    dead = [line for line in lines if line.startswith("$")]
+    assert len(dead) == 1 and dead[0].endswith("expected at most 20 values in a row, got more")
+    assert [line.split() for line in lines if not line.startswith("$") and line.strip()] == slots
+
+
+def test_an_arena_keeps_the_layout_of_every_kind_of_block() -> None:
+    specs = [("bytes", "u8", 7), ("ragged", "i32", 3, True), ("pixels", "u8", 5, True), ("numbers", "f32", 2)]
+    slots = _native.SlotLayout.make(9, 4, specs)
+    told = [(each.name, each.dtype, each.width, each.ragged) for each in slots.blocks]
+    assert told == [(*spec, False)[:4] for spec in specs]
+    at = sorted(offset for each in slots.blocks for offset in (each.offset, each.values) if offset)
+    assert all(offset % 64 == 0 for offset in at) and len(at) == len(set(at)) == 6
+    ragged = slots.blocks[1]
+    assert ragged.values - ragged.offset >= 10 * 4 and slots.blocks[2].offset - ragged.values >= 9 * 3 * 4
+    arena = _native.Arena.create(
+        workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots,
+        state_layout=_native.StateLayout.make([]),
+    )  # fmt: skip
+    other = _native.Arena.attach(arena.descriptor).slot_layout
+    assert [(each.offset, each.values, each.ragged) for each in other.blocks] == [
+        (each.offset, each.values, each.ragged) for each in slots.blocks
+    ]

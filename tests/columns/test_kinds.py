@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, get_args
 
 import pytest
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
 
 from streamtrain import _native
 from streamtrain.columns.column import Column
@@ -36,14 +37,27 @@ def minimal(name: str) -> dict[str, Any]:
     return {"kind": name} if role == FEATURE else {"role": role}
 
 
+def a_value(field: FieldInfo) -> Any:
+    """One that a setting takes, other than its default."""
+    words = [word for each in (field.annotation, *get_args(field.annotation)) for word in get_args(each)]
+    plain = [word for word in words if isinstance(word, str)]
+    for value in (True, 3, 0.5, *plain, "word"):
+        try:
+            TypeAdapter(Annotated[field.annotation, *field.metadata, None]).validate_python(value, strict=True)
+        except ValidationError:
+            continue
+        if value != field.default:
+            return value
+    raise AssertionError(f"no value for {field}")
+
+
 @pytest.mark.parametrize("name", REGISTRY.names())
 def test_a_setting_of_another_kind_is_a_mistake(name: str) -> None:
-    values = {"standardize": True, "buckets": 3, "embed": 2, "unit": "s", "classes": 3}
     for option, field in Column.model_fields.items():
         if option in kinds()[name].options.model_fields:
             continue
         with pytest.raises(ValidationError) as raised:
-            Column.model_validate({**minimal(name), option: values[option]})
+            Column.model_validate({**minimal(name), option: a_value(field)})
         assert f"{option}: {field.json_schema_extra['misplaced']}" in str(raised.value)
 
 

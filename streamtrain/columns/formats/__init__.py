@@ -12,7 +12,6 @@ from types import ModuleType
 from typing import Any
 
 from streamtrain.columns.formats.parsed import Parsed
-from streamtrain.columns.schema import Schema
 from streamtrain.compute.options import Options, problems, read
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
@@ -46,8 +45,8 @@ def parse(format: Format, record: bytes) -> Parsed:
     return parsed
 
 
-def encode_rows(format: Format, schema: Schema, rows: Sequence[Any]) -> bytes:
-    """Rows as they are, one record."""
+def encode_rows(format: Format, schema: Any, rows: Sequence[Any]) -> bytes:
+    """Rows of a Schema as they are, one record."""
     module, given = _of(format)
     record: bytes = module.encode_rows(schema, rows, **given)
     return record

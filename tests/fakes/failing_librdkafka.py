@@ -31,7 +31,7 @@ def environment(path: Path, folder: Path, faults: str) -> dict[str, str]:
     """In which a command and all its processes run on the library at `path`; `folder` becomes theirs."""
     loads = f"from streamtrain import _native\n_native.kafka_load({str(path)!r})\n"
     (folder / "sitecustomize.py").write_text(loads)
-    return {"PYTHONPATH": str(folder), "LD_PRELOAD": str(path), "FAULTS": faults}
+    return {"PYTHONPATH": str(folder), "FAULTS": faults}
 
 
 def run_predictor(path: Path, faults: str, timeout_ms: int, config: predictor.Config, stop: Event) -> None:

@@ -38,10 +38,10 @@ def test_partitions() -> None:
     assert TopicSettings(partitions=most).partitions == most
     with pytest.raises(ValidationError):
         TopicSettings(partitions=most + 1)
-    held = arena(1)
-    held.set_positions([(at, 0, 0) for at in range(most)])
+    ring = _native.CoordinatorEnd(arena(1))
+    ring.begin(round=-1, learning_rate=0.1, positions=[(at, 0, 0) for at in range(most)])
     with pytest.raises(ValueError, match="too many partitions"):
-        held.set_positions([(at, 0, 0) for at in range(most + 1)])
+        ring.begin(round=-1, learning_rate=0.1, positions=[(at, 0, 0) for at in range(most + 1)])
 
 
 def table(numbers: int, classes: Any = None) -> Schema:

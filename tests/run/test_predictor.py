@@ -315,7 +315,7 @@ def test_settings_come_from_the_job() -> None:
         """
     )
     config = predictor.Config.of(job, snapshot=4)
-    assert (config.requests, config.predictions, config.format) == ("asked", "flights.predictions", "msgpack")
+    assert (config.requests, config.predictions, config.format) == ("asked", "flights.predictions", {"name": "msgpack"})
     assert (config.delivery, config.snapshot, config.until_end) == ("at_least_once", 4, False)
     producer = dict(predictor.producer_settings(config))
     assert producer["linger.ms"] == "3" and producer["enable.idempotence"] == "true"

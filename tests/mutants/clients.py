@@ -6,7 +6,7 @@ GUARDS = [
         "streamtrain/log.py",
         "    logger.addFilter(Repeats())\n",
         "",
-        "tests/regress/test_0191_librdkafka_repeats_itself.py::test_a_writer",
+        "tests/regress/test_0191_librdkafka_repeats_itself.py::test_what_a_writers_library_says",
     ),
     (
         "a live model's name is checked at the door",

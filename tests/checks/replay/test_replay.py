@@ -108,7 +108,7 @@ def test_parameters_and_trainer_state_are_compared(trained: Trained) -> None:
     [
         (of_terms(columns_digest=sha256(b"")), "columns"),
         (of_terms(model_digest=sha256(b"")), "model"),
-        (of_terms(format={"name": "msgpack", "strict": True}), "record format"),
+        (of_terms(format={"name": "msgpack", "strict": True}), "records.strict: unknown setting of msgpack"),
         (of_terms(learning_rate={"name": "cosine"}), "learning rate"),
         (lambda log: replace(log, rounds=log.rounds[:0]), "expected a round"),
     ],

@@ -59,7 +59,7 @@ class PythonBatchFiller {
     bool more(std::optional<u32> until) {
         if (!in_record_) throw std::invalid_argument("no record is begun");
         limit(until);
-        nb::gil_scoped_release released;
+        WithoutGil released;
         return batch_.next();
     }
 

@@ -2,9 +2,29 @@
 // releases the GIL around native work that may wait or run long.
 #pragma once
 #include <nanobind/nanobind.h>
+#include <unistd.h>
 
 namespace st {
 namespace nb = nanobind;
+
+// Gives up the GIL for a scope. A thread that wants it back when the interpreter ends stays here until the process is
+// gone, as from Python 3.14 on; before, Python ends such a thread through frames that may not be unwound, which aborts.
+class WithoutGil {
+  public:
+    WithoutGil() : state_(PyEval_SaveThread()) {}
+    ~WithoutGil() {
+        try {
+            PyEval_RestoreThread(state_);
+        } catch (...) {   // the thread's end, which is no exception of ours
+            for (;;) ::pause();
+        }
+    }
+    WithoutGil(const WithoutGil &) = delete;
+    WithoutGil &operator=(const WithoutGil &) = delete;
+
+  private:
+    PyThreadState *state_;
+};
 
 void bind_memory(nb::module_ &m);   // slot layouts, limits
 void bind_state(nb::module_ &m);    // rules, state layouts

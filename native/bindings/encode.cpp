@@ -75,7 +75,7 @@ class PythonEncoder {
   private:
     nb::object bytes(PickedRows picked) {
         {
-            std::optional<nb::gil_scoped_release> released;
+            std::optional<WithoutGil> released;
             if (picked.count * rows_.table.columns.size() >= FREE_CELLS) released.emplace();
             encoder_->encode(rows_.table, picked, record_);
         }

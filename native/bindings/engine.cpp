@@ -93,7 +93,7 @@ void call_kernel(const std::string &name, const std::string &types, nb::list arg
         cells[i] = argument_bits("kernel " + name + " argument " + std::to_string(i), entry.arguments[i], arguments[i]);
         pointers[i] = &cells[i];
     }
-    nb::gil_scoped_release released;
+    WithoutGil released;
     entry.thunk(pointers.data());
 }
 

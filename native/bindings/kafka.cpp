@@ -14,7 +14,7 @@
 namespace st {
 namespace {
 
-using Released = nb::call_guard<nb::gil_scoped_release>;
+using Released = nb::call_guard<WithoutGil>;
 
 nb::object bytes_or_none(const u8 *data, u64 size) { return data ? nb::object(nb::bytes(data, size)) : nb::none(); }
 
@@ -36,7 +36,7 @@ nb::list consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
     std::vector<MessageView> views(capacity);
     std::size_t count;
     {
-        nb::gil_scoped_release released;
+        WithoutGil released;
         count = consumer.consume(views.data(), capacity, timeout_ms);
     }
     nb::list out;
@@ -55,7 +55,7 @@ struct BoundProducer final : Producer {
         };
     }
     ~BoundProducer() override {
-        nb::gil_scoped_release released;
+        WithoutGil released;
         close();
     }
     i64 noted_offset = -1;
@@ -182,7 +182,7 @@ void bind_producer(nb::module_ &m) {
             [](BoundProducer &self, const std::string &topic, const Consumer::Offsets &offsets, nb::bytes group,
                int timeout_ms) {
                 std::string bytes(group.c_str(), group.size());
-                nb::gil_scoped_release released;
+                WithoutGil released;
                 return self.send_offsets(topic, offsets, GroupMetadata::parse(bytes), timeout_ms);
             },
             nb::arg("topic"), nb::arg("offsets"), nb::arg("group_metadata"), nb::arg("timeout_ms"))

@@ -91,17 +91,17 @@ void bind_plan(nb::module_ &m) {
     m.attr("PLAN_MEMORIES") = memories;
     nb::class_<Plan>(m, "Plan")
         .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
-        .def("begin_round", &Plan::begin_round, nb::call_guard<nb::gil_scoped_release>())
-        .def("end_round", &Plan::end_round, nb::call_guard<nb::gil_scoped_release>())
+        .def("begin_round", &Plan::begin_round, nb::call_guard<WithoutGil>())
+        .def("end_round", &Plan::end_round, nb::call_guard<WithoutGil>())
         .def("train", [](Plan &self, u64 slot) { self.train(slot_at(self, slot)); }, nb::arg("slot_address"),
-             nb::call_guard<nb::gil_scoped_release>())
+             nb::call_guard<WithoutGil>())
         .def_prop_ro("steps_ahead", &Plan::steps_ahead)
         .def("enqueue", [](Plan &self, u64 slot) { self.enqueue(slot_at(self, slot)); }, nb::arg("slot_address"),
-             nb::call_guard<nb::gil_scoped_release>())
+             nb::call_guard<WithoutGil>())
         .def("collect", [](Plan &self) { return reinterpret_cast<u64>(self.collect()); },
-             nb::call_guard<nb::gil_scoped_release>())
+             nb::call_guard<WithoutGil>())
         .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(self, slot)); }, nb::arg("slot_address"),
-             nb::call_guard<nb::gil_scoped_release>())
+             nb::call_guard<WithoutGil>())
         .def("output", &output_of)
         .def_prop_ro("output_address", [](const Plan &self) { return reinterpret_cast<u64>(self.output()); })
         .def_prop_ro("rows", &Plan::rows)

@@ -11,7 +11,7 @@
 namespace st {
 namespace {
 
-using Released = nb::call_guard<nb::gil_scoped_release>;
+using Released = nb::call_guard<WithoutGil>;
 
 // Keeps a Python object as long as native code that does not know Python needs its memory.
 std::shared_ptr<void> keep(nb::object object) {

@@ -121,14 +121,14 @@ void bind_coordinator(nb::module_ &m) {
         .def("unpin", &CoordinatorEnd::unpin)
         .def("wait_round",
              [](const CoordinatorEnd &end, i64 round, f64 timeout_s) {
-                 nb::gil_scoped_release release;
+                 WithoutGil release;
                  return end.wait_round(round, deadline_ns(timeout_s));
              },
              nb::arg("round"), nb::arg("timeout_s"))
         .def("publication_due", &CoordinatorEnd::publication_due, nb::arg("due_ns"))
         .def("wait_publication",
              [](const CoordinatorEnd &end, i64 due_ns, f64 timeout_s) {
-                 nb::gil_scoped_release release;
+                 WithoutGil release;
                  return end.wait_publication(due_ns, deadline_ns(timeout_s));
              },
              nb::arg("due_ns"), nb::arg("timeout_s"))
@@ -148,7 +148,7 @@ void bind_ingest_end(nb::module_ &m) {
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
         .def("wait_ready",
              [](const IngestEnd &end, f64 timeout_s) {
-                 nb::gil_scoped_release release;
+                 WithoutGil release;
                  return end.wait_ready(deadline_ns(timeout_s));
              },
              nb::arg("timeout_s"))

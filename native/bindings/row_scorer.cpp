@@ -40,7 +40,7 @@ class RowScorer {
         many_ = true;
         begin(columns);
         if (!columns.needs_gil() && columns.rows() >= free_from_) {   // once: each hand-over may be waited for
-            nb::gil_scoped_release released;
+            WithoutGil released;
             while (!next(true)) {}
         } else {
             while (!next()) {}
@@ -62,7 +62,7 @@ class RowScorer {
         batch_.tally().clear();
         const bool done = batch_.next();
         if (!released && batch_.rows() >= free_from_) {
-            nb::gil_scoped_release free;
+            WithoutGil free;
             predict();
         } else {
             predict();

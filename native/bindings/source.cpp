@@ -29,7 +29,7 @@ void bind_sources(nb::module_ &m) {
             "put",
             [](MemorySource &source, nb::bytes record, f64 timeout_s) {
                 std::string copy(record.c_str(), record.size());
-                nb::gil_scoped_release release;
+                WithoutGil release;
                 return source.put(std::move(copy), deadline_ns(timeout_s));
             },
             nb::arg("record"), nb::arg("timeout_s"))
@@ -60,7 +60,7 @@ void bind_loop(nb::module_ &m) {
         .def(
             "run",
             [](Ingest &ingest, f64 timeout_s) {
-                nb::gil_scoped_release release;
+                WithoutGil release;
                 return ingest.run(deadline_ns(timeout_s));
             },
             nb::arg("timeout_s"));

@@ -49,7 +49,7 @@ void average(const StateLayout &layout, Address start, const std::vector<std::tu
     std::vector<Contribution> contributions;
     for (auto [vector, weight_sum] : workers)
         contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
-    nb::gil_scoped_release release;
+    WithoutGil release;
     fold_round(layout, {reinterpret_cast<const u8 *>(start)}, contributions, reinterpret_cast<u8 *>(mean));
 }
 

@@ -30,10 +30,10 @@ void bind_worker(nb::module_ &m) {
                                             reinterpret_cast<u8 *>(share)}});
              },
              nb::arg("plan"), nb::arg("state"), nb::arg("base"), nb::arg("share"), nb::keep_alive<1, 2>())
-        .def("run_closed_round", &Worker::run_closed_round, nb::arg("plan"), nb::call_guard<nb::gil_scoped_release>())
+        .def("run_closed_round", &Worker::run_closed_round, nb::arg("plan"), nb::call_guard<WithoutGil>())
         .def("run",
              [](Worker &worker, Plan &plan, f64 timeout_s) {
-                 nb::gil_scoped_release release;
+                 WithoutGil release;
                  return worker.run(plan, deadline_ns(timeout_s));
              },
              nb::arg("plan"), nb::arg("timeout_s"));

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
@@ -19,12 +18,6 @@ _LOOK_S = 0.1  # how soon the end is seen
 _END_S = 15.0  # the end waits this long for a call to Kafka to return
 
 
-def _end_with_the_program(stopping: threading.Event, thread: threading.Thread) -> None:
-    stopping.set()
-    if thread.is_alive() and threading.current_thread() is not thread:
-        thread.join(_END_S)
-
-
 class Following(ABC, Generic[T]):
     """Takes the newest snapshot, then each newer one; what is outdated, not whole or malformed is passed over.
 
@@ -38,8 +31,6 @@ class Following(ABC, Generic[T]):
         self._stopping = threading.Event()
         self._after = 0  # the version given last
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        # a thread that comes back from native code into an interpreter that has ended would abort the process
-        weakref.finalize(self, _end_with_the_program, self._stopping, self._thread)
 
     @abstractmethod
     def _prepared(self, stored: Stored) -> T:

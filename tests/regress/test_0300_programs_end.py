@@ -31,6 +31,15 @@ model = LiveModel({job!r}, bootstrap={bootstrap!r})
 model.wait_ready(60)
 print(model.version)
 """,
+    "a live model whose Kafka is away": """
+import time
+from streamtrain import LiveModel
+model = LiveModel({job!r}, bootstrap="127.0.0.1:9")
+until = time.monotonic() + 2
+while time.monotonic() < until:
+    assert not model.ready
+print(1)
+""",
     "predictions": """
 from streamtrain import read_predictions
 answers = read_predictions({job!r}, bootstrap={bootstrap!r}, stop=iter([False] * 5 + [True]).__next__)

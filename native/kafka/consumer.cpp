@@ -6,7 +6,8 @@
 
 namespace st {
 namespace {
-constexpr int deaf_after_ms = 10'000;   // of waiting in vain
+// Of waiting in vain between two looks. Below the 10 s that lie between them, so that each look counts.
+constexpr int deaf_after_ms = 5'000;
 }
 
 GroupMetadata GroupMetadata::parse(const std::string &bytes) {

@@ -96,7 +96,7 @@ class Consumer : public Client {
     void store_offsets(const Offsets &offsets);
     void commit(const Offsets &offsets);   // synchronous
     // Whether librdkafka has stopped hearing its broker, as it may after a stall: nothing has come of what a partition
-    // held when this was asked before, though consume() has waited in vain for 10 s since (until then: false). Needs
+    // held when this was asked before, though consume() has waited in vain for 5 s since (until then: false). Needs
     // enable.partition.eof. Throws KafkaFailure where the broker does not say what there is.
     bool is_deaf(int timeout_ms);
     GroupMetadata group_metadata() const;

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from multiprocessing.synchronize import Event
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,20 @@ def environment(path: Path, folder: Path, faults: str) -> dict[str, str]:
     return {"PYTHONPATH": str(folder), "FAULTS": faults}
 
 
-def run_predictor(path: Path, faults: str, timeout_ms: int, config: predictor.Config, stop: Event) -> None:
-    """`predictor.run` on the library at `path`, with transactions of `timeout_ms`; the process does nothing else."""
+def run_predictor(
+    path: Path, faults: str, timeout_ms: int, config: predictor.Config, stop: Event, rewinds: Any = None
+) -> None:
+    """`predictor.run` on the library at `path`, with transactions of `timeout_ms`; the process does nothing else.
+
+    `rewinds`: a multiprocessing.Value that is kept up to date.
+    """
+
+    def report(counters: dict[str, int]) -> None:
+        if rewinds is not None:
+            rewinds.value = counters["rewinds"]
+
     os.environ["FAULTS"] = faults
     _native.kafka_load(str(path))
     settings = predictor.producer_settings
     predictor.producer_settings = lambda of: {**settings(of), "transaction.timeout.ms": str(timeout_ms)}
-    predictor.run(config, stop)
+    predictor.run(config, stop, report)

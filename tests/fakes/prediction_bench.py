@@ -50,6 +50,7 @@ class Bench:
     def messages(self) -> list[Message]:
         """Every committed answer there is now."""
         settings = {"bootstrap.servers": self.bootstrap, "group.id": "reader", "enable.partition.eof": True}
+        settings["fetch.wait.max.ms"] = 10  # of an empty partition the end is heard after that
         found: list[Message] = []
         with KafkaConsumer({**settings, "isolation.level": "read_committed"}) as consumer:
             consumer.assign(self.predictions, [(p, 0) for p in range(PARTITIONS)])

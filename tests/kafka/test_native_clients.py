@@ -98,7 +98,7 @@ def test_a_consumer_whose_partitions_are_paused_is_not_deaf(kafka: Any, topic: s
     consumer.assign(topic, [(0, 0)])
     consumer.native.pause([0])
     for _ in range(2):  # a look compares with the one before
-        assert consumer.consume(1, 10.5) == []
+        assert consumer.consume(1, 5.5) == []
         assert not consumer.native.is_deaf(60_000)
     consumer.native.resume([0])
     assert [message.value for message in read_to_end(consumer, topic, 1)[0]] == [b"waits"]

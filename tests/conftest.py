@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import importlib.util
 import os
@@ -78,13 +79,15 @@ def kept_build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             if path.suffix in SOURCES:
                 digest.update(f"{path.relative_to(ROOT)}\0".encode() + path.read_bytes())
         folder = kept / f"{name}.{digest.hexdigest()[:16]}"
-        if not folder.exists():
-            for old in kept.glob(f"{name}.*"):
-                shutil.rmtree(old, ignore_errors=True)
-            growing = kept / f"{name}.{os.getpid()}"
-            growing.mkdir()
-            make(growing)
-            growing.rename(folder)
+        with (kept / f".{name}").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # of xdist's workers one builds
+            if not folder.exists():
+                for old in kept.glob(f"{name}.*"):
+                    shutil.rmtree(old, ignore_errors=True)
+                growing = kept / f"{name}.{os.getpid()}"
+                growing.mkdir()
+                make(growing)
+                growing.rename(folder)
         return folder
 
     return build

@@ -1,5 +1,5 @@
 // Numbers' text against std::from_chars, bit by bit, and the transpositions against the plain one. Built by
-// test_sanitized.py. Argument: how many of each.
+// sanitized.py. Argument: how many of each.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Feeds decoders records cut, mutated and made up, each in a heap block of exactly its size, and checks what must
-// always hold. Built with the address and undefined-behaviour sanitizers by test_sanitized.py. Arguments: format, seed,
+// always hold. Built with the address and undefined-behaviour sanitizers by sanitized.py. Arguments: format, seed,
 // mutations, files.
 #include <cmath>
 #include <cstdio>

@@ -37,7 +37,7 @@ class Reference:
 
 def decode(schema: Schema, format_name: str, record: bytes) -> Reference:
     """The record by the format's slow parse."""
-    reader = _Reader(schema, check_ignored=format_name == "json")
+    reader = _Reader(_facts(schema), check_ignored=format_name == "json")
     parsed = parse(format_name, record)
     if parsed.columns is not None:
         reader.packed(parsed)
@@ -46,14 +46,36 @@ def decode(schema: Schema, format_name: str, record: bytes) -> Reference:
     return reader.out
 
 
-class _Reader:
-    def __init__(self, schema: Schema, check_ignored: bool) -> None:
+class _Facts:
+    """What a schema says, asked once for all records."""
+
+    def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.columns = schema.columns
+        self.entries = [column.entry for _, column in schema.columns]
         self.short = schema.short_columns()
-        self.by_name = {name: i for i, (name, column) in enumerate(self.columns) if schema.is_decoded(column)}
+        self.by_name = {name: i for i, (name, column) in enumerate(schema.columns) if schema.is_decoded(column)}
+        self.missing = [schema.missing(column) for _, column in schema.columns]
+        self.blocks = [block[0] for block in schema.block_specs()]
+
+
+_known: dict[int, _Facts] = {}  # by the id of the schema, which they keep
+
+
+def _facts(schema: Schema) -> _Facts:
+    if id(schema) not in _known:
+        _known[id(schema)] = _Facts(schema)
+    return _known[id(schema)]
+
+
+class _Reader:
+    def __init__(self, facts: _Facts, check_ignored: bool) -> None:
+        self.facts = facts
+        self.schema = facts.schema
+        self.columns = facts.schema.columns
+        self.short = facts.short
+        self.by_name = facts.by_name
         self.check_ignored = check_ignored
-        self.out = Reference({block[0]: [] for block in schema.block_specs()})
+        self.out = Reference({name: [] for name in facts.blocks})
 
     def refuse(self, path: str) -> None:
         self.out.dead.append((self.out.rows, path, True))
@@ -149,7 +171,7 @@ class _Reader:
                 given[column] = self._take(column, value)
             except (Wrong, OverflowError):
                 return self._dead(path(self.columns[column][0]))
-        absent = {i: self.schema.missing(self.columns[i][1]) for i in self.by_name.values() if i not in given}
+        absent = {i: self.facts.missing[i] for i in self.by_name.values() if i not in given}
         if "skip" in absent.values():
             self.out.filtered.append(self.out.rows)
             self.out.rows += 1
@@ -158,19 +180,19 @@ class _Reader:
             name, column = self.columns[i]
             if missing == "dead_letter":
                 return self._dead(path(name))
-            given[i] = column.entry.meaning_of_missing(name, column, self.schema.loss)
+            given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.loss)
         self._train(given)
 
     def _take(self, number: int, value: Any) -> Any:
         if not isinstance(value, bool | int | float | str):
             raise Wrong
         name, column = self.columns[number]
-        return column.entry.meaning(name, column, self.schema.loss, value)
+        return self.facts.entries[number].meaning(name, column, self.schema.loss, value)
 
     def _train(self, given: dict[int, Any]) -> None:
         row: dict[str, list[Any]] = {name: [] for name in self.out.blocks}
         for i, value in sorted(given.items()):
-            block = self.columns[i][1].entry.block
+            block = self.facts.entries[i].block
             if block is not None:
                 row[block].append(value)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from datetime import datetime
 from typing import Any
@@ -9,9 +10,9 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
-from slots import decode_rows
+from slots import CONVENIENCE_ROWS, RowSlot, Tally, decode_rows
 
 from streamtrain import _native
 from streamtrain.columns.formats import format_names, record_format
@@ -40,8 +41,19 @@ def as_columns(given_rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row.get(name) for row in given_rows] for name in names}
 
 
+slots: dict[tuple[str, int], RowSlot] = {}  # each keeps its schema, so that no other gets its id
+
+
+def decoded(format_name: str, schema: Schema, record: bytes) -> tuple[dict[str, Any], Tally]:
+    """`decode_rows` with one slot for many records."""
+    key = format_name, id(schema)
+    if key not in slots:
+        slots[key] = RowSlot(schema, CONVENIENCE_ROWS, format_name)
+    return decode_rows(format_name, schema, record, slot=slots[key])
+
+
 def assert_decoded_alike(format_name: str, schema: Schema, ours: bytes, theirs: bytes) -> None:
-    (got, tally), (expected, whole) = (decode_rows(format_name, schema, record) for record in (ours, theirs))
+    (got, tally), (expected, whole) = (decoded(format_name, schema, record) for record in (ours, theirs))
     for name, block in expected.items():
         np.testing.assert_array_equal(got[name], block, err_msg=name)
     fates = [(each.row_from, each.row_to, each.path) for each in tally.dead_rows]
@@ -52,7 +64,13 @@ def assert_decoded_alike(format_name: str, schema: Schema, ours: bytes, theirs: 
 
 
 @given(given_rows=st.lists(rows, min_size=1, max_size=9))
-def test_dicts_are_encoded_as_python_does(schema: Any, format_name: str, given_rows: list[dict[str, Any]]) -> None:
+def test_dicts_are_encoded_as_python_does(schemas: Any, given_rows: list[dict[str, Any]]) -> None:
+    for name, format_name in itertools.product(schemas, format_names()):
+        note(f"{name}, {format_name}")
+        assert_encoded_alike(schemas[name], format_name, given_rows)
+
+
+def assert_encoded_alike(schema: Schema, format_name: str, given_rows: list[dict[str, Any]]) -> None:
     columns = {name: cells for name, cells in as_columns(given_rows).items() if name in dict(schema.columns)}
     native = encoder(format_name, schema)
     try:
@@ -62,7 +80,7 @@ def test_dicts_are_encoded_as_python_does(schema: Any, format_name: str, given_r
         with pytest.raises(UserMistake, match=error.args[1]):
             record_format(format_name).encode(schema, columns)
         return
-    _, tally = decode_rows(format_name, schema, ours)
+    _, tally = decoded(format_name, schema, ours)
     passed = tally.trained + tally.filtered + tally.dead
     assert passed == len(given_rows)  # also those without any column the decoder uses, which Python loses
     if not used_columns(schema) & columns.keys():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from streamtrain import _native
@@ -85,18 +86,22 @@ def test_mutated(schema: Any, format_name: str, same: Any) -> None:
 
 
 @given(record=records, spaces=st.booleans(), ascii_only=st.booleans())
-def test_generated_json(schema: Any, same: Any, record: Any, spaces: bool, ascii_only: bool) -> None:
+def test_generated_json(schemas: Any, same: Any, record: Any, spaces: bool, ascii_only: bool) -> None:
     text = json.dumps(record, ensure_ascii=ascii_only, separators=None if spaces else (",", ":"))
-    same(schema, "json", text.encode(errors="surrogatepass"))
+    for name, schema in schemas.items():
+        note(name)
+        same(schema, "json", text.encode(errors="surrogatepass"))
 
 
 @given(record=records, single=st.booleans())
-def test_generated_msgpack(schema: Any, same: Any, record: Any, single: bool) -> None:
+def test_generated_msgpack(schemas: Any, same: Any, record: Any, single: bool) -> None:
     try:
         packed = msgpack.packb(record, use_single_float=single)
     except (OverflowError, UnicodeEncodeError):
         return
-    same(schema, "msgpack", packed)
+    for name, schema in schemas.items():
+        note(name)
+        same(schema, "msgpack", packed)
 
 
 @given(text=st.text(alphabet='{}[]",:\\u0d8e1.-+ntfN \t\x01é', max_size=40))
@@ -106,8 +111,10 @@ def test_json_like_text(same: Any, schemas: Any, text: str) -> None:
 
 
 @given(data=st.binary(max_size=60))
-def test_any_bytes(schema: Any, format_name: str, same: Any, data: bytes) -> None:
-    same(schema, format_name, data)
+def test_any_bytes(schemas: Any, same: Any, data: bytes) -> None:
+    for name, format_name in itertools.product(schemas, format_names()):
+        note(f"{name}, {format_name}")
+        same(schemas[name], format_name, data)
 
 
 @given(count=st.integers(0, 200), seed=st.integers(0, 2**32))

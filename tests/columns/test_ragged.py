@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from streamtrain import _native
 from streamtrain.columns.formats import encode_rows, format_names
 from streamtrain.columns.schema import Schema
-from tests.columns.test_sanitized import HERE, NATIVE, entries
+from tests.columns.sanitized import USUAL, drivers, needs_compiler
 
 SCHEMA = Schema.from_columns(
     {"x": {}, "note": {"kind": "category", "buckets": 9}, "y": {"role": "label"}}, "mean_squared_error"
@@ -22,23 +21,12 @@ ROWS = [{"x": x, "note": "abcdefghijklmnopqrstuvwxyz"[: x % 11]} for x in range(
 ROWS[17] = {"x": 17, "note": "z" * 30}  # more than a slot of four rows and five values has room for
 ROWS[23] = {"x": 23}
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None or not NATIVE.is_dir(), reason="needs g++ and the sources")
+pytestmark = needs_compiler
 
 
 @pytest.fixture(scope="module")
 def driver(kept_build: Callable[..., Path]) -> Path:
-    def make(folder: Path) -> None:
-        for registry in ("formats", "kinds"):
-            (folder / f"decode_{registry}.inc").write_text(entries(registry, HERE / "native" / registry))
-        sources = [str(HERE / "ragged_driver.cpp"), *map(str, (NATIVE / "decode").glob("*.cpp"))]
-        includes = [f"-I{folder}", f"-I{NATIVE}"]
-        command = ["g++", "-std=gnu++20", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", *includes]
-        made = subprocess.run([*command, *sources, "-o", str(folder / "ragged_driver")], capture_output=True, text=True)
-        if "cannot find" in made.stderr and "asan" in made.stderr:
-            pytest.skip("needs libasan and libubsan")
-        assert made.returncode == 0, made.stderr
-
-    return kept_build("ragged_driver", ["native", "tests/columns"], make) / "ragged_driver"
+    return drivers(kept_build, USUAL) / "ragged_driver"
 
 
 def encoded(format_name: str, rows: Sequence[dict[str, Any]]) -> bytes:

@@ -72,11 +72,14 @@ def aligned_bytes(size: int) -> NDArray[np.uint8]:
 
 
 def decode_rows(
-    format_name: str, schema: Schema, record: bytes, from_row: int = 0
+    format_name: str, schema: Schema, record: bytes, from_row: int = 0, slot: RowSlot | None = None
 ) -> tuple[dict[str, NDArray[Any]], Tally]:
-    """All rows of one record from `from_row` on, by block, and their fates. Never raises for what the bytes hold."""
+    """All rows of one record from `from_row` on, by block, and their fates. Never raises for what the bytes hold.
+
+    `slot`: of this format and schema, for many records.
+    """
     record_format(format_name)
-    slot = RowSlot(schema, CONVENIENCE_ROWS, format_name)
+    slot = slot or RowSlot(schema, CONVENIENCE_ROWS, format_name)
     tally = Tally()
     parts: list[dict[str, NDArray[Any]]] = []
     for rows, told in slot.record(record, from_row):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 from streamtrain.build import build_digest
 from streamtrain.checks.verify.logs import Logs
@@ -25,6 +26,7 @@ def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control
         check.problems.append(told)
     by_version = {located.manifest.version: located for located in snapshots.manifests}
     settings: dict[Run, Manifest] = {}
+    made: dict[str, _Made | str] = {}
     for located in snapshots.manifests:
         manifest = located.manifest
         where = f"snapshot {manifest.version}"
@@ -36,7 +38,7 @@ def check_manifests(job: str, snapshots: Snapshots, logs: Logs, control: Control
         if manifest.build != build_digest():
             check.not_checkable.append(f"{where}: model and columns as build {manifest.build} makes them of settings")
         else:
-            check.problems += [f"{where}: {text}" for text in _made_of(manifest)]
+            check.problems += [f"{where}: {text}" for text in _made_of(manifest, made)]
     check.span = f"{len(snapshots.manifests)} manifests, {len(settings)} runs"
     return check
 
@@ -83,16 +85,34 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
         yield f"archived {manifest.archived}, under shelf {manifest.shelf}"
 
 
-def _made_of(manifest: Manifest) -> Iterator[str]:
-    """Model and columns are what the settings make."""
+class _Made(NamedTuple):
+    """What the settings of a job make."""
+
+    schema: dict[str, Any]
+    model_spec: dict[str, Any]
+
+
+def _made_of(manifest: Manifest, known: dict[str, _Made | str]) -> Iterator[str]:
+    """Model and columns are what the settings make; `known`, by their digest: what they made before, or why nothing."""
+    digest = settings_digest(manifest.job_settings)
+    if digest not in known:
+        known[digest] = _made_by(manifest.job_settings)
+    made = known[digest]
+    if isinstance(made, str):
+        yield made
+        return
+    if made.schema != manifest.schema:
+        yield "its columns are not those of its settings"
+    if made.model_spec != manifest.model_spec:
+        yield "its model is not that of its settings"
+
+
+def _made_by(settings: Mapping[str, Any]) -> _Made | str:
     try:
-        made = Job.from_effective(manifest.job_settings)
-        if made.schema.to_dict() != manifest.schema:
-            yield "its columns are not those of its settings"
-        if made.model_spec() != manifest.model_spec:
-            yield "its model is not that of its settings"
+        job = Job.from_effective(settings)
+        return _Made(job.schema.to_dict(), job.model_spec())
     except StreamtrainError as error:
-        yield f"its settings are no job's: {str(error).splitlines()[0]}"
+        return f"its settings are no job's: {str(error).splitlines()[0]}"
 
 
 def _relations(snapshots: Snapshots, located: Located, held: dict[int, Located]) -> Iterator[str]:

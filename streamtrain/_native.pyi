@@ -393,18 +393,6 @@ class KafkaConsumer(_KafkaClient):
     def is_deaf(self, timeout_ms: int) -> bool: ...
     def group_metadata(self) -> bytes: ...
 
-class KafkaOutcome:
-    """What a call of the transactional interface said; code 0 is success."""
-
-    code: int
-    retriable: bool
-    requires_abort: bool
-    fatal: bool
-    text: str
-    def __init__(
-        self, code: int, retriable: bool = False, requires_abort: bool = False, fatal: bool = False, text: str = ""
-    ) -> None: ...
-
 class KafkaProducer(_KafkaClient):
     def __init__(self, settings: _Settings) -> None: ...
     def produce(
@@ -414,7 +402,6 @@ class KafkaProducer(_KafkaClient):
         key: bytes | None = None,
         partition: int = -1,
         headers: _Headers = [],
-        timestamp_ms: int = 0,
         note: bool = False,
     ) -> int: ...
     @property
@@ -428,11 +415,75 @@ class KafkaProducer(_KafkaClient):
     def delivered(self) -> int: ...
     @property
     def failed(self) -> int: ...
-    def init_transactions(self, timeout_ms: int) -> KafkaOutcome: ...
-    def begin_transaction(self) -> KafkaOutcome: ...
-    def send_offsets(self, topic: str, offsets: _Offsets, group_metadata: bytes, timeout_ms: int) -> KafkaOutcome: ...
-    def commit_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
-    def abort_transaction(self, timeout_ms: int) -> KafkaOutcome: ...
+
+class KafkaNext(enum.Enum):
+    """What follows from an outcome: native/kafka/transaction.h."""
+
+    ON = ...
+    AGAIN = ...
+    ABORT = ...
+    RENEW = ...
+
+class KafkaOutcome:
+    """What a call of the transactional interface said; code 0 is success."""
+
+    code: int
+    retriable: bool
+    requires_abort: bool
+    fatal: bool
+    text: str
+    def __init__(
+        self, code: int, retriable: bool = False, requires_abort: bool = False, fatal: bool = False, text: str = ""
+    ) -> None: ...
+    def next(self, over: bool) -> KafkaNext:
+        """`over`: the time in which the call may be made again has passed."""
+
+class KafkaEnding(enum.Enum):
+    """How a transaction ended; UNKNOWN: committed or not, and the producer has been given up."""
+
+    COMMITTED = ...
+    ABORTED = ...
+    UNKNOWN = ...
+
+class KafkaTransactionEnd:
+    ending: KafkaEnding
+    why: KafkaOutcome
+
+class KafkaTransactionalProducer:
+    """Makes transactions by the rules of native/kafka/transaction.h."""
+
+    def __init__(self, settings: _Settings) -> None: ...
+    def prepare(self) -> KafkaOutcome:
+        """Tries once for a producer that may begin; code 0 when there is one."""
+
+    def begin(self) -> KafkaOutcome: ...
+    def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int = -1,
+        headers: _Headers = [],
+        note: bool = False,
+    ) -> int: ...
+    def poll(self, timeout_ms: int) -> int: ...
+    def flush(self) -> int: ...
+    def commit(self, topic: str = "", offsets: _Offsets = [], group_metadata: bytes = b"") -> KafkaTransactionEnd:
+        """With the group's `offsets` in `topic`, where there are any."""
+
+    def fail(self, why: KafkaOutcome) -> KafkaTransactionEnd:
+        """Ends the transaction that `why` does not let go on."""
+
+    def abort(self, reason: str) -> KafkaTransactionEnd:
+        """Ends one that is not wanted any more."""
+
+    @property
+    def noted_offset(self) -> int: ...
+    def drain_events(self) -> list[_Event]: ...
+    def close(self) -> None: ...
+
+def kafka_not_queued(code: int, topic: str) -> KafkaOutcome:
+    """The outcome of a produce() that gave `code`."""
 
 # decode: decode plans, records and Python rows into slots
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder

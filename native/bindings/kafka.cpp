@@ -10,6 +10,7 @@
 #include "kafka/producer.h"
 #include "kafka/response.h"
 #include "kafka/settings.h"
+#include "kafka/transaction.h"
 
 namespace st {
 namespace {
@@ -47,23 +48,27 @@ nb::list consume(Consumer &consumer, std::size_t capacity, int timeout_ms) {
 
 Bytes bytes_of(const std::optional<nb::bytes> &bytes) { return bytes ? Bytes{bytes->data(), bytes->size()} : Bytes{}; }
 
-// Python's producer: ends without the GIL, for librdkafka may wait, and remembers the offset of what was marked.
+// Python's producers end without the GIL, for librdkafka may wait.
 struct BoundProducer final : Producer {
-    explicit BoundProducer(const KafkaSettings &settings) : Producer(settings) {
-        on_delivery = [this](const rd_kafka_message_t &message) {
-            if (message.opaque == this && !message.err) noted_offset = message.offset;
-        };
-    }
+    using Producer::Producer;
     ~BoundProducer() override {
         WithoutGil released;
         close();
     }
-    i64 noted_offset = -1;
 };
 
-int produce(BoundProducer &producer, const std::string &topic, std::optional<nb::bytes> value,
-            std::optional<nb::bytes> key, i32 partition,
-            const std::vector<std::pair<std::string, nb::object>> &headers, i64 timestamp_ms, bool note) {
+struct BoundTransactionalProducer final : TransactionalProducer {
+    using TransactionalProducer::TransactionalProducer;
+    ~BoundTransactionalProducer() {
+        WithoutGil released;
+        give_up();
+    }
+};
+
+using Headers = std::vector<std::pair<std::string, nb::object>>;
+
+int produce(Producer &producer, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,
+            i32 partition, const Headers &headers, bool note) {
     const Library &kafka = Library::get();
     rd_kafka_headers_t *list = headers.empty() ? nullptr : kafka.headers_new(headers.size());
     for (const auto &[name, content] : headers) {
@@ -73,9 +78,15 @@ int produce(BoundProducer &producer, const std::string &topic, std::optional<nb:
                          static_cast<ssize_t>(bytes.size()));
     }
     void *tag = note ? &producer : nullptr;
-    int code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, tag, timestamp_ms);
+    int code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, tag);
     if (code && list) kafka.headers_destroy(list);
     return code;
+}
+
+nb::list event_tuples(const std::vector<KafkaEvent> &events) {
+    nb::list out;
+    for (const KafkaEvent &e : events) out.append(nb::make_tuple(e.level, e.code, e.fatal, e.facility, e.text));
+    return out;
 }
 
 void bind_settings(nb::module_ &m) {
@@ -117,13 +128,7 @@ void bind_client(nb::class_<C> &c) {
         .def("watermarks", &C::watermarks, Released(), nb::arg("topic"), nb::arg("partition"), nb::arg("timeout_ms"))
         .def("bounds", &C::bounds, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
         .def("fatal_error", &C::fatal_error)
-        .def("drain_events",
-             [](C &self) {
-                 nb::list out;
-                 for (const KafkaEvent &e : self.events().drain())
-                     out.append(nb::make_tuple(e.level, e.code, e.fatal, e.facility, e.text));
-                 return out;
-             })
+        .def("drain_events", [](C &self) { return event_tuples(self.events().drain()); })
         .def("close", &C::close, Released());
 }
 
@@ -154,6 +159,48 @@ void bind_consumer(nb::module_ &m) {
 }
 
 void bind_producer(nb::module_ &m) {
+    nb::class_<BoundProducer> c(m, "KafkaProducer");
+    c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
+        .def(
+            "produce",
+            [](BoundProducer &self, const std::string &topic, std::optional<nb::bytes> value,
+               std::optional<nb::bytes> key, i32 partition, const Headers &headers, bool note) {
+                return produce(self, topic, value, key, partition, headers, note);
+            },
+            nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
+            nb::arg("partition") = rd::any_partition, nb::arg("headers") = Headers(), nb::arg("note") = false)
+        .def_prop_ro("noted_offset", &Producer::noted_offset)
+        .def("poll", &Producer::poll, Released(), nb::arg("timeout_ms"))
+        .def("flush", &Producer::flush, Released(), nb::arg("timeout_ms"))
+        .def("purge", &Producer::purge, Released())
+        .def_prop_ro("waiting", &Producer::waiting)
+        .def_prop_ro("delivered", &Producer::delivered)
+        .def_prop_ro("failed", &Producer::failed);
+    bind_client(c);
+}
+
+// Steps of a transaction go by value into the thread that makes them: none is Python's.
+TransactionEnd commit(BoundTransactionalProducer &self, const std::string &topic, Consumer::Offsets offsets,
+                      const nb::bytes &group) {
+    if (offsets.empty()) {
+        WithoutGil released;
+        return self.commit();
+    }
+    std::string metadata(group.c_str(), group.size());
+    WithoutGil released;
+    const auto parsed = std::make_shared<const GroupMetadata>(GroupMetadata::parse(metadata));
+    auto send = [topic, offsets = std::move(offsets), parsed](Producer &producer, int timeout_ms) {
+        return producer.send_offsets(topic, offsets, *parsed, timeout_ms);
+    };
+    return self.commit({{"send_offsets_to_transaction", std::move(send)}});
+}
+
+void bind_transactions(nb::module_ &m) {
+    nb::enum_<Next>(m, "KafkaNext")
+        .value("ON", Next::on)
+        .value("AGAIN", Next::again)
+        .value("ABORT", Next::abort)
+        .value("RENEW", Next::renew);
     nb::class_<KafkaOutcome>(m, "KafkaOutcome")
         .def(nb::init<int, bool, bool, bool, std::string>(), nb::arg("code"), nb::arg("retriable") = false,
              nb::arg("requires_abort") = false, nb::arg("fatal") = false, nb::arg("text") = "")
@@ -161,34 +208,39 @@ void bind_producer(nb::module_ &m) {
         .def_ro("retriable", &KafkaOutcome::retriable)
         .def_ro("requires_abort", &KafkaOutcome::requires_abort)
         .def_ro("fatal", &KafkaOutcome::fatal)
-        .def_ro("text", &KafkaOutcome::text);
-    nb::class_<BoundProducer> c(m, "KafkaProducer");
-    c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
-        .def("produce", produce, nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
-             nb::arg("partition") = rd::any_partition,
-             nb::arg("headers") = std::vector<std::pair<std::string, nb::object>>(), nb::arg("timestamp_ms") = 0,
-             nb::arg("note") = false)
-        .def_ro("noted_offset", &BoundProducer::noted_offset)
-        .def("poll", &Producer::poll, Released(), nb::arg("timeout_ms"))
-        .def("flush", &Producer::flush, Released(), nb::arg("timeout_ms"))
-        .def("purge", &Producer::purge, Released())
-        .def_prop_ro("waiting", &Producer::waiting)
-        .def_prop_ro("delivered", &Producer::delivered)
-        .def_prop_ro("failed", &Producer::failed)
-        .def("init_transactions", &Producer::init_transactions, Released(), nb::arg("timeout_ms"))
-        .def("begin_transaction", &Producer::begin_transaction, Released())
+        .def_ro("text", &KafkaOutcome::text)
+        .def("next", &next, nb::arg("over"));
+    nb::enum_<Ending>(m, "KafkaEnding")
+        .value("COMMITTED", Ending::committed)
+        .value("ABORTED", Ending::aborted)
+        .value("UNKNOWN", Ending::unknown);
+    nb::class_<TransactionEnd>(m, "KafkaTransactionEnd")
+        .def_ro("ending", &TransactionEnd::ending)
+        .def_ro("why", &TransactionEnd::why);
+    using Bound = BoundTransactionalProducer;
+    nb::class_<Bound>(m, "KafkaTransactionalProducer")
+        .def(nb::init<KafkaSettings>(), nb::arg("settings"))
+        .def("prepare", &Bound::prepare, Released())
+        .def("begin", [](Bound &self) { return self.producer().begin_transaction(); }, Released())
         .def(
-            "send_offsets",
-            [](BoundProducer &self, const std::string &topic, const Consumer::Offsets &offsets, nb::bytes group,
-               int timeout_ms) {
-                std::string bytes(group.c_str(), group.size());
-                WithoutGil released;
-                return self.send_offsets(topic, offsets, GroupMetadata::parse(bytes), timeout_ms);
+            "produce",
+            [](Bound &self, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,
+               i32 partition, const Headers &headers, bool note) {
+                return produce(self.producer(), topic, value, key, partition, headers, note);
             },
-            nb::arg("topic"), nb::arg("offsets"), nb::arg("group_metadata"), nb::arg("timeout_ms"))
-        .def("commit_transaction", &Producer::commit_transaction, Released(), nb::arg("timeout_ms"))
-        .def("abort_transaction", &Producer::abort_transaction, Released(), nb::arg("timeout_ms"));
-    bind_client(c);
+            nb::arg("topic"), nb::arg("value").none(), nb::arg("key").none() = nb::none(),
+            nb::arg("partition") = rd::any_partition, nb::arg("headers") = Headers(), nb::arg("note") = false)
+        .def("poll", [](Bound &self, int timeout_ms) { return self.producer().poll(timeout_ms); }, Released(),
+             nb::arg("timeout_ms"))
+        .def("flush", [](Bound &self) { return self.producer().flush(self.call_ms()); }, Released())
+        .def("commit", commit, nb::arg("topic") = "", nb::arg("offsets") = Consumer::Offsets(),
+             nb::arg("group_metadata") = nb::bytes("", 0))
+        .def("fail", &Bound::fail, Released(), nb::arg("why"))
+        .def("abort", &Bound::abort, Released(), nb::arg("reason"))
+        .def_prop_ro("noted_offset", [](Bound &self) { return self.producer().noted_offset(); })
+        .def("drain_events", [](Bound &self) { return event_tuples(self.drain_events()); })
+        .def("close", &Bound::give_up, Released());
+    m.def("kafka_not_queued", &not_queued, nb::arg("code"), nb::arg("topic"));
 }
 
 }   // namespace
@@ -232,6 +284,7 @@ void bind_kafka(nb::module_ &m) {
     bind_settings(m);
     bind_consumer(m);
     bind_producer(m);
+    bind_transactions(m);
 }
 
 }   // namespace st

@@ -31,6 +31,7 @@ void Producer::on_report(rd_kafka_t *, const rd_kafka_message_t *message, void *
                             std::string(kafka.topic_name(message->rkt)) + ": " + kafka.err2str(message->err)});
     } else {
         ++self->delivered_;
+        if (message->opaque == self) self->noted_offset_ = message->offset;
     }
     if (self->on_delivery) self->on_delivery(*message);
 }

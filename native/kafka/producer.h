@@ -35,6 +35,8 @@ class Producer : public Client {
     int waiting() const { return handle_ ? kafka_.outq_len(handle_) : 0; }
     u64 delivered() const { return delivered_; }
     u64 failed() const { return failed_; }   // each also an event
+    // Of the last record delivered whose tag was the producer itself; -1 before.
+    i64 noted_offset() const { return noted_offset_; }
     // Called from poll(), flush() and commit_transaction() for each record; `message.opaque` is its tag.
     std::function<void(const rd_kafka_message_t &message)> on_delivery;
 
@@ -60,6 +62,7 @@ class Producer : public Client {
 
     std::unordered_map<std::string, rd_kafka_topic_t *> topics_;
     u64 delivered_ = 0, failed_ = 0;
+    i64 noted_offset_ = -1;
 };
 
 }   // namespace st

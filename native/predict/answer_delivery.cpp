@@ -37,9 +37,8 @@ void AnswerDelivery::fail(int code, const std::string &text) {
     if (response_to(code) >= Response::refuse) throw KafkaFailure(code, topic_ + ": " + text);
 }
 
-void AnswerDelivery::gather_events(Producer *producer) {
-    if (!producer) return;
-    for (KafkaEvent &event : producer->events().drain()) events_.push(std::move(event));
+void AnswerDelivery::gather_events(std::vector<KafkaEvent> said) {
+    for (KafkaEvent &event : said) events_.push(std::move(event));
 }
 
 int AnswerDelivery::send(Producer &producer, const AnsweredBatch &batch, std::size_t index, void *tag) {

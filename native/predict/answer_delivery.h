@@ -43,7 +43,7 @@ class AnswerDelivery {
   protected:
     // Queues one answer; gives 0 or librdkafka's error. Waits when the producer's queue is full.
     int send(Producer &producer, const AnsweredBatch &batch, std::size_t index, void *tag);
-    void gather_events(Producer *producer);
+    void gather_events(std::vector<KafkaEvent> said);
     void note(int code, const std::string &text);
     // As note(); throws KafkaFailure where no repetition mends it.
     void fail(int code, const std::string &text);

@@ -55,7 +55,9 @@ class AtLeastOnce final : public AnswerDelivery {
     void forget_reader() override {
         for (InFlight &batch : in_flight_) batch.reader = nullptr;
     }
-    void gather_events() override { AnswerDelivery::gather_events(producer_.get()); }
+    void gather_events() override {
+        if (producer_) AnswerDelivery::gather_events(producer_->events().drain());
+    }
 
   private:
     struct InFlight {

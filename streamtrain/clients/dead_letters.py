@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from streamtrain import _native
+from streamtrain._native import KafkaEnding, KafkaOutcome
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, KafkaProducer
+from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, TransactionalProducer
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
@@ -213,42 +214,46 @@ class Resender:
             raise no_such_topic(topic, self._job.kafka.bootstrap)
         return state.partitions
 
-    def _producer(self, topic: str) -> KafkaProducer:
+    def _producer(self, topic: str) -> TransactionalProducer:
         kafka, name = self._job.kafka_producer(), f"{self._job.name}.dead-letters"
-        producer = KafkaProducer.open(Purpose.RESEND, kafka, transactional_id=name)
-        producer.check(producer.native.init_transactions(_TIMEOUT_MS), f"topic {topic}")
+        producer = TransactionalProducer.open(Purpose.RESEND, kafka, name)
+        self._check(producer, producer.native.prepare(), topic)
         return producer
 
+    @staticmethod
+    def _check(producer: TransactionalProducer, outcome: KafkaOutcome, topic: str) -> None:
+        if outcome.code:
+            raise producer.explain(outcome.code, outcome.text, f"topic {topic}")
+
     def _transaction(
-        self, producer: KafkaProducer, group: bytes, topic: str, partitions: int, batch: list[tuple[Found, Rows]],
-        told: Resent,
+        self, producer: TransactionalProducer, group: bytes, topic: str, partitions: int,
+        batch: list[tuple[Found, Rows]], told: Resent,
     ) -> Resent:  # fmt: skip
-        native, what = producer.native, f"topic {topic}"
-        producer.check(native.begin_transaction(), what)
+        native = producer.native
+        after: dict[int, int] = {}
+        self._check(producer, native.begin(), topic)
         try:
-            after: dict[int, int] = {}
             for found, rows in batch:
                 after[found.partition] = found.offset + 1
                 if rows.rows and not rows.still_bad:
                     self._produce(producer, topic, partitions, found.letter, rows.rows)
-            producer.check(native.send_offsets(self._letters, list(after.items()), group, _TIMEOUT_MS), what)
-            producer.check(native.commit_transaction(_TIMEOUT_MS), what)
         except BaseException:
-            native.abort_transaction(_TIMEOUT_MS)
+            native.abort("not all of it was written")
             raise
+        end = native.commit(self._letters, list(after.items()), group)
+        if end.ending is not KafkaEnding.COMMITTED:
+            self._check(producer, end.why, topic)
         for _, rows in batch:
             self._add(told, rows)
         return told
 
     def _produce(
-        self, producer: KafkaProducer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]
+        self, producer: TransactionalProducer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]
     ) -> None:
         value = encode_rows(self._job.records.named, self._job.schema, rows)
         where = letter.partition if letter.partition < partitions else ANY_PARTITION
-        try:
-            producer.produce(topic, value, letter.key, partition=where, headers=letter.headers)
-        except _native.KafkaFailure as failure:
-            raise producer.explain(*failure.args, f"topic {topic}") from None
+        if code := producer.produce(topic, value, letter.key, partition=where, headers=letter.headers):
+            self._check(producer, _native.kafka_not_queued(code, topic), topic)
 
 
 def reasons(letters: Iterable[Found]) -> list[tuple[str, int, int]]:

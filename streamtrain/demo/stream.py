@@ -110,10 +110,9 @@ class Stream(threading.Thread):
         self, topic: str, messages: Iterable[tuple[bytes, bytes]], headers: Sequence[Headers] | None = None
     ) -> None:
         for index, (key, value) in enumerate(messages):
-            try:
-                self._producer.produce(topic, value, key, headers=headers[index] if headers else ())
-            except _native.KafkaFailure as failure:
-                raise KafkaUnreachable(failure.args[1]) from None
+            code = self._producer.produce(topic, value, key, headers=headers[index] if headers else ())
+            if code:
+                raise KafkaUnreachable(f"topic {topic}: {_native.kafka_error_text(code)}")
         self._producer.native.poll(0)
         self._check_delivered()
 

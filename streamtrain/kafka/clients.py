@@ -21,8 +21,10 @@ BEGINNING, END, INVALID = -2, -1, -1001
 ANY_PARTITION = -1  # by the key
 NO_GROUP = "streamtrain"
 _ROOM_MS = 50  # of waiting for deliveries while the queue is full
-C = TypeVar("C", _native.KafkaConsumer, _native.KafkaProducer)
+C = TypeVar("C", _native.KafkaConsumer, _native.KafkaProducer, _native.KafkaTransactionalProducer)
+P = TypeVar("P", _native.KafkaProducer, _native.KafkaTransactionalProducer)
 _LEVELS = (*[logging.ERROR] * 4, logging.WARNING, logging.INFO, logging.INFO, logging.DEBUG)  # by syslog's
+
 
 class Message(NamedTuple):
     partition: int
@@ -150,38 +152,49 @@ class KafkaConsumer(_Client[_native.KafkaConsumer]):
         return explain(code, text, what, self._bootstrap, self.heard)
 
 
-class KafkaProducer(_Client[_native.KafkaProducer]):
-    """Transactional or not; one thread at a time, but for `hear`."""
-
-    def __init__(self, settings: Mapping[str, object]) -> None:
-        super().__init__(_native.KafkaProducer, settings)
-
-    @classmethod
-    def open(cls, purpose: Purpose, kafka: Mapping[str, object], transactional_id: str | None = None) -> Self:
-        """One for `purpose`, with the user's settings."""
-        own = {} if transactional_id is None else {"transactional.id": transactional_id}
-        return cls(client_settings(purpose, kafka, own))
+class _Producer(_Client[P]):
+    """One thread at a time."""
 
     def produce(
         self, topic: str, value: bytes | memoryview | None, key: bytes | None = None, *, partition: int = ANY_PARTITION,
         headers: Sequence[tuple[str, bytes | None]] = (), note: bool = False,
-    ) -> None:  # fmt: skip
-        """Queues a copy of the record, and waits for room; raises KafkaFailure for one that cannot be sent.
+    ) -> int:  # fmt: skip
+        """Queues a copy of the record, and waits for room; gives 0, or librdkafka's code for one that cannot be sent.
 
         Of the records with `note`, `native.noted_offset` is that of the last delivered.
         """
         data = value if isinstance(value, bytes | None) else bytes(value)
         while code := self.native.produce(topic, data, key, partition, list(headers), note=note):
             if code != KafkaCode.QUEUE_FULL:
-                raise _native.KafkaFailure(code, f"topic {topic}: {_native.kafka_error_text(code)}")
+                return code
             self.native.poll(_ROOM_MS)
+        return 0
 
     def explain(self, code: int, text: str, what: str) -> StreamtrainError:
         """Our error for one of librdkafka's, with what its threads have said meanwhile."""
         self.hear()
         return explain(code, text, what, self._bootstrap, self.heard)
 
-    def check(self, outcome: _native.KafkaOutcome, what: str) -> None:
-        """Raises our error for an outcome that is one."""
-        if outcome.code:
-            raise self.explain(outcome.code, outcome.text, what)
+
+class KafkaProducer(_Producer[_native.KafkaProducer]):
+    """One that is not transactional."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(_native.KafkaProducer, settings)
+
+    @classmethod
+    def open(cls, purpose: Purpose, kafka: Mapping[str, object]) -> Self:
+        """One for `purpose`, with the user's settings."""
+        return cls(client_settings(purpose, kafka, {}))
+
+
+class TransactionalProducer(_Producer[_native.KafkaTransactionalProducer]):
+    """Whoever makes transactions makes them by its rules; begin with `native.prepare`."""
+
+    def __init__(self, settings: Mapping[str, object]) -> None:
+        super().__init__(_native.KafkaTransactionalProducer, settings)
+
+    @classmethod
+    def open(cls, purpose: Purpose, kafka: Mapping[str, object], transactional_id: str) -> Self:
+        """One for `purpose`, with the user's settings."""
+        return cls(client_settings(purpose, kafka, {"transactional.id": transactional_id}))

@@ -1,7 +1,7 @@
 """The trainer's transactions: who holds the job, and each publication in exactly one committed transaction.
 
-The coordinator's state machine: after an unknown outcome the newest run entry and the newest manifest are the only
-truth. librdkafka has no KIP-890: a timed-out commit is never followed by another transaction on the same producer.
+The coordinator's state machine: after an unknown ending the newest run entry and the newest manifest are the only
+truth. What ends how, and what is made again, native/kafka/transaction.h says for all who make transactions.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from streamtrain import _native
-from streamtrain._native import KafkaCode, KafkaOutcome, KafkaResponse
+from streamtrain._native import KafkaCode, KafkaEnding, KafkaOutcome, KafkaResponse, KafkaTransactionEnd
 from streamtrain.errors import (
     KafkaBroken,
     KafkaUnreachable,
@@ -27,9 +25,8 @@ from streamtrain.errors import (
 )
 from streamtrain.failpoints import hit
 from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.clients import ANY_PARTITION, KafkaProducer
+from streamtrain.kafka.clients import ANY_PARTITION, TransactionalProducer
 from streamtrain.kafka.errors import response_to
-from streamtrain.kafka.renewing import in_background, leave_behind
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
 from streamtrain.topics.control import RunEntry
@@ -39,9 +36,7 @@ from streamtrain.topics.topic import Message
 log = get_logger(__name__)
 T = TypeVar("T")
 
-_COMMIT_TIMEOUT_MS = 9_000  # below transaction.timeout.ms, so that an unknown outcome is met here first
-# The broker has aborted a transaction by then, which librdkafka, should it not come back, need not have noticed.
-_ABANDON_AFTER_S = 13.0
+_CHECK_S = 5.0  # of waiting for a batch's check: below transaction.timeout.ms
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
 _SAY_AGAIN_S = 10.0  # what is waited for
 _MARKERS_S = 0.1  # from the answer to an abort until readers see it
@@ -52,14 +47,14 @@ _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers 
 class Batch:
     """What one transaction writes: (topic, message), in this order; `digest` is the snapshot's.
 
-    Nothing is committed before `check` has returned, which has the time that the messages take; what it raises ends
-    the transaction.
+    Nothing is committed before `check` has returned, which is given how many seconds it may take and has the time that
+    the messages take; what it raises ends the transaction, which is made again after a TimeoutError.
     """
 
     messages: Sequence[tuple[str, Message]]
     name: str = ""
     digest: bytes = b""
-    check: Callable[[], object] = lambda: None
+    check: Callable[[float], object] = lambda timeout_s: None
 
 
 class Holding(Protocol):
@@ -82,7 +77,7 @@ class Holding(Protocol):
 
 
 class _Unknown(Exception):
-    """The transaction may or may not have been committed, and this producer must not be used again."""
+    """The transaction may or may not have been committed; its producer has been given up."""
 
 
 class _Aborted(Exception):
@@ -120,8 +115,7 @@ class Transactions:
     ) -> None:
         self._settings, self._id = settings, transactional_id
         self._held = held
-        self._producer: KafkaProducer | None = None
-        self._attempt: Future[int] | None = None
+        self._producer: TransactionalProducer | None = None
         self._newest: bytes | None = None  # digest of what was published last
         self.run: Run | None = None
         self.unreachable = False
@@ -221,21 +215,21 @@ class Transactions:
             raise KafkaBroken("Kafka has forgotten the publication before, though it had said so; a new run")
 
     def _new_producer(self, first: bool = False) -> None:
+        if self._producer is None:
+            self._producer = TransactionalProducer.open(Purpose.PUBLISH, self._settings, self._id)
+        producer = self._producer
+        producer.close()
         give_up = time.monotonic() + _FIRST_ANSWER_S
         while True:
-            if self._producer is not None and (self._attempt is None or self._attempt.done()):
-                leave_behind(self._producer)  # another is still in the hands of a thread that was left behind
-            self._producer = KafkaProducer.open(Purpose.PUBLISH, self._settings, self._id)
             try:
-                _done(self._producer.native.init_transactions(2_000 if first else 10_000))
+                _done(producer.native.prepare())
                 self.unreachable = False
-                self._producer.answered()
-                self._abort_forgotten(self._producer)
+                producer.answered()
+                self._abort_forgotten(producer)
                 return
             except _Failed as cause:
                 fenced = cause.outcome.code == KafkaCode.FENCED
-                self._producer.native.poll(0)  # serves the error callback
-                explained = self._explained(self._producer, cause.outcome, "init_transactions")
+                explained = self._explained(producer, cause.outcome)
                 passing = isinstance(explained, KafkaUnreachable | KafkaBroken)
                 if not (fenced or passing) or isinstance(explained, TooManyOpenFiles):
                     raise explained from None
@@ -243,33 +237,36 @@ class Transactions:
                     raise explained from None
                 self.unreachable = not fenced
                 self._say_waiting(explained)
+                time.sleep(random.uniform(*_JITTER_S))
 
-    def _abort_forgotten(self, producer: KafkaProducer) -> None:
+    def _abort_forgotten(self, producer: TransactionalProducer) -> None:
         """Aborts what an earlier producer of this name wrote and Kafka has forgotten to end.
 
-        No transaction of this name is open after init_transactions. But Kafka 4.3 drops the end of one, committed or
-        not, for partitions without a leader (a single node fenced by its own controller): such messages would stay
-        hidden for ever, or become visible by the next commit. In an aborted transaction with a message for each of
-        those partitions they end with it. Raises _Failed like init_transactions.
+        No transaction of this name is open after prepare(). But Kafka 4.3 drops the end of one, committed or not, for
+        partitions without a leader (a single node fenced by its own controller): such messages would stay hidden for
+        ever, or become visible by the next commit. In an aborted transaction with a message for each of those
+        partitions they end with it. Raises _Failed.
         """
         while forgotten := self.answered(self._held.unfinished):
             log.warning("aborting what Kafka has forgotten to end", partitions=[f"{t}/{p}" for t, p in forgotten])
-            try:
-                in_background(self._abort, producer, forgotten, name="transaction").result(_ABANDON_AFTER_S)
-            except TimeoutError:
-                raise _Failed(KafkaOutcome(KafkaCode.TIMED_OUT, text="did not return")) from None
+            end = self._aborted(producer, forgotten)
+            if end.ending is not KafkaEnding.ABORTED:
+                raise _Failed(end.why)
             time.sleep(_MARKERS_S)
 
-    def _abort(self, producer: KafkaProducer, partitions: Iterable[tuple[str, int]]) -> None:
-        _done(producer.native.begin_transaction())
-        for topic, partition in partitions:
-            self._produce(producer, topic, Message(b"", None), partition=partition)
-        producer.native.flush(_COMMIT_TIMEOUT_MS)  # what was not sent is not part of a transaction
-        self._retried(lambda: producer.native.abort_transaction(_COMMIT_TIMEOUT_MS))
+    def _aborted(self, producer: TransactionalProducer, partitions: Iterable[tuple[str, int]]) -> KafkaTransactionEnd:
+        try:
+            _done(producer.native.begin())
+            for topic, partition in partitions:
+                self._produce(producer, topic, Message(b"", None), partition=partition)
+            producer.native.flush()  # what was not sent is not part of a transaction
+        except _Failed as cause:
+            return producer.native.fail(cause.outcome)
+        return producer.native.abort("it ends what Kafka has forgotten to end")
 
     @staticmethod
-    def _explained(producer: KafkaProducer, outcome: KafkaOutcome, what: str) -> StreamtrainError:
-        return producer.explain(outcome.code, outcome.text, f"kafka: {what}")
+    def _explained(producer: TransactionalProducer, outcome: KafkaOutcome) -> StreamtrainError:
+        return producer.explain(outcome.code, outcome.text, "kafka")
 
     def answered(self, read: Callable[[], T]) -> T:
         """What `read` gives, once a broker answers."""
@@ -293,24 +290,24 @@ class Transactions:
             log.warning("waiting for Kafka", reason=str(cause))
 
     def _transaction(self, batch: Batch) -> int:
-        """One transaction, in a thread that is left behind when librdkafka does not come back from it.
-
-        A thread left behind cannot do harm: the next producer's init_transactions fences the one it holds.
-        """
         producer = self._producer
         assert producer is not None
-        try:
-            self._attempt = in_background(self._commit, producer, batch, name="transaction")
-            return self._attempt.result(_ABANDON_AFTER_S)
-        except TimeoutError:
-            raise _Unknown(f"no answer from librdkafka for {_ABANDON_AFTER_S:.0f} s") from None
-        finally:
-            producer.hear()
+        end = self._ended(producer, batch)
+        if end.ending is KafkaEnding.COMMITTED:
+            hit("coordinator.after_commit")
+            producer.answered()
+            return producer.native.noted_offset
+        if response_to(end.why.code) >= KafkaResponse.REFUSE:
+            raise self._explained(producer, end.why)
+        producer.hear()
+        text = str(_Failed(end.why))
+        raise _Aborted(text) if end.ending is KafkaEnding.ABORTED else _Unknown(text)
 
-    def _commit(self, producer: KafkaProducer, batch: Batch) -> int:
+    def _ended(self, producer: TransactionalProducer, batch: Batch) -> KafkaTransactionEnd:
+        native = producer.native
         try:
             hit("coordinator.before_produce")
-            _done(producer.native.begin_transaction())
+            _done(native.begin())
             last = len(batch.messages) - 1
             for index, (topic, message) in enumerate(batch.messages):
                 self._produce(producer, topic, message, note=index == last)
@@ -318,48 +315,25 @@ class Transactions:
                     manifest = message.key is not None and message.key.endswith(b"/m")
                     hit("coordinator.after_manifest" if manifest else "coordinator.after_chunks")
             hit("coordinator.stall_in_transaction")
-            batch.check()
+            batch.check(_CHECK_S)
             hit("coordinator.in_commit")
-            self._retried(lambda: producer.native.commit_transaction(_COMMIT_TIMEOUT_MS))
-            hit("coordinator.after_commit")
-            producer.hear()
-            producer.answered()
-            return producer.native.noted_offset
+            return native.commit()
         except _Failed as cause:
-            raise self._classify(producer, cause) from cause
+            return native.fail(cause.outcome)
+        except TimeoutError:
+            return native.abort(f"what is asked before the commit has no answer for {_CHECK_S:.0f} s")
         except StreamtrainError:
-            with suppress(_Failed):
-                self._retried(lambda: producer.native.abort_transaction(_COMMIT_TIMEOUT_MS))
+            native.abort("refused by what is asked before the commit")
             raise
 
     @staticmethod
     def _produce(
-        producer: KafkaProducer, topic: str, message: Message, partition: int = ANY_PARTITION, note: bool = False
+        producer: TransactionalProducer,
+        topic: str,
+        message: Message,
+        partition: int = ANY_PARTITION,
+        note: bool = False,
     ) -> None:
         headers = list(message.headers)
-        try:
-            producer.produce(topic, message.value, message.key, partition=partition, headers=headers, note=note)
-        except _native.KafkaFailure as failure:
-            raise _Failed(KafkaOutcome(failure.args[0], text=failure.args[1])) from None
-
-    @staticmethod
-    def _retried(call: Callable[[], KafkaOutcome]) -> None:
-        """Repeats a call whose error is retriable; a time-out is not, for it says nothing about the outcome."""
-        while True:
-            outcome = call()
-            if not outcome.code:
-                return
-            if not outcome.retriable or outcome.code == KafkaCode.TIMED_OUT:
-                raise _Failed(outcome)
-            time.sleep(0.02)
-
-    def _classify(self, producer: KafkaProducer, cause: _Failed) -> Exception:
-        outcome, text = cause.outcome, str(cause)
-        if outcome.requires_abort:
-            try:
-                self._retried(lambda: producer.native.abort_transaction(_COMMIT_TIMEOUT_MS))
-            except _Failed as again:
-                return _Unknown(f"{text}; abort: {again.outcome.text}")
-        if response_to(outcome.code) >= KafkaResponse.REFUSE:
-            return self._explained(producer, outcome, "transaction")
-        return _Aborted(text) if outcome.requires_abort else _Unknown(text)
+        if code := producer.produce(topic, message.value, message.key, partition=partition, headers=headers, note=note):
+            raise _Failed(_native.kafka_not_queued(code, topic))

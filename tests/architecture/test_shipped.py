@@ -13,7 +13,7 @@ from streamtrain.registry import registries
 BOUND_FOR_A_REASON = {
     "Silence": "a test gives it the time, which no test can wait for",
     "WorkerLook": "the type of what SupervisorEnd.worker gives",
-    "KafkaOutcome": "the type of what the transactional calls give",
+    "KafkaNext": "a test reads the whole table of rules",
     "average": "measured alone by its bench",
     "column_kinds": "tests ask whether both halves of each are there",
     "decoder_formats": "tests ask whether both halves of each are there",

@@ -1,9 +1,9 @@
 // librdkafka with faults: FAULTS="commit_transaction=3,..." names calls that never return;
-// "send_offsets_to_transaction=2!" one that fails, so that its transaction has to be aborted; "commit_transaction=3?"
-// one whose answer is lost though it was done; "query_watermark_offsets=5*" a client that has gone deaf: this call and
-// its later ones of that name time out, with "~" nobody leads any more. Of destroy only a producer's count. Built by
-// its Python side, with REAL the path of the library whose other functions it passes on; what the first two stand for
-// is never called.
+// "send_offsets_to_transaction=2!" one that fails, so that its transaction has to be aborted, with "&" one that may be
+// made again; "commit_transaction=3?" one whose answer is lost though it was done; "query_watermark_offsets=5*" a
+// client that has gone deaf: this call and its later ones of that name time out, with "~" nobody leads any more. Of
+// destroy only a producer's count. Built by its Python side, with REAL the path of the library whose other functions it
+// passes on; what never returns, or fails, is never called.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ Function *real(const char *name) {
     return reinterpret_cast<Function *>(dlsym(library, name));
 }
 
-enum class Fault { none, stuck, fails, unanswered, deaf, leaderless };
+enum class Fault { none, stuck, fails, again, unanswered, deaf, leaderless };
 
 struct Call {
     const char *name;
@@ -33,11 +33,9 @@ struct Call {
         const auto has = [&](const char *mark) { return all.find(this_one + mark + ",") != std::string::npos; };
         if (has("")) return Fault::stuck;
         if (has("!")) return Fault::fails;
+        if (has("&")) return Fault::again;
         if (has("?")) return Fault::unanswered;
         return has("*") ? Fault::deaf : has("~") ? Fault::leaderless : Fault::none;
-    }
-    void pass() {
-        if (fault() == Fault::stuck) wait_for_ever();
     }
     [[noreturn]] static void wait_for_ever() {
         while (true) pause();
@@ -49,41 +47,55 @@ Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermar
 Call group_offsets{"commit"}, consume{"consume_batch_queue"}, metadata{"metadata"}, ids{"DescribeTopics"};
 constexpr int timed_out = -185;           // RD_KAFKA_RESP_ERR__TIMED_OUT
 constexpr int unknown_partition = -190;   // RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
-constexpr char made_up[] = "made up by the test";
+constexpr char made_up[] = "made up by the test", once_more[] = "made up by the test: once more";
+
+void *error(int code, const char *text) {
+    return real<void *(int, const char *, ...)>("rd_kafka_error_new")(code, "%s", text);
+}
+
+bool says(const void *error, const char *text) {
+    return strcmp(real<const char *(const void *)>("rd_kafka_error_string")(error), text) == 0;
+}
+
+// What a call of the transactional interface gives instead of what it does; null: nothing.
+void *instead(Fault fault) {
+    if (fault == Fault::stuck) Call::wait_for_ever();
+    if (fault == Fault::fails) return error(-1, made_up);
+    return fault == Fault::again ? error(-1, once_more) : nullptr;
+}
 
 }   // namespace
 
 extern "C" {
 
 void *rd_kafka_init_transactions(void *client, int timeout_ms) {
-    init.pass();
+    if (void *error = instead(init.fault())) return error;
     return real<void *(void *, int)>("rd_kafka_init_transactions")(client, timeout_ms);
 }
 
 void *rd_kafka_send_offsets_to_transaction(void *client, const void *list, const void *group, int timeout_ms) {
-    const Fault fault = offsets.fault();
-    if (fault == Fault::stuck) Call::wait_for_ever();
-    if (fault == Fault::fails)
-        return real<void *(int, const char *, ...)>("rd_kafka_error_new")(-1, "%s", made_up);
+    if (void *error = instead(offsets.fault())) return error;
     return real<void *(void *, const void *, const void *, int)>("rd_kafka_send_offsets_to_transaction")(
         client, list, group, timeout_ms);
 }
 
 int rd_kafka_error_txn_requires_abort(const void *error) {
-    const char *text = real<const char *(const void *)>("rd_kafka_error_string")(error);
-    return strcmp(text, made_up) == 0 || real<int(const void *)>("rd_kafka_error_txn_requires_abort")(error);
+    return says(error, made_up) || real<int(const void *)>("rd_kafka_error_txn_requires_abort")(error);
+}
+
+int rd_kafka_error_is_retriable(const void *error) {
+    return says(error, once_more) || real<int(const void *)>("rd_kafka_error_is_retriable")(error);
 }
 
 void *rd_kafka_commit_transaction(void *client, int timeout_ms) {
     const Fault fault = commit.fault();
-    if (fault == Fault::stuck) Call::wait_for_ever();
-    void *error = real<void *(void *, int)>("rd_kafka_commit_transaction")(client, timeout_ms);
-    if (fault != Fault::unanswered || error) return error;
-    return real<void *(int, const char *, ...)>("rd_kafka_error_new")(timed_out, "%s", "answer lost by the test");
+    if (void *error = instead(fault)) return error;
+    void *failure = real<void *(void *, int)>("rd_kafka_commit_transaction")(client, timeout_ms);
+    return fault != Fault::unanswered || failure ? failure : error(timed_out, "answer lost by the test");
 }
 
 void *rd_kafka_abort_transaction(void *client, int timeout_ms) {
-    abort_.pass();
+    if (void *error = instead(abort_.fault())) return error;
     return real<void *(void *, int)>("rd_kafka_abort_transaction")(client, timeout_ms);
 }
 
@@ -135,7 +147,7 @@ int rd_kafka_commit(void *client, const void *list, int in_background) {
 
 void rd_kafka_destroy(void *client) {
     const bool is_producer = real<int(const void *)>("rd_kafka_type")(client) == 0;
-    if (is_producer) destroy.pass();
+    if (is_producer) instead(destroy.fault());
     real<void(void *)>("rd_kafka_destroy")(client);
 }
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from typing import Any
 
 import confluent_kafka
@@ -13,10 +14,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_for
 
 from streamtrain import _native
-from streamtrain._native import KafkaCode
+from streamtrain._native import KafkaCode, KafkaEnding
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka import library
-from streamtrain.kafka.clients import KafkaConsumer, Message
+from streamtrain.kafka.clients import KafkaConsumer, Message, TransactionalProducer
 from streamtrain.kafka.settings import Purpose
 
 FAST = {"retry.backoff.ms": "1", "retry.backoff.max.ms": "20"}
@@ -36,10 +37,10 @@ def consumer(kafka: Any) -> Iterator[KafkaConsumer]:
         yield it
 
 
-def transactional(kafka: Any, name: str, **settings: str) -> _native.KafkaProducer:
-    library.load()
-    pairs = {"bootstrap.servers": kafka.bootstrap, "transactional.id": name, **FAST, **settings}
-    return _native.KafkaProducer(list(pairs.items()))
+def transactional(kafka: Any, name: str) -> TransactionalProducer:
+    producer = TransactionalProducer({"bootstrap.servers": kafka.bootstrap, "transactional.id": name, **FAST})
+    wait_for(lambda: producer.native.prepare().code == 0)
+    return producer
 
 
 def read_to_end(consumer: KafkaConsumer, topic: str, partitions: int = 2) -> tuple[list[Message], list[Message]]:
@@ -114,65 +115,62 @@ def test_topic_facts(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
 
 
 def test_read_committed_hides_what_was_aborted(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
-    with closing(transactional(kafka, topic)) as producer:
-        assert producer.init_transactions(20_000).code == 0
-        for value, end in ((b"kept", producer.commit_transaction), (b"gone", producer.abort_transaction)):
-            assert producer.begin_transaction().code == 0
-            assert producer.produce(topic, value, b"k", partition=0) == 0
-            assert producer.flush(20_000) == 0
-            assert end(20_000).code == 0
+    with transactional(kafka, topic) as producer:
+        for value, end, ending in (
+            (b"kept", producer.native.commit, KafkaEnding.COMMITTED),
+            (b"gone", partial(producer.native.abort, "a test"), KafkaEnding.ABORTED),
+        ):
+            assert producer.native.begin().code == 0
+            assert producer.produce(topic, value, b"k", partition=0, note=True) == 0
+            assert producer.native.flush() == 0
+            assert end().ending is ending
+        assert producer.native.noted_offset == 2
     records, ends = read_to_end(consumer, topic)
     assert [m.value for m in records] == [b"kept"]
     assert (0, 4) in [(m.partition, m.offset) for m in ends]  # two records and two control records
 
 
 def test_open_transaction_holds_the_end_back(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
-    with closing(transactional(kafka, topic)) as producer:
-        assert producer.init_transactions(20_000).code == 0
-        assert producer.begin_transaction().code == 0
+    with transactional(kafka, topic) as producer:
+        assert producer.native.begin().code == 0
         assert producer.produce(topic, b"open", partition=0) == 0
-        assert producer.flush(20_000) == 0
+        assert producer.native.flush() == 0
         records, ends = read_to_end(consumer, topic)
         assert records == [] and (0, 0) in [(m.partition, m.offset) for m in ends]
         assert consumer.native.watermarks(topic, 0, 10_000) == (0, 0)  # the last stable offset, not the high watermark
-        assert producer.abort_transaction(20_000).code == 0
 
 
 def test_offsets_go_with_the_transaction(kafka: Any, topic: str) -> None:
     group = {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
-    with closing(transactional(kafka, topic)) as producer, KafkaConsumer(group) as member:
-        assert producer.init_transactions(20_000).code == 0
-        assert producer.begin_transaction().code == 0
+    with transactional(kafka, topic) as producer, KafkaConsumer(group) as member:
+        native = producer.native
+        assert native.begin().code == 0
         producer.produce(topic, b"1", partition=0)
         producer.produce(topic, b"2", partition=0)
-        assert producer.commit_transaction(20_000).code == 0
+        assert native.commit().ending is KafkaEnding.COMMITTED
         member.subscribe(topic)
         got: list[Message] = []
         wait_for(lambda: got.extend(member.consume(10, 0.2)) or len(got) == 2)
-        for offset, end in ((1, producer.commit_transaction), (2, producer.abort_transaction)):
-            assert producer.begin_transaction().code == 0
-            outcome = producer.send_offsets(topic, [(0, offset)], member.native.group_metadata(), 20_000)
-            assert outcome.code == 0, outcome.text
-            assert end(20_000).code == 0
+        assert native.begin().code == 0
+        end = native.commit(topic, [(0, 1)], member.native.group_metadata())
+        assert end.ending is KafkaEnding.COMMITTED, end.why.text
         assert member.native.committed([0], 10_000) == [(0, 1)]
         member.native.rewind_to_committed(-2, 10_000)
         assert wait_for(lambda: member.consume(1, 0.2))[0].value == b"2"
-        with pytest.raises(RuntimeError, match="at least one"):
-            producer.send_offsets(topic, [], member.native.group_metadata(), 1000)
 
 
 def test_fenced_producer_says_so(kafka: Any, topic: str) -> None:
-    with closing(transactional(kafka, topic)) as old, closing(transactional(kafka, topic)) as new:
-        assert old.init_transactions(20_000).code == 0
-        assert old.begin_transaction().code == 0
+    with transactional(kafka, topic) as old:
+        assert old.native.begin().code == 0
         old.produce(topic, b"mute", partition=0)
-        assert old.flush(20_000) == 0
-        assert new.init_transactions(20_000).code == 0
-        outcome = old.commit_transaction(20_000)
-        assert _native.kafka_error_name(outcome.code) == "_FENCED"
-        assert outcome.fatal and not outcome.retriable
-        assert old.fatal_error()[0] != 0
-        assert wait_for(lambda: old.poll(100) or [event for event in old.drain_events() if event[2]])
+        assert old.native.flush() == 0
+        with transactional(kafka, topic):
+            end = old.native.commit()
+        assert _native.kafka_error_name(end.why.code) == "_FENCED"
+        assert end.ending is KafkaEnding.UNKNOWN and end.why.fatal
+        assert any(event.fatal for event in old.events())
+        with pytest.raises(RuntimeError, match="given up"):
+            old.produce(topic, b"mute", partition=0)
 
 
 def test_broker_that_is_not_there(topic: str) -> None:

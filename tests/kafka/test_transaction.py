@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from streamtrain._native import KafkaCode, KafkaOutcome
+from streamtrain._native import KafkaCode, KafkaEnding, KafkaOutcome
 from streamtrain.errors import TooManyOpenFiles, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.clients import KafkaConsumer
@@ -19,7 +19,7 @@ from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.topic import Message
 
 
-def refuse() -> None:
+def refuse(timeout_s: float) -> None:
     raise UserMistake("the topic was made again")
 
 
@@ -40,14 +40,32 @@ def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(
     kafka: Any, job: str, transactions: Transactions
 ) -> None:
     transactions.open()
-    producer = transactions._producer
+    assert transactions._producer is not None
+    native = transactions._producer.native
     messages = [(f"{job}.rounds", Message(b"key", b"value"))]
     with pytest.raises(UserMistake, match="made again"):
         transactions.publish(Batch(messages, "refused", check=refuse))
+    assert native.begin().code == 0  # nothing was left open that another had to end
+    assert native.abort("a test").ending is KafkaEnding.ABORTED
     offset = transactions.publish(Batch(messages, "good"))
-    assert transactions._producer is producer  # nothing was left open that another had to end
     with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
         assert [message.offset for message in read(consumer, f"{job}.rounds", 0, 0, offset + 1)] == [offset]
+
+
+def test_what_its_check_has_no_answer_for_is_made_again(kafka: Any, job: str, transactions: Transactions) -> None:
+    asked = []
+
+    def late_once(timeout_s: float) -> None:
+        asked.append(timeout_s)
+        if len(asked) == 1:
+            raise TimeoutError
+
+    transactions.open()
+    topic = f"{job}.rounds"
+    offset = transactions.publish(Batch([(topic, Message(b"key", b"value"))], "late", check=late_once))
+    assert len(asked) == 2
+    with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
+        assert [message.offset for message in read(consumer, topic, 0, 0, offset + 1)] == [offset]
 
 
 @pytest.mark.parametrize("where", ["read", "init_transactions"])

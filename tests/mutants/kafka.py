@@ -10,9 +10,53 @@ NOT_FETCHED = (
     "test_a_snapshot_that_could_not_be_fetched_is_asked_for_again"
 )
 REFUSED = "tests/regress/test_0320_a_refused_version_counts_for_nothing.py"
+RULES = "tests/kafka/test_transaction_rules.py"
+HEEDED = f"{RULES}::test_the_next_transaction_follows_from_the_one_before"
 SETTLING = "tests/kafka/test_settling.py::test_a_broker_that_takes_up_its_partitions_is_waited_for"
 
 GUARDS = [
+    (
+        "a fatal outcome ends a producer",
+        "native/kafka/transaction.cpp",
+        "    if (outcome.fatal) return Next::renew;\n",
+        "",
+        f"{RULES}::test_what_follows_from_an_outcome[fatal, abort-RENEW-RENEW]",
+    ),
+    (
+        "a call is not made again for ever",
+        "native/kafka/transaction.cpp",
+        "outcome.retriable && !over ?",
+        "outcome.retriable ?",
+        f"{RULES}::test_what_follows_from_an_outcome[retriable-AGAIN-RENEW]",
+    ),
+    (
+        "a call that may be made again is",
+        "native/kafka/transaction.cpp",
+        "                if (then != Next::again) {\n",
+        "                if (true) {\n",
+        f"{HEEDED}[commit_transaction=3&-CCCCCC-012345]",
+    ),
+    (
+        "a producer whose call did not return is given up",
+        "native/kafka/transaction.cpp",
+        "rd::timed_out, false, false, true, last",
+        "rd::timed_out, false, true, false, last",
+        f"{HEEDED}[commit_transaction=3-CCUCCC-01345]",
+    ),
+    (
+        "after an unknown ending comes another producer",
+        "native/kafka/transaction.cpp",
+        "    give_up();\n    return {Ending::unknown",
+        "    return {Ending::unknown",
+        f"{HEEDED}[send_offsets_to_transaction=3!,abort_transaction=1-CCUCCC-01345]",
+    ),
+    (
+        "a check without an answer holds nobody up",
+        "streamtrain/kafka/transaction.py",
+        "        except TimeoutError:\n",
+        "        except ZeroDivisionError:\n",
+        "tests/kafka/test_transaction.py::test_what_its_check_has_no_answer_for_is_made_again",
+    ),
     (
         "what may have been committed is not published again",
         "streamtrain/kafka/transaction.py",
@@ -75,7 +119,7 @@ GUARDS = [
     (
         "nothing read from a topic of another id is committed",
         "streamtrain/kafka/transaction.py",
-        "            batch.check()\n",
+        "            batch.check(_CHECK_S)\n",
         "            pass\n",
         "tests/e2e/test_gaps.py::test_a_records_topic_made_again_while_training_stops_the_run",
     ),
@@ -320,7 +364,7 @@ GUARDS = [
     (
         "a producer that does not end holds nobody up",
         "native/bindings/kafka.cpp",
-        "        nb::gil_scoped_release released;\n        close();\n",
+        "        WithoutGil released;\n        close();\n",
         "        close();\n",
         "tests/regress/test_0441_a_producer_that_does_not_end.py::test_the_others_go_on",
     ),

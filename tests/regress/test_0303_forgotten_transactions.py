@@ -133,9 +133,9 @@ def test_a_run_leaves_whose_past_kafka_has_forgotten(kafka: Any, forgotten: str)
     elif forgotten == "newest":
         topics.forget(forgotten)
         held.publish(snapshot(job, 2))
-    commit = held._commit
-    commits = iter([no_answer])
-    held._commit = lambda *batch: next(commits, commit)(*batch)  # type: ignore[method-assign]
+    make = held._transaction
+    made = iter([no_answer])
+    held._transaction = lambda batch: next(made, make)(batch)  # type: ignore[method-assign]
     if forgotten:
         with pytest.raises(KafkaBroken, match="forgotten"):
             held.publish(snapshot(job, 3))

@@ -123,7 +123,7 @@ class Problem:
 
     def __str__(self) -> str:
         if self.unknown:
-            return f"{self.expected}; allowed: {', '.join(self.near)}"
+            return f"{self.expected}; " + (f"allowed: {', '.join(self.near)}" if self.near else "it takes none")
         missing = self.got is NOTHING
         return f"missing, expected {self.expected}" if missing else f"expected {self.expected}, got {self.got!r}"
 

@@ -220,6 +220,11 @@ class CoordinatorEnd:
     def dead_letters(self, last_round: int) -> tuple[builtins.bytes, int]: ...  # unpublished entries, number
     def release_dead_letters(self, bytes: int, entries: int) -> None: ...  # published
 
+class Heartbeat:
+    """A thread that beats, from now to stop(), whatever holds this program's Python up."""
+    def __init__(self, end: CoordinatorEnd) -> None: ...
+    def stop(self) -> None: ...
+
 class IngestEnd:
     def __init__(self, arena: Arena) -> None: ...
     def wait_ready(self, timeout_s: float) -> bool: ...
@@ -240,6 +245,7 @@ class WorkerStatus(enum.IntEnum):
     DIVERGED = 3
 
 class Worker:
+    round: int  # begun
     state_address: int
     share_address: int
     base_address: int

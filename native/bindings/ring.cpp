@@ -7,6 +7,7 @@
 #include "bindings/addresses.h"
 #include "bindings/bindings.h"
 #include "ring/coordinator_end.h"
+#include "ring/heartbeat.h"
 #include "ring/ingest_end.h"
 #include "ring/progress.h"
 #include "ring/supervisor_end.h"
@@ -143,6 +144,12 @@ void bind_coordinator(nb::module_ &m) {
         .def_prop_ro("dead_letter_bytes_waiting", &CoordinatorEnd::dead_letter_bytes_waiting);
 }
 
+void bind_heartbeat(nb::module_ &m) {
+    nb::class_<Heartbeat>(m, "Heartbeat")
+        .def(nb::init<CoordinatorEnd &>(), nb::arg("end"), nb::keep_alive<1, 2>())
+        .def("stop", &Heartbeat::stop, nb::call_guard<nb::gil_scoped_release>());
+}
+
 void bind_ingest_end(nb::module_ &m) {
     nb::class_<IngestEnd>(m, "IngestEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
@@ -164,6 +171,7 @@ void bind_ring(nb::module_ &m) {
     bind_arena(m);
     bind_supervisor(m);
     bind_coordinator(m);
+    bind_heartbeat(m);
     bind_ingest_end(m);
     nb::class_<Silence>(m, "Silence")
         .def(nb::init<>())

@@ -20,6 +20,7 @@ void bind_worker(nb::module_ &m) {
     nb::class_<Worker>(m, "Worker")
         .def(nb::init<Arena &, u32, f64, f64>(), nb::arg("arena"), nb::arg("worker"), nb::arg("beta1"),
              nb::arg("beta2"), nb::keep_alive<1, 2>())
+        .def_prop_ro("round", &Worker::round_number)
         .def_prop_ro("state_address", [](Worker &worker) { return address_of(worker.round().memory().state); })
         .def_prop_ro("share_address", [](Worker &worker) { return address_of(worker.round().memory().share); })
         .def_prop_ro("base_address", [](Worker &worker) { return address_of(worker.round().memory().base); })

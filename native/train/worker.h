@@ -21,6 +21,7 @@ class Worker {
     Worker &operator=(const Worker &) = delete;
 
     WorkerRound &round() { return round_; }   // the memory a plan is bound to
+    i64 round_number() const { return end_.round(); }   // of the one begun
 
     // Scores every mean on its round's last slot with a plan of its own.
     void score_means(MeanScorer scorer) { averager_.score_means(scorer); }

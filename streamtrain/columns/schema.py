@@ -5,7 +5,6 @@ The same object in training, in a snapshot's manifest and at prediction: a walk 
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 from collections import Counter
@@ -23,6 +22,7 @@ from streamtrain.columns.names import expand
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
+from streamtrain.registry import nearest
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class Schema:
 def _told(error: Any) -> str:
     where = ".".join(str(part) for part in error["loc"])
     if error["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(where, list(Column.model_fields), 1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        near = nearest(where, Column.model_fields)
+        hint = f"; did you mean {near!r}?" if near else ""
         return f"{where}: expected one of {', '.join(Column.model_fields)}, got {where!r}{hint}"
     return f"{where}: {error['msg']}" if where else str(error["msg"])

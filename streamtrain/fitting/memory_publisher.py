@@ -11,6 +11,7 @@ from streamtrain.run.publication import Assembled
 class MemoryPublisher:
     """A `Publisher`. An offset is the number of the publication's manifest, counted from 0."""
 
+    advice = "mend those rows, tell the job what stands for what is missing (missing = …), or raise that share"
     unreachable = False
 
     def __init__(self) -> None:

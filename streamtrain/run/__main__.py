@@ -32,16 +32,21 @@ def main() -> int:
     configure_logging(process=document["label"], **document["logging"])
     failpoints.arm(document["failpoints"])
     process = roles.REGISTRY.get(document["process"])
+    code = exits.UNEXPECTED
     try:
         return int(process.run(process.Config(**document["config"])))
     except KafkaBroken as error:
-        log.error(str(error))
+        why = str(error)
+        log.error(why)
     except StreamtrainError as error:
-        log.error(str(error))
-        return error.exit_code
-    except Exception:
+        why, code = str(error), error.exit_code
+        log.error(why)
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
         log.exception("unexpected error")
-    return exits.UNEXPECTED
+    if document["last_words"]:
+        print(why)
+    return code
 
 
 if __name__ == "__main__":

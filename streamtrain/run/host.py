@@ -52,10 +52,22 @@ class HostOptions:
 class Child(NamedTuple):
     label: str
     process: subprocess.Popen[str]
+    worker: int | None  # its number
+
+    def last_word(self) -> str:
+        """Why it has ended, as it said itself; "" where it said nothing, or is asked again."""
+        said = self.process.stdout
+        if said is None or said.closed:
+            return ""
+        with said:
+            return said.read().strip()
 
 
 class Host:
-    """Runs one after the other, each in an arena of its own. `worker` is a worker's config but for arena and number."""
+    """Runs one after the other, each in an arena of its own. `worker` is a worker's config but for arena and number.
+
+    With `last_words` a worker that ends says why to its `Child`, as well as to the log.
+    """
 
     def __init__(
         self,
@@ -63,40 +75,48 @@ class Host:
         worker: Mapping[str, Any],
         options: HostOptions,
         on_event: Callable[[Event], None],
+        last_words: bool = False,
     ) -> None:
         self._make_arena = make_arena
         self._worker = worker
         self._options = options
         self._on_event = on_event
+        self._last_words = last_words
         self._spawned: set[str] = set()
         self._crashes: Counter[int] = Counter()  # by slot
         self._other_deaths: Counter[tuple[int, int]] = Counter()  # by round and slot
         self.children: list[Child] = []
+        self.arena: _native.Arena | None = None  # of the run there is
         self.ring: _native.SupervisorEnd | None = None
 
     def begin(self) -> _native.Arena:
         """A new run's arena, in which nothing runs yet."""
-        self.arena = self._make_arena()
-        self.ring = _native.SupervisorEnd(self.arena)
+        self.arena = arena = self._make_arena()
+        self.ring = _native.SupervisorEnd(arena)
         self._crashes.clear()
         self._other_deaths.clear()
-        return self.arena
+        return arena
 
-    def spawn(self, role: str, label: str, config: Mapping[str, Any], heard: bool = False) -> Child:
+    def spawn(
+        self, role: str, label: str, config: Mapping[str, Any], heard: bool = False, worker: int | None = None
+    ) -> Child:
         """Starts a process of `role`; where it is `heard`, its standard output and input are pipes."""
+        assert self.arena is not None
+        last_words = self._last_words and worker is not None
         document = {
             "process": role,
             "label": label,
             "parent": os.getpid(),
             "logging": dict(self._options.logging),
             "failpoints": for_life(self._options.failpoints, label not in self._spawned),
+            "last_words": last_words,
             "config": {"arena": self.arena.descriptor, **config},
         }
         self._spawned.add(label)
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", "streamtrain.run"],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE if heard else subprocess.DEVNULL,
+            stdout=subprocess.PIPE if heard or last_words else subprocess.DEVNULL,
             pass_fds=(self.arena.descriptor,),
             process_group=0,  # a Ctrl-C of the terminal is the supervisor's alone
             text=True,
@@ -107,24 +127,26 @@ class Host:
             process.stdin.flush()
             if not heard:
                 process.stdin.close()
-        child = Child(label, process)
+        child = Child(label, process, worker)
         self.children.append(child)
         return child
 
     def spawn_workers(self) -> None:
+        assert self.arena is not None
         for worker in range(self.arena.workers):
             self._spawn_worker(worker)
 
     def _spawn_worker(self, worker: int) -> None:
-        self.spawn("worker", f"worker-{worker}", {"worker": worker, **self._worker, **self._options.workers})
+        config = {"worker": worker, **self._worker, **self._options.workers}
+        self.spawn("worker", f"worker-{worker}", config, worker=worker)
 
     def tell(self, stop: _native.Stop) -> None:
         """Asks the processes to drain, or to leave."""
         if self.ring is not None:
             self.ring.tell(stop)
 
-    def ended(self) -> Iterator[tuple[str, int]]:
-        """(label, exit code) of each process that has ended since, but for workers whose death is healed here.
+    def ended(self) -> Iterator[tuple[Child, int]]:
+        """Each process that has ended since, with its exit code, but for workers whose death is healed here.
 
         RunOver where workers die again and again at one place.
         """
@@ -133,26 +155,36 @@ class Host:
             if code is None:
                 continue
             self.children.remove(child)
-            if child.label.startswith("worker-") and not 0 <= code <= 4 and code != exits.RUN_OVER:
-                self._heal(int(child.label.removeprefix("worker-")), code)
+            if child.worker is not None and not 0 <= code <= 4 and code != exits.RUN_OVER:
+                self.heal(child, code)
             else:
-                yield child.label, code
+                yield child, code
 
     def end(self) -> None:
-        """SIGKILL and wait for every child: the transaction of a dead coordinator is aborted by its successor."""
+        """SIGKILL and wait for every child; the arena goes too.
+
+        The transaction of a dead coordinator is aborted by its successor.
+        """
         self.tell(_native.Stop.LEAVE)
         for child in self.children:
             if child.process.poll() is None:
                 child.process.kill()
         for child in self.children:
             child.process.wait()
+            if child.worker is not None:
+                child.last_word()
         self.children = []
+        self.arena = self.ring = None
 
-    def _heal(self, worker: int, code: int) -> None:
-        assert self.ring is not None
+    def heal(self, child: Child, code: int) -> None:
+        """Starts a worker that has ended again: its batches of the round are trained again. RunOver as ended()."""
+        worker = child.worker
+        assert self.ring is not None and worker is not None
         look = self.ring.worker(worker)
         round_, slot = look.round, look.slot
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        if said := child.last_word():
+            how = f"{how}: {said}"
         log.warning(
             "worker died, its batches of the round are trained again", worker=worker, how=how, round=round_, slot=slot
         )

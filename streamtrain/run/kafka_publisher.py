@@ -32,6 +32,8 @@ _PENDING_S = 60.0  # of a publication, counted while Kafka answers
 class KafkaPublisher:
     """A `Publisher`. `consumer` and `producer` are librdkafka's settings, `names` the topics' by key."""
 
+    advice = "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
+
     def __init__(
         self,
         job: Job,

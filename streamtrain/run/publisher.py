@@ -13,6 +13,10 @@ class Publisher(Protocol):
     """Takes one publication at a time, each whole or not at all. What its methods raise ends the run."""
 
     @property
+    def advice(self) -> str:
+        """What to do about too many dead letters, for an error."""
+
+    @property
     def unreachable(self) -> bool:
         """Whoever keeps the publications does not answer just now."""
 

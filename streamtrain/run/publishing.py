@@ -121,7 +121,7 @@ class Publishing:
             self._failure = CheckFailed(
                 f"{self._records}: {self._ceiling.dead} of the last {self._ceiling.rows} rows are dead letters, "
                 f"records.max_dead_letter_share allows {self._ceiling.share:g}: {found.told()}; "
-                "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
+                f"{self._publisher.advice}"
             )
         too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
         self._ring.hold(too_much or self._failure is not None)

@@ -88,7 +88,8 @@ class Supervisor:
         self._topics = {wish.key: wish.name for wish in self._wishes()}
         self._events: queue.Queue[Event] = queue.Queue()
         self._reader: threading.Thread | None = None  # of the coordinator's events
-        self._host = Host(lambda: make_arena(job, self._model), worker_config(job), options.host, on_event)
+        worker = {**worker_config(job), "restorable": True}
+        self._host = Host(lambda: make_arena(job, self._model), worker, options.host, on_event)
         self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
@@ -216,8 +217,8 @@ class Supervisor:
                     KafkaUnreachable.exit_code if self._unreachable else 1,
                     f"not drained in {_DRAIN_S:.0f} s; what is not published is trained again by the next start",
                 )
-            for label, code in self._host.ended():
-                self._on_exit(label, code)
+            for child, code in self._host.ended():
+                self._on_exit(child.label, code)
             if not self._host.children:
                 raise RunOver(0 if not self._stop.interrupted else 130, "done")
             time.sleep(_POLL_S)

@@ -126,3 +126,8 @@ def test_private_modules_stay_in_their_package(package_trees):
                 if each in private and not f"{name}.".startswith(f"{private[each]}."):
                     wrong.append(f"{name}:{node.lineno} imports {each}")
     assert wrong == []
+
+
+def test_the_nearest_name_is_looked_up_in_one_place(package_trees):
+    found = {name for name, tree in package_trees.items() for node in ast.walk(tree) if "difflib" in imported(node)}
+    assert found == {"streamtrain.registry"}

@@ -66,6 +66,7 @@ def test_refused(name: str, given: Any) -> None:
 def test_what_is_unknown_and_what_is_missing() -> None:
     unknown, missing = problems({"raet": 1}, OPTIONS, "option of x")
     assert str(unknown) == f"unknown option of x; allowed: {', '.join(OPTIONS)}"
+    assert str(next(problems({"raet": 1}, {}, "option of x"))) == "unknown option of x; it takes none"
     assert str(missing) == "missing, expected a whole number from 1 to 9"
 
 

@@ -18,6 +18,7 @@ from streamtrain.columns.formats import format_names
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job.mistakes import JobMistakes
 from tests.e2e.harness import LiveJob, rows
+from tests.fitting.left import workers
 
 TABLES: dict[str, Any] = {
     "columns": {
@@ -106,13 +107,6 @@ def test_a_worker_that_is_killed_costs_nothing() -> None:
     )
     assert killed.is_set() and died and died[0]["how"] == "SIGKILL"
     assert same_bits(fitted, streamtrain.fit(TABLES, given))
-
-
-def workers() -> list[int]:
-    """The processes of this one that train."""
-    children = Path(f"/proc/{os.getpid()}/task")
-    found = {int(pid) for task in children.iterdir() for pid in (task / "children").read_text().split()}
-    return sorted(pid for pid in found if b"streamtrain.run" in Path(f"/proc/{pid}/cmdline").read_bytes())
 
 
 def test_what_an_iterator_raises_comes_out_and_nothing_stays() -> None:

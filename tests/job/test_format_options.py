@@ -91,3 +91,5 @@ def test_a_log_that_names_what_this_build_has_not_is_refused() -> None:
     for wrong in ({"name": "json", "separator": "tab"}, {"name": "lines", "skip_lines": -1}, {"name": "linse"}, {}):
         with pytest.raises(UserMistake, match=r"records\."):
             formats.checked(wrong)
+    with pytest.raises(UserMistake, match=r"records\.separator: unknown setting of json; it takes none$"):
+        formats.checked({"name": "json", "separator": "tab"})

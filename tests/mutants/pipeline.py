@@ -6,6 +6,7 @@ _DUE = "tests/regress/test_0172_due_publication_closes_the_round.py"
 _FLOOD = "tests/regress/test_0171_flood_of_bad_records.py"
 _AVERAGER = "tests/regress/test_0170_averager_dies.py"
 _ENDS = "tests/regress/test_0330_every_run_says_how_it_ended.py"
+_FIT = "tests/fitting/test_endings.py"
 _DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_ingest_reads_on_with_another"
 
 GUARDS = [
@@ -162,5 +163,68 @@ GUARDS = [
         "    return None if followed_by is None else RunEnded(",
         "    return None if True else RunEnded(",
         f"{_ENDS}::test_a_run_whose_processes_are_killed",
+    ),
+    (
+        "fit beats while its program's Python stands still",
+        "streamtrain/fitting/memory_run.py",
+        "        self._heartbeat = _native.Heartbeat(ring)\n",
+        "",
+        f"{_FIT}::test_beats_go_on_while_an_iterator_holds_python",
+    ),
+    (
+        "fit heals a worker that gave it up",
+        "streamtrain/fitting/memory_run.py",
+        "if code == exits.RUN_OVER:",
+        "if False:",
+        f"{_FIT}::test_a_worker_that_gave_this_program_up_while_it_was_stopped_is_healed",
+    ),
+    (
+        "fit's ingest that leaves is an error",
+        "streamtrain/fitting/memory_run.py",
+        "if status == _native.IngestStatus.LEAVE:",
+        "if False:",
+        f"{_FIT}::test_ingest_that_leaves_alone_is_an_error",
+    ),
+    (
+        "fit takes no row more than it needs",
+        "streamtrain/fitting/feed.py",
+        "            if self._left.is_set():\n                return\n            yield row",
+        "            yield row",
+        f"{_FIT}::test_an_iterator_is_left_alone_once_it_is_over",
+    ),
+    (
+        "fit's threads end before it does",
+        "streamtrain/fitting/memory_run.py",
+        """wait([thread for name, thread in self._threads.items() if name != "source"], _END_S)""",
+        "pass",
+        f"{_FIT}::test_a_program_whose_fit_does_not_end_well_ends[an error]",
+    ),
+    (
+        "fit ends before its program",
+        "streamtrain/fitting/memory_run.py",
+        "    over.wait(_END_S)\n",
+        "",
+        f"{_FIT}::test_a_program_whose_fit_does_not_end_well_ends[a thread of its own]",
+    ),
+    (
+        "an error of fit that is kept keeps nothing of the run",
+        "streamtrain/fitting/fit.py",
+        "raise error.with_traceback(None) from None",
+        "raise",
+        f"{_FIT}::test_an_error_that_is_kept_keeps_no_memory",
+    ),
+    (
+        "what a thread raised keeps nothing in a circle",
+        "streamtrain/kafka/renewing.py",
+        "        del future, call, arguments  #",
+        "        pass  #",
+        f"{_FIT}::test_an_error_that_is_kept_keeps_no_memory",
+    ),
+    (
+        "a fit of which no row can be used is an error",
+        "streamtrain/fitting/memory_run.py",
+        "        if not stored.manifest.rows_seen:\n",
+        "        if False:\n",
+        f"{_FIT}::test_no_row_that_can_be_used",
     ),
 ]

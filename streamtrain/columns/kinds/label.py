@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
 from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
 from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
 from streamtrain.compute import losses
+from streamtrain.registry import nearest
 
 HELP = "what is learned: 0 or 1, a class, or a number, as the loss has it"
 
@@ -106,8 +106,8 @@ class Label(Kind[Options]):
             return names.index(str(value))
         count = self.count(column, loss)
         if isinstance(value, str) or (count and (value != int(value) or not 0 <= value < count)):
-            near = difflib.get_close_matches(str(value), names, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest(str(value), names)
+            hint = f"; did you mean {near!r}?" if near else ""
             wanted = f"a class name or an index below {count}" if count else "a number"
             raise ValueError(f'expected "dead_letter", "skip" or {wanted}, got {value!r}{hint}')
         return float(value)

@@ -26,6 +26,7 @@ class Config:
     backend: str
     isa: str = "auto"
     score_means: bool = False
+    restorable: bool = False  # there are snapshots to go back to
     backend_priorities: dict[str, int] = field(default_factory=dict)
 
 
@@ -53,6 +54,7 @@ def run(config: Config) -> int:
             return exits.RUN_OVER
         if status == _native.WorkerStatus.DIVERGED:
             raise CheckFailed(
-                "training diverges: half of the last round's batches had a loss, parameters or optimizer state that "
-                "are not finite; lower optimizer.learning_rate, standardize large columns, or go back with --restore"
+                f"training diverges in round {worker.round}: half of the newest batches had a loss, parameters or "
+                "optimizer state that are not finite; lower optimizer.learning_rate, standardize large columns"
+                + (", or go back with --restore" if config.restorable else "")
             )

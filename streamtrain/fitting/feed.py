@@ -1,0 +1,57 @@
+"""The rows of a program as records of a source in memory: what the thread named source does in `fit`."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.clients.records import Records
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+
+_PACK_ROWS = 1024  # of a record that carries rows from the program to the decoder
+_RECORD_BYTES = 1 << 20
+_PUT_S = 0.5
+
+
+class Feed:
+    """Feeds `source` until the rows end or leave() is called. One thread runs it, any may call leave()."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.source = _native.MemorySource()
+        self._left = threading.Event()
+
+    def run(self, rows: Any) -> None:
+        """The rows as records, as RecordWriter makes them.
+
+        Raises UserMistake where there are none or they are no rows, and what an iterator raises.
+        """
+        job = self._job
+        records = Records(job.schema, job.records.named, "rows", _PACK_ROWS, _RECORD_BYTES)
+        given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
+        fed = False
+        for block in records.blocks(given, key=None, own_keys=False):
+            for record in block:
+                fed = True
+                while not self._left.is_set() and not self.source.put(record.value, _PUT_S):
+                    pass
+                if self._left.is_set():
+                    return
+        if not fed and not self._left.is_set():
+            raise UserMistake("rows: expected at least one, got none; has the iterator been used up before?")
+        self.source.end()
+
+    def _while_wanted(self, rows: Iterator[Any]) -> Iterator[Any]:
+        """No row more is taken of an iterator than is needed: it is the program's."""
+        for row in rows:
+            if self._left.is_set():
+                return
+            yield row
+
+    def leave(self) -> None:
+        """Ends the thread, once an iterator that holds it gives its next row."""
+        self._left.set()
+        self.source.close()

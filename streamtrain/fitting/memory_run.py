@@ -1,0 +1,184 @@
+"""One run of `fit`: a lineage from its fresh start to the end of the rows, between two ends in memory.
+
+Source, ingest and publisher are threads of the caller; workers are processes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, wait
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.build import build_digest
+from streamtrain.columns.plan import native_plan
+from streamtrain.compute.model import Model
+from streamtrain.compute.state import view
+from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
+from streamtrain.fitting.feed import Feed
+from streamtrain.fitting.memory_publisher import MemoryPublisher
+from streamtrain.job import Job
+from streamtrain.kafka.admin import job_topics
+from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.renewing import in_background
+from streamtrain.log import get_logger
+from streamtrain.run import exits
+from streamtrain.run.arena import make_arena, worker_config
+from streamtrain.run.dead_letters import Letters
+from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
+from streamtrain.run.lineage import Lineage
+from streamtrain.run.publication import Assembler, adopt
+from streamtrain.run.publishing import Ended, Publishing
+from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.topics.manifest import Position, Run, Slot
+
+log = get_logger("streamtrain.fit")
+
+_POLL_S = 0.02
+_INGEST_S = 0.5  # one native call
+_END_S = 10.0  # for threads to end; only what `on_event` calls takes longer than a fraction of it
+_REASONS_TOLD = 5
+_TOPIC_ID = "memory"  # stands in the manifest where a topic's id would
+_MEANING: dict[int, type[StreamtrainError]] = {each.exit_code: each for each in (CheckFailed, UserMistake)}
+
+
+class MemoryRun:
+    """To be used with `with`: what leaves it leaves no process, no shared memory, and no thread but one that an
+    iterator of the program holds.
+    """
+
+    def __init__(self, job: Job, on_event: Callable[[Event], None]) -> None:
+        self._job = job
+        self._on_event = on_event
+        model = Model(job.model_spec())
+        self._model = model
+        self._host = Host(lambda: make_arena(job, model), worker_config(job), HostOptions(), on_event, last_words=True)
+        self._publisher = MemoryPublisher()
+        self._feed = Feed(job)
+        self._threads: dict[str, Future[None]] = {}
+        self._heartbeat: _native.Heartbeat | None = None
+        self._left_out = ""
+        self._over = threading.Event()
+
+    def __enter__(self) -> MemoryRun:
+        # a thread that comes back from native code into an interpreter that has ended would abort the program
+        self._with_the_program = weakref.finalize(self, _leave, self._feed, self._host, self._over)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._feed.leave()
+        try:
+            self._host.end()
+        finally:
+            wait([thread for name, thread in self._threads.items() if name != "source"], _END_S)
+            self._threads.clear()  # what ended them holds the arena
+            if self._heartbeat is not None:
+                self._heartbeat.stop()
+                self._heartbeat = None
+            self._over.set()
+            self._with_the_program.detach()
+
+    def train(self, rows: Any) -> Stored:
+        """The snapshot after the last row.
+
+        Raises CheckFailed, UserMistake, and what an iterator or `on_event` raises.
+        """
+        self._start(rows)
+        try:
+            self._watch()
+        except RunOver as over:
+            raise CheckFailed(
+                f"{over}; see in the log why, and whether memory is short for train.workers = {self._job.train.workers}"
+            ) from None
+        stored = self._publisher.stored()
+        if not stored.manifest.rows_seen:
+            raise CheckFailed(
+                f"rows: expected some to train on, got none that can be used: {self._left_out or 'all were skipped'}; "
+                "mend them, or tell the job what stands for what is missing (missing = …)"
+            )
+        return stored
+
+    def _watch(self) -> None:
+        """Until every thread and every worker has ended."""
+        while self._threads or self._host.children:
+            self._look_at_threads()
+            for child, code in self._host.ended():
+                self._on_exit(child, code)
+            time.sleep(_POLL_S)  # nothing in hand here: what a Ctrl-C interrupts is kept with it
+
+    def _look_at_threads(self) -> None:
+        for name in [name for name, thread in self._threads.items() if thread.done()]:
+            self._threads.pop(name).result()
+
+    def _on_exit(self, child: Child, code: int) -> None:
+        if code == exits.RUN_OVER:  # it has heard nothing for ten seconds: this program was stopped, and goes on
+            self._host.heal(child, code)
+        elif code:
+            why = child.last_word() or f"expected exit code 0, got {code}"
+            raise _MEANING.get(code, StreamtrainError)(f"{child.label}: {why}")
+
+    def _start(self, rows: Any) -> None:
+        arena = self._host.begin()
+        ring = _native.CoordinatorEnd(arena)
+        publishing = self._begin(arena, ring)
+        self._heartbeat = _native.Heartbeat(ring)
+        ring.start()
+        self._host.spawn_workers()
+        self._threads["source"] = in_background(self._feed.run, rows, name="source")
+        self._threads["ingest"] = in_background(self._ingest, arena, name="ingest")
+        self._threads["publisher"] = in_background(_publish, publishing, name="publisher")
+
+    def _begin(self, arena: _native.Arena, ring: _native.CoordinatorEnd) -> Publishing:
+        """A fresh lineage, its state in place and published as the first snapshot."""
+        job = self._job
+        layout = self._model.layout.published(job.train.workers)
+        slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
+        topics = {wish.key: wish.name for wish in job_topics(job.name, {})}
+        assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest(), topics)
+        state = view(ring.mean_address(0), layout.state_bytes)
+        self._model.layout.begin_lineage(self._model.initial_state(job.train.seed), job.train.workers, state)
+        lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, 0, [Position(0)], _TOPIC_ID)
+        first = assembler.assemble(lineage, state, -1, Columns.empty(), {})
+        lineage = adopt(lineage, first, self._publisher.publish(first, Letters.none()))
+        ring.begin(round=-1, learning_rate=job.optimizer.learning_rate, positions=[(0, 0, 0)])
+        unpublished = UnpublishedRounds(ring)
+        return Publishing(job, lineage, ring, unpublished, assembler, self._publisher, self._tell)
+
+    def _ingest(self, arena: _native.Arena) -> None:
+        job = self._job
+        plan = native_plan(job.schema, arena.slot_layout)
+        growth = job.train.batch_growth or 0
+        ingest = _native.Ingest(arena, self._feed.source, job.records.named, plan, batch_growth=growth)
+        ingest.start()
+        while (status := ingest.run(_INGEST_S)) == _native.IngestStatus.WORKING:
+            pass
+        if status == _native.IngestStatus.LEAVE:
+            raise _told_to_leave("ingest")
+
+    def _tell(self, event: str, **fields: object) -> None:
+        left_out = fields.get("dead_letters")
+        if event == "ended" and isinstance(left_out, Mapping) and left_out:
+            told = "; ".join(f"{rows} x {reason}" for reason, rows in list(left_out.items())[:_REASONS_TOLD])
+            self._left_out = told
+            log.warning(f"{sum(left_out.values())} rows were left out: {told}")
+        self._on_event({"event": event, **fields})
+
+
+def _leave(feed: Feed, host: Host, over: threading.Event) -> None:
+    """At the end of the program: the thread that called `fit` ends its run."""
+    feed.leave()
+    host.tell(_native.Stop.LEAVE)
+    over.wait(_END_S)
+
+
+def _publish(publishing: Publishing) -> None:
+    if publishing.run() is not Ended.DONE:
+        raise _told_to_leave("publisher")
+
+
+def _told_to_leave(what: str) -> StreamtrainError:
+    return StreamtrainError(f"{what}: expected to go on to the last row, was told to leave, as at a program's end")

@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from tests_kafka import kafka_home, running_kafka
+from tests_kafka import kafka_home, kafka_of_all
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
@@ -43,9 +43,10 @@ class SharedKafka:
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[SharedKafka]:
+def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedKafka]:
     """A real Kafka: a given one, else Docker's where it is asked for, else the embedded one; fakes/tests_kafka.py."""
-    with running_kafka() as bootstrap:
+    own = tmp_path_factory.getbasetemp()
+    with kafka_of_all(own.parent if hasattr(request.config, "workerinput") else own) as bootstrap:
         yield SharedKafka(bootstrap)
 
 

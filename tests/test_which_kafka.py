@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Self
 
 import pytest
 import tests_kafka
-from tests_kafka import COMPOSE_ADDRESS, COMPOSE_PROJECT, ROOT, running_kafka
+from tests_kafka import COMPOSE_ADDRESS, COMPOSE_PROJECT, ROOT, kafka_of_all, running_kafka
 
 compose = pytest.importorskip("testcontainers.compose")
 
@@ -71,3 +74,38 @@ def test_a_given_one_comes_first_and_the_embedded_one_last(calls: list[Any], mon
     with running_kafka() as bootstrap:
         assert bootstrap == "elsewhere:9092"
     assert calls == []
+
+
+def test_all_who_ask_share_one_until_the_last_is_done(
+    calls: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log: list[str] = []
+    all_have_it, starter_leaves = threading.Barrier(3), threading.Event()
+    starters: list[threading.Thread] = []
+
+    class Counted(Embedded):
+        def __enter__(self) -> Self:
+            starters.append(threading.current_thread())
+            log.append("started")
+            return self
+
+        def __exit__(self, *error: object) -> None:
+            log.append("ended")
+
+    monkeypatch.setattr(tests_kafka, "start_broker", Counted)
+
+    def use() -> str:
+        with kafka_of_all(tmp_path) as bootstrap:
+            all_have_it.wait(60)
+            if threading.current_thread() in starters:
+                starter_leaves.set()
+            assert starter_leaves.wait(60)
+            log.append("left")
+            return bootstrap
+
+    with ThreadPoolExecutor(3) as pool:
+        users = [pool.submit(use) for _ in range(3)]
+        assert {user.result(60) for user in users} == {Embedded.bootstrap}
+    assert log == ["started", "left", "left", "left", "ended"]
+    with kafka_of_all(tmp_path):
+        assert log[5:] == ["started"]

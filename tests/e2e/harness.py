@@ -16,6 +16,8 @@ import numpy as np
 import psutil
 from confluent_kafka import Producer
 
+from streamtrain.checks.replay import replay
+from streamtrain.checks.verify import verify
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.chunks import Stored
@@ -127,21 +129,18 @@ class LiveJob:
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def verified(self) -> dict[str, Any]:
-        """`streamtrain verify JOB --json`, which must pass."""
-        done = self.command("verify", "--json")
-        report: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
-        problems = [(c["name"], c["problems"]) for c in report.get("checks", []) if not c["ok"]]
-        assert done.returncode == 0 and report["ok"], f"{problems}\n{done.stderr[-3000:]}"
-        return report
+        """What `streamtrain verify JOB` finds, which must pass; in this process, which has loaded it."""
+        report = verify(Job.load(self.path))
+        assert report.ok, "\n".join(report.lines())
+        return report.as_dict()
 
     def replayed(self, start: int | None = None) -> dict[str, Any]:
-        """`streamtrain replay JOB --from …`, which must give the same bits; by default from the oldest one kept."""
+        """What `streamtrain replay JOB --from …` finds, the same bits; by default from the oldest one kept."""
         with self.topic() as topic:
             held = [located.manifest.version for located in topic.list()]
-        done = self.command("replay", "--from", str(start if start is not None else held[0]), "--json")
-        report: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
-        assert done.returncode == 0 and report["ok"], f"{report}\n{done.stderr[-3000:]}"
-        return report
+        report = replay(Job.load(self.path), start if start is not None else held[0])
+        assert report.ok, "\n".join(report.lines())
+        return report.as_dict()
 
     # -- looking --------------------------------------------------------------------------------------------------
 

@@ -3,29 +3,10 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.e2e.harness import LiveJob
-from tests.train.arena_run import ArenaRun, batch
-
-DIES_AVERAGING = """
-import sys
-from streamtrain import _native
-from streamtrain.compute.state import attach
-from streamtrain.compute.model import Model
-from streamtrain.failpoints import arm
-from tests.train.arena_run import SPEC
-
-arena = attach(int(sys.argv[1]))
-model = Model(SPEC)
-rounds = _native.Worker(arena, 1, *model.betas)
-addresses = (rounds.state_address, rounds.base_address, rounds.share_address)
-plan = model.compile("cpu", arena.slot_layout, *addresses)
-arm("worker.averaging=1")
-rounds.run_closed_round(plan)
-"""
+from tests.train.arena_run import ArenaRun, batch, worker_1_elsewhere
 
 
 def test_a_round_whose_averager_died_is_not_judged_twice() -> None:
@@ -34,9 +15,7 @@ def test_a_round_whose_averager_died_is_not_judged_twice() -> None:
     run.fill([batch(seed) for seed in range(8)], rejected=(0, 1, 2, 3))
     rounds, plan = run.crew[0]
     rounds.run_closed_round(plan)
-    descriptor = run.arena.descriptor
-    died = subprocess.run([sys.executable, "-c", DIES_AVERAGING, str(descriptor)], pass_fds=(descriptor,), timeout=120)
-    assert died.returncode == -signal.SIGKILL
+    assert worker_1_elsewhere(run, "worker.averaging=1").wait(120) == -signal.SIGKILL
     run.supervisor.clear_dead(1)
     run.crew[1] = run.worker(1)
     rounds, plan = run.crew[1]

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 
 import numpy as np
 
-from tests.train.arena_run import ArenaRun, batch
-
-STOPS_AS_IT_BEGINS = """
-import sys
-from streamtrain import _native
-from streamtrain.compute.model import Model
-from streamtrain.compute.state import attach
-from streamtrain.failpoints import arm
-from tests.train.arena_run import SPEC
-
-arena = attach(int(sys.argv[1]))
-model = Model(SPEC)
-worker = _native.Worker(arena, 1, *model.betas)
-addresses = (worker.state_address, worker.base_address, worker.share_address)
-plan = model.compile("cpu", arena.slot_layout, *addresses)
-arm("worker.begins=1!STOP")
-worker.run_closed_round(plan)
-"""
+from tests.train.arena_run import ArenaRun, batch, worker_1_elsewhere
 
 
 def two_rounds() -> ArenaRun:
@@ -40,8 +21,7 @@ def two_rounds() -> ArenaRun:
 def test_a_round_waits_for_it() -> None:
     undisturbed, run = two_rounds(), two_rounds()
     undisturbed.train()
-    descriptor = run.arena.descriptor
-    other = subprocess.Popen([sys.executable, "-c", STOPS_AS_IT_BEGINS, str(descriptor)], pass_fds=(descriptor,))
+    other = worker_1_elsewhere(run, "worker.begins=1!STOP")
     _, status = os.waitpid(other.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)
     worker, plan = run.crew[0]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,21 @@ SPEC: dict[str, Any] = {
     "optimizer": {"name": "adam"},
 }
 ROWS = 16
+WORKER_1 = """
+import sys
+from streamtrain import _native
+from streamtrain.compute.model import Model
+from streamtrain.compute.state import attach
+from streamtrain.failpoints import arm
+from tests.train.arena_run import SPEC
+
+arena = attach(int(sys.argv[1]))
+model = Model(SPEC)
+worker = _native.Worker(arena, 1, *model.betas)
+plan = model.compile("cpu", arena.slot_layout, worker.state_address, worker.base_address, worker.share_address)
+arm(sys.argv[2])
+worker.run_closed_round(plan)
+"""
 
 
 class ArenaRun:
@@ -85,6 +102,12 @@ class ArenaRun:
 
     def views(self) -> dict[str, np.ndarray]:
         return views(self.layout, self.state())
+
+
+def worker_1_elsewhere(run: ArenaRun, failpoints: str) -> subprocess.Popen[bytes]:
+    """A process that runs the closed round as worker 1, with these failpoints."""
+    descriptor = run.arena.descriptor
+    return subprocess.Popen([sys.executable, "-c", WORKER_1, str(descriptor), failpoints], pass_fds=(descriptor,))
 
 
 def two_rounds(backend: str, bad: tuple[int, ...]) -> np.ndarray:

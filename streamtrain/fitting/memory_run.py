@@ -5,10 +5,8 @@ Source, ingest and publisher are threads of the caller; workers are processes.
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
-import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
@@ -62,11 +60,8 @@ class MemoryRun:
         self._threads: dict[str, Future[None]] = {}
         self._heartbeat: _native.Heartbeat | None = None
         self._left_out = ""
-        self._over = threading.Event()
 
     def __enter__(self) -> MemoryRun:
-        # a thread that comes back from native code into an interpreter that has ended would abort the program
-        self._with_the_program = weakref.finalize(self, _leave, self._feed, self._host, self._over)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,8 +74,6 @@ class MemoryRun:
             if self._heartbeat is not None:
                 self._heartbeat.stop()
                 self._heartbeat = None
-            self._over.set()
-            self._with_the_program.detach()
 
     def train(self, rows: Any) -> Stored:
         """The snapshot after the last row.
@@ -168,17 +161,10 @@ class MemoryRun:
         self._on_event({"event": event, **fields})
 
 
-def _leave(feed: Feed, host: Host, over: threading.Event) -> None:
-    """At the end of the program: the thread that called `fit` ends its run."""
-    feed.leave()
-    host.tell(_native.Stop.LEAVE)
-    over.wait(_END_S)
-
-
 def _publish(publishing: Publishing) -> None:
     if publishing.run() is not Ended.DONE:
         raise _told_to_leave("publisher")
 
 
 def _told_to_leave(what: str) -> StreamtrainError:
-    return StreamtrainError(f"{what}: expected to go on to the last row, was told to leave, as at a program's end")
+    return StreamtrainError(f"{what}: expected to go on to the last row, was told to leave")

@@ -165,6 +165,27 @@ def test_an_iterator_is_left_alone_once_it_is_over() -> None:
     assert len(taken) <= 1 and not over.is_set()
 
 
+def test_no_event_comes_once_it_is_over() -> None:
+    told, over = threading.Event(), threading.Event()
+
+    def slow(event: dict[str, Any]) -> None:
+        if event["event"] == "progress" and not told.is_set():
+            told.set()
+            while workers():
+                time.sleep(0.01)
+            time.sleep(0.3)
+            over.set()
+
+    def rows() -> Iterator[dict[str, Any]]:
+        yield from dicts(columns(10))
+        told.wait()
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        streamtrain.fit(TABLES, rows(), on_event=slow)
+    assert over.is_set()
+
+
 @pytest.mark.parametrize("rows", [[], columns(0), iter(())], ids=["list", "arrays", "iterator"])
 def test_no_rows(rows: Any) -> None:
     with pytest.raises(UserMistake, match="rows: expected at least one, got none"):

@@ -197,14 +197,7 @@ GUARDS = [
         "streamtrain/fitting/memory_run.py",
         """wait([thread for name, thread in self._threads.items() if name != "source"], _END_S)""",
         "pass",
-        f"{_FIT}::test_a_program_whose_fit_does_not_end_well_ends[an error]",
-    ),
-    (
-        "fit ends before its program",
-        "streamtrain/fitting/memory_run.py",
-        "    over.wait(_END_S)\n",
-        "",
-        f"{_FIT}::test_a_program_whose_fit_does_not_end_well_ends[a thread of its own]",
+        f"{_FIT}::test_no_event_comes_once_it_is_over",
     ),
     (
         "an error of fit that is kept keeps nothing of the run",

@@ -50,6 +50,12 @@ def is_columns(row: Mapping[str, Any], names: Collection[str]) -> bool:
     return False
 
 
+def is_row(value: Any, names: Collection[str]) -> bool:
+    """Whether an iterator that gives this first gives rows, and not many at a time."""
+    many = hasattr(value, "columns") or hasattr(value, "column_names")
+    return not (is_columns(value, names) if isinstance(value, Mapping) else many)
+
+
 def read(
     rows: Any, names: Collection[str], others: bool = False
 ) -> dict[str, Any] | list[dict[str, Any]] | Columns:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from streamtrain import _native
 from streamtrain.clients.cells import key_bytes
-from streamtrain.clients.forms import Columns, dicts, read
+from streamtrain.clients.forms import Columns, dicts, is_row, read
 from streamtrain.columns.formats import Format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -137,21 +137,30 @@ class Records:
 
 def _blocks(rows: Any, names: dict[str, Any]) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
     """(number of the first row, rows), at most BLOCK_ROWS at a time; an iterator is never held as a whole."""
-    if isinstance(rows, Iterator):
-        first = 0
-        while block := list(islice(rows, BLOCK_ROWS)):
-            yield first, dicts(block, first)
-            first += len(block)
+    if not isinstance(rows, Iterator):
+        yield from _parts(read(rows, names, others=True), 0)
         return
-    given = read(rows, names, others=True)
+    first, head = 0, list(islice(rows, 1))
+    rows = chain(head, rows)
+    if head and not is_row(head[0], names):  # frames, or dicts of arrays
+        for given in rows:
+            for number, part in _parts(read(given, names, others=True), first):
+                yield number, part
+                first = number + (part.rows if isinstance(part, Columns) else len(part))
+    while block := list(islice(rows, BLOCK_ROWS)):
+        yield first, dicts(block, first)
+        first += len(block)
+
+
+def _parts(
+    given: dict[str, Any] | list[dict[str, Any]] | Columns, before: int
+) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
     if isinstance(given, dict):
-        yield 0, [given]
-    elif isinstance(given, list):
-        for first in range(0, len(given), BLOCK_ROWS):
-            yield first, given[first : first + BLOCK_ROWS] if len(given) > BLOCK_ROWS else given
-    else:
-        for first in range(0, given.rows, BLOCK_ROWS):
-            yield first, given.part(first, first + BLOCK_ROWS)
+        given = [given]
+    count = given.rows if isinstance(given, Columns) else len(given)
+    for first in range(0, count, BLOCK_ROWS):
+        end = first + BLOCK_ROWS
+        yield before + first, given.part(first, end) if isinstance(given, Columns) else given[first:end]
 
 
 def _mistake(error: ValueError, first: int, alone: bool) -> UserMistake:

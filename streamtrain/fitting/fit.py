@@ -42,7 +42,7 @@ def fit(
 
     `job` is a Job, a job file's path, or its tables ({"columns": {...}, "model": {...}, ...}); [kafka] and [topics]
     are not looked at, and rounds close only when they are full and at the end. `rows` are what RecordWriter takes: a
-    dict of arrays, a frame, or dicts, also from an iterator, which is never held as a whole. The same rows through
+    dict of arrays, a frame, dicts, or an iterator of these, which is never held as a whole. The same rows through
     one partition of a topic give the same bits, where `train.round_interval` is "off".
 
     `on_event` gets what a trainer tells: {"event": "progress" | "published" | "worker_died" | "ended", ...}, from

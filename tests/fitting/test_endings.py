@@ -173,7 +173,7 @@ def test_no_event_comes_once_it_is_over() -> None:
             told.set()
             while workers():
                 time.sleep(0.01)
-            time.sleep(0.3)
+            streamtrain.fit(ALONE, columns(10))  # takes a while
             over.set()
 
     def rows() -> Iterator[dict[str, Any]]:

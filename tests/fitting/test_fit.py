@@ -78,6 +78,32 @@ def test_arrays_rows_and_an_iterator_give_the_same_bits() -> None:
     assert not same_bits(arrays, streamtrain.fit(TABLES, columns(1500, seed=4)))
 
 
+def test_an_iterator_may_give_many_rows_at_a_time() -> None:
+    given = columns(70_000)
+    arrays = streamtrain.fit(TABLES, given)
+    for cut in ([70_000], [100, 66_000, 3900]):
+        places = zip(np.cumsum([0, *cut]), np.cumsum(cut), strict=False)
+        parts = [{name: cells[first:end] for name, cells in given.items()} for first, end in places]
+        assert same_bits(arrays, streamtrain.fit(TABLES, iter(parts)))
+        assert same_bits(arrays, streamtrain.fit(TABLES, iter([Frame(part) for part in parts])))
+    wrong = {**columns(5), "b": ["x", 1, object(), 2, 3]}
+    with pytest.raises(UserMistake, match=r"row 102 at \$\.b"):
+        streamtrain.fit(TABLES, iter([columns(100), wrong]))
+
+
+class Frame:
+    """As much of a data frame as is asked for."""
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        self._given, self.columns = given, list(given)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._given[name]
+
+    def __len__(self) -> int:
+        return len(self._given[self.columns[0]])
+
+
 @pytest.mark.parametrize("format", format_names())
 def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, format=format, round_interval="off", workers=2)

@@ -220,4 +220,11 @@ GUARDS = [
         "        if False:\n",
         f"{_FIT}::test_no_row_that_can_be_used",
     ),
+    (
+        "an arena's descriptor is above the standard streams",
+        "native/ring/arena.cpp",
+        "STDERR_FILENO + 1);",
+        "0);",
+        "tests/regress/test_0460_closed_standard_streams.py::test_it_trains",
+    ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from array import array
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,11 @@ class Feed:
         self._job = job
         self.source = _native.MemorySource()
         self._left = threading.Event()
+        self._ends = array("q", [0])  # of each record, the number of the row after its last
+
+    def row(self, record: int, row: int) -> int:
+        """The number among the program's rows of a record's row."""
+        return self._ends[record] + row
 
     def run(self, rows: Any) -> None:
         """The rows as records, as RecordWriter makes them.
@@ -32,15 +38,14 @@ class Feed:
         job = self._job
         records = Records(job.schema, job.records.named, "rows", _PACK_ROWS, _RECORD_BYTES)
         given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
-        fed = False
         for block in records.blocks(given, key=None, own_keys=False):
             for record in block:
-                fed = True
+                self._ends.append(self._ends[-1] + record.rows)
                 while not self._left.is_set() and not self.source.put(record.value, _PUT_S):
                     pass
                 if self._left.is_set():
                     return
-        if not fed and not self._left.is_set():
+        if len(self._ends) == 1 and not self._left.is_set():
             raise UserMistake("rows: expected at least one, got none; has the iterator been used up before?")
         self.source.end()
 

@@ -2,26 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 
+_ROWS_TOLD = 5
+
 
 class MemoryPublisher:
-    """A `Publisher`. An offset is the number of the publication's manifest, counted from 0."""
+    """A `Publisher`. An offset is the number of the publication's manifest, counted from 0.
+
+    `number` gives the number a program knows a row by, of its record's and its own within that; `left_out` tells of the
+    first rows that could not be used.
+    """
 
     advice = "mend those rows, tell the job what stands for what is missing (missing = …), or raise that share"
     unreachable = False
 
-    def __init__(self) -> None:
+    def __init__(self, number: Callable[[int, int], int] = lambda record, row: row) -> None:
+        self._number = number
+        self._told: list[str] = []
         self._published = 0
         self._newest: Assembled | None = None
+
+    @property
+    def left_out(self) -> str:
+        return "; ".join(self._told[:_ROWS_TOLD])
 
     def prepare(self, lineage: Lineage) -> None: ...
 
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         self._newest = assembled
+        for letter in letters if len(self._told) < _ROWS_TOLD else ():
+            for part in letter.rows:
+                path = part.path.partition("[")[0]  # the place in a record is the program's row
+                self._told.append(f"row {self._number(letter.offset, part.row_from)} at {path}: {part.reason}")
         self._published += 1
         return self._published - 1
 

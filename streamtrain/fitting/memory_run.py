@@ -39,7 +39,6 @@ log = get_logger("streamtrain.fit")
 _POLL_S = 0.02
 _INGEST_S = 0.5  # one native call
 _END_S = 10.0  # for threads to end; only what `on_event` calls takes longer than a fraction of it
-_REASONS_TOLD = 5
 _TOPIC_ID = "memory"  # stands in the manifest where a topic's id would
 _MEANING: dict[int, type[StreamtrainError]] = {each.exit_code: each for each in (CheckFailed, UserMistake)}
 
@@ -55,11 +54,10 @@ class MemoryRun:
         model = Model(job.model_spec())
         self._model = model
         self._host = Host(lambda: make_arena(job, model), worker_config(job), HostOptions(), on_event, last_words=True)
-        self._publisher = MemoryPublisher()
         self._feed = Feed(job)
+        self._publisher = MemoryPublisher(self._feed.row)
         self._threads: dict[str, Future[None]] = {}
         self._heartbeat: _native.Heartbeat | None = None
-        self._left_out = ""
 
     def __enter__(self) -> MemoryRun:
         return self
@@ -89,8 +87,9 @@ class MemoryRun:
             ) from None
         stored = self._publisher.stored()
         if not stored.manifest.rows_seen:
+            told = self._publisher.left_out or "all were skipped"
             raise CheckFailed(
-                f"rows: expected some to train on, got none that can be used: {self._left_out or 'all were skipped'}; "
+                f"rows: expected some to train on, got none that can be used: {told}; "
                 "mend them, or tell the job what stands for what is missing (missing = …)"
             )
         return stored
@@ -108,11 +107,11 @@ class MemoryRun:
             self._threads.pop(name).result()
 
     def _on_exit(self, child: Child, code: int) -> None:
+        said = child.last_word()
         if code == exits.RUN_OVER:  # it has heard nothing for ten seconds: this program was stopped, and goes on
             self._host.heal(child, code)
         elif code:
-            why = child.last_word() or f"expected exit code 0, got {code}"
-            raise _MEANING.get(code, StreamtrainError)(f"{child.label}: {why}")
+            raise _MEANING.get(code, StreamtrainError)(f"{child.label}: {said or f'expected exit code 0, got {code}'}")
 
     def _start(self, rows: Any) -> None:
         arena = self._host.begin()
@@ -155,9 +154,7 @@ class MemoryRun:
     def _tell(self, event: str, **fields: object) -> None:
         left_out = fields.get("dead_letters")
         if event == "ended" and isinstance(left_out, Mapping) and left_out:
-            told = "; ".join(f"{rows} x {reason}" for reason, rows in list(left_out.items())[:_REASONS_TOLD])
-            self._left_out = told
-            log.warning(f"{sum(left_out.values())} rows were left out: {told}")
+            log.warning(f"{sum(left_out.values())} rows were left out, first of all {self._publisher.left_out}")
         self._on_event({"event": event, **fields})
 
 

@@ -11,9 +11,17 @@ from streamtrain import _native
 
 def workers() -> list[int]:
     """The processes of this one that train."""
-    children = Path(f"/proc/{os.getpid()}/task")
-    found = {int(pid) for task in children.iterdir() for pid in (task / "children").read_text().split()}
-    return sorted(pid for pid in found if b"streamtrain.run" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    tasks = Path("/proc/self/task").iterdir()
+    found = {pid for task in tasks for pid in _read(task / "children").split()}
+    return sorted(int(pid) for pid in found if b"streamtrain.run" in _read(Path(f"/proc/{pid.decode()}/cmdline")))
+
+
+def _read(path: Path) -> bytes:
+    """Nothing, of a process or a thread that has just ended."""
+    try:
+        return path.read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
 
 
 def descriptors() -> list[int]:

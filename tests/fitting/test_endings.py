@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -57,7 +58,8 @@ def test_workers_that_die_again_and_again() -> None:
     def kill() -> None:
         while not over.wait(0.01):
             for pid in workers():
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
     killing = threading.Thread(target=kill)
     killing.start()
@@ -261,6 +263,13 @@ def test_ctrl_c_ends_it_at_once_and_the_program_goes_on() -> None:
     running.send_signal(signal.SIGINT)
     told, wrong = running.communicate(timeout=60)
     assert told.splitlines()[-1] == "[]" and running.returncode == 0, wrong
+
+
+def test_a_fit_that_ends_well_leaves_no_file_open() -> None:
+    strict = "import warnings\nwarnings.simplefilter('error')\nwarnings.simplefilter('always', ResourceWarning)\n"
+    running = program(f"{strict}streamtrain.fit(TABLES, columns(500))\n")
+    _, wrong = running.communicate(timeout=60)
+    assert running.returncode == 0 and "unclosed" not in wrong, wrong
 
 
 @pytest.mark.parametrize(

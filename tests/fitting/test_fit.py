@@ -157,6 +157,18 @@ def test_rows_that_cannot_be_used_are_told(caplog: pytest.LogCaptureFixture) -> 
     assert "rows were left out" in caplog.text and '"much"' in caplog.text
 
 
+@pytest.mark.parametrize("format", format_names())
+def test_rows_that_cannot_be_used_are_told_by_the_programs_numbers(
+    caplog: pytest.LogCaptureFixture, format: str
+) -> None:
+    given = dicts(columns(5000))
+    for number in (3, 1500, 4000):
+        given[number]["y"] = 5
+    streamtrain.fit({**TABLES, "records": {"format": format}}, given)
+    for number in (3, 1500, 4000):
+        assert f"row {number} at $.y: expected 0, 1, true or false, got 5" in caplog.text
+
+
 def test_a_job_that_is_none() -> None:
     with pytest.raises(JobMistakes, match="optimizer"):
         streamtrain.fit({**TABLES, "optimizer": {"name": "adan"}}, columns(10))

@@ -227,4 +227,11 @@ GUARDS = [
         "0);",
         "tests/regress/test_0460_closed_standard_streams.py::test_it_trains",
     ),
+    (
+        "a row of fit has the program's number",
+        "streamtrain/fitting/feed.py",
+        "return self._ends[record] + row",
+        "return row",
+        "tests/fitting/test_fit.py::test_rows_that_cannot_be_used_are_told_by_the_programs_numbers",
+    ),
 ]

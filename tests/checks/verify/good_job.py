@@ -92,8 +92,9 @@ class GoodJob:
         self._rows += 1
         return {"x": self._rows / 7, "z": 1.0, "at": 1_700_000_000_000 + self._rows, "y": self._rows % 2, **changes}
 
-    def produce(self, count: int = 12, partitions: Iterable[int] | None = None) -> None:
-        """To each partition: single rows, one record of many rows, bad ones, filtered ones, a tombstone, holes."""
+    def produce(self, count: int = 12, partitions: Iterable[int] | None = None, bad: bool = True) -> None:
+        """To each partition: single rows, one record of many rows, bad ones, filtered ones, a tombstone, holes; without
+        `bad` ones single rows alone."""
         if self.clean:
             for index in range(count):
                 self.record(self.row(), index % 2)
@@ -101,6 +102,8 @@ class GoodJob:
         for partition in partitions or range(len(self.written.partitions["records"])):
             for index in range(count):
                 self.record(self.row(), partition, key=b"k%d" % index)
+            if not bad:
+                continue
             self.record([self.row(x="bad" if at in (1, 6) else at) for at in range(13)], partition)
             self.record(self.row(x="n/a"), partition, key=b"bad")
             self.record(self.row(z=None), partition)
@@ -205,7 +208,7 @@ def good_job() -> GoodJob:
     made.train()
     made.produce()
     made.train(rejected=1)
-    made.produce(30)
+    made.produce(20, bad=False)
     made.train()
     made.predict()
     made.produce(3)
@@ -218,17 +221,17 @@ def good_job() -> GoodJob:
     made.predict()
     made.produce(4)
     made.train(deaths=2)
-    made.produce(4)
+    made.produce(4, bad=False)
     made.begin()
     made.train()
     made.end(130)
     made.begin(restore=7)
     for _ in range(3):
-        made.produce(6)
+        made.produce(6, bad=False)
         made.train()
         made.predict()
     made.end()
-    made.produce(9)
+    made.produce(9, bad=False)
     records = made.written.partitions["records"][2]
     records.remove(records.end - 8)
     made.begin(accept_gap=True)

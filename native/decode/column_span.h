@@ -5,17 +5,19 @@
 #include <vector>
 
 #include "decode/decode_plan.h"
+#include "decode/row_mask.h"
 #include "decode/row_writer.h"
 #include "decode/utf8.h"
 
 namespace st {
 
-// Rows of a slot that are filled column by column.
+// Rows of a slot that are filled column by column, at most BLOCK_ROWS.
 struct RowBlock {
     const DecodePlan &plan;
     u8 *slot;
     u32 first, count;
     i64 newest_event_time_ms;
+    const RowMask *only = nullptr;   // the rows that fill() fills; all
 
     u64 stride(Place place) const { return plan.blocks[place.block].stride; }
     u8 *at(Place place) const {
@@ -25,7 +27,9 @@ struct RowBlock {
     void fill(Place place, T value) const {
         u8 *to = at(place);
         const u64 step = stride(place);
-        for (u32 i = 0; i < count; ++i) std::memcpy(to + i * step, &value, sizeof value);
+        const auto put = [&](u32 row) { std::memcpy(to + row * step, &value, sizeof value); };
+        if (only) return only->each(put);
+        for (u32 row = 0; row < count; ++row) put(row);
     }
 };
 
@@ -37,14 +41,17 @@ struct ColumnSpan {
     const char *letters = nullptr;
     u32 entries = 0;               // texts there are: rows, or words
     std::vector<i32> words;        // of each word: what its column's kind knows of it, or one of these
-    static constexpr i32 EMPTY = -1, BAD = -2;
+    std::string known_table;       // that they are of
+    static constexpr i32 EMPTY = Kind::NO_WORD - 1, BAD = Kind::NO_WORD - 2;
 
     bool is_null(u32 row) const { return nulls && (nulls[row >> 3] >> (row & 7) & 1); }
 
-    bool any_null(u32 from, u32 to) const {
-        for (u32 row = from; nulls && row < to; ++row)
-            if (is_null(row)) return true;
-        return false;
+    // The missing ones of the `count` rows from `row` on, at most BLOCK_ROWS.
+    RowMask nulls_of(u32 row, u32 count) const {
+        RowMask mask;
+        for (u32 at = 0; nulls && at < count; at += 64)
+            mask.words[at / 64] = null_word(row + at, std::min(count - at, 64u));
+        return mask;
     }
 
     // Ends in ascending order keep all texts together within `size`, so that checking them is linear. What is wrong
@@ -68,14 +75,63 @@ struct ColumnSpan {
         return {letters + from, load_little<u32>(ends + u64{4} * index) - from};
     }
 
-    // What each word is, found out once: what the kind knows of it, or whether it may be used at all.
-    void check_words(const Kind &kind) {
-        words.assign(type == CellType::words ? entries : 0, BAD);
+    // What each word is, found out once: what the kind knows of it, or whether it may be used at all. The empty word is
+    // what stands in for a missing cell, where something does.
+    void check_words(const PlanColumn &column) {
+        if (type != CellType::words) return words.clear();
+        const std::string_view table(ends, texts(0, entries).size() + u64{4} * entries);
+        if (table == known_table && words.size() == entries) return;
+        known_table = table;
+        words.assign(entries, BAD);
+        const bool all_ascii = is_ascii(texts(0, entries));
         for (u32 i = 0; i < words.size(); ++i) {
             const std::string_view word = text_at(i);
-            if (word.empty()) words[i] = EMPTY;
-            else if (is_utf8(word)) words[i] = kind.word(word);
+            if (word.empty()) words[i] = column.missing == Missing::value ? column.kind->stand_in_word() : EMPTY;
+            else if (all_ascii || is_utf8(word)) words[i] = column.kind->word(word);
         }
+    }
+
+    // All letters of texts [from, to), one behind the other.
+    std::string_view texts(u32 from, u32 to) const {
+        if (from == to) return {};
+        const char *const begin = text_at(from).data();
+        const std::string_view last = text_at(to - 1);
+        return {begin, static_cast<u64>(last.data() + last.size() - begin)};
+    }
+
+    // Calls put(i, number) for the cells from `row` on; false where they are no numbers.
+    template <class Put>
+    bool each_number(u32 row, u32 count, Put put) const {
+        switch (type) {
+            case CellType::f32: return each_of<f32>(row, count, put);
+            case CellType::f64: return each_of<f64>(row, count, put);
+            case CellType::i8: return each_of<i8>(row, count, put);
+            case CellType::i16: return each_of<std::int16_t>(row, count, put);
+            case CellType::i32: return each_of<i32>(row, count, put);
+            case CellType::i64: return each_of<i64>(row, count, put);
+            case CellType::u8: return each_of<u8>(row, count, put);
+            case CellType::u16: return each_of<u16>(row, count, put);
+            case CellType::u32: return each_of<u32>(row, count, put);
+            case CellType::u64: return each_of<u64>(row, count, put);
+            default: return false;
+        }
+    }
+
+    // Calls put(i, word) for the cells from `row` on, with what their column's kind knows of the word. Whether it does
+    // of all.
+    template <class Put>
+    bool each_word(u32 row, u32 count, Put put) const {
+        const i32 *const known = words.data();
+        const u64 size = words.size();
+        const char *const codes = data + 4 * u64{row};
+        i32 all = 0;   // below 0 when one of them is
+        for (u32 i = 0; i < count; ++i) {
+            const u32 code = load_little<u32>(codes + 4 * u64{i});
+            const i32 word = code < size ? known[code] : BAD;
+            all |= word;
+            put(i, word);
+        }
+        return all >= 0;
     }
 
     // Cell `row` through the writer: any type, any column.
@@ -102,6 +158,25 @@ struct ColumnSpan {
     }
 
   private:
+    template <class T, class Put>
+    bool each_of(u32 row, u32 count, Put put) const {
+        const char *from = data + sizeof(T) * u64{row};
+        for (u32 i = 0; i < count; ++i) put(i, load_little<T>(from + sizeof(T) * u64{i}));
+        return true;
+    }
+
+    u64 null_word(u32 row, u32 count) const {
+        const u8 *from = reinterpret_cast<const u8 *>(nulls) + (row >> 3);
+        const u32 skipped = row & 7, bytes = (skipped + count + 7) >> 3;   // at most 9
+        u64 low = 0;
+        if (bytes >= 8) std::memcpy(&low, from, 8);
+        else
+            for (u32 i = 0; i < bytes; ++i) low |= u64{from[i]} << 8 * i;
+        low >>= skipped;
+        if (bytes == 9) low |= u64{from[8]} << (64 - skipped);
+        return count == 64 ? low : low & ((u64{1} << count) - 1);
+    }
+
     static void whole(RowWriter &writer, u32 column, i64 value) {
         writer.integer(column, value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value), value < 0);
     }
@@ -116,8 +191,10 @@ struct ColumnSpan {
         if (code >= entries)
             return writer.wrong(column, "word " + std::to_string(code) + " of " + std::to_string(entries));
         if (words[code] == BAD) return writer.wrong(column, "text that is not UTF-8");
-        if (words[code] == EMPTY) return writer.missing(column);
-        writer.word(column, text_at(code), words[code]);
+        const std::string_view text = text_at(code);
+        if (text.empty()) return writer.missing(column);
+        if (words[code] < 0) return writer.text(column, text);
+        writer.word(column, text, words[code]);
     }
 };
 

@@ -34,10 +34,10 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         places.start(column);
         column.kind->place(places);
         plan->is_ragged |= places.any_ragged();
-        if (const Place *floats = column.kind->float_place()) {
-            if (has_floats && floats->block != plan->floats_block)
+        if (const PlainFloat *floats = column.kind->plain_float()) {
+            if (has_floats && floats->place.block != plan->floats_block)
                 throw std::invalid_argument(column.name + ": plain floats lie in one block");
-            plan->floats_block = floats->block;
+            plan->floats_block = floats->place.block;
             has_floats = true;
         }
     }

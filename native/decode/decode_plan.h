@@ -44,7 +44,7 @@ struct DecodePlan {
     std::vector<At> blocks;            // by the layout's
     std::vector<Bits> constants;
     bool is_ragged = false;            // a column has its cells in a ragged block
-    u32 floats_block = 0;              // of the columns with a Kind::float_place()
+    u32 floats_block = 0;              // of the columns with a Kind::plain_float()
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
     static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,

@@ -32,6 +32,12 @@ bool put_floats_of(const ColumnSpan &span, u32 row, RowBlock &rows, Place place,
                : put_floats_by<T, POSITIVE_ZERO>(from, to, stride, rows.count, fits);
 }
 
+inline bool are_booleans(const ColumnSpan &span, u32 row, u32 count) {
+    u8 all = 0;
+    for (u32 i = 0; i < count; ++i) all |= static_cast<u8>(span.data[row + i]);
+    return all <= 1;
+}
+
 // False where a value does not fit, after rounding to float32, or the cells are no numbers.
 template <bool POSITIVE_ZERO = false, class Fits>
 bool put_floats(const ColumnSpan &span, u32 row, RowBlock &rows, Place place, Fits fits) {
@@ -46,6 +52,9 @@ bool put_floats(const ColumnSpan &span, u32 row, RowBlock &rows, Place place, Fi
         case CellType::u16: return put_floats_of<u16, POSITIVE_ZERO>(span, row, rows, place, fits);
         case CellType::u32: return put_floats_of<u32, POSITIVE_ZERO>(span, row, rows, place, fits);
         case CellType::u64: return put_floats_of<u64, POSITIVE_ZERO>(span, row, rows, place, fits);
+        case CellType::boolean:
+            return are_booleans(span, row, rows.count) &&
+                   put_floats_of<u8, POSITIVE_ZERO>(span, row, rows, place, fits);
         default: return false;
     }
 }

@@ -23,6 +23,12 @@ struct Place {
 
 constexpr u32 NO_FLOAT = ~u32{0};
 
+// A column of floats that takes any finite float32 as it is.
+struct PlainFloat {
+    Place place;
+    f32 stand_in;   // for a missing cell whose policy is a value
+};
+
 // Made from its options, given its places in the slot by DecodePlan::make; read-only afterwards and shared by decoders.
 // Encoders make kinds too, which have no place.
 class Kind {
@@ -47,18 +53,23 @@ class Kind {
     // A missing cell whose policy is a value.
     virtual void stand_in(RowWriter &row, u32 c) const = 0;
 
-    // Of texts that come as words and codes: what is worth knowing of a word once, not below 0; and a cell of it.
-    virtual i32 word(std::string_view) const { return 0; }
+    // Of texts that come as words and codes: what is worth knowing of a word once, not below 0, or NO_WORD of one whose
+    // cells go by text(); a cell of a word; and what is as good as knowing the stand-in's.
+    static constexpr i32 NO_WORD = -1;
+    virtual i32 word(std::string_view) const { return NO_WORD; }
     virtual void put_word(RowWriter &row, u32 c, std::string_view utf8, i32) const { text(row, c, utf8); }
+    virtual i32 stand_in_word() const { return NO_WORD; }
 
-    // Whole columns. Whether spans of these cells go into rows at once; the cells of one, which has no null there
-    // (false where one does not fit, so that rows are read one by one); the stand-in of a column that a record lacks.
+    // Whole columns. Whether spans of these cells go into rows at once; the cells of one, nulls among them replaced by
+    // others of the same rows (false where one does not fit, so that rows are read one by one); the stand-in, by
+    // rows.fill().
     virtual bool takes_spans(CellType) const { return false; }
     virtual bool put_span(const ColumnSpan &, u32, RowBlock &) const { return false; }
+    virtual bool put_texts(const std::string_view *, RowBlock &) const { return false; }   // of text, UTF-8, none empty
     virtual bool stand_in_span(RowBlock &) const { return false; }
 
-    // Plain floats: where any finite float32 may be written without asking; all in one block. nullptr: not of them.
-    virtual const Place *float_place() const { return nullptr; }
+    // All in one block. nullptr: not of them.
+    virtual const PlainFloat *plain_float() const { return nullptr; }
 
     // On the way into records: the cells become float32 in the slot anyway; and any value may be rounded so early; they
     // stand for their text, whatever they are; a text fits.

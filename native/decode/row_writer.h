@@ -27,8 +27,8 @@ class RowWriter {
           constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0) {
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind ? ~u32{0} : 0);
-            const Place *floats = column.kind ? column.kind->float_place() : nullptr;
-            float_at_.push_back(floats ? floats->offset : NO_FLOAT);
+            const PlainFloat *floats = column.kind ? column.kind->plain_float() : nullptr;
+            float_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
         }
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))

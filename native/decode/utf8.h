@@ -1,11 +1,24 @@
 // UTF-8 as RFC 3629 has it: no overlong forms, no surrogates, nothing above U+10FFFF.
 #pragma once
+#include <cstring>
 #include <string>
 #include <string_view>
 
 #include "base/types.h"
 
 namespace st {
+
+inline bool is_ascii(std::string_view text) {
+    const char *p = text.data(), *const end = p + text.size();
+    u64 all = 0;
+    for (; end - p >= 8; p += 8) {
+        u64 word;
+        std::memcpy(&word, p, 8);
+        all |= word;
+    }
+    for (; p < end; ++p) all |= static_cast<u8>(*p);
+    return (all & 0x8080808080808080u) == 0;
+}
 
 inline bool is_utf8(std::string_view text) {
     const u8 *p = reinterpret_cast<const u8 *>(text.data()), *end = p + text.size();

@@ -28,7 +28,6 @@ from streamtrain.columns.schema import Schema
 FIGURES = 10  # lines of a whole run
 
 BATCH_ROWS = 256
-FIGURES = 10
 PACKED_SLOT_ROWS = 1024
 SCHEMA = Schema.from_columns({"f{01..28}": {}, "late": {"role": "label"}}, "binary_cross_entropy")
 NAMES = [name for name, _ in SCHEMA.columns]

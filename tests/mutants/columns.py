@@ -1,6 +1,48 @@
 """Guards of columns, kinds and formats."""
 
+_BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one_by_one"
+
 GUARDS = [
+    (
+        "what lies in a missing cell counts for nothing", "native/decode/formats/packed.h",
+        "            missing.each([&](u32 at) { std::memcpy(cells + width * at, cells + width * other, width); });\n",
+        "",
+        f"{_BLOCKS}[value-time]",
+    ),
+    (
+        "a missing cell has its stand-in in a block of floats", "native/decode/float_runs.h",
+        "            missing.each([&, stand_in = stand_ins_[i]](u32 at) { copy[at] = stand_in; });\n", "",
+        f"{_BLOCKS}[value-number]",
+    ),
+    (
+        "a missing cell that ends its row does so in a block", "native/decode/formats/packed.h",
+        "ended |= column->nulls_of(row, count);", "ended |= column->nulls_of(row, 0);",
+        f"{_BLOCKS}[skip-category]",
+    ),
+    (
+        "an empty word is a missing cell", "native/decode/column_span.h",
+        "column.missing == Missing::value ? column.kind->stand_in_word() : EMPTY",
+        "column.kind->stand_in_word()", f"{_BLOCKS}[skip-category]",
+    ),
+    (
+        "an empty text is a missing cell", "native/decode/formats/packed.h",
+        "            if (texts_[i].empty()) missing.add(i);\n            else if", "            if",
+        f"{_BLOCKS}[value-category]",
+    ),
+    (
+        "words are those of their record", "native/decode/column_span.h",
+        "if (table == known_table && words.size() == entries) return;", "if (words.size() == entries) return;",
+        "tests/columns/test_packed_blocks.py::test_words_are_those_of_their_record",
+    ),
+    (
+        "a double rounded to 0 is no class", "native/decode/kinds/label.h",
+        " && type != CellType::f64;\n    }\n    bool put_span", ";\n    }\n    bool put_span",
+        f"{_BLOCKS}[dead_letter-label]",
+    ),
+    (
+        "a double rounded to 0 is no weight", "native/decode/kinds/weight.h",
+        " && type != CellType::f64; }", "; }", f"{_BLOCKS}[dead_letter-weight]",
+    ),
     (
         "a setting of another kind is a mistake", "streamtrain/columns/column.py",
         "if name not in self.entry.options.model_fields and", "if False and",

@@ -1,6 +1,6 @@
 // Packed records: columns as they lie in memory (packed_column.h has the wire). Rows go into the slot a block at a
-// time, column by column; a block in which a cell is missing or does not fit is read again row by row, with the
-// reasons.
+// time, column by column, with stand-ins for missing cells. A row that a missing cell ends goes by itself, as do the
+// rows of a block in which a cell does not fit, with the reasons.
 #pragma once
 #include <algorithm>
 
@@ -47,19 +47,20 @@ class PackedDecoder final : public RecordDecoder {
             row_ = std::min<i64>(from_row_, rows_);
         } else {
             const u32 count = std::min({BLOCK_ROWS, rows_ - row, sink.row_capacity - sink.rows});
-            if (fast_ && read_block(sink, row, count)) {
-                sink.rows += count;
-                tally.trained += count;
-                row_ += count;
-            } else {
-                for (u32 i = 0; i < count && !held(); ++i) read_row(sink, tally);
+            RowMask ended;
+            for (const PackedColumn *column : strict_) ended |= column->nulls_of(row, count);
+            for (u32 from = 0; from < count && !held();) {
+                const u32 to = ended.first(from, count);
+                read_rows(sink, tally, to - from);
+                from = ended.first(to, count, false);
+                for (u32 i = to; i < from; ++i) read_row(sink, tally);
             }
         }
         if (row_ == rows_) end_record();
     }
 
   private:
-    static constexpr u32 BLOCK_ROWS = 256;
+    static constexpr u32 FEW_ROWS = 6;   // are read faster one by one
 
     // Most records have the directory of the one before, so that only addresses change.
     bool find_columns(const char *bytes, u64 size) {
@@ -112,7 +113,7 @@ class PackedDecoder final : public RecordDecoder {
 
     bool rebind(PackedColumn &column, const char *bytes) {
         if (const char *problem = column.bind(bytes, rows_)) return refuse_column(column, problem);
-        column.check_words(*plan_->columns[column.column].kind);
+        column.check_words(plan_->columns[column.column]);
         return true;
     }
 
@@ -130,14 +131,18 @@ class PackedDecoder final : public RecordDecoder {
         spans_.clear();
         absent_.clear();
         by_row_.clear();
+        strict_.clear();
         for (PackedColumn &column : columns_) {
             const PlanColumn &plan = plan_->columns[column.column];
             if (!plan.kind) continue;
             if (!column.data) {
                 if (plan.missing != Missing::value) fast_ = false;
                 else absent_.push_back(plan.kind.get());
-            } else if (column.type == CellType::f32 && plan.kind->float_place()) {
-                floats_.add(column, plan.kind->float_place()->offset);
+                continue;
+            }
+            if (column.nulls && plan.missing != Missing::value) strict_.push_back(&column);
+            if (column.type == CellType::f32 && plan.kind->plain_float()) {
+                floats_.add(column, *plan.kind->plain_float());
             } else if (plan.kind->takes_spans(column.type)) {
                 spans_.push_back(&column);
             } else {
@@ -146,28 +151,86 @@ class PackedDecoder final : public RecordDecoder {
         }
     }
 
+    // Rows of which no missing cell ends one.
+    void read_rows(RowSink &sink, RowTally &tally, u32 count) {
+        if (fast_ && count > FEW_ROWS && read_block(sink, static_cast<u32>(row_), count)) {
+            sink.rows += count;
+            tally.trained += count;
+            row_ += count;
+        } else {
+            for (u32 i = 0; i < count && !held(); ++i) read_row(sink, tally);
+        }
+    }
+
     bool read_block(RowSink &sink, u32 row, u32 count) {
-        for (const PackedColumn &column : columns_)
-            if (column.data && column.any_null(row, row + count)) return false;
         RowBlock rows{*plan_, sink.slot, sink.rows, count, sink.newest_event_time_ms};
         if (!floats_.put(row, rows)) return false;
-        for (const PackedColumn *column : spans_)
-            if (!plan_->columns[column->column].kind->put_span(*column, row, rows)) return false;
+        for (PackedColumn *column : spans_)
+            if (!read_span(*column, row, rows)) return false;
         for (const Kind *kind : absent_)
             if (!kind->stand_in_span(rows)) return false;
-        if (!by_row_.empty() && !read_rows(sink, row, rows)) return false;
+        if (!by_row_.empty() && !read_by_row(sink, row, rows)) return false;
         sink.newest_event_time_ms = rows.newest_event_time_ms;
         for (const DecodePlan::Bits &constant : plan_->constants) rows.fill(constant.place, constant.bits);
         return true;
     }
 
+    // Missing cells are given the bits of another one of the block, which puts nothing into it that is not there, and
+    // then the stand-in's.
+    bool read_span(PackedColumn &column, u32 row, RowBlock &rows) {
+        const Kind &kind = *plan_->columns[column.column].kind;
+        const RowMask missing = column.nulls_of(row, rows.count);
+        if (column.type == CellType::text) return read_texts(column, row, missing, rows);
+        if (!missing.any()) return kind.put_span(column, row, rows);
+        const u32 other = missing.first(0, rows.count, false);
+        if (other < rows.count) {
+            const u64 width = bytes_of(column.type);
+            copy_.assign(column.data + width * row, width * rows.count);
+            char *const cells = copy_.data();
+            missing.each([&](u32 at) { std::memcpy(cells + width * at, cells + width * other, width); });
+            const char *const whole = std::exchange(column.data, cells);
+            const bool good = kind.put_span(column, 0, rows);
+            column.data = whole;
+            if (!good) return false;
+        }
+        return stand_in(kind, missing, rows);
+    }
+
+    // The same of texts, of which empty ones are missing.
+    bool read_texts(const PackedColumn &column, u32 row, RowMask missing, RowBlock &rows) {
+        const PlanColumn &plan = plan_->columns[column.column];
+        const bool all_ascii = is_ascii(column.texts(row, row + rows.count));
+        std::string_view other;
+        for (u32 i = 0; i < rows.count; ++i) {
+            texts_[i] = column.text_at(row + i);
+            if (texts_[i].empty()) missing.add(i);
+            else if (!all_ascii && !is_utf8(texts_[i])) return false;
+            else if (other.empty() && !missing.has(i)) other = texts_[i];
+        }
+        if (!missing.any()) return plan.kind->put_texts(texts_, rows);
+        if (plan.missing != Missing::value) return false;
+        missing.each([&](u32 i) { texts_[i] = other; });
+        return (other.empty() || plan.kind->put_texts(texts_, rows)) && stand_in(*plan.kind, missing, rows);
+    }
+
+    static bool stand_in(const Kind &kind, const RowMask &missing, RowBlock &rows) {
+        rows.only = &missing;
+        const bool good = kind.stand_in_span(rows);
+        rows.only = nullptr;
+        return good;
+    }
+
     // The columns that have no whole-block way, row by row.
-    bool read_rows(RowSink &sink, u32 row, RowBlock &rows) {
+    bool read_by_row(RowSink &sink, u32 row, RowBlock &rows) {
         for (u32 i = 0; i < rows.count; ++i) {
             writer_.start(sink.slot, sink.rows + i);
             for (const PackedColumn *column : by_row_) {
                 column->read_cell(writer_, column->column, row + i);
-                if (writer_.failed() || !writer_.has(column->column)) return false;
+                if (writer_.failed()) return false;
+                if (writer_.has(column->column)) continue;
+                const PlanColumn &plan = plan_->columns[column->column];
+                if (plan.missing != Missing::value) return false;
+                plan.kind->stand_in(writer_, column->column);
             }
             rows.newest_event_time_ms = std::max(rows.newest_event_time_ms, writer_.event_time_ms());
         }
@@ -183,8 +246,12 @@ class PackedDecoder final : public RecordDecoder {
 
     std::vector<PackedColumn> columns_;              // by the plan's columns
     FloatRuns floats_;
-    std::vector<const PackedColumn *> spans_, by_row_;
+    std::vector<PackedColumn *> spans_;
+    std::vector<const PackedColumn *> by_row_;
+    std::vector<const PackedColumn *> strict_;       // whose missing cells end a row
     std::vector<const Kind *> absent_;               // whose stand-ins the record's rows have
+    std::string copy_;   // of a block of cells
+    std::string_view texts_[BLOCK_ROWS];
     u32 rows_ = 0;
     std::vector<char> known_;     // header and directory the columns were found by
     u64 known_size_ = 0;          // and the record's size; 0: none

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decode/float_span.h"
+#include "decode/name_table.h"
 #include "decode/row_writer.h"
 
 namespace st::kinds {
@@ -34,7 +35,7 @@ class NumberLabel final : public Label {
         if (!fits_float(rounded)) return row.not_finite(c, value);
         row.put(c, place_, rounded);
     }
-    bool takes_spans(CellType type) const override { return type == CellType::f32; }
+    bool takes_spans(CellType type) const override { return type <= CellType::boolean; }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         return put_floats(span, row, rows, place_, fits_float);
     }
@@ -45,7 +46,7 @@ class NumberLabel final : public Label {
 class ClassLabel : public Label {
   public:
     explicit ClassLabel(const Options &options)
-        : classes_(options.get<std::vector<std::string>>("classes")),
+        : classes_(options.get<std::vector<std::string>>("classes")), names_(classes_),
           count_(static_cast<u32>(options.get<i64>("class_count"))) {
         names_are_integers_ = std::any_of(classes_.begin(), classes_.end(), is_integer_text);
         missing_bits_ = static_cast<u32>(options.number("missing_value"));
@@ -76,13 +77,61 @@ class ClassLabel : public Label {
     }
     bool takes_text() const override { return !classes_.empty(); }
 
+    i32 word(std::string_view utf8) const override { return names_.find(utf8); }
+    void put_word(RowWriter &row, u32 c, std::string_view, i32 word) const override {
+        put_class(row, c, static_cast<u32>(word));
+    }
+    i32 stand_in_word() const override { return static_cast<i32>(missing_bits_); }
+
+    bool takes_spans(CellType type) const override {
+        return type >= CellType::text ? !classes_.empty() : type <= CellType::u64 && !names_are_integers_;
+    }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return put_classes<i32>(span, row, rows);
+    }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override { return put_names<i32>(texts, rows); }
+
   protected:
     virtual void put_class(RowWriter &row, u32 c, u32 index) const { row.put(c, place_, index); }
 
     void name(RowWriter &row, u32 c, std::string_view text, std::string_view got) const {
-        const auto found = std::find(classes_.begin(), classes_.end(), text);
-        if (found == classes_.end()) row.wrong(c, got);
-        else put_class(row, c, static_cast<u32>(found - classes_.begin()));
+        const i32 found = names_.find(text);
+        if (found < 0) row.wrong(c, got);
+        else put_class(row, c, static_cast<u32>(found));
+    }
+
+    // By words, or by index; false where a cell is no class.
+    template <class T>
+    bool put_classes(const ColumnSpan &span, u32 row, RowBlock &rows) const {
+        u8 *to = rows.at(place_);
+        const u64 stride = rows.stride(place_);
+        const auto put = [to, stride](u32 i, i32 index) {
+            const T value = static_cast<T>(index);
+            std::memcpy(to + i * stride, &value, sizeof value);
+        };
+        if (span.type == CellType::words) return span.each_word(row, rows.count, put);
+        bool good = true;
+        const f64 count = count_;
+        return span.each_number(row, rows.count, [&](u32 i, auto given) {
+            const f64 value = static_cast<f64>(given);
+            const bool in_range = value >= 0 && value < count;
+            // GCC makes -0.0 of an integer that was -0.0 before, hence abs()
+            const i32 index = in_range ? static_cast<i32>(std::abs(value)) : 0;
+            good &= in_range && index == value;
+            put(i, index);
+        }) && good;
+    }
+
+    template <class T>
+    bool put_names(const std::string_view *texts, RowBlock &rows) const {
+        i32 found[BLOCK_ROWS];
+        if (!names_.find(texts, rows.count, found)) return false;
+        u8 *to = rows.at(place_);
+        for (u32 i = 0; i < rows.count; ++i, to += rows.stride(place_)) {
+            const T value = static_cast<T>(found[i]);
+            std::memcpy(to, &value, sizeof value);
+        }
+        return true;
     }
 
     static bool is_integer_text(const std::string &text) {
@@ -91,6 +140,7 @@ class ClassLabel : public Label {
     }
 
     std::vector<std::string> classes_;
+    NameTable names_;
     u32 count_;   // 0: not given
     bool names_are_integers_ = false;   // integers are then names, never an index
 };
@@ -115,10 +165,17 @@ class BinaryLabel final : public ClassLabel {
         else Kind::integer(row, c, magnitude, negative);
     }
     void boolean(RowWriter &row, u32 c, bool value) const override { put_class(row, c, value); }
-    bool takes_spans(CellType type) const override { return type == CellType::f32 && count_ == 0; }
+    i32 stand_in_word() const override { return static_cast<i32>(std::bit_cast<f32>(missing_bits_)); }
+
+    // Of numbers not f64 without classes, which may round to 0 or 1.
+    bool takes_spans(CellType type) const override {
+        return count_ ? ClassLabel::takes_spans(type) : type <= CellType::boolean && type != CellType::f64;
+    }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        if (count_) return put_classes<f32>(span, row, rows);
         return put_floats<true>(span, row, rows, place_, [](f32 v) { return (v == 0) | (v == 1); });
     }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override { return put_names<f32>(texts, rows); }
     bool is_float() const override { return count_ == 0; }
 
   private:

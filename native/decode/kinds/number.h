@@ -7,34 +7,33 @@ namespace st::kinds {
 
 class Number final : public Kind {
   public:
-    explicit Number(const Options &options) : missing_(static_cast<f32>(options.number("missing_value"))) {}
+    explicit Number(const Options &options) { at_.stand_in = static_cast<f32>(options.number("missing_value")); }
 
     const char *expected() const override { return "number"; }
-    void place(SlotPlaces &places) override { place_ = places.take(sizeof(f32)); }
+    void place(SlotPlaces &places) override { at_.place = places.take(sizeof(f32)); }
 
     void number(RowWriter &row, u32 c, f64 value) const override {
         const f32 rounded = static_cast<f32>(value);
         if (!fits_float(rounded)) return row.not_finite(c, value);
-        row.put(c, place_, rounded);
+        row.put(c, at_.place, rounded);
     }
-    void stand_in(RowWriter &row, u32 c) const override { row.put(c, place_, missing_); }
+    void stand_in(RowWriter &row, u32 c) const override { row.put(c, at_.place, at_.stand_in); }
 
-    bool takes_spans(CellType type) const override { return type < CellType::boolean; }
+    bool takes_spans(CellType type) const override { return type <= CellType::boolean; }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
-        return put_floats(span, row, rows, place_, fits_float);
+        return put_floats(span, row, rows, at_.place, fits_float);
     }
     bool stand_in_span(RowBlock &rows) const override {
-        rows.fill(place_, missing_);
+        rows.fill(at_.place, at_.stand_in);
         return true;
     }
-    const Place *float_place() const override { return &place_; }
+    const PlainFloat *plain_float() const override { return &at_; }
 
     bool is_float() const override { return true; }
     bool narrows() const override { return true; }
 
   private:
-    Place place_;
-    f32 missing_;
+    PlainFloat at_;
 };
 
 inline std::unique_ptr<Kind> number(const std::string &, const Options &options) {

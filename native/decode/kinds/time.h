@@ -19,24 +19,53 @@ class Time final : public Kind {
     void place(SlotPlaces &) override {}
 
     void number(RowWriter &row, u32 c, f64 value) const override {
-        const f64 ms = std::floor(value * static_cast<f64>(numerator_) / static_cast<f64>(divisor_));
+        const f64 ms = ms_of(value);
         if (!(std::abs(ms) < 4e18)) return row.wrong(c, shown_number(value));
         row.put_time(c, static_cast<i64>(ms));
     }
     void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const override {
-        if (magnitude >= u64{1} << 62 || numerator_ != 1) return Kind::integer(row, c, magnitude, negative);
-        const i64 time = negative ? -static_cast<i64>(magnitude) : static_cast<i64>(magnitude);
-        row.put_time(c, time / divisor_ - (time < 0 && time % divisor_));
+        if (magnitude >= u64{MOST} || numerator_ != 1) return Kind::integer(row, c, magnitude, negative);
+        row.put_time(c, floor_of(negative ? -static_cast<i64>(magnitude) : static_cast<i64>(magnitude)));
     }
     void boolean(RowWriter &row, u32 c, bool value) const override { row.wrong(c, value ? "true" : "false"); }
     void stand_in(RowWriter &row, u32 c) const override { row.put_time(c, missing_ms_); }
 
+    // Of a block only the newest counts, and later is later in any unit.
+    bool takes_spans(CellType type) const override { return type <= CellType::u64; }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        bool good = true;
+        i64 newest = rows.newest_event_time_ms;
+        const auto take = [&](u32, auto given) {
+            using T = decltype(given);
+            if constexpr (std::is_integral_v<T>) {
+                if (numerator_ == 1) {
+                    good &= given < T{0} ? static_cast<i64>(given) > -MOST : static_cast<u64>(given) < u64{MOST};
+                    newest = std::max(newest, floor_of(static_cast<i64>(given)));
+                    return;
+                }
+            }
+            const f64 ms = ms_of(static_cast<f64>(given));
+            const bool fits = std::abs(ms) < 4e18;
+            good &= fits;
+            newest = std::max(newest, fits ? static_cast<i64>(ms) : newest);
+        };
+        if (!span.each_number(row, rows.count, take) || !good) return false;
+        rows.newest_event_time_ms = newest;
+        return true;
+    }
     bool stand_in_span(RowBlock &rows) const override {
         rows.newest_event_time_ms = std::max(rows.newest_event_time_ms, missing_ms_);
         return true;
     }
 
   private:
+    static constexpr i64 MOST = i64{1} << 62;
+
+    f64 ms_of(f64 time) const {
+        return std::floor(time * static_cast<f64>(numerator_) / static_cast<f64>(divisor_));
+    }
+    i64 floor_of(i64 time) const { return time / divisor_ - (time < 0 && time % divisor_); }
+
     i64 numerator_ = 1, divisor_ = 1, missing_ms_;   // milliseconds of one unit
 };
 

@@ -20,7 +20,8 @@ class Weight final : public Kind {
     }
     void stand_in(RowWriter &row, u32 c) const override { row.put(c, place_, missing_); }
 
-    bool takes_spans(CellType type) const override { return type == CellType::f32; }
+    // Not of f64, which may be below 0 and round to it.
+    bool takes_spans(CellType type) const override { return type <= CellType::boolean && type != CellType::f64; }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         return put_floats(span, row, rows, place_, [](f32 v) { return (v >= 0) & fits_float(v); });
     }

@@ -1,0 +1,130 @@
+"""A packed record's rows go into the slot by blocks, and what comes of them is what comes of each as its own record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from packed_wire import Cells, packed
+from slots import DeadRows, RowSlot, Tally
+
+from streamtrain.columns.formats.packed import TYPES
+from streamtrain.columns.schema import Schema
+
+ROWS = 700  # blocks and a rest
+NUMBERS = TYPES[: TYPES.index("bool")]
+WORDS = ["ax", "bee", "", "déjà", "none of them"]
+ODD = {0.0: -1e-60, 0.02: float("nan"), 0.3: 1e300, 0.6: 0.5, 1.0: -0.0}  # by the fraction that is missing
+KINDS: dict[str, dict[str, Any]] = {
+    "number": {},
+    "category": {"kind": "category", "buckets": 1000},
+    "time": {"role": "event_time"},
+    "weight": {"role": "weight"},
+    "label": {"role": "label"},
+    "class": {"role": "label", "classes": ["ax", "bee", "déjà"]},
+    "index": {"role": "label", "classes": 3},
+    "pair": {"role": "label", "classes": ["ax", "bee"]},
+}
+STAND_INS = {"number": 2.5, "category": "bee", "time": 7, "weight": 0.5, "class": "bee", "index": 2, "pair": "bee"}
+
+
+def loss_of(kind: str) -> str:
+    if kind == "number_label":
+        return "mean_squared_error"
+    return "softmax_cross_entropy" if kind in ("class", "index") else "binary_cross_entropy"
+
+
+def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Generator) -> Cells:
+    """Some of the values no such column can take."""
+    missing = (chance.random(ROWS) < fraction).tolist()
+    if type_name in ("text", "words"):
+        odds = [0.45, 0.45, 0.06, 0.03, 0.01] if kind in ("class", "pair") else [0.4, 0.3, 0.1, 0.1, 0.1]
+        return Cells(type_name, chance.choice(WORDS, ROWS, p=odds).tolist(), missing)
+    few = [0, 1, 1, 0, 2] if chance.random() < 0.5 else [0, 1]
+    values: list[Any] = chance.choice(few, ROWS).tolist()
+    if type_name in ("f4", "f8"):
+        values[int(chance.integers(ROWS))] = ODD.get(fraction, 1)
+    if type_name == "i8" and chance.random() < 0.5:
+        values[int(chance.integers(ROWS))] = int(chance.choice([-1, -(2**63), 2**62, 2**53 + 1]))
+    if any(missing) and type_name != "bool":
+        values[missing.index(True)] = 120  # what lies in a missing cell counts for nothing
+    if type_name == "bool":
+        values = [value if value < 2 or chance.random() < 0.01 else 1 for value in values]
+    return Cells(type_name, values, missing)
+
+
+def filled(schema: Schema, records: list[bytes]) -> tuple[Tally, bytes]:
+    """What becomes of them in one slot."""
+    slot = RowSlot(schema, ROWS)
+    slot.filler.open(slot.slot)
+    tally, first = Tally(), 0
+    for record in records:
+        assert slot.filler.fill(record, 0)
+        told = Tally()
+        told.add(slot.filler.take_tally())
+        told.dead_rows = [
+            replace(each, row_from=each.row_from + first, row_to=each.row_to + first) for each in told.dead_rows
+        ]
+        told.filtered_rows = [(begin + first, end + first, column) for begin, end, column in told.filtered_rows]
+        tally.trained, tally.dead, tally.filtered = (
+            tally.trained + told.trained, tally.dead + told.dead, tally.filtered + told.filtered,
+        )  # fmt: skip
+        tally.newest_event_time_ms = max(tally.newest_event_time_ms, told.newest_event_time_ms)
+        tally.dead_rows += told.dead_rows
+        tally.filtered_rows += told.filtered_rows
+        first += told.trained + told.dead + told.filtered
+    slot.filler.close()
+    return tally, slot.slot.tobytes()
+
+
+def one_by_one(dead: list[DeadRows]) -> list[tuple[int, str]]:
+    """Rows and reasons; the path of a row within its own record is that of row 0."""
+    return [(row, each.reason) for each in dead for row in range(each.row_from, each.row_to)]
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "number_label"])
+@pytest.mark.parametrize("missing", ["dead_letter", "skip", "value"])
+def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
+    chance = np.random.default_rng([len(kind), len(missing), 5])
+    settings = dict(KINDS.get(kind, {"role": "label"}))
+    settings["missing"] = STAND_INS.get(kind, 1) if missing == "value" else missing
+    columns: dict[str, Any] = {"x": settings, "y": {"missing": -3}, "z": {"missing": "skip"}}
+    if settings.get("role") != "label":
+        columns["late"] = {"role": "label", "missing": 1}
+    schema = Schema.from_columns(columns, loss_of(kind))
+    dead = 0
+    for type_name in TYPES:
+        for fraction in ODD:
+            given = {
+                "x": cells_of(type_name, kind, fraction, chance),
+                "y": cells_of("f4", "number", 0.1, chance),
+                "z": cells_of("f4", "number", 0.01, chance),
+                "late": cells_of("f4", "label", 0.1, chance),
+            }
+            given = {name: cells for name, cells in given.items() if name in columns}
+            alone = [packed({name: cells.at(slice(i, i + 1)) for name, cells in given.items()}) for i in range(ROWS)]
+            (together, slot), (apart, expected) = filled(schema, [packed(given)]), filled(schema, alone)
+            assert slot == expected, (type_name, fraction)
+            assert one_by_one(together.dead_rows) == one_by_one(apart.dead_rows)
+            rows = [(row, column) for begin, end, column in together.filtered_rows for row in range(begin, end)]
+            assert rows == [(row, column) for begin, end, column in apart.filtered_rows for row in range(begin, end)]
+            assert together.newest_event_time_ms == apart.newest_event_time_ms
+            assert together.trained + together.dead + together.filtered == ROWS
+            dead += together.dead
+    assert dead
+
+
+def test_words_are_those_of_their_record() -> None:
+    """Of records with as many words, and of one after another without any."""
+    schema = Schema.from_columns({"x": KINDS["category"], "late": {"role": "label"}}, "binary_cross_entropy")
+    slot = RowSlot(schema, 64)
+    for words in (["ax", "bee"], ["sea", "bee"], ["ax", "bee"], ["ax", "ax"], ["bee", "ax"]):
+        columns = {"x": Cells("words", words * 16, [False] * 32), "late": Cells("f4", [1] * 32, [False] * 32)}
+        assert [told.trained for _, told in slot.record(packed(columns))] == [32]
+        together = slot.slot.tobytes()
+        assert [
+            told.trained for _, told in slot.record(packed({**columns, "x": columns["x"]._replace(type="text")}))
+        ] == [32]
+        assert slot.slot.tobytes() == together

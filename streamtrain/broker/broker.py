@@ -15,9 +15,10 @@ from typing import Any
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from streamtrain.broker.archive import make_archive
 from streamtrain.broker.distribution import Distribution, find_distribution
 from streamtrain.broker.folder import Record, load_record, locked, plan_record
-from streamtrain.broker.node import log_tail, node_folder, start_node
+from streamtrain.broker.node import loaded_classes, log_tail, node_folder, start_node
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
 
@@ -73,6 +74,8 @@ class Broker:
                 self._processes[index] = process
         self._save()
         self._wait_ready()
+        for node in self._record.nodes:
+            make_archive(self._distribution, loaded_classes(node_folder(self.data, node)))
 
     def stop(self) -> None:
         """Stop all nodes cleanly. A temporary data folder is removed."""

@@ -5,6 +5,7 @@ The jars are the exact list in kafka_jars.txt, fetched once into the local Maven
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import shutil
@@ -21,30 +22,44 @@ log = logging.getLogger(__name__)
 JAR_LIST = Path(__file__).with_name("kafka_jars.txt")
 FETCH_THREADS = 8
 FETCH_TIMEOUT_S = 30
+ARCHIVES = "streamtrain-*.jsa"
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """A Java to run and Kafka's class path for it."""
+    """A Java to run, Kafka's class path for it, and where the two's loaded classes are kept, if anywhere."""
 
     java: Path
     jars: tuple[Path, ...]
+    archive: Path | None = None
 
     def command(self, *arguments: str, jvm: tuple[str, ...] = ()) -> list[str]:
-        """The command line that runs a Java class of this Kafka."""
-        return [str(self.java), *jvm, "-cp", os.pathsep.join(map(str, self.jars)), *arguments]
+        """The command line that runs a Java class of this Kafka, with the classes kept, if there are any."""
+        kept: tuple[str, ...] = ()
+        if self.archive is not None and self.archive.exists():
+            # Java looks at its sums and at whose it is first, and does without one that is broken or another's
+            kept = (f"-XX:SharedArchiveFile={self.archive}", "-XX:+VerifySharedSpaces")
+        return [str(self.java), *kept, *jvm, "-cp", os.pathsep.join(map(str, self.jars)), *arguments]
 
 
 def find_distribution(kafka_home: Path | None = None) -> Distribution:
     """`kafka_home`'s own jars if it is given, else the embedded ones. UserMistake if either cannot be used."""
     if kafka_home is None:
-        return Distribution(_embedded_java(), fetch_jars())
+        java, jars = _embedded_java(), fetch_jars()
+        return Distribution(java, jars, _archive(java, jars))
     jars = tuple(sorted((kafka_home / "libs").glob("*.jar")))
     if not jars:
         raise UserMistake(
             f"KAFKA_HOME: expected an unpacked Kafka with libs/*.jar, got {kafka_home}; correct or unset it"
         )
     return Distribution(_any_java(), jars)
+
+
+def _archive(java: Path, jars: tuple[Path, ...]) -> Path:
+    """Beside Kafka's own jar; named by all that Java asks of one."""
+    files = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in (java, *jars)]
+    own = next(jar for jar in jars if jar.name.startswith("kafka_"))
+    return own.with_name(ARCHIVES.replace("*", hashlib.sha256(repr(files).encode()).hexdigest()[:16]))
 
 
 def _embedded_java() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+ARCHIVE = "tests/broker/test_archive.py"
 FORGOTTEN = "tests/regress/test_0303_forgotten_transactions.py"
 FILES = "tests/regress/test_0440_no_more_files.py"
 LOST = "tests/regress/test_0142_answers_lost.py"
@@ -311,6 +312,34 @@ GUARDS = [
         ' and not fenced(folder / "log", node.number):\n',
         ":\n",
         "tests/broker/test_crash.py::test_only_after_a_crash_the_controller_comes_first_and_once",
+    ),
+    (
+        "a broken archive of classes is not used",
+        "streamtrain/broker/distribution.py",
+        ', "-XX:+VerifySharedSpaces")\n',
+        ",)\n",
+        f"{ARCHIVE}::test_two_first_starts_keep_the_classes_once_and_a_later_one_has_them",
+    ),
+    (
+        "one start at a time keeps the classes",
+        "streamtrain/broker/archive.py",
+        "            yield False\n",
+        "            yield True\n",
+        f"{ARCHIVE}::test_two_first_starts_keep_the_classes_once_and_a_later_one_has_them",
+    ),
+    (
+        "few archives of classes are kept",
+        "streamtrain/broker/archive.py",
+        "        old.unlink(missing_ok=True)\n",
+        "        pass\n",
+        f"{ARCHIVE}::test_two_first_starts_keep_the_classes_once_and_a_later_one_has_them",
+    ),
+    (
+        "a start that cannot keep the classes is a start",
+        "streamtrain/broker/archive.py",
+        "contextlib.suppress(OSError, subprocess.SubprocessError), ",
+        "",
+        f"{ARCHIVE}::test_a_start_that_cannot_keep_the_classes_is_a_start",
     ),
     (
         "what could not be made is absent",

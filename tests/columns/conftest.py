@@ -51,6 +51,16 @@ SCHEMAS = {
     "rich": RICH,
     "regression": REGRESSION,
     "requests": RICH.for_requests(),
+    "texts": Schema.from_columns(
+        {
+            "x1": {"parse": "decimal", "missing": 0.5},
+            "x2": {"parse": "decimal", "missing": "skip"},
+            "when": {"role": "event_time", "parse": "iso8601", "zone": "Europe/Berlin", "missing": 9},
+            "late": {"role": "label", "parse": "decimal", "missing": 1},
+            "w": {"role": "weight", "parse": "decimal", "missing": 2.0},
+        },
+        "binary_cross_entropy",
+    ),
     "named": Schema.from_columns(
         {
             "x1": {},

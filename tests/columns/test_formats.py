@@ -27,7 +27,8 @@ numbers = st.one_of(
     st.just(2.0**53),
 )
 texts = st.one_of(
-    st.sampled_from(["", "walk", "sit", "AA", "n/a", "é", "\U0001f6eb", '"\\\n', "1"]), st.text(max_size=12)
+    st.sampled_from(["", "walk", "sit", "AA", "n/a", "é", "\U0001f6eb", '"\\\n', "1", "-0.5", "2026-11-22T02:10:00Z"]),
+    st.text(max_size=12),
 )
 cells = st.one_of(numbers, texts, st.booleans(), st.none())
 nested = st.recursive(

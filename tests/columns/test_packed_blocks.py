@@ -17,17 +17,30 @@ ROWS = 700  # blocks and a rest
 NUMBERS = TYPES[: TYPES.index("bool")]
 WORDS = ["ax", "bee", "", "déjà", "none of them"]
 ODD = {0.0: -1e-60, 0.02: float("nan"), 0.3: 1e300, 0.6: 0.5, 1.0: -0.0}  # by the fraction that is missing
+WRITTEN = {"decimal": ["1.5", "", "x"], "moment": ["2026-11-22T02:10:00Z", "2026-11-22T02:10:00.5+01:00", "2026-11-22"]}
 KINDS: dict[str, dict[str, Any]] = {
     "number": {},
     "category": {"kind": "category", "buckets": 1000},
     "time": {"role": "event_time"},
     "weight": {"role": "weight"},
+    "decimal": {"parse": "decimal"},
+    "moment": {"role": "event_time", "parse": "iso8601"},
     "label": {"role": "label"},
     "class": {"role": "label", "classes": ["ax", "bee", "déjà"]},
     "index": {"role": "label", "classes": 3},
     "pair": {"role": "label", "classes": ["ax", "bee"]},
 }
-STAND_INS = {"number": 2.5, "category": "bee", "time": 7, "weight": 0.5, "class": "bee", "index": 2, "pair": "bee"}
+STAND_INS = {
+    "number": 2.5,
+    "category": "bee",
+    "time": 7,
+    "moment": 7,
+    "decimal": 2.5,
+    "weight": 0.5,
+    "class": "bee",
+    "index": 2,
+    "pair": "bee",
+}
 
 
 def loss_of(kind: str) -> str:
@@ -39,6 +52,8 @@ def loss_of(kind: str) -> str:
 def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Generator) -> Cells:
     """Some of the values no such column can take."""
     missing = (chance.random(ROWS) < fraction).tolist()
+    if type_name in ("text", "words") and kind in WRITTEN:
+        return Cells(type_name, chance.choice(WRITTEN[kind], ROWS, p=[0.6, 0.39, 0.01]).tolist(), missing)
     if type_name in ("text", "words"):
         odds = [0.45, 0.45, 0.06, 0.03, 0.01] if kind in ("class", "pair") else [0.4, 0.3, 0.1, 0.1, 0.1]
         return Cells(type_name, chance.choice(WORDS, ROWS, p=odds).tolist(), missing)

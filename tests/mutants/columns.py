@@ -1,8 +1,33 @@
 """Guards of columns, kinds and formats."""
 
+_TEXTS = "tests/columns/test_text_cells.py"
 _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one_by_one"
 
 GUARDS = [
+    (
+        "a text that tells no zone is no time where the column tells none", "native/decode/time_text.h",
+        "        if (zone_.empty()) return false;\n", "        if (zone_.empty()) return true;\n",
+        f"{_TEXTS}::test_times_as_text",
+    ),
+    (
+        "a day that its month has not is no day", "native/decode/time_text.h",
+        "of.day > days_in_month(of.year, of.month) || ", "", f"{_TEXTS}::test_times_as_text",
+    ),
+    (
+        "an offset holds from its local time on", "native/decode/time_text.h",
+        "zone_[2 * middle] <= local_s ? low", "zone_[2 * middle] < local_s ? low",
+        f"{_TEXTS}::test_every_change_of_a_zone",
+    ),
+    (
+        "a number beyond double's range is not 0", "native/decode/decimal_text.h",
+        "is_beyond_one(text) ? std::numeric_limits<f64>::infinity() : 0;", "0;",
+        f"{_TEXTS}::test_numbers_as_text[number]",
+    ),
+    (
+        "a text is a number only where the column says so", "native/decode/number_kind.h",
+        "if (parses_ && parse_decimal(utf8, value))", "if (parse_decimal(utf8, value))",
+        f"{_TEXTS}::test_a_text_is_no_number_where_nobody_says_so",
+    ),
     (
         "what lies in a missing cell counts for nothing", "native/decode/formats/packed.h",
         "            missing.each([&](u32 at) { std::memcpy(cells + width * at, cells + width * other, width); });\n",

@@ -2,14 +2,15 @@
 #pragma once
 #include <algorithm>
 
-#include "decode/float_span.h"
 #include "decode/name_table.h"
-#include "decode/row_writer.h"
+#include "decode/number_kind.h"
 
 namespace st::kinds {
 
-class Label : public Kind {
+class Label : public NumberKind {
   public:
+    using NumberKind::NumberKind;
+
     void place(SlotPlaces &places) final { place_ = places.take(4); }
     void stand_in(RowWriter &row, u32 c) const final { row.put(c, place_, missing_bits_); }
     bool stand_in_span(RowBlock &rows) const final {
@@ -25,7 +26,7 @@ class Label : public Kind {
 
 class NumberLabel final : public Label {
   public:
-    explicit NumberLabel(const Options &options) {
+    explicit NumberLabel(const Options &options) : Label(options) {
         missing_bits_ = std::bit_cast<u32>(static_cast<f32>(options.number("missing_value")));
     }
 
@@ -46,7 +47,7 @@ class NumberLabel final : public Label {
 class ClassLabel : public Label {
   public:
     explicit ClassLabel(const Options &options)
-        : classes_(options.get<std::vector<std::string>>("classes")), names_(classes_),
+        : Label(options), classes_(options.get<std::vector<std::string>>("classes")), names_(classes_),
           count_(static_cast<u32>(options.get<i64>("class_count"))) {
         names_are_integers_ = std::any_of(classes_.begin(), classes_.end(), is_integer_text);
         missing_bits_ = static_cast<u32>(options.number("missing_value"));
@@ -72,10 +73,10 @@ class ClassLabel : public Label {
         else name(row, c, text, text);
     }
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
-        if (classes_.empty()) row.wrong(c, quoted(utf8));
+        if (classes_.empty()) NumberKind::text(row, c, utf8);
         else name(row, c, utf8, quoted(utf8));
     }
-    bool takes_text() const override { return !classes_.empty(); }
+    bool takes_text() const override { return parses_ || !classes_.empty(); }
 
     i32 word(std::string_view utf8) const override { return names_.find(utf8); }
     void put_word(RowWriter &row, u32 c, std::string_view, i32 word) const override {

@@ -1,13 +1,14 @@
 // A number to learn from: a finite float32, side by side with the other numbers.
 #pragma once
-#include "decode/float_span.h"
-#include "decode/row_writer.h"
+#include "decode/number_kind.h"
 
 namespace st::kinds {
 
-class Number final : public Kind {
+class Number final : public NumberKind {
   public:
-    explicit Number(const Options &options) { at_.stand_in = static_cast<f32>(options.number("missing_value")); }
+    explicit Number(const Options &options) : NumberKind(options) {
+        at_.stand_in = static_cast<f32>(options.number("missing_value"));
+    }
 
     const char *expected() const override { return "number"; }
     void place(SlotPlaces &places) override { at_.place = places.take(sizeof(f32)); }
@@ -19,9 +20,14 @@ class Number final : public Kind {
     }
     void stand_in(RowWriter &row, u32 c) const override { row.put(c, at_.place, at_.stand_in); }
 
-    bool takes_spans(CellType type) const override { return type <= CellType::boolean; }
+    bool takes_spans(CellType type) const override { 
+        return type <= CellType::boolean || (type == CellType::text && parses_);
+    }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         return put_floats(span, row, rows, at_.place, fits_float);
+    }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
+        return put_decimals(texts, rows, at_.place, rounds_to_float);
     }
     bool stand_in_span(RowBlock &rows) const override {
         rows.fill(at_.place, at_.stand_in);

@@ -1,7 +1,10 @@
 // When a row happened: milliseconds since 1970 beside the slot, in no block.
 #pragma once
+#include <optional>
+
 #include "decode/column_span.h"
 #include "decode/row_writer.h"
+#include "decode/time_text.h"
 
 namespace st::kinds {
 
@@ -13,9 +16,14 @@ class Time final : public Kind {
         if (unit.size() != 2 || unit[1] < 1)
             throw std::invalid_argument(column + ": a unit's divisor must be at least 1");
         numerator_ = unit[0], divisor_ = unit[1];
+        const auto format = options.get<std::string>("parse");
+        if (format.empty()) return;
+        const auto zone = options.get<std::vector<i64>>("zone");
+        text_.emplace(format, zone);
+        expected_ = "time (a number, or text: " + format + (zone.empty() ? " with its zone)" : ")");
     }
 
-    const char *expected() const override { return "number (a time)"; }
+    const char *expected() const override { return expected_.c_str(); }
     void place(SlotPlaces &) override {}
 
     void number(RowWriter &row, u32 c, f64 value) const override {
@@ -28,10 +36,29 @@ class Time final : public Kind {
         row.put_time(c, floor_of(negative ? -static_cast<i64>(magnitude) : static_cast<i64>(magnitude)));
     }
     void boolean(RowWriter &row, u32 c, bool value) const override { row.wrong(c, value ? "true" : "false"); }
+    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
+        i64 ms;
+        if (text_ && text_->parse(utf8, ms)) row.put_time(c, ms);
+        else row.wrong(c, quoted(utf8));
+    }
+    bool takes_text() const override { return text_.has_value(); }
     void stand_in(RowWriter &row, u32 c) const override { row.put_time(c, missing_ms_); }
 
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
+        i64 newest = rows.newest_event_time_ms;
+        for (u32 i = 0; i < rows.count; ++i) {
+            i64 ms;
+            if (!text_->parse(texts[i], ms)) return false;
+            newest = std::max(newest, ms);
+        }
+        rows.newest_event_time_ms = newest;
+        return true;
+    }
+
     // Of a block only the newest counts, and later is later in any unit.
-    bool takes_spans(CellType type) const override { return type <= CellType::u64; }
+    bool takes_spans(CellType type) const override {
+        return type <= CellType::u64 || (type == CellType::text && text_);
+    }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         bool good = true;
         i64 newest = rows.newest_event_time_ms;
@@ -67,6 +94,8 @@ class Time final : public Kind {
     i64 floor_of(i64 time) const { return time / divisor_ - (time < 0 && time % divisor_); }
 
     i64 numerator_ = 1, divisor_ = 1, missing_ms_;   // milliseconds of one unit
+    std::string expected_ = "number (a time)";
+    std::optional<TimeText> text_;
 };
 
 inline std::unique_ptr<Kind> time(const std::string &column, const Options &options) {

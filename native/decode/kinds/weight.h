@@ -1,13 +1,13 @@
 // How much a row counts: a finite float32 not below 0.
 #pragma once
-#include "decode/float_span.h"
-#include "decode/row_writer.h"
+#include "decode/number_kind.h"
 
 namespace st::kinds {
 
-class Weight final : public Kind {
+class Weight final : public NumberKind {
   public:
-    explicit Weight(const Options &options) : missing_(static_cast<f32>(options.number("missing_value"))) {}
+    explicit Weight(const Options &options)
+        : NumberKind(options), missing_(static_cast<f32>(options.number("missing_value"))) {}
 
     const char *expected() const override { return "number not below 0"; }
     void place(SlotPlaces &places) override { place_ = places.take(sizeof(f32)); }

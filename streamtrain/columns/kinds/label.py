@@ -10,6 +10,7 @@ from pydantic import Field
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
 from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
+from streamtrain.columns.kinds.parsed import number_of, number_problems
 from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
 from streamtrain.compute import losses
 from streamtrain.registry import nearest
@@ -47,6 +48,7 @@ class Label(Kind[Options]):
     def problems(self, column: Options) -> Iterator[str]:
         if column.standardize and column.kind == "category":
             yield f"standardize: {MISPLACED}"
+        yield from number_problems(column)
         if column.classes is None:
             return
         count = column.class_count
@@ -66,6 +68,8 @@ class Label(Kind[Options]):
                 problems.append(f"expected a number for loss {loss!r}, got a category or classes")
         elif column.standardize:
             problems.append(f"standardize: only a number can be, and the label of loss {loss!r} is a class")
+        elif column.parse is not None and column.names:
+            problems.append("parse: only a number can be, and this label's classes have names")
         if kind == "class" and column.classes is None:
             problems.append(f"classes: expected their names, or how many, for loss {loss!r}, got none")
         if kind == "binary" and column.classes is not None and column.class_count != 2:
@@ -94,7 +98,7 @@ class Label(Kind[Options]):
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         kind = losses.label_kind(loss)
-        options: dict[str, Any] = {"is": kind}
+        options: dict[str, Any] = {"is": kind, "parse": column.parse or ""}
         if kind != "number" and column.classes is not None:
             options |= {"class_count": column.class_count, "classes": column.names}
         return options
@@ -114,6 +118,7 @@ class Label(Kind[Options]):
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
         kind, names = losses.label_kind(loss), column.names
+        cell = number_of(column, cell)
         if kind == "number":
             return float32(cell)
         if isinstance(cell, bool):

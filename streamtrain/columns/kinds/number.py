@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from streamtrain.columns.kinds.cell import Cell, float32
 from streamtrain.columns.kinds.kind import Block, Kind, Named
+from streamtrain.columns.kinds.parsed import number_of, number_problems
 from streamtrain.columns.kinds.standardize import Standardized
 
 HELP = "a number, standardised where asked for"
@@ -15,6 +17,9 @@ class Number(Kind[Standardized]):
     block = "numbers"
     options = Standardized
 
+    def problems(self, column: Standardized) -> Iterator[str]:
+        yield from number_problems(column)
+
     def blocks(self, columns: Named[Standardized], loss: str) -> list[Block]:
         return [Block(self.block, "f32", len(columns))] if columns else []
 
@@ -22,7 +27,16 @@ class Number(Kind[Standardized]):
         return {"numbers": len(columns), "standardize": [column.standardized() for _, column in columns]}
 
     def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
-        return float32(cell)
+        return float32(number_of(column, cell))
+
+    def native_options(self, column: Standardized, loss: str) -> dict[str, Any]:
+        return {"parse": column.parse or ""}
+
+    def takes_text(self, column: Standardized) -> bool:
+        return column.parse is not None
+
+    def is_numeric(self, column: Standardized) -> bool:
+        return True
 
     def is_float(self, column: Standardized) -> bool:
         return True

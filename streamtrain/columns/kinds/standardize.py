@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from streamtrain.columns.kinds.kind import FLOAT32_MAX, Settings
+from streamtrain.columns.kinds.kind import FLOAT32_MAX
+from streamtrain.columns.kinds.parsed import Parsed
 from streamtrain.compute.input import CLIP, FLOOR
 
 LEAST_HALF_LIFE = 1_000  # rows
@@ -51,7 +52,7 @@ class Standardize(BaseModel):
 MISPLACED = "only a number feature or label can be standardized"
 
 
-class Standardized(Settings):
+class Standardized(Parsed):
     """A column that may be standardised."""
 
     standardize: bool | Standardize = Field(

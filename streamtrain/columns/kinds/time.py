@@ -1,16 +1,25 @@
-"""When a row happened, for lag and metrics: in no block, milliseconds since 1970 beside the slot."""
+"""When a row happened, for lag and metrics: in no block, milliseconds since 1970 beside the slot.
+
+A number counts the column's unit; a text is read where the column says how.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
+from zoneinfo import available_timezones
 
 import numpy as np
 from pydantic import Field
 
 from streamtrain.columns.kinds.cell import Cell
-from streamtrain.columns.kinds.kind import Kind, Settings, Wrong, number_problem
+from streamtrain.columns.kinds.kind import Kind, Wrong, number_problem
+from streamtrain.columns.kinds.parsed import Parsed
+from streamtrain.columns.kinds.time_text import format_problem, moment
+from streamtrain.columns.kinds.zones import offsets
+from streamtrain.registry import nearest
 
 HELP = "when a row happened"
 UNITS: dict[str, tuple[int, int]] = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}  # to ms
@@ -20,8 +29,14 @@ _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}  # microseconds
 _LARGEST = 1.7976931348623157e308
 
 
-class Options(Settings):
+class Options(Parsed):
     """Of a time."""
+
+    zone: str | None = Field(
+        None,
+        description="event_time: of texts that tell no zone, such as 'Europe/Berlin'; default: they are refused",
+        json_schema_extra={"misplaced": "only a time that is parsed has one"},
+    )
 
     unit: Literal["s", "ms", "us", "ns"] | None = Field(
         None,
@@ -39,11 +54,24 @@ class Time(Kind[Options]):
     in_requests = "ignored"
     options = Options
 
+    def problems(self, column: Options) -> Iterator[str]:
+        if column.parse is not None and (problem := format_problem(column.parse)):
+            yield f"parse: {problem}"
+        if column.zone is None:
+            return
+        if column.parse is None:
+            yield "zone: only a time that is parsed has one; say parse too"
+        elif column.zone not in available_timezones():
+            near = nearest(column.zone, sorted(available_timezones()))
+            hint = f"; did you mean {near!r}?" if near else ""
+            yield f"zone: expected a name of the IANA time zone database, got {column.zone!r}{hint}"
+
     def missing_problem(self, column: Options) -> str | None:
         return number_problem(column.missing, _LARGEST)
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
-        return {"unit": UNITS[column.counts]}
+        told: dict[str, Any] = {"unit": UNITS[column.counts], "parse": column.parse or ""}
+        return told if column.zone is None else {**told, "zone": offsets(column.zone)}
 
     def stand_in(self, column: Options, loss: str) -> float:
         numerator, divisor = UNITS[column.counts]
@@ -51,6 +79,8 @@ class Time(Kind[Options]):
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
         numerator, divisor = UNITS[column.counts]
+        if isinstance(cell, str) and column.parse is not None:
+            return moment(column.parse, column.zone, cell)
         if isinstance(cell, bool | str):
             raise Wrong
         if isinstance(cell, int) and abs(cell) < 2**62 and numerator == 1:
@@ -62,6 +92,9 @@ class Time(Kind[Options]):
 
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
         return int(self.stand_in(column, loss))
+
+    def takes_text(self, column: Options) -> bool:
+        return column.parse is not None
 
     def plain(self, column: Options, value: Any) -> Any:
         return time(column.counts, value)

@@ -1,0 +1,42 @@
+"""Cells that are written as text and mean something else: a setting of numbers and times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from streamtrain.columns.kinds.cell import Cell
+from streamtrain.columns.kinds.kind import Settings, Wrong
+
+DECIMAL = "decimal"
+_NUMBER = re.compile(r" *[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
+
+
+class Parsed(Settings):
+    """A column whose cells may be text."""
+
+    parse: str | None = Field(
+        None,
+        description=(
+            "of cells that are text: decimal for a number; iso8601 for a time, or its format, such as "
+            "'%d/%m/%Y %H:%M'; off by default"
+        ),
+        json_schema_extra={"misplaced": "only a number or a time can be parsed"},
+    )
+
+
+def number_problems(column: Parsed) -> Iterator[str]:
+    """What is wrong with how a number is parsed."""
+    if column.parse not in (None, DECIMAL):
+        yield f'parse: expected "{DECIMAL}" for a number, got "{column.parse}"'
+
+
+def number_of(column: Parsed, cell: Cell) -> Cell:
+    """A text as the number that it is, where the column parses it; any other cell as it is. Wrong where it is none."""
+    if not isinstance(cell, str) or column.parse is None:
+        return cell
+    if _NUMBER.fullmatch(cell) is None:
+        raise Wrong
+    return float(cell)

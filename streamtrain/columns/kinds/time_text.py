@@ -1,0 +1,95 @@
+"""Times written as text, slowly: what native/decode/time_text.h is tested against."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+from streamtrain.columns.kinds.kind import Wrong
+
+ISO_8601 = "iso8601"
+_MONTHS = [date(2000, month, 1).strftime("%B").lower() for month in range(1, 13)]
+_READ = {  # strptime's directives, each with the field it tells
+    "Y": r"(?P<year>\d{4})", "y": r"(?P<short_year>\d{2})", "m": r"(?P<month>\d{1,2})", "d": r"(?P<day>\d{1,2})",
+    "j": r"(?P<day_of_year>\d{1,3})", "b": rf"(?P<name>{'|'.join(month[:3] for month in _MONTHS)})",
+    "B": rf"(?P<name>{'|'.join(_MONTHS)})", "H": r"(?P<hour>\d{1,2})", "I": r"(?P<half_hour>\d{1,2})",
+    "p": r"(?P<half>am|pm)", "M": r"(?P<minute>\d{1,2})", "S": r"(?P<second>\d{1,2})", "f": r"(?P<fraction>\d+)",
+    "z": r"(?P<offset>z|[+-]\d{2}(?::?\d{2})?)",
+}  # fmt: skip
+_ISO = re.compile(
+    r"(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})"
+    r"(?:[t ](?P<hour>\d{2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:[.,](?P<fraction>\d+))?)?"
+    rf"{_READ['z']}?)?",
+    re.IGNORECASE | re.ASCII,
+)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def format_problem(format: str) -> str | None:
+    """What is wrong with how a time is to be read, or None."""
+    if format == ISO_8601:
+        return None
+    told = [each for each in re.findall("%(.?)", format) if each != "%"]
+    for each in told:
+        if each not in _READ:
+            return f"expected directives among {' '.join(f'%{known}' for known in _READ)}, got %{each}"
+    fields = re.findall(r"\?P<(\w+)>", "".join(_READ[each] for each in told))
+    if len(set(fields)) < len(fields):
+        return f'expected each part of a time once, got "{format}"'
+    return None if told else f'expected "{ISO_8601}" or a format such as "%Y-%m-%d %H:%M", got "{format}"'
+
+
+def moment(format: str, zone_name: str | None, text: str) -> int:
+    """Milliseconds since 1970 of a time written as text, slowly. Wrong for what is none."""
+    pattern = _ISO if format == ISO_8601 else _pattern(format)
+    found = pattern.fullmatch(text)
+    if found is None:
+        raise Wrong
+    told = {name: value for name, value in found.groupdict().items() if value is not None}
+    number = {name: int(value) for name, value in told.items() if value.isdigit()}
+    hour, second = number.get("hour", 0), number.get("second", 0)
+    if "half_hour" in number:
+        hour = number["half_hour"] % 12 + 12 * (told.get("half", "am").lower() == "pm")
+        if not 1 <= number["half_hour"] <= 12:
+            raise Wrong
+    elif "half" in told:
+        hour = hour % 12 + 12 * (told["half"].lower() == "pm")
+    short = number.get("short_year", 70)
+    year = number.get("year", short + (2000 if short < 69 else 1900))
+    month = number.get("month", 1)
+    if "name" in told:
+        month = 1 + next(i for i, name in enumerate(_MONTHS) if name.startswith(told["name"].lower()))
+    try:
+        day = datetime(year, month, number.get("day", 1))
+        if "day_of_year" in number:
+            day = datetime(year, 1, 1) + timedelta(days=number["day_of_year"] - 1)
+            if day.year != year:
+                raise Wrong
+        local = day.replace(hour=hour, minute=number.get("minute", 0), second=min(second, 59))
+        zone = _offset(told["offset"]) if "offset" in told else ZoneInfo(zone_name) if zone_name else None
+    except (ValueError, OverflowError):
+        raise Wrong from None
+    if zone is None or second > 60:
+        raise Wrong
+    seconds = (local.replace(tzinfo=zone) - _EPOCH) // timedelta(seconds=1) + (second == 60)
+    return seconds * 1000 + int(told.get("fraction", "0")[:3].ljust(3, "0"))
+
+
+def _pattern(format: str) -> re.Pattern[str]:
+    parts = re.split("%(.)", format)  # what stands for itself, and directives, in turns
+    read = [
+        re.escape("%" if part == "%" else part) if i % 2 == 0 or part == "%" else _READ[part]
+        for i, part in enumerate(parts)
+    ]
+    return re.compile("".join(read), re.IGNORECASE | re.ASCII)
+
+
+def _offset(text: str) -> timezone:
+    digits = text.strip("+-").replace(":", "").ljust(4, "0")
+    if text in "zZ":
+        return UTC
+    minutes = int(digits[:2]) * 60 + int(digits[2:])
+    if int(digits[:2]) > 23 or int(digits[2:]) > 59:
+        raise Wrong
+    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

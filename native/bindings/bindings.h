@@ -7,23 +7,41 @@
 namespace st {
 namespace nb = nanobind;
 
-// Gives up the GIL for a scope. A thread that wants it back when the interpreter ends stays here until the process is
-// gone, as from Python 3.14 on; before, Python ends such a thread through frames that may not be unwound, which aborts.
+// Calls what takes the GIL. A thread that wants it when the interpreter ends stays here until the process is gone, as
+// from Python 3.14 on; before, Python ends such a thread through frames that may not be unwound, which aborts.
+template <class Take>
+auto take_gil(Take take) {
+    try {
+        return take();
+    } catch (...) {   // the thread's end, which is no exception of ours
+        for (;;) ::pause();
+    }
+}
+
+// Gives up the GIL for a scope.
 class WithoutGil {
   public:
     WithoutGil() : state_(PyEval_SaveThread()) {}
     ~WithoutGil() {
-        try {
-            PyEval_RestoreThread(state_);
-        } catch (...) {   // the thread's end, which is no exception of ours
-            for (;;) ::pause();
-        }
+        take_gil([this] { PyEval_RestoreThread(state_); });
     }
     WithoutGil(const WithoutGil &) = delete;
     WithoutGil &operator=(const WithoutGil &) = delete;
 
   private:
     PyThreadState *state_;
+};
+
+// Takes it for a scope, in whatever thread.
+class WithGil {
+  public:
+    WithGil() : state_(take_gil([] { return PyGILState_Ensure(); })) {}
+    ~WithGil() { PyGILState_Release(state_); }
+    WithGil(const WithGil &) = delete;
+    WithGil &operator=(const WithGil &) = delete;
+
+  private:
+    PyGILState_STATE state_;
 };
 
 void bind_memory(nb::module_ &m);   // slot layouts, limits

@@ -78,7 +78,12 @@ int produce(Producer &producer, const std::string &topic, std::optional<nb::byte
                          static_cast<ssize_t>(bytes.size()));
     }
     void *tag = note ? &producer : nullptr;
-    int code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, tag);
+    int code = rd::fail;
+    try {
+        code = producer.produce(topic, partition, bytes_of(key), bytes_of(value), list, tag);
+    } catch (const KafkaFailure &failure) {   // of the topic, before the record is looked at
+        code = failure.code;
+    }
     if (code && list) kafka.headers_destroy(list);
     return code;
 }
@@ -221,7 +226,7 @@ void bind_transactions(nb::module_ &m) {
     nb::class_<Bound>(m, "KafkaTransactionalProducer")
         .def(nb::init<KafkaSettings>(), nb::arg("settings"))
         .def("prepare", &Bound::prepare, Released())
-        .def("begin", [](Bound &self) { return self.producer().begin_transaction(); }, Released())
+        .def("begin", [](Bound &self) { return self.begin(); }, Released())
         .def(
             "produce",
             [](Bound &self, const std::string &topic, std::optional<nb::bytes> value, std::optional<nb::bytes> key,

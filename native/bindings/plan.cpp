@@ -50,11 +50,11 @@ const u8 *slot_at(const Plan &plan, u64 address) {
 template <class R, class... A>
 std::function<R(A...)> called(nb::callable callable) {
     auto held = std::shared_ptr<nb::callable>(new nb::callable(std::move(callable)), [](nb::callable *object) {
-        nb::gil_scoped_acquire acquired;
+        WithGil held_gil;
         delete object;
     });
     return [held](A... arguments) -> R {
-        nb::gil_scoped_acquire acquired;
+        WithGil held_gil;
         nb::object result = (*held)(reinterpret_cast<u64>(arguments)...);
         if constexpr (!std::is_void_v<R>) return reinterpret_cast<R>(nb::cast<u64>(result));
     };

@@ -16,7 +16,7 @@ using Released = nb::call_guard<WithoutGil>;
 // Keeps a Python object as long as native code that does not know Python needs its memory.
 std::shared_ptr<void> keep(nb::object object) {
     return {object.release().ptr(), [](void *pointer) {
-                nb::gil_scoped_acquire held;
+                WithGil held;
                 nb::handle(static_cast<PyObject *>(pointer)).dec_ref();
             }};
 }

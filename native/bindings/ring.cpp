@@ -147,7 +147,7 @@ void bind_coordinator(nb::module_ &m) {
 void bind_heartbeat(nb::module_ &m) {
     nb::class_<Heartbeat>(m, "Heartbeat")
         .def(nb::init<CoordinatorEnd &>(), nb::arg("end"), nb::keep_alive<1, 2>())
-        .def("stop", &Heartbeat::stop, nb::call_guard<nb::gil_scoped_release>());
+        .def("stop", &Heartbeat::stop, nb::call_guard<WithoutGil>());
 }
 
 void bind_ingest_end(nb::module_ &m) {

@@ -16,6 +16,7 @@ constexpr u16 PACKED_VERSION = 1;
 struct PackedColumn : ColumnSpan {
     u32 column = 0;   // of the plan
     u32 data_offset = 0, data_bytes = 0, nulls_offset = 0;   // as the directory has them
+    const char *entry = nullptr;   // of the directory, while that is read
 
     // Finds the column's bytes in a record of `rows` rows; what is wrong with them, or nullptr. The offsets lie within
     // it.

@@ -82,6 +82,7 @@ enum ConfResult { conf_ok = 0 };
 
 enum Error : int {
     ok = 0,
+    fail = -196,
     transport = -195,
     resolve = -193,
     partition_eof = -191,

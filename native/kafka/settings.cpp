@@ -42,7 +42,7 @@ constexpr KafkaSetting table[] = {
     {"enable.partition.eof", "true", Hold::owned, readers, "a bounded read ends by it; a deaf client is seen by it"},
     {"isolation.level", "read_committed", Hold::owned, consumers, exact},
     {"transactional.id", nullptr, Hold::owned, transactions, "it is the job's name"},
-    {"transaction.timeout.ms", "10000", Hold::owned, of(publish), exact},
+    {"transaction.timeout.ms", "10000", Hold::owned, of(publish, resend), exact},
     {"transaction.timeout.ms", "5000", Hold::owned, of(answer), exact},
     {"enable.idempotence", "true", Hold::owned, producers, exact},
     {"enable.gapless.guarantee", nullptr, Hold::owned, none, exact},

@@ -1,5 +1,7 @@
 #include "kafka/transaction.h"
 
+#include <charconv>
+#include <system_error>
 #include <thread>
 
 #include "base/within.h"
@@ -27,17 +29,20 @@ KafkaOutcome not_queued(int code, const std::string &topic) {
 
 TransactionalProducer::TransactionalProducer(KafkaSettings settings) : settings_(std::move(settings)) {
     for (const auto &[name, value] : settings_)
-        if (name == "transaction.timeout.ms") timeout_ = Milliseconds(std::stoi(value));
+        if (int ms; name == "transaction.timeout.ms" &&
+                    std::from_chars(value.data(), value.data() + value.size(), ms).ec == std::errc())
+            timeout_ = Milliseconds(ms);   // of what is none librdkafka says so
+    make();
+}
+
+void TransactionalProducer::make() {
     producer_ = std::make_shared<Producer>(settings_);
     made_ = Clock::now();
 }
 
 KafkaOutcome TransactionalProducer::prepare() {
     if (prepared_) return {};
-    if (!producer_) {
-        producer_ = std::make_shared<Producer>(settings_);
-        made_ = Clock::now();
-    }
+    if (!producer_) make();
     const auto init = [](Producer &producer, int timeout_ms) { return producer.init_transactions(timeout_ms); };
     KafkaOutcome outcome = ask({{"init_transactions", init}}, Milliseconds(0));
     const Next then = next(outcome, Clock::now() - made_ >= timeout_);
@@ -71,6 +76,7 @@ TransactionEnd TransactionalProducer::fail(KafkaOutcome why) {
 }
 
 KafkaOutcome TransactionalProducer::ask(std::vector<Step> steps, Milliseconds again_for) {
+    if (!producer_) return none();
     const std::string last = steps.back().name;
     auto task = [producer = producer_, steps = std::move(steps), again_for, timeout_ms = call_ms()] {
         const auto until = Clock::now() + again_for;
@@ -88,15 +94,22 @@ KafkaOutcome TransactionalProducer::ask(std::vector<Step> steps, Milliseconds ag
             }
         return KafkaOutcome{};
     };
-    const auto outcome = within(timeout_ * 3 / 2, std::move(task));
-    return outcome.value_or(KafkaOutcome{rd::timed_out, false, false, true, last + ": did not return"});
+    try {
+        const auto outcome = within(timeout_ * 3 / 2, std::move(task));
+        return outcome.value_or(KafkaOutcome{rd::timed_out, false, false, true, last + ": did not return"});
+    } catch (const std::system_error &error) {
+        return {rd::fail, false, false, true, last + ": no thread for it could be started: " + error.what()};
+    }
 }
 
 void TransactionalProducer::give_up() {
     prepared_ = false;
     if (!producer_) return;
     gather_events();
-    within(Milliseconds(call_ms()), [producer = std::move(producer_)] { return true; });
+    try {
+        within(Milliseconds(call_ms()), [producer = std::move(producer_)] { return true; });
+    } catch (const std::system_error &) {   // no thread could be started: it has ended in this one
+    }
 }
 
 void TransactionalProducer::gather_events() {

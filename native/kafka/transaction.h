@@ -32,8 +32,8 @@ struct TransactionEnd {
     KafkaOutcome why;   // of what was not committed
 };
 
-// A transactional producer, made anew when it must be. A transaction goes prepare(), producer().begin_transaction(),
-// producer().produce() and then commit(), or fail() with what one of these said. One thread.
+// A transactional producer, made anew when it must be. A transaction goes prepare(), begin(), producer().produce() and
+// then commit(), or fail() with what one of these said. One thread.
 //
 // librdkafka may wait for ever for a coordinator that left the cluster and came back, whatever the time-out
 // (https://github.com/confluentinc/librdkafka/issues/5456): so calls that ask one have a thread, which is left behind,
@@ -62,6 +62,8 @@ class TransactionalProducer {
     Producer &producer();
     int call_ms() const { return static_cast<int>(timeout_.count() / 4); }   // one call's time-out
 
+    // Fatal where there is no producer.
+    KafkaOutcome begin() { return producer_ ? producer_->begin_transaction() : none(); }
     // After the calls of `before`, one after the other.
     TransactionEnd commit(std::vector<Step> before = {});
     // Ends the transaction that `why` does not let go on.
@@ -78,8 +80,10 @@ class TransactionalProducer {
     using Clock = std::chrono::steady_clock;
     using Milliseconds = std::chrono::milliseconds;
 
+    static KafkaOutcome none() { return {rd::state, false, false, true, "the producer has been given up"}; }
     // The first failure, each call made again for `again_for` from now.
     KafkaOutcome ask(std::vector<Step> steps, Milliseconds again_for);
+    void make();
     void gather_events();
 
     KafkaSettings settings_;

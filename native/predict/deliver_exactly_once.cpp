@@ -54,7 +54,7 @@ class ExactlyOnce final : public AnswerDelivery {
         // The consumer was not polled since it gave the requests, so this is the membership they were read under.
         const auto group = std::make_shared<const GroupMetadata>(batch.reader.group_metadata());
         const std::string topic = batch.reader.topic();
-        const KafkaOutcome begun = producer.begin_transaction();
+        const KafkaOutcome begun = lane.begin();
         if (begun.code) return undone(lane.fail(begun));
         // answered while the batch is written; it goes before its producer
         auto asked = std::make_shared<const AskedTopicId>(producer.ask_topic_id(topic));
@@ -69,8 +69,10 @@ class ExactlyOnce final : public AnswerDelivery {
         auto check = [asked = std::move(asked), id = batch.reader.identity()](Producer &, int call_ms) {
             return still_is(id, *asked, call_ms);
         };
-        const TransactionEnd end = lane.commit({{"send_offsets_to_transaction", std::move(send_offsets)},
-                                                {"the requests' topic", std::move(check)}});
+        std::vector<TransactionalProducer::Step> steps;   // moved: a list in braces would keep `asked` too long
+        steps.push_back({"send_offsets_to_transaction", std::move(send_offsets)});
+        steps.push_back({"the requests' topic", std::move(check)});
+        const TransactionEnd end = lane.commit(std::move(steps));
         if (end.ending != Ending::committed) return undone(end);
         turn_ = 1 - turn_;
         return true;

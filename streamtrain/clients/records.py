@@ -141,8 +141,9 @@ def _blocks(rows: Any, names: dict[str, Any]) -> Iterator[tuple[int, Columns | l
         yield from _parts(read(rows, names, others=True), 0)
         return
     first, head = 0, list(islice(rows, 1))
-    rows = chain(head, rows)
-    if head and not is_row(head[0], names):  # frames, or dicts of arrays
+    frames = bool(head) and not is_row(head[0], names)  # or dicts of arrays
+    rows = chain(_taken(head), rows)
+    if frames:
         for given in rows:
             for number, part in _parts(read(given, names, others=True), first):
                 yield number, part
@@ -150,6 +151,12 @@ def _blocks(rows: Any, names: dict[str, Any]) -> Iterator[tuple[int, Columns | l
     while block := list(islice(rows, BLOCK_ROWS)):
         yield first, dicts(block, first)
         first += len(block)
+
+
+def _taken(items: list[Any]) -> Iterator[Any]:
+    """What is in a list, which keeps none of it: it may be large."""
+    while items:
+        yield items.pop(0)
 
 
 def _parts(

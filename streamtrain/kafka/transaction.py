@@ -217,8 +217,9 @@ class Transactions:
     def _new_producer(self, first: bool = False) -> None:
         if self._producer is None:
             self._producer = TransactionalProducer.open(Purpose.PUBLISH, self._settings, self._id)
+        else:
+            self._producer.close()
         producer = self._producer
-        producer.close()
         give_up = time.monotonic() + _FIRST_ANSWER_S
         while True:
             try:

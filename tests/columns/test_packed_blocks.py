@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import struct
+import time
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from packed_wire import Cells, packed
+from packed_wire import Cells, packed, texts
 from slots import DeadRows, RowSlot, Tally
 
-from streamtrain.columns.formats.packed import TYPES
+from streamtrain.columns.formats.packed import MAGIC, TYPES, VERSION
 from streamtrain.columns.schema import Schema
 
 ROWS = 700  # blocks and a rest
@@ -143,3 +145,26 @@ def test_words_are_those_of_their_record() -> None:
             told.trained for _, told in slot.record(packed({**columns, "x": columns["x"]._replace(type="text")}))
         ] == [32]
         assert slot.slot.tobytes() == together
+
+
+def test_of_a_column_given_twice_the_last_counts_and_the_others_cost_nothing() -> None:
+    """A directory of entries of one name, each at a table of as many words: read once."""
+    schema = Schema.from_columns({"x": KINDS["category"], "late": {"role": "label"}}, "binary_cross_entropy")
+    words = [f"w{i}" for i in range(20_000)]
+    body = Cells("words", words[:2], [False] * 2).bytes()
+    table = struct.pack("<2II", 0, 1, len(words)) + texts(words)
+    times = 20_000
+    at = 16 + 20 * (times + 2)
+    entries = struct.pack("<IIIBBH4s", at, len(table), 0, TYPES.index("words") + 1, 0, 1, b"x") * times
+    entries += struct.pack("<IIIBBH4s", at + len(table), len(body), 0, TYPES.index("words") + 1, 0, 1, b"x")
+    late = np.ones(2, "<f4").tobytes()
+    entries += struct.pack("<IIIBBH4s", at + len(table) + len(body), 8, 0, TYPES.index("f4") + 1, 0, 4, b"late")
+    record = struct.pack("<4sHHII", MAGIC, VERSION, times + 2, 2, len(entries)) + entries + table + body + late
+    slot, plain = RowSlot(schema, 4), RowSlot(schema, 4)
+    began = time.process_time()
+    assert [told.trained for _, told in slot.record(record)] == [2]
+    assert time.process_time() - began < 2, "a second for each 100,000 bytes when each entry is read"
+    none = [False] * 2
+    given = packed({"x": Cells("words", words[:2], none), "late": Cells("f4", [1, 1], none)})
+    assert [told.trained for _, told in plain.record(given)] == [2]
+    assert slot.slot.tobytes() == plain.slot.tobytes()

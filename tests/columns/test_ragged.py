@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packed_wire import Cells, packed
 
 from streamtrain import _native
 from streamtrain.columns.formats import encode_rows, format_names
@@ -77,3 +78,20 @@ def test_an_arena_keeps_the_layout_of_every_kind_of_block() -> None:
     assert [(each.offset, each.values, each.ragged) for each in other.blocks] == [
         (each.offset, each.values, each.ragged) for each in slots.blocks
     ]
+
+
+@pytest.mark.parametrize("resumes", [False, True], ids=["on", "resumed"])
+def test_a_row_that_waits_is_not_passed_by_one_that_a_missing_cell_ends(
+    driver: Path, tmp_path: Path, resumes: bool
+) -> None:
+    """Of a packed record, whose rows without missing cells go together: two rows a slot, and the fourth is dead."""
+    missing = [row == 3 for row in range(10)]
+    columns = {"x": Cells("f4", list(range(10)), missing), "note": Cells("text", ["abcdefgh"] * 10, [False] * 10)}
+    (tmp_path / "record").write_bytes(packed(columns))
+    command = [str(driver), "packed", "4", "5", str(int(resumes)), "", str(tmp_path / "record")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if line.strip()]
+    assert [line.split(":")[0] for line in lines if line.startswith("$")] == ["$.x[3]"]
+    trained = [int(row.split(":")[0]) for line in lines if not line.startswith("$") for row in line.split()]
+    assert trained == [0, 1, 2, 4, 5, 6, 7, 8, 9]

@@ -12,9 +12,10 @@ import pytest
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
+from streamtrain.columns.kinds import kinds
 from streamtrain.columns.kinds.cell import float32
-from streamtrain.columns.kinds.kind import Wrong
-from streamtrain.columns.kinds.parsed import number_of
+from streamtrain.columns.kinds.kind import Kind, Wrong
+from streamtrain.columns.kinds.parsed import Parsed, number_of
 from streamtrain.columns.kinds.time_text import moment
 from streamtrain.columns.kinds.zones import offsets
 from streamtrain.columns.schema import Schema
@@ -51,6 +52,10 @@ TIMES = [
 ]  # fmt: skip
 
 
+def parses_numbers(kind: Kind[Any]) -> bool:
+    return issubclass(kind.options, Parsed) and kind.block is not None
+
+
 def schema(**settings: Any) -> Schema:
     return Schema.from_columns(
         {"x": {}, "at": {"role": "event_time", **settings}, "late": LATE}, "binary_cross_entropy"
@@ -70,7 +75,7 @@ def slow_time(format: str, zone: str | None, text: str) -> int | None:
         return None
 
 
-@pytest.mark.parametrize("role", ["number", "weight", "label"])
+@pytest.mark.parametrize("role", [name for name, kind in kinds().items() if parses_numbers(kind)])
 def test_numbers_as_text(role: str) -> None:
     parsed = {"parse": "decimal"} | ({"role": role} if role != "number" else {})
     others = {"y": {}} | ({"late": LATE} if role != "label" else {})

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from waiting import wait_for
 
 from streamtrain import _native
-from streamtrain._native import KafkaCode, KafkaEnding
+from streamtrain._native import KafkaCode, KafkaEnding, KafkaOutcome
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka import library
 from streamtrain.kafka.clients import KafkaConsumer, Message, TransactionalProducer
@@ -173,6 +173,17 @@ def test_fenced_producer_says_so(kafka: Any, topic: str) -> None:
             old.produce(topic, b"mute", partition=0)
 
 
+def test_a_producer_that_was_given_up_ends_nothing(kafka: Any, topic: str) -> None:
+    with transactional(kafka, topic) as producer:
+        producer.close()
+        native = producer.native
+        assert native.begin().fatal
+        for end in (native.commit(), native.abort("a test"), native.fail(KafkaOutcome(-1, requires_abort=True))):
+            assert end.ending is KafkaEnding.UNKNOWN
+        assert native.prepare().code == 0
+        assert native.begin().code == 0
+
+
 def test_broker_that_is_not_there(topic: str) -> None:
     with closing(socket.socket()) as taken:  # bound, never listening: a port nobody can answer on
         taken.bind(("127.0.0.1", 0))
@@ -200,6 +211,8 @@ def test_a_bad_setting_is_the_users_mistake() -> None:
         KafkaConsumer({"nonsense": 1})
     with pytest.raises(UserMistake, match="acks"):
         KafkaConsumer({"producer": {"acks": "many"}, "acks": "many"})
+    with pytest.raises(UserMistake, match=r"transaction\.timeout\.ms"):
+        TransactionalProducer({"transactional.id": "x", "transaction.timeout.ms": "long"})
 
 
 def test_closed_clients_refuse() -> None:

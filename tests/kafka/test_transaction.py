@@ -68,6 +68,13 @@ def test_what_its_check_has_no_answer_for_is_made_again(kafka: Any, job: str, tr
         assert [message.offset for message in read(consumer, topic, 0, 0, offset + 1)] == [offset]
 
 
+def test_the_end_of_a_run_is_said_or_not_whatever_became_of_its_producer(job: str, transactions: Transactions) -> None:
+    transactions.open()
+    assert transactions._producer is not None
+    transactions._producer.close()
+    transactions.end((f"{job}.control", Message(b"key", b"value")))
+
+
 @pytest.mark.parametrize("where", ["read", "init_transactions"])
 def test_nobody_waits_where_no_more_files_may_be_opened(
     transactions: Transactions, monkeypatch: pytest.MonkeyPatch, where: str

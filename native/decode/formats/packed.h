@@ -53,7 +53,7 @@ class PackedDecoder final : public RecordDecoder {
                 const u32 to = ended.first(from, count);
                 read_rows(sink, tally, to - from);
                 from = ended.first(to, count, false);
-                for (u32 i = to; i < from; ++i) read_row(sink, tally);
+                for (u32 i = to; i < from && !held(); ++i) read_row(sink, tally);
             }
         }
         if (row_ == rows_) end_record();
@@ -71,7 +71,7 @@ class PackedDecoder final : public RecordDecoder {
             return true;
         }
         known_size_ = 0;
-        for (PackedColumn &column : columns_) column.data = column.nulls = nullptr;
+        for (PackedColumn &column : columns_) column.data = column.nulls = column.entry = nullptr;
         if (!read_directory(bytes, size)) return false;
         sort_columns();
         known_.assign(bytes, bytes + PACKED_HEADER_BYTES + load_little<u32>(bytes + 12));
@@ -90,8 +90,11 @@ class PackedDecoder final : public RecordDecoder {
             at += (PACKED_ENTRY_BYTES + name_bytes + 3) & ~u64{3};
             if (at > end) return refuse("$", "the directory is cut short"), false;
             const i32 column = plan_->keys.find({entry + PACKED_ENTRY_BYTES, name_bytes});
-            if (wanted(column) && !bind(columns_[column], entry, bytes, size)) return false;
+            if (wanted(column)) columns_[column].entry = entry;   // of one given twice the last counts
         }
+        for (PackedColumn &column : columns_)
+            if (const char *entry = std::exchange(column.entry, nullptr))
+                if (!bind(column, entry, bytes, size)) return false;
         return true;
     }
 

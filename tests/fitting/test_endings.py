@@ -231,6 +231,7 @@ def test_an_error_that_is_kept_keeps_no_memory(rows: Any) -> None:
 PROGRAM = """
 import signal, sys, threading, time
 import streamtrain
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may ignore it
 from tests.fitting.test_fit import TABLES, columns, dicts
 
 def endless():

@@ -83,19 +83,23 @@ class PackedDecoder final : public RecordDecoder {
         const u64 end = PACKED_HEADER_BYTES + load_little<u32>(bytes + 12);
         if (end > size) return refuse("$", "the directory ends behind the record"), false;
         u64 at = PACKED_HEADER_BYTES;
-        for (u32 i = load_little<u16>(bytes + 6); i; --i) {
-            if (at + PACKED_ENTRY_BYTES > end) return refuse("$", "the directory is cut short"), false;
+        u32 left = load_little<u16>(bytes + 6);
+        for (; left && at + PACKED_ENTRY_BYTES <= end; --left) {
             const char *entry = bytes + at;
             const u64 name_bytes = load_little<u16>(entry + 14);
             at += (PACKED_ENTRY_BYTES + name_bytes + 3) & ~u64{3};
-            if (at > end) return refuse("$", "the directory is cut short"), false;
+            if (at > end) break;
             const i32 column = plan_->keys.find({entry + PACKED_ENTRY_BYTES, name_bytes});
             if (wanted(column)) columns_[column].entry = entry;   // of one given twice the last counts
         }
+        found_.clear();
         for (PackedColumn &column : columns_)
-            if (const char *entry = std::exchange(column.entry, nullptr))
-                if (!bind(column, entry, bytes, size)) return false;
-        return true;
+            if (column.entry) found_.push_back(&column);
+        std::ranges::sort(found_, {}, &PackedColumn::entry);
+        for (PackedColumn *column : found_)
+            if (!bind(*column, column->entry, bytes, size)) return false;
+        if (left) refuse("$", "the directory is cut short");
+        return left == 0;
     }
 
     bool bind(PackedColumn &column, const char *entry, const char *bytes, u64 size) {
@@ -249,7 +253,7 @@ class PackedDecoder final : public RecordDecoder {
 
     std::vector<PackedColumn> columns_;              // by the plan's columns
     FloatRuns floats_;
-    std::vector<PackedColumn *> spans_;
+    std::vector<PackedColumn *> found_, spans_;
     std::vector<const PackedColumn *> by_row_;
     std::vector<const PackedColumn *> strict_;       // whose missing cells end a row
     std::vector<const Kind *> absent_;               // whose stand-ins the record's rows have

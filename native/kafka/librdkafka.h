@@ -112,7 +112,6 @@ enum Vtype : int {
     vtype_key = 5,         // void *, size_t
     vtype_opaque = 6,      // void *
     vtype_msgflags = 7,    // int
-    vtype_timestamp = 8,   // int64_t ms
     vtype_headers = 10,    // rd_kafka_headers_t *, the library's own after success
 };
 

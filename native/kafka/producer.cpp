@@ -45,17 +45,16 @@ rd_kafka_topic_t *Producer::topic(const std::string &name) {
 }
 
 int Producer::produce(const std::string &topic_name, i32 partition, Bytes key, Bytes value, rd_kafka_headers_t *headers,
-                      void *tag, i64 timestamp_ms) {
+                      void *tag) {
     require_open();
     // Each argument has the exact type the tag before it stands for; a headers tag with null is refused by the library.
     return headers ? kafka_.producev(handle_, rd::vtype_rkt, topic(topic_name), rd::vtype_partition, partition,
                                      rd::vtype_key, key.data, key.size, rd::vtype_value, value.data, value.size,
-                                     rd::vtype_msgflags, rd::copy_payload, rd::vtype_opaque, tag, rd::vtype_timestamp,
-                                     timestamp_ms, rd::vtype_headers, headers, rd::vtype_end)
+                                     rd::vtype_msgflags, rd::copy_payload, rd::vtype_opaque, tag, rd::vtype_headers,
+                                     headers, rd::vtype_end)
                    : kafka_.producev(handle_, rd::vtype_rkt, topic(topic_name), rd::vtype_partition, partition,
                                      rd::vtype_key, key.data, key.size, rd::vtype_value, value.data, value.size,
-                                     rd::vtype_msgflags, rd::copy_payload, rd::vtype_opaque, tag, rd::vtype_timestamp,
-                                     timestamp_ms, rd::vtype_end);
+                                     rd::vtype_msgflags, rd::copy_payload, rd::vtype_opaque, tag, rd::vtype_end);
 }
 
 int Producer::poll(int timeout_ms) {

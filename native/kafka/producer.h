@@ -25,7 +25,7 @@ class Producer : public Client {
     // returned, to the caller otherwise. `tag` comes back with the delivery. Gives 0 or an error code; rd::queue_full:
     // poll.
     int produce(const std::string &topic, i32 partition, Bytes key, Bytes value, rd_kafka_headers_t *headers = nullptr,
-                void *tag = nullptr, i64 timestamp_ms = 0);
+                void *tag = nullptr);
     // Serves deliveries and errors; gives how many.
     int poll(int timeout_ms);
     // 0, or rd::timed_out with records still on their way.

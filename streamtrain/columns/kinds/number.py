@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from streamtrain.columns.kinds.cell import Cell, float32
-from streamtrain.columns.kinds.kind import Block, Kind, Named
-from streamtrain.columns.kinds.parsed import number_of, number_problems
+from streamtrain.columns.kinds.kind import Block, Named
+from streamtrain.columns.kinds.parsed import NumberKind, number_of
 from streamtrain.columns.kinds.standardize import Standardized
 
 HELP = "a number, standardised where asked for"
 
 
-class Number(Kind[Standardized]):
+class Number(NumberKind[Standardized]):
     block = "numbers"
     options = Standardized
-
-    def problems(self, column: Standardized) -> Iterator[str]:
-        yield from number_problems(column)
 
     def blocks(self, columns: Named[Standardized], loss: str) -> list[Block]:
         return [Block(self.block, "f32", len(columns))] if columns else []
@@ -28,18 +24,6 @@ class Number(Kind[Standardized]):
 
     def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
         return float32(number_of(column, cell))
-
-    def native_options(self, column: Standardized, loss: str) -> dict[str, Any]:
-        return {"parse": column.parse or ""}
-
-    def takes_text(self, column: Standardized) -> bool:
-        return column.parse is not None
-
-    def is_numeric(self, column: Standardized) -> bool:
-        return True
-
-    def is_float(self, column: Standardized) -> bool:
-        return True
 
 
 KIND = Number()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any, TypeVar
 
 from pydantic import Field
 
 from streamtrain.columns.kinds.cell import Cell
-from streamtrain.columns.kinds.kind import Settings, Wrong
+from streamtrain.columns.kinds.kind import Kind, Settings, Wrong
 
 DECIMAL = "decimal"
 _NUMBER = re.compile(r" *[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)? *")
@@ -31,6 +32,28 @@ def number_problems(column: Parsed) -> Iterator[str]:
     """What is wrong with how a number is parsed."""
     if column.parse not in (None, DECIMAL):
         yield f'parse: expected "{DECIMAL}" for a number, got "{column.parse}"'
+
+
+P = TypeVar("P", bound=Parsed)
+
+
+class NumberKind(Kind[P]):
+    """Kinds whose cells are numbers and become float32."""
+
+    def problems(self, column: P) -> Iterator[str]:
+        yield from number_problems(column)
+
+    def native_options(self, column: P, loss: str) -> dict[str, Any]:
+        return {"parse": column.parse or ""}
+
+    def is_float(self, column: P) -> bool:
+        return True
+
+    def takes_text(self, column: P) -> bool:
+        return column.parse is not None
+
+    def is_numeric(self, column: P) -> bool:
+        return True
 
 
 def number_of(column: Parsed, cell: Cell) -> Cell:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from streamtrain.columns.kinds.cell import Cell, float32
-from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
-from streamtrain.columns.kinds.parsed import Parsed, number_of, number_problems
+from streamtrain.columns.kinds.kind import Block, Named, Wrong
+from streamtrain.columns.kinds.parsed import NumberKind, Parsed, number_of
 
 HELP = "how much a row counts"
 
 
-class Weight(Kind[Parsed]):
+class Weight(NumberKind[Parsed]):
     role = "weight"
     in_requests = "optional"
     block = "weight"
     options = Parsed
-
-    def problems(self, column: Parsed) -> Iterator[str]:
-        yield from number_problems(column)
 
     def missing_problem(self, column: Parsed) -> str | None:
         problem = super().missing_problem(column)
@@ -39,18 +35,6 @@ class Weight(Kind[Parsed]):
         if isinstance(exact, str) or exact < 0:
             raise Wrong
         return number
-
-    def native_options(self, column: Parsed, loss: str) -> dict[str, Any]:
-        return {"parse": column.parse or ""}
-
-    def takes_text(self, column: Parsed) -> bool:
-        return column.parse is not None
-
-    def is_numeric(self, column: Parsed) -> bool:
-        return True
-
-    def is_float(self, column: Parsed) -> bool:
-        return True
 
 
 KIND = Weight()

@@ -139,6 +139,7 @@ def test_every_change_of_a_zone(zone: str) -> None:
         ({"parse": "%b %B"}, "each part of a time once"),
         ({"parse": "iso8601", "zone": "Europe/Berlln"}, "did you mean 'Europe/Berlin'"),
         ({"zone": "Europe/Berlin"}, "say parse too"),
+        ({"parse": "iso8601", "zone": "localtime"}, "a name of the IANA time zone database"),
     ],
 )
 def test_mistakes_are_named(settings: dict[str, Any], said: str) -> None:

@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
-from zoneinfo import available_timezones
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +17,7 @@ from streamtrain.columns.kinds.cell import Cell
 from streamtrain.columns.kinds.kind import Kind, Wrong, number_problem
 from streamtrain.columns.kinds.parsed import Parsed
 from streamtrain.columns.kinds.time_text import format_problem, moment
-from streamtrain.columns.kinds.zones import offsets
+from streamtrain.columns.kinds.zones import names, offsets
 from streamtrain.registry import nearest
 
 HELP = "when a row happened"
@@ -61,8 +60,8 @@ class Time(Kind[Options]):
             return
         if column.parse is None:
             yield "zone: only a time that is parsed has one; say parse too"
-        elif column.zone not in available_timezones():
-            near = nearest(column.zone, sorted(available_timezones()))
+        elif column.zone not in names():
+            near = nearest(column.zone, sorted(names()))
             hint = f"; did you mean {near!r}?" if near else ""
             yield f"zone: expected a name of the IANA time zone database, got {column.zone!r}{hint}"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from functools import cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
-_FROM, _TO = datetime(1900, 1, 1), datetime(2200, 1, 1)  # before and after, the first and last offsets hold
+_FROM, _TO = datetime(1900, 1, 1), datetime(2100, 1, 1)  # before and after, the first and last offsets hold
 _EPOCH = datetime(1970, 1, 1)
 _DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
 
@@ -31,14 +31,20 @@ def offsets(zone: str) -> list[int]:
         table.extend(((local - _EPOCH) // _SECOND, offset // _SECOND))
 
     add(_FROM)
-    day = _FROM
+    day, before = _FROM, at(_FROM)
     while day < _TO:
-        before, after = at(day), at(day + _DAY)
+        after = at(day + _DAY)
         if before != after:
             low, high = day, day + _DAY
             while high - low > _SECOND:
                 middle = low + (high - low) // _SECOND // 2 * _SECOND
                 low, high = (middle, high) if at(middle) == before else (low, middle)
             add(high)
-        day += _DAY
+        day, before = day + _DAY, after
     return table
+
+
+@cache
+def names() -> frozenset[str]:
+    """Those of the IANA database; not what a machine calls its own, which another would read otherwise."""
+    return frozenset(available_timezones() - {"localtime", "Factory"})

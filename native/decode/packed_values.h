@@ -134,8 +134,14 @@ class PackedValues {
         }
         void long_integer(f64, std::string_view digits) { of_word(digits); }
         void number(f64 value) {
-            if (!is_exact_whole(value)) return wrong(shown_number(value));
+            if (!is_exact_whole(value)) return fraction(value);
             integer(static_cast<u64>(std::abs(value)), value < 0);
+        }
+        void fraction(f64 value) {
+            if (!plan.kind || !plan.kind->is_float()) return wrong(shown_number(value));
+            char digits[32];
+            const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr;
+            of_word({digits, static_cast<u64>(end - digits)});
         }
         // What is no text in a column of text: its words, where the column takes words.
         void of_word(std::string_view word) { self.add_text(word); }

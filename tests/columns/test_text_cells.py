@@ -12,6 +12,7 @@ import pytest
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
+from streamtrain.columns.formats import encode_rows, format_names
 from streamtrain.columns.kinds import kinds
 from streamtrain.columns.kinds.cell import float32
 from streamtrain.columns.kinds.kind import Kind, Wrong
@@ -92,6 +93,15 @@ def test_numbers_as_text(role: str) -> None:
         found = slot.views[block][0, 0] if rows else None
         assert (found is None) == (expected is None) and (found is None or found == expected), text
         assert told.trained + told.dead == 1
+
+
+@pytest.mark.parametrize("name", format_names())
+def test_texts_and_fractions_may_stand_in_one_column(name: str) -> None:
+    slot = RowSlot(Schema.from_columns({"x": {"parse": "decimal"}, "late": LATE}, "binary_cross_entropy"), 4, name)
+    rows = [{"x": x, "late": 1} for x in ("1.5", 0.1, 2, 1e-7)]
+    ((count, told),) = slot.record(encode_rows(name, slot.schema, rows))
+    assert (count, told.trained) == (4, 4)
+    assert slot.views["numbers"][:, 0].tolist() == [float32(x) for x in (1.5, 0.1, 2, 1e-7)]
 
 
 def test_a_text_is_no_number_where_nobody_says_so() -> None:

@@ -136,6 +136,8 @@ def _text(name: str, column: Column, cell: Any) -> str:
             return "true" if cell else "false"
         if isinstance(cell, int) or (isinstance(cell, float) and cell.is_integer()):
             return str(int(cell))
+        if isinstance(cell, float) and column.entry.is_float(column):
+            return f"{cell:.17g}"
     wanted = "text, integers or booleans" if column.entry.is_text else "numbers"
     raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
 

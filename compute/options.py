@@ -72,6 +72,19 @@ class Number(Option):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Flag(Option):
+    """True or false."""
+
+    def takes(self) -> str:
+        return "true or false"
+
+    def read(self, given: Any) -> bool:
+        if type(given) is not bool:
+            raise ValueError
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
 class Word(Option):
     """One of some names; a function gives those that are found when they are asked for."""
 
@@ -105,6 +118,26 @@ class Several(Option):
         if not isinstance(given, list | tuple) or not self.least <= len(given) <= self.most:
             raise ValueError
         return tuple(self.of.read(each) for each in given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Document(Option):
+    """A text that may stand in a file of its own: whoever reads settings puts it in the place of the file's name.
+
+    `reading` gives the text in the one form that settings hold it in; ValueError says what is wrong with it.
+    """
+
+    what: str
+    is_text: Callable[[str], bool]
+    reading: Callable[[str], str]
+
+    def takes(self) -> str:
+        return f"a file with {self.what}, or its text"
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str) or not self.is_text(given):
+            raise ValueError
+        return self.reading(given)
 
 
 Options = Mapping[str, Option]

@@ -290,6 +290,7 @@ class IngestStatus(enum.IntEnum):
     WORKING = 0
     ENDED = 1
     LEAVE = 2
+    WAITING = 3  # as WORKING, but some partition's next record needs a schema that is not known yet
 
 class Ingest:
     partitions: int  # read so far
@@ -485,7 +486,7 @@ def kafka_not_queued(code: int, topic: str) -> KafkaOutcome:
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder
 _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose value is missing
 
-def murmur3(text: bytes, seed: int) -> int: ...
+def murmur3(text: bytes, seed: int, bits: int = 32) -> int: ...
 def decoder_formats() -> list[str]: ...
 def column_kinds() -> list[str]: ...
 
@@ -506,6 +507,14 @@ class RowTally:
     dead_rows: _DeadRows
     filtered_rows: _FilteredRows
 
+class RecordAround:
+    """What stands around a record in its message."""
+
+    def __init__(
+        self, partition: int, offset: int, timestamp_ms: int, key: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]],
+    ) -> None: ...
+
 class BatchFiller:
     """Rows of records, or of Python, into slots of the plan's layout. One thread at a time."""
 
@@ -515,7 +524,9 @@ class BatchFiller:
     def open(self, slot: Any) -> None:
         """An empty batch in these bytes."""
 
-    def fill(self, record: bytes, from_row: int = 0, until: int | None = None) -> bool:
+    def fill(
+        self, record: bytes, from_row: int = 0, until: int | None = None, around: RecordAround | None = None
+    ) -> bool:
         """A record's rows; False where the batch has `until` rows, or all it can hold, before the record's end."""
 
     def more(self, until: int | None = None) -> bool:
@@ -530,7 +541,10 @@ class BatchFiller:
     def take_tally(self) -> RowTally:
         """Of the rows passed since the batch was opened or one was taken; the event time is the batch's."""
 
-    def count(self, records: list[bytes], from_row: int = 0, most: int | None = None) -> RowTally:
+    def count(
+        self, records: list[bytes], from_row: int = 0, most: int | None = None,
+        around: Sequence[RecordAround] | None = None,
+    ) -> RowTally:
         """Of all rows of these records, the first one's from `from_row` on, up to the first `most` that can be trained.
 
         None are kept, and no batch is open afterwards.
@@ -555,6 +569,10 @@ class RecordEncoder:
         """A record of `count` of the rows read last."""
 
     def encode_chosen(self, rows: list[int]) -> bytes: ...
+    @property
+    def most_rows(self) -> int:
+        """Of rows that a record holds."""
+
     def clear(self) -> None:
         """Lets go of the arrays read."""
 
@@ -568,10 +586,12 @@ class RequestScorer:
     ) -> None: ...
     @property
     def version(self) -> int: ...
-    def score(self, topic: str, requests: list[bytes | None]) -> list[tuple[bytes, str, int, int]]:
+    def score(
+        self, topic: str, requests: list[bytes | None], around: Sequence[RecordAround] = ()
+    ) -> list[tuple[bytes, str, int, int]]:
         """(body, why no row was answered or "", rows, errors) of as many requests as are answered at once.
 
-        They are answered as if they stood in `topic` at partition 0 from offset 0 on.
+        They are answered as if they stood in `topic` at partition 0 from offset 0 on, or in the messages `around`.
         """
 
 class RowScorer:

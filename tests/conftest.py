@@ -16,6 +16,7 @@ from types import ModuleType
 
 import pytest
 from tests_kafka import kafka_home, kafka_of_all
+from tests_registry import Registry, running_registry
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
@@ -28,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}
-NEED_KAFKA = {"kafka", "private_kafka"}  # fixtures that mark their tests `kafka`
+NEED_KAFKA = {"kafka", "private_kafka", "registry"}  # fixtures that mark their tests `kafka`
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     own = tmp_path_factory.getbasetemp()
     with kafka_of_all(own.parent if hasattr(request.config, "workerinput") else own) as bootstrap:
         yield SharedKafka(bootstrap)
+
+
+@pytest.fixture(scope="session")
+def registry() -> Iterator[Registry]:
+    """A real schema registry, empty at first; tests stay apart by the subjects they use."""
+    with running_registry() as running:
+        yield running
 
 
 @pytest.fixture

@@ -205,3 +205,11 @@ def test_head_is_answered_without_a_body() -> None:
             answer = connection.getresponse()
             assert answer.status == code and int(answer.headers["Content-Length"]) > 0 and answer.read() == b""
             connection.close()
+
+
+def test_not_ready_while_a_schema_is_waited_for() -> None:
+    meters = TrainerMeters("flights", 24)
+    meters(STARTED)
+    for waits in (False, True, False):
+        meters(progress(5, waiting_for_schema=waits))
+        assert meters.ready is not waits

@@ -8,6 +8,7 @@
 #include "bindings/bindings.h"
 #include "bindings/buffer.h"
 #include "bindings/plan_column.h"
+#include "bindings/python_around.h"
 #include "bindings/python_rows.h"
 #include "decode/batch_filler.h"
 
@@ -33,6 +34,19 @@ nb::list filtered_rows_of(const ToldRows &told) {
     return all;
 }
 
+std::optional<std::string> copy_of(nb::handle bytes) {
+    if (bytes.is_none()) return {};
+    const nb::bytes held = nb::cast<nb::bytes>(bytes);
+    return std::string(held.c_str(), held.size());
+}
+
+PythonAround around_of(i32 partition, i64 offset, i64 timestamp_ms, nb::handle key, nb::handle headers) {
+    PythonAround made{partition, offset, timestamp_ms, copy_of(key), {}};
+    for (nb::handle header : headers)
+        made.headers.emplace_back(nb::cast<std::string>(header[0]), copy_of(header[1]));
+    return made;
+}
+
 // A batch filler, and what of Python's it reads and writes.
 class PythonBatchFiller {
   public:
@@ -48,11 +62,13 @@ class PythonBatchFiller {
         buffer_ = std::move(buffer);
     }
 
-    bool fill(nb::bytes record, i64 from_row, std::optional<u32> until) {
+    bool fill(nb::bytes record, i64 from_row, std::optional<u32> until, nb::object around) {
         limit(until);
+        const RecordView view = PythonAround::view(record.data(), record.size(), native(around));
         record_ = record;
+        around_ = std::move(around);
         in_record_ = true;
-        batch_.begin(static_cast<const u8 *>(record.data()), record.size(), from_row);
+        batch_.begin(view, from_row);
         return more(until);
     }
 
@@ -85,15 +101,18 @@ class PythonBatchFiller {
         return told;
     }
 
-    ToldRows count(nb::list records, i64 from_row, std::optional<i64> most) {
+    ToldRows count(nb::list records, i64 from_row, std::optional<i64> most, std::optional<nb::list> around) {
+        if (around && around->size() != records.size())
+            throw std::invalid_argument("each record has one message around it");
         buffer_.reset();
         in_record_ = false;
         batch_.open();
         batch_.tally().clear();
-        for (nb::handle each : records) {
-            const nb::bytes record = nb::cast<nb::bytes>(each);
+        for (u64 i = 0; i < records.size(); ++i) {
+            const nb::bytes record = nb::cast<nb::bytes>(records[i]);
+            const nb::object message = around ? nb::object((*around)[i]) : nb::none();
             const i64 left = most ? *most - batch_.tally().trained : std::numeric_limits<i64>::max();
-            batch_.count(static_cast<const u8 *>(record.data()), record.size(), from_row, left);
+            batch_.count(PythonAround::view(record.data(), record.size(), native(message)), from_row, left);
             from_row = 0;
         }
         return take_tally();
@@ -103,6 +122,10 @@ class PythonBatchFiller {
     i64 record_rows() const { return batch_.record().row(); }
 
   private:
+    static const PythonAround *native(nb::handle around) {
+        return around.is_none() ? nullptr : &nb::cast<const PythonAround &>(around);
+    }
+
     void limit(std::optional<u32> until) {
         if (!buffer_) throw std::invalid_argument("no slot is open");
         const u32 capacity = batch_.plan().layout.row_capacity;
@@ -114,7 +137,7 @@ class PythonBatchFiller {
     BatchFiller batch_;
     PythonRows python_rows_;
     std::unique_ptr<Buffer> buffer_;   // the open slot
-    nb::object record_;                // at hand: its bytes stay in place
+    nb::object record_, around_;       // at hand: they stay in place
     bool in_record_ = false;
 };
 
@@ -128,6 +151,9 @@ void bind_batch_filler(nb::module_ &m) {
         .def_ro("newest_event_time_ms", &ToldRows::newest_event_time_ms)
         .def_prop_ro("dead_rows", &dead_rows_of)
         .def_prop_ro("filtered_rows", &filtered_rows_of);
+    nb::class_<PythonAround>(m, "RecordAround")
+        .def(nb::new_(&around_of), nb::arg("partition"), nb::arg("offset"), nb::arg("timestamp_ms"),
+             nb::arg("key").none(), nb::arg("headers"));
     using Filler = PythonBatchFiller;
     nb::class_<Filler>(m, "BatchFiller")
         .def(
@@ -137,12 +163,14 @@ void bind_batch_filler(nb::module_ &m) {
             },
             nb::arg("format"), nb::arg("plan"))
         .def("open", &Filler::open, nb::arg("slot"))
-        .def("fill", &Filler::fill, nb::arg("record"), nb::arg("from_row") = 0, nb::arg("until") = nb::none())
+        .def("fill", &Filler::fill, nb::arg("record"), nb::arg("from_row") = 0, nb::arg("until") = nb::none(),
+             nb::arg("around") = nb::none())
         .def("more", &Filler::more, nb::arg("until") = nb::none())
         .def("fill_rows", &Filler::fill_rows, nb::arg("rows"), nb::arg("first") = 0, nb::arg("until") = nb::none())
         .def("close", &Filler::close)
         .def("take_tally", &Filler::take_tally)
-        .def("count", &Filler::count, nb::arg("records"), nb::arg("from_row") = 0, nb::arg("most") = nb::none())
+        .def("count", &Filler::count, nb::arg("records"), nb::arg("from_row") = 0, nb::arg("most") = nb::none(),
+             nb::arg("around") = nb::none())
         .def_prop_ro("rows", &Filler::rows)
         .def_prop_ro("record_rows", &Filler::record_rows);
 }

@@ -5,7 +5,7 @@
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
 #include "decode/decode_plan.h"
-#include "decode/murmur3.h"
+#include "decode/text_hash.h"
 
 namespace st {
 namespace {
@@ -23,8 +23,9 @@ std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> sho
 
 void bind_decode(nb::module_ &m) {
     m.def(
-        "murmur3", [](nb::bytes text, u32 seed) { return murmur3(text.data(), text.size(), seed); }, nb::arg("text"),
-        nb::arg("seed"));
+        "murmur3",
+        [](nb::bytes text, u32 seed, u32 bits) { return TextHasher{bits, seed}({text.c_str(), text.size()}); },
+        nb::arg("text"), nb::arg("seed"), nb::arg("bits") = 32);
     m.def("decoder_formats", &decoder_formats);
     m.def("column_kinds", &column_kinds);
     nb::class_<DecodePlan>(m, "DecodePlan")

@@ -17,8 +17,8 @@ constexpr u64 FREE_CELLS = 8192;   // from which on the GIL is given up: for few
 
 // A CellMistake as Python sees it: ValueError((row, column, expected, got)).
 [[noreturn]] void raise(const RowTable &table, const CellMistake &mistake) {
-    PyErr_SetObject(PyExc_ValueError, nb::make_tuple(mistake.row, table.columns[mistake.column].plan.name,
-                                                     mistake.expected, mistake.got).ptr());
+    const std::string &name = mistake.field.empty() ? table.columns[mistake.column].plan.name : mistake.field;
+    PyErr_SetObject(PyExc_ValueError, nb::make_tuple(mistake.row, name, mistake.expected, mistake.got).ptr());
     throw nb::python_error();
 }
 
@@ -72,6 +72,8 @@ class PythonEncoder {
 
     void clear() { rows_.clear(); }
 
+    u64 most_rows() const { return encoder_->most_rows(); }
+
   private:
     nb::object bytes(PickedRows picked) {
         {
@@ -98,7 +100,8 @@ void bind_encode(nb::module_ &m) {
         .def("read_columns", &PythonEncoder::read_columns, nb::arg("columns"), nb::arg("rows"))
         .def("encode", &PythonEncoder::encode, nb::arg("first"), nb::arg("count"))
         .def("encode_chosen", &PythonEncoder::encode_chosen, nb::arg("rows"))
-        .def("clear", &PythonEncoder::clear);
+        .def("clear", &PythonEncoder::clear)
+        .def_prop_ro("most_rows", &PythonEncoder::most_rows);
 }
 
 }  // namespace st

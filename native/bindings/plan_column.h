@@ -28,6 +28,25 @@ inline Options options_of(nb::dict given) {
     return options;
 }
 
+// Python's answer to what is asked with a schema's id: (text, why there is none), or None: not yet.
+class PythonSchemas : public SchemaSource {
+  public:
+    explicit PythonSchemas(nb::object ask) : ask_(std::move(ask)) {}
+    ~PythonSchemas() override {
+        nb::gil_scoped_acquire held;
+        ask_.reset();
+    }
+    std::optional<Answer> ask(const std::string &id) override {
+        nb::gil_scoped_acquire held;
+        const nb::object answer = ask_(id);
+        if (answer.is_none()) return {};
+        return Answer{nb::cast<std::string>(answer[0]), nb::cast<std::string>(answer[1])};
+    }
+
+  private:
+    nb::object ask_;
+};
+
 // A format's name, or a dict {"name": ..., and its options}.
 inline RecordFormat format_of(nb::handle given) {
     RecordFormat format;
@@ -37,6 +56,8 @@ inline RecordFormat format_of(nb::handle given) {
     }
     for (auto [name, value] : nb::cast<nb::dict>(given))
         if (nb::cast<std::string>(name) == "name") format.name = nb::cast<std::string>(value);
+        else if (PyCallable_Check(value.ptr()))
+            format.options.set(nb::cast<std::string>(name), std::make_shared<PythonSchemas>(nb::borrow(value)));
         else format.options.set(nb::cast<std::string>(name), option_of(value));
     return format;
 }
@@ -44,6 +65,13 @@ inline RecordFormat format_of(nb::handle given) {
 inline PlanColumn column_of(nb::dict given) {
     PlanColumn column;
     column.name = nb::cast<std::string>(given["name"]);
+    if (given.contains("from")) column.from = nb::cast<std::string>(given["from"]);
+    if (given.contains("path")) {
+        for (nb::handle step : nb::cast<nb::list>(given["path"]))
+            if (nb::isinstance<nb::str>(step)) column.path.push_back({nb::cast<std::string>(step)});
+            else column.path.push_back({"", nb::cast<i64>(step)});
+        column.place = nb::cast<std::string>(given["place"]);
+    }
     if (given["kind"].is_none()) return column;
     column.kind = make_kind(nb::cast<std::string>(given["kind"]), column.name, options_of(given["options"]));
     column.blocks = nb::cast<std::vector<std::string>>(given["blocks"]);

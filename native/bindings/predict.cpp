@@ -6,6 +6,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
+#include "bindings/python_around.h"
 #include "predict/predictor.h"
 
 namespace st {
@@ -22,16 +23,21 @@ std::shared_ptr<void> keep(nb::object object) {
 }
 
 // (body, error, rows, errors) of as many requests as are answered at once, without Kafka: request i as if it stood at
-// offset i of partition 0.
+// offset i of partition 0, where no message is given.
 nb::list score(RequestScorer &scorer, const std::string &topic,
-               const std::vector<std::optional<nb::bytes>> &requests) {
-    std::vector<RequestBytes> bytes;
+               const std::vector<std::optional<nb::bytes>> &requests, const std::vector<const PythonAround *> &around) {
+    if (!around.empty() && around.size() != requests.size())
+        throw std::invalid_argument("each request has one message around it");
+    std::vector<RecordView> records;
     for (const auto &request : requests) {
-        const u8 *value = request ? reinterpret_cast<const u8 *>(request->c_str()) : nullptr;
-        bytes.push_back({value, request ? request->size() : 0, 0, static_cast<i64>(bytes.size())});
+        const u64 i = records.size();
+        const void *value = request ? request->c_str() : nullptr;
+        const PythonAround *message = around.empty() ? nullptr : around[i];
+        records.push_back(PythonAround::view(value, request ? request->size() : 0, message));
+        if (around.empty()) records.back().offset = static_cast<i64>(i);
     }
     std::vector<Answer> answers;
-    scorer.score(topic, bytes.data(), bytes.size(), answers);
+    scorer.score(topic, records.data(), records.size(), answers);
     nb::list out;
     for (const Answer &answer : answers)
         out.append(nb::make_tuple(nb::bytes(answer.body.data(), answer.body.size()),
@@ -54,7 +60,8 @@ void bind_predict(nb::module_ &m) {
             nb::arg("plan"), nb::arg("decode_plan"), nb::arg("format"), nb::arg("classes"), nb::arg("version"),
             nb::arg("digest"))
         .def_prop_ro("version", &RequestScorer::version)
-        .def("score", score, nb::arg("topic"), nb::arg("requests"));
+        .def("score", score, nb::arg("topic"), nb::arg("requests"),
+             nb::arg("around") = std::vector<const PythonAround *>());
 
     nb::class_<Predictor>(m, "Predictor")
         .def(

@@ -106,7 +106,8 @@ class PythonColumns final : public RowSource {
                     read_cell(value, to);
                 }
             }
-            if (!finish_python_row(plan_, writer_, static_cast<i64>(next_), true, sink, tally)) return false;
+            const i64 index = static_cast<i64>(next_);
+            if (!finish_python_row(plan_, writer_, index, PythonForm::columns, sink, tally)) return false;
         }
         return true;
     }

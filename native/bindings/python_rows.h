@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bindings/python_cell.h"
+#include "bindings/python_tree.h"
 #include "decode/row_writer.h"
 #include "decode/utf8.h"
 
@@ -33,14 +34,18 @@ struct RowCell {
     }
 };
 
+// What a program's rows are: a dict or a list of values; many of them; columns, which stand at their names.
+enum class PythonForm { row, rows, columns };
+
 // Where the cell of `column` stands in Python rows, or the row (NO_COLUMN): as DeadRows::path.
-inline std::string python_path(const DecodePlan &plan, i32 column, i64 index, bool many) {
-    std::string path = many ? "$[" + std::to_string(index) + "]" : "$";
-    return column == NO_COLUMN ? path : path + "." + plan.columns[column].name;
+inline std::string python_path(const DecodePlan &plan, i32 column, i64 index, PythonForm form) {
+    const std::string path = form == PythonForm::row ? "$" : "$[" + std::to_string(index) + "]";
+    if (column == NO_COLUMN) return path;
+    return path + (form == PythonForm::columns ? "." + plan.columns[column].name : plan.columns[column].place);
 }
 
 // The row is read: counts it, with path and reason where it cannot be used. False: the batch has no room for it.
-inline bool finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 index, bool many, RowSink &sink,
+inline bool finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 index, PythonForm form, RowSink &sink,
                               RowTally &tally) {
     const RowEnd end = writer.finish();
     if (end == RowEnd::held) return false;
@@ -52,7 +57,7 @@ inline bool finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 ind
         tally.filtered_rows.push_back({index, index + 1, writer.failed_column()});
     } else {
         ++tally.dead;
-        std::string path = python_path(plan, writer.failed_column(), index, many);
+        std::string path = python_path(plan, writer.failed_column(), index, form);
         tally.dead_rows.push_back({index, index + 1, std::move(path), writer.reason(), false});
     }
     return true;
@@ -60,17 +65,8 @@ inline bool finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 ind
 
 class PythonRows final : public RowSource {
   public:
-    explicit PythonRows(std::shared_ptr<const DecodePlan> plan) : plan_(plan), writer_(plan) {
-        for (u32 c = 0; c < plan_->columns.size(); ++c) {
-            const PlanColumn &column = plan_->columns[c];
-            if (!column.kind) continue;
-            PyObject *name =
-                PyUnicode_FromStringAndSize(column.name.data(), static_cast<Py_ssize_t>(column.name.size()));
-            if (!name) throw nb::python_error();
-            PyUnicode_InternInPlace(&name);
-            keys_.push_back({c, nb::steal(name)});
-        }
-    }
+    explicit PythonRows(std::shared_ptr<const DecodePlan> plan)
+        : plan_(plan), writer_(plan), tree_(tree_of(*plan)) {}
 
     const DecodePlan &plan() const { return *plan_; }
 
@@ -82,41 +78,37 @@ class PythonRows final : public RowSource {
 
     // On the GIL. Throws nb::type_error for what are no rows.
     bool next(RowSink &sink, RowTally &tally) override {
-        if (PyDict_Check(rows_)) return one(rows_, 0, false, sink, tally);
+        if (PyDict_Check(rows_)) return one(rows_, 0, PythonForm::row, sink, tally);
         if (!PyList_Check(rows_) && !PyTuple_Check(rows_))
             throw nb::type_error("rows must be a dict, a list of values or a list of rows");
         const Py_ssize_t count = PySequence_Fast_GET_SIZE(rows_);
         if (count == 0) return true;
-        if (!is_row(PySequence_Fast_GET_ITEM(rows_, 0))) return one(rows_, 0, false, sink, tally);
+        if (!is_row(PySequence_Fast_GET_ITEM(rows_, 0))) return one(rows_, 0, PythonForm::row, sink, tally);
         for (; next_ < count && next_ < PySequence_Fast_GET_SIZE(rows_); ++next_)
-            if (!one(PySequence_Fast_GET_ITEM(rows_, next_), next_, true, sink, tally)) return false;
+            if (!one(PySequence_Fast_GET_ITEM(rows_, next_), next_, PythonForm::rows, sink, tally)) return false;
         return true;
     }
 
   private:
-    struct Key {
-        u32 column;
-        nb::object name;
-    };
+    // What would be around a record is a field of a program's rows.
+    static KeyTree tree_of(const DecodePlan &plan) {
+        KeyTree tree;
+        for (u32 c = 0; c < plan.columns.size(); ++c)
+            if (plan.columns[c].kind) tree.add(c, plan.columns[c].name, plan.columns[c].path);
+        tree.finish();
+        return tree;
+    }
 
     static bool is_row(PyObject *value) { return PyDict_Check(value) || PyList_Check(value) || PyTuple_Check(value); }
 
-    bool one(PyObject *row, i64 index, bool many, RowSink &sink, RowTally &tally) {
+    bool one(PyObject *row, i64 index, PythonForm form, RowSink &sink, RowTally &tally) {
         if (sink.rows == sink.row_capacity) return false;
         const nb::object held = nb::borrow(row);   // a cell's __float__ could take it out of its list
         writer_.start(sink.slot, sink.rows);
-        if (PyDict_Check(row)) read_dict(row);
+        if (PyDict_Check(row)) tree_.each(row, 0, [this](u32 column, PyObject *value) { cell(column, value); });
         else if (PyList_Check(row) || PyTuple_Check(row)) read_sequence(row);
         else writer_.fail(NO_COLUMN, std::string("expected a row (a dict or a list), got ") + Py_TYPE(row)->tp_name);
-        return finish_python_row(*plan_, writer_, index, many, sink, tally);
-    }
-
-    void read_dict(PyObject *row) {
-        for (const Key &key : keys_) {
-            PyObject *value = PyDict_GetItemWithError(row, key.name.ptr());
-            if (value) cell(key.column, value);
-            else if (PyErr_Occurred()) PyErr_Clear();
-        }
+        return finish_python_row(*plan_, writer_, index, form, sink, tally);
     }
 
     void read_sequence(PyObject *row) {
@@ -139,7 +131,7 @@ class PythonRows final : public RowSource {
 
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;
-    std::vector<Key> keys_;
+    PythonTree tree_;
     PyObject *rows_ = nullptr;
     i64 next_ = 0;
 };

@@ -1,9 +1,11 @@
 // Python rows or columns → a RowTable: cells as native values, so that a record can be encoded without the GIL.
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "bindings/python_columns.h"
+#include "bindings/python_tree.h"
 #include "decode/row_table.h"
 #include "decode/utf8.h"
 
@@ -17,11 +19,13 @@ class PythonTable {
     PythonTable(std::vector<PlanColumn> columns, nb::callable convert, bool others)
         : convert_(std::move(convert)), others_(others) {
         for (PlanColumn &column : columns) {
-            names_[nb::str(column.name.c_str())] = table.columns.size();
+            if (column.from.empty()) table.tree.add(static_cast<u32>(table.columns.size()), column.name, column.path);
             table.columns.push_back({std::move(column), true, false, false, {}});
         }
+        table.tree.finish();
+        tree_.emplace(table.tree);
         named_ = static_cast<u32>(table.columns.size());
-        table.naming = 1;
+        name_columns();
     }
 
     RowTable table;
@@ -47,8 +51,8 @@ class PythonTable {
     void read_columns(nb::dict given, u64 rows) {
         start(rows);
         for (auto [name, values] : given) {
-            const u32 c = find(name.ptr());
-            if (c == NOWHERE) continue;
+            const u32 c = find(name.ptr(), names_);
+            if (c >= NODES) continue;
             held_.emplace_back(values.ptr(), nb::cast<std::string>(name));
             const PythonColumn &column = held_.back();
             if (column.rows() != rows) throw std::invalid_argument("columns must be of one length");
@@ -75,7 +79,8 @@ class PythonTable {
     }
 
   private:
-    static constexpr u32 NOWHERE = ~u32{0};
+    // A key leads to a column, to a node of the tree (its number above NODES), or NOWHERE.
+    static constexpr u32 NODES = u32{1} << 31, NOWHERE = ~u32{0};
     // Other fields' names that are remembered from call to call, and as many new ones a call may bring: names that rows
     // give by the thousand are data.
     static constexpr u32 LEAST_OTHERS = 64, MOST_OTHERS = 2 * LEAST_OTHERS;
@@ -90,16 +95,36 @@ class PythonTable {
 
     void forget_others() {
         table.columns.resize(named_);
-        ++table.naming;
         order_.clear();
-        names_.clear();
-        for (u32 c = 0; c < named_; ++c) names_[nb::str(table.columns[c].plan.name.c_str())] = c;
+        name_columns();
+    }
+
+    // What the keys of rows and of columns lead to; columns from around a record are not in it. A column's name that is
+    // no key of rows, and such a key that is no column's name, are not other fields either: those would stand beside
+    // the column in a record.
+    void name_columns() {
+        ++table.naming;
+        names_ = nb::dict();
+        for (u32 c = 0; c < named_; ++c) {
+            const PlanColumn &column = table.columns[c].plan;
+            names_[nb::str(column.name.c_str())] = column.from.empty() ? c : NOWHERE;
+        }
+        keys_ = names_;
+        if (!table.tree.is_nested()) return;
+        keys_ = nb::dict();
+        for (u32 c = 0; c < named_; ++c) keys_[nb::str(table.columns[c].plan.name.c_str())] = NOWHERE;
+        for (const KeyTree::Entry &each : table.tree.node(0).entries) {
+            const nb::str key(each.step.key.data(), each.step.key.size());
+            const u32 to = static_cast<u32>(each.target);
+            keys_[key] = each.target < 0 ? NODES + node_of(each.target) : to;
+            if (!names_.contains(key)) names_[key] = NOWHERE;
+        }
     }
 
     // Rows without any of the columns that a decoder looks at are rows all the same: one of these says how many.
     void show_count() {
         const auto used = [](const RowTable::Column &column) {
-            return column.named && column.plan.kind;
+            return column.named && column.plan.kind && column.plan.from.empty();
         };
         const auto shows = [&](const RowTable::Column &column) { return used(column) && column.given; };
         if (table.rows < 2 || std::any_of(table.columns.begin(), table.columns.end(), shows)) return;
@@ -117,7 +142,15 @@ class PythonTable {
             const u32 c = place < order_.size() && order_[place].key.ptr() == key ? order_[place].column
                                                                                  : learn(place, key);
             ++place;
-            if (c == NOWHERE) continue;
+            if (c >= NODES) [[unlikely]] {
+                if (c == NOWHERE) continue;
+                const u32 node = c - NODES;
+                if (first && PySequence_Check(value) && !is_scalar(value) && table.tree.is_name(target_of(node)))
+                    return false;
+                first = false;
+                tree_->each(value, node, [this, r](u32 column, PyObject *cell) { put(cell, column, r); });
+                continue;
+            }
             if (first && c < named_) {
                 if (!is_scalar(value)) return false;
                 first = false;
@@ -139,15 +172,15 @@ class PythonTable {
     }
 
     u32 learn(u64 place, PyObject *key) {
-        const u32 c = find(key);
+        const u32 c = find(key, keys_);
         if (place < order_.size()) order_[place] = {nb::borrow(key), c};
         else if (place == order_.size() && place < MOST_OTHERS + named_) order_.push_back({nb::borrow(key), c});
         return c;
     }
 
-    // The column of a name, a new one where it may go along.
-    u32 find(PyObject *key) {
-        PyObject *known = PyDict_GetItemWithError(names_.ptr(), key);
+    // What a key leads to: a new column where it may go along.
+    u32 find(PyObject *key, const nb::dict &by) {
+        PyObject *known = PyDict_GetItemWithError(by.ptr(), key);
         if (known) return static_cast<u32>(PyLong_AsUnsignedLong(known));
         if (PyErr_Occurred()) throw nb::python_error();
         if (!others_ || !PyUnicode_Check(key) || table.columns.size() >= named_ + MOST_OTHERS) return NOWHERE;
@@ -161,6 +194,7 @@ class PythonTable {
         ++table.naming;
         table.cells.resize(table.rows * table.columns.size());
         names_[nb::handle(key)] = c;
+        keys_[nb::handle(key)] = c;
         return c;
     }
 
@@ -233,7 +267,8 @@ class PythonTable {
     nb::callable convert_;
     bool others_;
     u32 named_ = 0;
-    nb::dict names_;               // column number by name
+    nb::dict names_, keys_;        // what a column's name and a row's key lead to; of flat rows the same
+    std::optional<PythonTree> tree_;
     std::vector<Place> order_;     // of the keys of the row before
     std::vector<PythonColumn> held_;
 };

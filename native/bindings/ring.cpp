@@ -43,6 +43,7 @@ nb::dict progress_dict(const Arena &arena) {
     dict["bytes"] = progress.bytes;
     dict["held"] = progress.held;
     dict["waiting_for_ring"] = progress.waiting_for_ring;
+    dict["waiting_for_schema"] = progress.waiting_for_schema;
     dict["score_loss_sum"] = progress.score_loss_sum;
     dict["score_weight_sum"] = progress.score_weight_sum;
     dict["worker_deaths"] = progress.worker_deaths;

@@ -27,7 +27,7 @@ class RowScorer {
     // `rows`: a dict, or a list of dicts; a list's answers are a list, in which None stands for a row that failed.
     // Gives (answers, [(row, path, reason)]).
     nb::tuple score_rows(nb::handle rows) {
-        many_ = !PyDict_Check(rows.ptr());
+        form_ = PyDict_Check(rows.ptr()) ? PythonForm::row : PythonForm::rows;
         rows_.begin(rows.ptr());
         begin(rows_);
         while (!next()) {}
@@ -37,7 +37,7 @@ class RowScorer {
     // `columns`: a dict of lists and 1-dimensional arrays of numbers, of one length. Gives as score_rows().
     nb::tuple score_columns(nb::dict given) {
         PythonColumns columns(batch_.plan(), writer_, given);
-        many_ = true;
+        form_ = PythonForm::columns;
         begin(columns);
         if (!columns.needs_gil() && columns.rows() >= free_from_) {   // once: each hand-over may be waited for
             WithoutGil released;
@@ -84,7 +84,7 @@ class RowScorer {
             }
         };
         const i64 end = passed_ + tally.trained + tally.dead + tally.filtered;
-        const auto path = [this](i32 column, i64 row) { return python_path(batch_.plan(), column, row, many_); };
+        const auto path = [this](i32 column, i64 row) { return python_path(batch_.plan(), column, row, form_); };
         each_bad_row(tally, path, [&](i64 row, const std::string &place, std::string_view reason) {
             take_until(row);
             failed_.push_back({passed_++, place, std::string(reason)});
@@ -96,7 +96,8 @@ class RowScorer {
     nb::tuple answers() const {
         nb::list failed;
         for (const Failed &each : failed_) failed.append(nb::make_tuple(each.row, each.path, each.reason));
-        if (!many_) return nb::make_tuple(failed_.empty() ? answer(values_.data()) : nb::none(), failed);
+        if (form_ == PythonForm::row)
+            return nb::make_tuple(failed_.empty() ? answer(values_.data()) : nb::none(), failed);
         nb::object list = nb::steal(PyList_New(passed_));
         if (!list.is_valid()) throw nb::python_error();
         const f64 *values = values_.data();
@@ -142,7 +143,7 @@ class RowScorer {
     u32 free_from_;
     nb::object prediction_, probabilities_;
     std::vector<nb::object> names_;   // of the classes
-    bool many_ = true;                // the answers are a list
+    PythonForm form_ = PythonForm::row;   // of many rows the answers are a list
     i64 passed_ = 0;                  // rows
     std::vector<f64> values_;         // outputs of the rows that have not failed
     std::vector<Failed> failed_;

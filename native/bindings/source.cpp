@@ -41,7 +41,8 @@ void bind_loop(nb::module_ &m) {
     nb::enum_<IngestStatus>(m, "IngestStatus", nb::is_arithmetic())
         .value("WORKING", IngestStatus::working)
         .value("ENDED", IngestStatus::ended)
-        .value("LEAVE", IngestStatus::leave);
+        .value("LEAVE", IngestStatus::leave)
+        .value("WAITING", IngestStatus::waiting);
     nb::class_<Ingest>(m, "Ingest")
         .def(
             "__init__",

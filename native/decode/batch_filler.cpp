@@ -25,10 +25,10 @@ u32 BatchFiller::close() {
     return sink_.rows;
 }
 
-void BatchFiller::count(const u8 *bytes, u64 size, i64 from_row, i64 most) {
+void BatchFiller::count(const RecordView &record, i64 from_row, i64 most) {
     if (!sink_.slot) open();
     const u32 capacity = sink_.row_capacity;
-    begin(bytes, size, from_row);
+    begin(record, from_row);
     for (bool done = false; !done && most > 0;) {
         if (full()) sink_.rows = 0, full_ = false;
         const u32 before = sink_.rows;

@@ -35,9 +35,9 @@ class BatchFiller {
     i64 newest_event_time_ms() const { return sink_.newest_event_time_ms; }   // of the batch; -1: none
 
     // A record, as Decoder::begin().
-    void begin(const u8 *bytes, u64 size, i64 from_row = 0) {
+    void begin(const RecordView &record, i64 from_row = 0) {
         source_ = decoder_.get();
-        decoder_->begin(bytes, size, from_row);
+        decoder_->begin(record, from_row);
     }
     void begin(RowSource &source) { source_ = &source; }
     // Rows of what was begun: true, it is done; false, the batch is full before. Adds to the tally.
@@ -50,7 +50,7 @@ class BatchFiller {
 
     // A record's rows up to its end, or the first `most` that can be trained, told and not kept: batches are emptied as
     // they become full. Adds to the tally.
-    void count(const u8 *bytes, u64 size, i64 from_row, i64 most = std::numeric_limits<i64>::max());
+    void count(const RecordView &record, i64 from_row, i64 most = std::numeric_limits<i64>::max());
 
     // What became of the rows passed since it was cleared.
     const RowTally &tally() const { return tally_; }

@@ -10,13 +10,22 @@
 
 namespace st {
 
-// In the packed wire's order. text: ends and letters; words: codes of texts.
-enum class CellType : u8 { f32 = 1, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean, text, words };
+// In the packed wire's order. text: ends and letters; words: codes of texts; fixed: letters, of each as many bytes;
+// hash32, hash64: of a category's text.
+enum class CellType : u8 {
+    f32 = 1, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean, text, words, fixed, hash32, hash64
+};
+
+constexpr CellType LAST_CELL_TYPE = CellType::hash64;
 
 constexpr u64 bytes_of(CellType type) {
-    constexpr u64 BYTES[] = {0, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 4, 4};
+    constexpr u64 BYTES[] = {0, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 4, 4, 0, 4, 8};   // 0: fixed, as its column says
     return BYTES[static_cast<u32>(type)];
 }
+
+// A text a row.
+constexpr bool holds_texts(CellType type) { return type == CellType::text || type == CellType::fixed; }
+constexpr bool is_hash(CellType type) { return type == CellType::hash32 || type == CellType::hash64; }
 
 template <class T>
 T load_little(const char *p) {
@@ -46,6 +55,11 @@ inline std::string_view integer_text(u64 magnitude, bool negative, char (&buffer
     buffer[0] = '-';
     const bool minus = negative && magnitude;
     return {buffer, static_cast<u64>(std::to_chars(buffer + minus, buffer + sizeof buffer, magnitude).ptr - buffer)};
+}
+
+// The number that an integer is: it has no negative zero.
+inline f64 integer_number(u64 magnitude, bool negative) {
+    return negative && magnitude ? -static_cast<f64>(magnitude) : static_cast<f64>(magnitude);
 }
 
 // Whether a number is a whole one below 2^53, so that its text is exact.

@@ -39,6 +39,8 @@ struct ColumnSpan {
     const char *nulls = nullptr;   // one bit a row, lowest first, 1 = missing; nullptr: none is
     const char *ends = nullptr;    // text, words: of each entry, u32
     const char *letters = nullptr;
+    u32 width = 0;                 // bytes from cell to cell
+    u32 seed = 0;                  // of hashes
     u32 entries = 0;               // texts there are: rows, or words
     std::vector<i32> words;        // of each word: what its column's kind knows of it, or one of these
     std::string known_table;       // that they are of
@@ -70,7 +72,9 @@ struct ColumnSpan {
         return nullptr;
     }
 
+    // One of `text`, of `fixed`, or of the words of `words`.
     std::string_view text_at(u32 index) const {
+        if (type == CellType::fixed) return {letters + u64{width} * index, width};
         const u32 from = index ? load_little<u32>(ends + u64{4} * (index - 1)) : 0;
         return {letters + from, load_little<u32>(ends + u64{4} * index) - from};
     }
@@ -137,7 +141,7 @@ struct ColumnSpan {
     // Cell `row` through the writer: any type, any column.
     void read_cell(RowWriter &writer, u32 column, u32 row) const {
         if (is_null(row)) return writer.missing(column);
-        const char *p = data + bytes_of(type) * row;
+        const char *p = data + u64{width} * row;
         switch (type) {
             case CellType::f32: return writer.number(column, load_little<f32>(p));
             case CellType::f64: return writer.number(column, load_little<f64>(p));
@@ -152,7 +156,10 @@ struct ColumnSpan {
             case CellType::boolean:
                 if (*p == 0 || *p == 1) return writer.boolean(column, *p);
                 return writer.wrong(column, "a boolean of value " + std::to_string(static_cast<u8>(*p)));
-            case CellType::text: return text_cell(writer, column, row);
+            case CellType::text:
+            case CellType::fixed: return text_cell(writer, column, row);
+            case CellType::hash32: return writer.hashed(column, {load_little<u32>(p), {32, seed}});
+            case CellType::hash64: return writer.hashed(column, {load_little<u64>(p), {64, seed}});
             case CellType::words: return word_cell(writer, column, load_little<u32>(p));
         }
     }

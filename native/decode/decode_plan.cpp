@@ -27,8 +27,14 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         plan->blocks.push_back({block.offset, block.is_ragged() ? 0 : u64{block.width} * bytes_of(block.dtype)});
     SlotPlaces places(*plan);
     std::vector<std::string> names;
+    std::vector<i32> numbers;
     bool has_floats = false;
-    for (const PlanColumn &column : columns) {
+    for (PlanColumn &column : columns) {
+        if (column.place.empty()) column.place = "." + column.name;
+        numbers.push_back(static_cast<i32>(names.size()));
+        if (column.from.empty()) plan->array_columns.push_back(static_cast<u32>(names.size()));
+        plan->wanted.push_back(column.kind && column.from.empty());
+        if (plan->wanted.back()) plan->tree.add(static_cast<u32>(names.size()), column.name, column.path);
         names.push_back(column.name);
         if (!column.kind) continue;
         places.start(column);
@@ -45,7 +51,8 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
     for (u32 i : short_columns)
         if (i >= columns.size()) throw std::invalid_argument("a short column's index is out of range");
     plan->short_columns = std::move(short_columns);
-    plan->keys.build(names);
+    plan->names.build(names, numbers);
+    plan->tree.finish();
     plan->columns = std::move(columns);
     return plan;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "decode/key_table.h"
+#include "decode/key_tree.h"
 #include "decode/kind.h"
 #include "ring/slot.h"
 
@@ -18,6 +18,9 @@ struct PlanColumn {
     Missing missing = Missing::dead_letter;
     std::shared_ptr<Kind> kind;        // none: passed over, whatever its cells hold
     std::vector<std::string> blocks;   // of the slot, that its cells become
+    std::string from;                  // of the message around the record: "key", "headers.tenant"; "": the record
+    Path path = {};                    // of its cells in a row; empty: they stand at its name
+    std::string place = {};            // the same behind a "$", for reasons; made of the name where it is not given
 
     const char *expected() const { return kind ? kind->expected() : "anything"; }
 };
@@ -37,10 +40,13 @@ struct DecodePlan {
         u32 bits;
     };
 
-    std::vector<PlanColumn> columns;   // in written order: the order of array rows
-    std::vector<u32> short_columns;    // requests: the order of array rows that leave out label and weight; else empty
+    std::vector<PlanColumn> columns;   // in written order
+    std::vector<u32> array_columns;    // the order of array rows: those in the record
+    std::vector<u32> short_columns;    // requests: of array rows that leave out label and weight; else empty
+    std::vector<u8> wanted;            // by column: whether decoders look for it in the record
     SlotLayout layout;
-    KeyTable keys;
+    KeyTable names;                    // of all columns: how flat forms of a record address them
+    KeyTree tree;                      // where rows hold the columns that are not passed over
     std::vector<At> blocks;            // by the layout's
     std::vector<Bits> constants;
     bool is_ragged = false;            // a column has its cells in a ragged block

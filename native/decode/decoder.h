@@ -7,6 +7,7 @@
 #include "decode/record_format.h"
 #include "ring/dead_rows.h"
 #include "ring/slot.h"
+#include "source/record.h"
 
 namespace st {
 
@@ -46,9 +47,9 @@ class RowSource {
 
 class Decoder : public RowSource {
   public:
-    // Starts a record; the bytes must stay in place until the record is done or the next begin(). Rows before
-    // `from_row` are passed over unreported (a run that resumes inside a record).
-    virtual void begin(const u8 *bytes, u64 size, i64 from_row) = 0;
+    // Starts a record; it must stay in place until it is done or the next begin(). Rows before `from_row` are passed
+    // over unreported (a run that resumes inside a record).
+    virtual void begin(const RecordView &record, i64 from_row) = 0;
     // Time and memory are linear in the record's size over all calls of a record. Never throws for what the bytes hold.
     bool next(RowSink &sink, RowTally &tally) override = 0;
     // Rows of the record passed so far, counting dead and filtered ones.
@@ -56,6 +57,8 @@ class Decoder : public RowSource {
     // Whether the record's form holds any number of rows (an array of rows, columns) or is one row alone; packed, which
     // has one form only, by their number. Known after next().
     virtual bool many() const = 0;
+    // Whether the record that was begun last needs a schema that is not known yet: it is to be begun again, later.
+    virtual bool waits() const { return false; }
     // Where the cell of `column` stands in the current record, or its row (-1): as DeadRows::path.
     virtual std::string path(i32 column, i64 row) const = 0;
 };

@@ -56,8 +56,8 @@ class JsonText {
         return p + 1;
     }
 
-    // Passes one value of any kind. `bad` is set if a string in it is not usable.
-    const char *skip(const char *p, const char *&bad) {
+    // Passes one value of any kind, `depth` arrays and objects deep. `bad` is set if a string in it is not usable.
+    const char *skip(const char *p, const char *&bad, u32 depth = 0) {
         if (*p == '"') {
             std::string_view text;
             const char *bad_text;
@@ -65,7 +65,7 @@ class JsonText {
             if (bad_text && p) bad = bad_text;
             return p;
         }
-        if (*p == '[' || *p == '{') return skip_nested(p, bad);
+        if (*p == '[' || *p == '{') return skip_nested(p, bad, depth);
         return skip_scalar(p);
     }
 
@@ -175,12 +175,12 @@ class JsonText {
     }
 
     // Arrays and objects without recursion: one bit a level says which is open.
-    const char *skip_nested(const char *p, const char *&bad) {
+    const char *skip_nested(const char *p, const char *&bad, u32 outside) {
         bool is_object[DEEPEST];
         u32 depth = 0;
         for (;;) {
             if (*p == '[' || *p == '{') {
-                if (depth == DEEPEST) return too_deep(p);
+                if (depth + outside >= DEEPEST) return too_deep(p);
                 is_object[depth++] = *p == '{';
                 p = space(p + 1);
                 if (*p == ']' || *p == '}') goto closing;

@@ -1,4 +1,4 @@
-// Column names → column index: a hash table for any order, and a learnt sequence of key tokens for the usual order.
+// Keys → what each leads to: a hash table for any order, and a learnt sequence of key tokens for the usual order.
 #pragma once
 #include <cstring>
 #include <string>
@@ -19,7 +19,8 @@ inline u64 load64(const void *p) {
 
 class KeyTable {
   public:
-    void build(const std::vector<std::string> &names) {
+    // `columns`: of each name, its column or what stands for one; never NO_COLUMN.
+    void build(const std::vector<std::string> &names, const std::vector<i32> &columns) {
         names_ = names;
         u64 size = 16;
         while (size < names.size() * 2) size *= 2;
@@ -29,13 +30,15 @@ class KeyTable {
             u64 at = hash(names[i].data(), names[i].size()) & mask_;
             while (table_[at].column != NO_COLUMN) at = (at + 1) & mask_;
             table_[at] = {tail(names[i].data() + (names[i].size() & ~u64{7}), names[i].size() & 7), names[i].size(),
-                          static_cast<i32>(i)};
+                          columns[i], static_cast<u32>(i)};
         }
     }
 
+    bool empty() const { return names_.empty(); }
+
     i32 find(std::string_view key) const {
         for (u64 at = hash(key.data(), key.size()) & mask_; table_[at].column != NO_COLUMN; at = (at + 1) & mask_)
-            if (names_[table_[at].column] == key) return table_[at].column;
+            if (names_[table_[at].name] == key) return table_[at].column;
         return NO_COLUMN;
     }
 
@@ -51,6 +54,7 @@ class KeyTable {
     struct Entry {
         u64 word = 0, size = 0;   // the name's bytes behind its last whole 8; the name's length
         i32 column = NO_COLUMN;
+        u32 name = 0;
     };
     static constexpr u64 SEED = 0x9e3779b97f4a7c15u;
 

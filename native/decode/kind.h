@@ -8,6 +8,7 @@
 
 #include "decode/cell_type.h"
 #include "decode/options.h"
+#include "decode/text_hash.h"
 
 namespace st {
 
@@ -29,6 +30,11 @@ struct PlainFloat {
     f32 stand_in;   // for a missing cell whose policy is a value
 };
 
+// A count of time: milliseconds of one.
+struct TimeUnit {
+    i64 numerator, divisor;
+};
+
 // Made from its options, given its places in the slot by DecodePlan::make; read-only afterwards and shared by decoders.
 // Encoders make kinds too, which have no place.
 class Kind {
@@ -44,11 +50,20 @@ class Kind {
     // comes as the number it is.
     virtual void number(RowWriter &row, u32 c, f64 value) const = 0;
     virtual void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const {   // exact up to 64 bits
-        number(row, c, negative ? -static_cast<f64>(magnitude) : static_cast<f64>(magnitude));
+        number(row, c, integer_number(magnitude, negative));
     }
     virtual void long_integer(RowWriter &row, u32 c, f64 rounded, std::string_view) const { number(row, c, rounded); }
     virtual void boolean(RowWriter &row, u32 c, bool value) const { number(row, c, value); }
+    // A time since 1970 in a unit that the record tells: to what is no time the number that it is.
+    virtual void moment(RowWriter &row, u32 c, i64 count, TimeUnit) const {
+        integer(row, c, count < 0 ? 0 - static_cast<u64>(count) : static_cast<u64>(count), count < 0);
+    }
+    // In what its cells count; nullptr of what is no time.
+    virtual const TimeUnit *time_unit() const { return nullptr; }
     virtual void text(RowWriter &row, u32 c, std::string_view utf8) const;   // never empty
+    // The same in a format that has nothing but texts, where a number is one too.
+    virtual void written(RowWriter &row, u32 c, std::string_view utf8) const { text(row, c, utf8); }
+    virtual void hashed(RowWriter &row, u32 c, const TextHash &hash) const;
 
     // A missing cell whose policy is a value.
     virtual void stand_in(RowWriter &row, u32 c) const = 0;
@@ -78,6 +93,9 @@ class Kind {
     virtual bool is_text() const { return false; }
     virtual bool takes_text() const { return is_text(); }
     virtual bool refuses_text() const { return !takes_text(); }
+
+    // By which a record may hold the hashes of its texts in their place. nullptr: by none.
+    virtual const TextHasher *hasher() const { return nullptr; }
 };
 
 // A kind by its file's stem. Throws std::invalid_argument for a name no kind has. `column`: its name.

@@ -1,5 +1,5 @@
-// The usual number of a JSON record at one glance of 16 characters: what makes decoding fast. Everything else goes the
-// long way (number_text.h). x86-64-v2 has the byte shuffle this rests on; elsewhere two words take its place.
+// The usual number of a record that is text, at one glance of 16 characters: what makes decoding fast. Everything else
+// goes the long way (number_text.h). x86-64-v2 has the byte shuffle this rests on; elsewhere two words take its place.
 #pragma once
 #include <bit>
 
@@ -16,19 +16,25 @@ namespace st {
 
 namespace number_text {
 
+// What stands behind a number of JSON.
+struct Comma {
+    __m128i operator()(__m128i text) const { return _mm_cmpeq_epi8(text, _mm_set1_epi8(',')); }
+};
+
 // 16 characters, one bit each.
 struct Glance {
     __m128i digits;   // values; 0 where there is none
     u32 other;        // no digits
-    u32 comma;
+    u32 comma;        // or what else ends a number
 
-    explicit Glance(const char *p) {
+    template <class Stop>
+    Glance(const char *p, const Stop &stop) {
         const __m128i text = _mm_loadu_si128(reinterpret_cast<const __m128i *>(p));
         const __m128i value = _mm_sub_epi8(text, _mm_set1_epi8('0'));
         const __m128i is_other = _mm_cmpeq_epi8(_mm_max_epu8(value, _mm_set1_epi8(10)), value);
         digits = _mm_andnot_si128(is_other, value);
         other = static_cast<u32>(_mm_movemask_epi8(is_other));
-        comma = static_cast<u32>(_mm_movemask_epi8(_mm_cmpeq_epi8(text, _mm_set1_epi8(','))));
+        comma = static_cast<u32>(_mm_movemask_epi8(stop(text)));
     }
 };
 
@@ -84,7 +90,7 @@ struct Spots {
             point = static_cast<u32>(__builtin_ctz(near));
             fraction = end - point - 1;
             if (p[point] != '.' || fraction == 0) return false;
-        } else if (near != stop) {
+        } else if (near != stop || (negative && p[1] == '0')) {   // -0 is 0, which a division would not give
             return false;
         }
         const u32 from_first = other >> negative;   // bit 0: the first digit, bit 1: the second or the point
@@ -98,10 +104,12 @@ struct Spots {
 // A number with a comma behind it, of up to 15 characters, or of up to 19 digits: what follows it (the comma) and its
 // value, exactly rounded; nullptr where parse_number has to look. p may stand at anything, with 48 readable bytes. No
 // branch on the sign, nor on how many digits there are: in real data both are random. The comma alone says where to go
-// on; whether all before it is a number is found out beside the next one's way.
-inline const char *parse_at_a_glance(const char *p, f64 &value) {
+// on; whether all before it is a number is found out beside the next one's way. `stop` gives all bits of a character
+// that ends a number as a comma does.
+template <class Stop = number_text::Comma>
+inline const char *parse_at_a_glance(const char *p, f64 &value, const Stop &stop = {}) {
     using namespace number_text;
-    const Glance glance(p);
+    const Glance glance(p, stop);
     Spots at;
     if (glance.comma) [[likely]] {
         if (!at.find(p, glance.other, glance.comma)) return nullptr;
@@ -110,14 +118,14 @@ inline const char *parse_at_a_glance(const char *p, f64 &value) {
                 SIGNED_POWERS.at[at.negative][at.fraction];   // 15 digits are exact: one rounding
         return p + at.end;
     }
-    const Glance more(p + 16);
+    const Glance more(p + 16, stop);
     if (!at.find(p, glance.other | more.other << 16, more.comma << 16)) return nullptr;
     const u32 count = at.point - at.negative + at.fraction;
     if (count > 19 || at.fraction < 2) return nullptr;
     const u32 split = at.end - 16;   // the last 16 characters, and those before; the point lies in one of them
     const u32 left_point = at.point < split ? at.point : split, right_point = at.point < split ? 16 : at.point - split;
     const u64 left = sixteen_digits(shuffled(glance.digits, left_point, split));
-    const u64 right = sixteen_digits(shuffled(Glance(p + split).digits, right_point, 16));
+    const u64 right = sixteen_digits(shuffled(Glance(p + split, stop).digits, right_point, 16));
     const u64 magnitude = left * WHOLE_POWERS[15 + (right_point == 16)] + right;
     const f64 exact = magnitude ? quotient(magnitude, at.fraction) : 0;
     value = std::bit_cast<f64>(std::bit_cast<u64>(exact) | u64{at.negative} << 63);
@@ -126,8 +134,19 @@ inline const char *parse_at_a_glance(const char *p, f64 &value) {
 
 #else
 
-// A number of up to 8 digits: what follows it and its value, exactly rounded; nullptr where parse_number has to look.
-inline const char *parse_at_a_glance(const char *p, f64 &value) {
+namespace number_text {
+
+// JSON looks itself at what stands behind a number.
+struct Comma {
+    bool operator()(char) const { return true; }
+};
+
+}  // namespace number_text
+
+// A number of up to 8 digits that `stop` lets end there: what follows it and its value, exactly rounded; nullptr where
+// parse_number has to look.
+template <class Stop = number_text::Comma>
+inline const char *parse_at_a_glance(const char *p, f64 &value, const Stop &stop = {}) {
     using namespace number_text;
     const bool negative = *p == '-';
     const char *const first = p + negative;
@@ -143,9 +162,9 @@ inline const char *parse_at_a_glance(const char *p, f64 &value) {
         word = (word & keep) | (load64(first + 1) & ~keep);
         end += 1 + fraction;
     }
-    if ((*end | 0x20) == 'e' || is_digit(*end)) return nullptr;
+    if ((*end | 0x20) == 'e' || is_digit(*end) || !stop(*end)) return nullptr;
     const f64 magnitude = static_cast<f64>(eight_digits(word << (64 - 8 * (whole + fraction)))) / POWERS[fraction];
-    value = negative ? -magnitude : magnitude;
+    value = negative && (magnitude != 0 || fraction) ? -magnitude : magnitude;
     return end;
 }
 

@@ -15,6 +15,11 @@ class NumberKind : public Kind {
         if (parses_ && parse_decimal(utf8, value)) number(row, c, value);
         else row.wrong(c, quoted(utf8));
     }
+    void written(RowWriter &row, u32 c, std::string_view utf8) const override {
+        f64 value;
+        if (parse_decimal(utf8, value)) number(row, c, value);
+        else row.wrong(c, quoted(utf8));
+    }
     bool takes_text() const override { return parses_; }
 
   protected:

@@ -10,7 +10,7 @@
 namespace st {
 
 struct NumberText {
-    f64 value;
+    f64 value;            // of an integer never -0.0
     u64 magnitude;        // of an integer that fits 64 bits
     bool negative;
     bool is_integer;      // neither fraction nor exponent
@@ -144,7 +144,7 @@ inline const char *parse_number(const char *p, NumberText &number) {
     if (number.fits64 && magnitude <= u64{1} << 53 && exponent >= -22 && exponent <= 22) [[likely]] {
         const f64 whole = static_cast<f64>(magnitude);   // exact, so one rounding remains (Clinger 1990)
         const f64 value = exponent < 0 ? whole / POWERS[-exponent] : whole * POWERS[exponent];
-        number.value = number.negative ? -value : value;
+        number.value = number.negative && (magnitude || !number.is_integer) ? -value : value;
         return p;
     }
     if (number.fits64 && exponent < 0 && exponent >= -19 && magnitude) {

@@ -1,16 +1,19 @@
 // What an entry of a folder (a kind of column, a record format) is told beside its name: plain values by name.
 #pragma once
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/types.h"
+#include "decode/schema_source.h"
 
 namespace st {
 
-using OptionValue = std::variant<bool, i64, f64, std::string, std::vector<std::string>, std::vector<i64>>;
+using OptionValue = std::variant<bool, i64, f64, std::string, std::vector<std::string>, std::vector<i64>,
+                                 std::shared_ptr<SchemaSource>>;
 
 class Options {
   public:

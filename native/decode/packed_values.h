@@ -3,6 +3,7 @@
 #include <cstring>
 #include <limits>
 #include <unordered_map>
+#include <utility>
 
 #include "decode/row_table.h"
 
@@ -14,20 +15,24 @@ class PackedValues {
     CellType type = CellType::f32;
     std::string data;     // encoded
     std::string nulls;    // empty: none is missing
+    u32 more = 0;         // of the type: what its entry says
 
     // Throws CellMistake for what no packed column of its kind can hold.
     void take(const RowTable &table, u32 column, const PickedRows &rows) {
         const RowTable::Column &given = table.columns[column];
         table_ = &table, column_ = column, rows_ = &rows;
         nulls.clear();
+        more = 0;
         const Kind *const kind = given.plan.kind.get();
+        if (kind && kind->hasher()) return take_hashes(*kind->hasher());
         becomes_float_ = kind && kind->is_float();
+        keeps_small_ = becomes_float_ && !kind->narrows();
         if (given.is_view && becomes_float_ && take_view(given)) return;
         Kinds kinds;
         for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
-        const bool is_array = given.is_view && !kinds.any(BOOLEAN) && !kinds.large;   // a category's may stay
-        if (kind && kind->is_text() ? !is_array : kinds.any(TEXT)) return take_texts(given.plan);
-        if (becomes_float_ || kinds.seen == 0) return take_all<f32>(CellType::f32);
+        if (kinds.any(TEXT)) return take_texts(given.plan);
+        if ((becomes_float_ && !(keeps_small_ && kinds.vanishes)) || kinds.seen == 0)
+            return take_all<f32>(CellType::f32);
         if (kinds.seen == BOOLEAN) return take_all<u8>(CellType::boolean);
         if (kinds.any(FRACTION) || kinds.large) return take_all<f64>(CellType::f64);
         return take_all<i64>(CellType::i64);
@@ -39,13 +44,14 @@ class PackedValues {
     // What stands in a column.
     struct Kinds {
         u32 seen = 0;
-        bool large = false;   // an integer that i64 does not hold
+        bool large = false;      // an integer that i64 does not hold
+        bool vanishes = false;   // a number that float32 makes 0
         bool any(u32 kinds) const { return seen & kinds; }
         void missing() {}
         void boolean(bool) { seen |= BOOLEAN; }
         void integer(u64 magnitude, bool) { seen |= INTEGER, large |= magnitude > u64{1} << 62; }
         void long_integer(f64, std::string_view) { seen |= FRACTION; }
-        void number(f64) { seen |= FRACTION; }
+        void number(f64 value) { seen |= FRACTION, vanishes |= value != 0 && static_cast<f32>(value) == 0; }
         void text(std::string_view) { seen |= TEXT; }
     };
 
@@ -61,7 +67,7 @@ class PackedValues {
         void boolean(bool value) { put(static_cast<T>(value)); }
         void integer(u64 magnitude, bool negative) {
             if constexpr (std::is_same_v<T, i64>) put(static_cast<i64>(negative ? 0 - magnitude : magnitude));
-            else put(static_cast<T>(negative ? -static_cast<f64>(magnitude) : static_cast<f64>(magnitude)));
+            else put(static_cast<T>(integer_number(magnitude, negative)));
         }
         void long_integer(f64 rounded, std::string_view) { number(rounded); }
         void number(f64 value) { put(static_cast<T>(value)); }
@@ -73,6 +79,38 @@ class PackedValues {
         type = as;
         data.assign(rows_->count * sizeof(T), 0);
         Numbers<T> to{*this, reinterpret_cast<T *>(data.data())};
+        for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+    }
+
+    // The hash of each cell's text.
+    struct Hashes {
+        PackedValues &self;
+        const TextHasher &hasher;
+        u64 i = 0;
+
+        void text(std::string_view text) {
+            if (text.empty()) return missing();
+            const u64 hash = hasher(text);
+            std::memcpy(self.data.data() + hasher.bits / 8 * i, &hash, hasher.bits / 8);
+        }
+        void missing() { self.null(i); }
+        void boolean(bool value) { text(value ? "true" : "false"); }
+        void integer(u64 magnitude, bool negative) {
+            char buffer[24];
+            text(integer_text(magnitude, negative, buffer));
+        }
+        void long_integer(f64, std::string_view digits) { text(digits); }
+        void number(f64 value) {
+            if (!is_exact_whole(value)) self.wrong(i, shown_number(value));
+            integer(static_cast<u64>(std::abs(value)), value < 0);
+        }
+    };
+
+    void take_hashes(const TextHasher &hasher) {
+        type = hasher.bits == 64 ? CellType::hash64 : CellType::hash32;
+        more = hasher.seed;
+        data.assign(rows_->count * hasher.bits / 8, 0);
+        Hashes to{*this, hasher};
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
     }
 
@@ -110,10 +148,12 @@ class PackedValues {
         data.resize(rows_->count * 4);
         char *to = data.data();
         u32 odd = 0;
+        const bool keeps_small = keeps_small_;
         for (u64 i = 0; i < rows_->count; ++i) {
             const T value = load_little<T>(from + stride * static_cast<i64>(i));
             odd |= !(static_cast<f64>(value) - static_cast<f64>(value) == 0);   // NaN and infinity
             const f32 narrow = static_cast<f32>(static_cast<f64>(value));
+            if constexpr (std::is_same_v<T, f64>) odd |= keeps_small & (value != 0) & (narrow == 0);
             std::memcpy(to + 4 * i, &narrow, 4);
         }
         return !odd;
@@ -138,14 +178,13 @@ class PackedValues {
             integer(static_cast<u64>(std::abs(value)), value < 0);
         }
         void fraction(f64 value) {
-            if (!plan.kind || !plan.kind->is_float()) return wrong(shown_number(value));
+            if (!plan.kind || !plan.kind->is_float()) self.wrong(i, shown_number(value));
             char digits[32];
             const auto end = std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr;
             of_word({digits, static_cast<u64>(end - digits)});
         }
         // What is no text in a column of text: its words, where the column takes words.
         void of_word(std::string_view word) { self.add_text(word); }
-        void wrong(std::string got) { throw CellMistake{self.column_, (*self.rows_)[i], plan.expected(), got}; }
     };
 
     void take_texts(const PlanColumn &plan) {
@@ -166,6 +205,7 @@ class PackedValues {
             data += letters_;
             return;
         }
+        if (const u32 size = common_size()) return put_fixed(size);
         type = CellType::text;
         u32 end = 0;
         std::string all;
@@ -177,6 +217,28 @@ class PackedValues {
         }
         append(ends);
         data += all;
+    }
+
+    // The bytes of each text, where all that are there have as many; else 0.
+    u32 common_size() const {
+        u32 common = 0, from = 0;
+        for (u32 end : ends_) {
+            const u32 size = end - std::exchange(from, end);
+            if (size && common && size != common) return 0;
+            if (size) common = size;
+        }
+        return common;
+    }
+
+    void put_fixed(u32 size) {
+        type = CellType::fixed;
+        more = size;
+        data.assign(rows_->count * u64{size}, 0);
+        for (u64 i = 0; i < rows_->count; ++i) {
+            const u32 end = ends_[codes_[i]], from = codes_[i] ? ends_[codes_[i] - 1] : 0;
+            if (end == from) null(i);
+            else std::memcpy(data.data() + size * i, letters_.data() + from, size);
+        }
     }
 
     void add_text(std::string_view text) {
@@ -210,6 +272,11 @@ class PackedValues {
         }
     }
 
+    [[noreturn]] void wrong(u64 i, std::string got) const {
+        const u64 row = (*rows_)[i];
+        throw CellMistake{column_, row, table_->columns[column_].plan.expected(), std::move(got)};
+    }
+
     void null(u64 i) {
         if (nulls.empty()) nulls.assign((rows_->count + 7) / 8, 0);
         nulls[i >> 3] = static_cast<char>(nulls[i >> 3] | 1 << (i & 7));
@@ -219,6 +286,7 @@ class PackedValues {
     u32 column_ = 0;
     const PickedRows *rows_ = nullptr;
     bool becomes_float_ = false;
+    bool keeps_small_ = false;   // its kind looks at the number itself, which is not 0 where float32 makes it so
     std::unordered_map<std::string, u32> words_;
     std::vector<u32> ends_, codes_;
     std::string letters_;

@@ -3,21 +3,29 @@
 #include <string>
 #include <utility>
 
+#include "decode/around_cells.h"
 #include "decode/row_writer.h"
 
 namespace st {
 
 class RecordDecoder : public Decoder {
   public:
-    explicit RecordDecoder(std::shared_ptr<const DecodePlan> plan) : plan_(plan), writer_(std::move(plan)) {}
+    explicit RecordDecoder(std::shared_ptr<const DecodePlan> plan)
+        : plan_(plan), writer_(plan), around_(std::move(plan)) {}
 
     i64 row() const final { return row_ - held_; }
 
-    void begin(const u8 *bytes, u64 size, i64 from_row) final {
+    void begin(const RecordView &record, i64 from_row) final {
         row_ = 0;
         from_row_ = from_row;
         done_ = refused_ = held_ = false;
-        open(reinterpret_cast<const char *>(bytes), size);
+        if (around_.any()) around_.take(record);
+        open(reinterpret_cast<const char *>(record.value), record.size);
+    }
+
+    std::string path(i32 column, i64 row) const final {
+        if (column != NO_COLUMN && !plan_->columns[column].from.empty()) return plan_->columns[column].from;
+        return cell_path(column, row);
     }
 
     bool next(RowSink &sink, RowTally &tally) final {
@@ -51,6 +59,8 @@ class RecordDecoder : public Decoder {
 
     // Finds the record's shape; calls refuse() if there is none.
     virtual void open(const char *bytes, u64 size) = 0;
+    // As path(), of what stands in the record.
+    virtual std::string cell_path(i32 column, i64 row) const = 0;
     // Passes at least one row, or ends the record, or refuses the rest of it.
     virtual void step(RowSink &sink, RowTally &tally) = 0;
 
@@ -67,6 +77,7 @@ class RecordDecoder : public Decoder {
 
     // The current row is read.
     void end_row(RowSink &sink, RowTally &tally) {
+        if (around_.any()) around_.put(writer_);
         const RowEnd end = writer_.finish();
         const i64 row = row_++;
         if (row < from_row_) return;
@@ -89,7 +100,7 @@ class RecordDecoder : public Decoder {
     bool held() const { return held_; }
 
     const std::string &column_name(u32 column) const { return plan_->columns[column].name; }
-    bool wanted(i32 column) const { return column >= 0 && plan_->columns[column].kind != nullptr; }
+    bool wanted(i32 column) const { return column >= 0 && plan_->wanted[column]; }
 
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;
@@ -136,6 +147,9 @@ class RecordDecoder : public Decoder {
 
     bool done_ = true, refused_ = false, held_ = false;
     std::string refused_path_, refused_reason_;
+
+  protected:
+    AroundCells around_;   // behind what every row needs
 };
 
 }  // namespace st

@@ -1,6 +1,7 @@
 // What every record format offers a writer: rows of a table → the bytes of one record. One encoder serves one thread
 // and one table.
 #pragma once
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -12,8 +13,10 @@ namespace st {
 class RecordEncoder {
   public:
     virtual ~RecordEncoder() = default;
-    // Replaces `out`. One row is written as a row, more as columns. Throws CellMistake.
+    // Replaces `out`. One row is written as a row, more as columns, or as many rows. Throws CellMistake.
     virtual void encode(const RowTable &table, const PickedRows &rows, std::string &out) = 0;
+    // Of rows that a record holds.
+    virtual u64 most_rows() const { return std::numeric_limits<u32>::max(); }
     // Whether a record has room for fields that the job does not name.
     virtual bool keeps_others() const { return true; }
 };

@@ -1,5 +1,6 @@
 // Rows on their way into a record: cells by column, read once, in no format yet. Filled by one thread, then read-only.
 #pragma once
+#include <algorithm>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ struct CellMistake {
     u32 column;
     u64 row;
     std::string expected, got;
+    std::string field = {};   // of the record, where that is no column of the table
 };
 
 struct RowTable {
@@ -61,10 +63,18 @@ struct RowTable {
     };
 
     std::vector<Column> columns;
+    KeyTree tree;                      // where rows hold the job's columns
     std::vector<Cell> cells;           // [column][row]
     std::string letters;               // of all text
     u64 rows = 0;
     u64 naming = 0;                    // counted up where the columns' names change, for what encoders know of them
+
+    // Whether a row holds what an entry of the tree leads to.
+    bool holds(i32 target) const {
+        if (target >= 0) return columns[static_cast<u32>(target)].given;
+        const std::vector<u32> &below = tree.node(node_of(target)).columns;
+        return std::ranges::any_of(below, [this](u32 column) { return columns[column].given; });
+    }
 
     Cell &cell(u32 column, u64 row) { return cells[column * rows + row]; }
 

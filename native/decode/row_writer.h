@@ -27,7 +27,8 @@ class RowWriter {
           constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0) {
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind ? ~u32{0} : 0);
-            const PlainFloat *floats = column.kind ? column.kind->plain_float() : nullptr;
+            const bool is_usual = column.kind && column.from.empty();
+            const PlainFloat *floats = is_usual ? column.kind->plain_float() : nullptr;
             float_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
         }
         float_run_.resize(float_at_.size());
@@ -84,11 +85,23 @@ class RowWriter {
         if (text.empty()) return missing(c);
         if (const Kind *kind = columns_[c].kind.get()) kind->text(*this, c, text);
     }
+    // The same in a format that has nothing but texts.
+    void written(u32 c, std::string_view text) {
+        if (text.empty()) return missing(c);
+        if (const Kind *kind = columns_[c].kind.get()) kind->written(*this, c, text);
+    }
     // The same of a text that its column's kind has looked at: Kind::word().
     void word(u32 c, std::string_view text, i32 known) {
         if (const Kind *kind = columns_[c].kind.get()) kind->put_word(*this, c, text, known);
     }
+    // A text that is there as its hash alone.
+    void hashed(u32 c, const TextHash &hash) {
+        if (const Kind *kind = columns_[c].kind.get()) kind->hashed(*this, c, hash);
+    }
     void missing(u32 c) { seen_[c] = 0; }
+    void missing(const std::vector<u32> &columns) {
+        for (const u32 c : columns) seen_[c] = 0;
+    }
 
     // Where in its row a plain float column lies: for put_number(), which takes any value below 1e15 without a look.
     // NO_FLOAT for all other columns and NO_COLUMN.
@@ -251,5 +264,7 @@ class RowWriter {
 };
 
 inline void Kind::text(RowWriter &row, u32 c, std::string_view utf8) const { row.wrong(c, quoted(utf8)); }
+
+inline void Kind::hashed(RowWriter &row, u32 c, const TextHash &) const { row.wrong(c, "the hash of a text"); }
 
 }  // namespace st

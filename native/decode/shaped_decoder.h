@@ -9,17 +9,17 @@ class ShapedDecoder : public RecordDecoder {
   public:
     bool many() const final { return shape_ != Shape::one; }
 
-    std::string path(i32 column, i64 row) const final {
-        const std::string index = "[" + std::to_string(row) + "]";
-        if (shape_ == Shape::columns) return column == NO_COLUMN ? "$" : "$." + column_name(column) + index;
-        const std::string at = shape_ == Shape::many ? "$" + index : "$";
-        return column == NO_COLUMN ? at : at + "." + column_name(column);
-    }
-
   protected:
     using RecordDecoder::RecordDecoder;
 
-    enum class Shape { one, many, columns };
+    std::string cell_path(i32 column, i64 row) const final {
+        const std::string index = "[" + std::to_string(row) + "]";
+        if (shape_ == Shape::columns) return column == NO_COLUMN ? "$" : "$." + column_name(column) + index;
+        const std::string at = shape_ == Shape::one ? "$" : "$" + index;
+        return column == NO_COLUMN ? at : at + plan_->columns[column].place;
+    }
+
+    enum class Shape { one, many, lines, columns };
 
     struct ColumnCursor {
         u32 column = 0;
@@ -46,7 +46,7 @@ class ShapedDecoder : public RecordDecoder {
     }
 
     void wrong_count(u64 got) {
-        const u64 full = plan_->columns.size(), brief = plan_->short_columns.size();
+        const u64 full = plan_->array_columns.size(), brief = plan_->short_columns.size();
         writer_.fail_whole("expected " + std::to_string(full) + " values" +
                            (brief ? " (or " + std::to_string(brief) + " without label and weight)" : "") + ", got " +
                            std::to_string(got));

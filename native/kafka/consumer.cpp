@@ -289,4 +289,15 @@ std::vector<HeaderView> headers_of(const rd_kafka_message_t *message) {
     return out;
 }
 
+HeaderView header_of(const rd_kafka_message_t *message, const char *name) {
+    const Library &kafka = Library::get();
+    rd_kafka_headers_t *headers = nullptr;
+    const void *value = nullptr;
+    std::size_t size = 0;
+    if (kafka.message_headers(message, &headers) != rd::ok ||
+        kafka.header_get_last(headers, name, &value, &size) != rd::ok)
+        return {name, nullptr, 0};
+    return {name, static_cast<const u8 *>(value), size};
+}
+
 }   // namespace st

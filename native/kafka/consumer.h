@@ -138,5 +138,7 @@ struct HeaderView {
     u64 size;
 };
 std::vector<HeaderView> headers_of(const rd_kafka_message_t *message);
+// The last one of a name; a null value where there is none.
+HeaderView header_of(const rd_kafka_message_t *message, const char *name);
 
 }   // namespace st

@@ -172,6 +172,7 @@ using DeliveryCallback = void(rd_kafka_t *, const rd_kafka_message_t *, void *op
     X(headers_destroy, void, (rd_kafka_headers_t *))                                                                   \
     X(header_add, int, (rd_kafka_headers_t *, const char *, ssize_t, const void *, ssize_t))                           \
     X(header_get_all, int, (const rd_kafka_headers_t *, std::size_t, const char **, const void **, std::size_t *))     \
+    X(header_get_last, int, (const rd_kafka_headers_t *, const char *, const void **, std::size_t *))                  \
     X(pause_partitions, int, (rd_kafka_t *, rd_kafka_topic_partition_list_t *))                                        \
     X(resume_partitions, int, (rd_kafka_t *, rd_kafka_topic_partition_list_t *))                                       \
     X(seek_partitions, rd_kafka_error_t *, (rd_kafka_t *, rd_kafka_topic_partition_list_t *, int))                     \

@@ -5,6 +5,7 @@
 
 #include "base/within.h"
 #include "kafka/response.h"
+#include "source/kafka.h"
 
 namespace st {
 namespace {
@@ -220,13 +221,13 @@ void Predictor::take_batch() {
 // Requests, ends of partitions and errors of the batch.
 void Predictor::sort_out(std::size_t count) {
     requests_.clear();
-    bytes_.clear();
+    records_.clear();
     next_.clear();
     for (std::size_t i = 0; i < count; ++i) {
         const MessageView &view = views_[i];
         if (view.error == rd::ok) {
             requests_.push_back(&view);
-            bytes_.push_back({view.value, view.size, view.partition, view.offset});
+            records_.push_back(record_of(view));
             next_[view.partition] = view.offset + 1;
         } else if (view.error == rd::partition_eof) {
             // Behind the last request there may be control records; a bounded run's offsets go past them.
@@ -244,7 +245,7 @@ bool Predictor::answer() {
     std::size_t first = 0;
     do {
         const std::size_t rest = requests_.size() - first;
-        const std::size_t count = rest ? scorer_->score(settings_.requests, &bytes_[first], rest, answers_) : 0;
+        const std::size_t count = rest ? scorer_->score(settings_.requests, &records_[first], rest, answers_) : 0;
         answers_.resize(count);
         if (!deliver(first, count == rest ? next_ : next_after(first, count))) return false;
         first += count;

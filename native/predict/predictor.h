@@ -92,7 +92,7 @@ class Predictor {
     Clock::time_point looked_{};   // at the requests topic
     std::vector<MessageView> views_;
     std::vector<const MessageView *> requests_;   // of views_
-    std::vector<RequestBytes> bytes_;
+    std::vector<RecordView> records_;   // the same
     std::vector<Answer> answers_;
     std::map<i32, i64> next_;   // after the batch at hand
     std::map<i32, i64> done_;   // answered up to here, by partition

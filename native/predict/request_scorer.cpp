@@ -35,7 +35,7 @@ RequestScorer::RequestScorer(Plan &plan, std::shared_ptr<void> owner, std::share
     if (predictor_.width() != writer_.width()) throw std::invalid_argument("the answers are not of the plan's width");
 }
 
-std::size_t RequestScorer::score(const std::string &topic, const RequestBytes *requests, std::size_t count,
+std::size_t RequestScorer::score(const std::string &topic, const RecordView *requests, std::size_t count,
                                  std::vector<Answer> &answers) {
     batch_.open();
     outputs_.clear();
@@ -60,7 +60,7 @@ std::size_t RequestScorer::score(const std::string &topic, const RequestBytes *r
     return count;
 }
 
-RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const RequestBytes &request) {
+RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const RecordView &request) {
     Decoded decoded{&topic, &request, outputs_.size() / writer_.width() + batch_.rows(), bad_.size()};
     if (!request.value) {
         decoded.refusal = no_value;
@@ -68,7 +68,7 @@ RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const
     }
     RowTally &tally = batch_.tally();
     tally.clear();
-    batch_.begin(request.value, request.size);
+    batch_.begin(request);
     while (!batch_.next()) predict_slot();
     decoded.rows = tally.trained;
     decoded.many = batch_.record().many();

@@ -7,15 +7,9 @@
 
 #include "predict/answers.h"
 #include "predict/slot_predictor.h"
+#include "source/record.h"
 
 namespace st {
-
-struct RequestBytes {
-    const u8 *value;   // null: a record without a value
-    u64 size;
-    i32 partition;
-    i64 offset;
-};
 
 // Views are in place until the next score().
 struct Answer {
@@ -41,7 +35,7 @@ class RequestScorer {
     // the answer is an object, of many an array, in which an error stands in the place of each row that cannot be
     // predicted. What cannot be decoded, from some row on, is one last error; from the first on it is the answer, an
     // object.
-    std::size_t score(const std::string &topic, const RequestBytes *requests, std::size_t count,
+    std::size_t score(const std::string &topic, const RecordView *requests, std::size_t count,
                       std::vector<Answer> &answers);
 
   private:
@@ -51,7 +45,7 @@ class RequestScorer {
     };
     struct Decoded {
         const std::string *topic;
-        const RequestBytes *request;
+        const RecordView *request;
         u64 first_output, first_bad;
         u32 rows = 0, bad = 0;     // rows of outputs_ from first_output on, and of bad_ from first_bad on
         bool many = false;         // its answer is an array
@@ -60,7 +54,7 @@ class RequestScorer {
 
         std::string where(i64 row) const;   // -1: no row
     };
-    Decoded decode_one(const std::string &topic, const RequestBytes &request);
+    Decoded decode_one(const std::string &topic, const RecordView &request);
     void gather_bad_rows(Decoded &decoded);
     void predict_slot();
     void write_one(Decoded &decoded, Answer &answer);

@@ -60,6 +60,10 @@ class IngestEnd {
     void announce() { control().ingest_event.ring(); }
 
     void count_record(u64 bytes);
+    // Whether the next record waits for a schema.
+    void wait_for_schema(bool waits) {
+        if (waits != waits_for_schema_) words().waiting_for_schema.store(waits_for_schema_ = waits);
+    }
 
   private:
     Control &control() const { return arena_.control(); }
@@ -70,6 +74,7 @@ class IngestEnd {
     Arena &arena_;
     DeadLetterWriter dead_letters_;
     Silence silence_;
+    bool waits_for_schema_ = false;
 };
 
 }  // namespace st

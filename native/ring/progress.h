@@ -9,7 +9,8 @@ struct Progress {
     bool ingest_ended;
     i64 slots_filled, slots_released;
     i64 rows, records, bytes;                 // decoded this run
-    bool held, waiting_for_ring;              // ingest waits for a publication, for a free slot
+    // ingest waits for a publication, for a free slot, for a schema
+    bool held, waiting_for_ring, waiting_for_schema;
     f64 score_loss_sum, score_weight_sum;     // of the newest mean on its round's last slot
     u32 worker_deaths;
     i64 heartbeat_ns;                         // monotonic
@@ -29,6 +30,7 @@ inline Progress progress_of(const Arena &arena) {
         .bytes = ingest.bytes.load(),
         .held = ingest.held.load() != 0,
         .waiting_for_ring = ingest.waiting_for_ring.load() != 0,
+        .waiting_for_schema = ingest.waiting_for_schema.load() != 0,
         .score_loss_sum = control.averager.score_loss_sum,
         .score_weight_sum = control.averager.score_weight_sum,
         .worker_deaths = control.supervisor.worker_deaths.load(),

@@ -57,7 +57,8 @@ struct alignas(64) IngestWords {
     std::atomic<i64> rows, records, bytes;   // decoded this run
     std::atomic<i64> due_answered_ns;  // the newest publication_due_ns for which a round was closed in time
     std::atomic<u32> held;             // 1 while it waits for a publication: too much is unpublished
-    u32 reserved[9];
+    std::atomic<u32> waiting_for_schema;   // 1 while the next record needs one that is not known yet
+    u32 reserved[8];
 };
 static_assert(sizeof(IngestWords) == 128);
 

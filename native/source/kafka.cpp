@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "base/failpoint.h"
 #include "kafka/response.h"
@@ -17,7 +18,25 @@ std::vector<DeadLetterHeader> headers(const void *handle) {
     return found;
 }
 
+DeadLetterHeader header(const void *handle, const char *name) {
+    const HeaderView found = header_of(static_cast<const rd_kafka_message_t *>(handle), name);
+    return {found.name, found.value, found.size};
+}
+
 }  // namespace
+
+RecordView record_of(const MessageView &message) {
+    return {.value = message.null_value ? nullptr : message.value,
+            .size = message.size,
+            .key = message.key,
+            .key_size = message.key_size,
+            .partition = message.partition,
+            .offset = message.offset,
+            .timestamp_ms = message.timestamp_ms,
+            .handle = message.handle,
+            .headers = headers,
+            .header = header};
+}
 
 KafkaSource::KafkaSource(Consumer &consumer, std::string topic, std::vector<std::pair<i32, i64>> end_offsets,
                          bool bounded)
@@ -38,6 +57,7 @@ void KafkaSource::start(const std::vector<StartPosition> &positions) {
         ++open_;
     }
     consumer_->assign(topic_, offsets);
+    if (std::exchange(holds_, false) && !paused_) consumer_->resume(consumer_->assignment());
     if (paused_) pause(true);
 }
 
@@ -46,6 +66,11 @@ void KafkaSource::add(i32 partition) { consumer_->assign_more(topic_, {{partitio
 void KafkaSource::read_with(Consumer &consumer) {
     consumer_->release();
     consumer_ = &consumer;
+}
+
+void KafkaSource::hold(i32 partition) {
+    holds_ = true;
+    consumer_->pause({partition});
 }
 
 void KafkaSource::pause(bool full) {
@@ -74,15 +99,7 @@ bool KafkaSource::view(const MessageView &message, RecordView &out) {
         return false;
     }
     if (bounded_ && message.offset >= end_of(message.partition)) return end(message.partition, message.offset, out);
-    out = {.value = message.null_value ? nullptr : message.value,
-           .size = message.size,
-           .key = message.key,
-           .key_size = message.key_size,
-           .partition = message.partition,
-           .offset = message.offset,
-           .timestamp_ms = message.timestamp_ms,
-           .handle = message.handle,
-           .headers = headers};
+    out = record_of(message);
     return true;
 }
 

@@ -9,6 +9,9 @@
 
 namespace st {
 
+// A message without an error as a record, in place until the consumer's release().
+RecordView record_of(const MessageView &message);
+
 class KafkaSource final : public Source {
   public:
     // `end_offsets`, where `bounded`: (partition, offset) up to which each partition is read; those left out have
@@ -21,6 +24,7 @@ class KafkaSource final : public Source {
     std::size_t take(RecordView *out, std::size_t capacity, i64 wait_ns) override;
     void release() override { consumer_->release(); }
     bool ended() const override { return bounded_ && open_ == 0; }
+    void hold(i32 partition) override;
     void pause(bool full) override;
 
     // In the place of the consumer before; start() comes next.
@@ -42,6 +46,7 @@ class KafkaSource final : public Source {
     std::vector<i64> end_of_;            // by partition; 0: reached, or none
     u32 open_ = 0;                       // partitions that have not reached their end
     bool bounded_, paused_ = false;
+    bool holds_ = false;                 // some partition, since the last start()
     std::vector<MessageView> messages_;
     u64 errors_ = 0;
 };

@@ -4,23 +4,9 @@
 #include <vector>
 
 #include "ring/arena.h"
-#include "ring/dead_letter_ring.h"
+#include "source/record.h"
 
 namespace st {
-
-// One record, in place until the source's release().
-struct RecordView {
-    const u8 *value = nullptr;   // null: a tombstone
-    u64 size = 0;
-    const u8 *key = nullptr;
-    u64 key_size = 0;
-    i32 partition = 0;
-    bool hole = false;           // no record: the partition has none before `offset` (control records, a range's end)
-    i64 offset = 0;
-    i64 timestamp_ms = -1;       // -1: none
-    const void *handle = nullptr;
-    std::vector<DeadLetterHeader> (*headers)(const void *handle) = nullptr;   // null: a source without headers
-};
 
 // One thread calls it. Records of a partition come in the order of their offsets, from the position it was started at.
 class Source {
@@ -36,6 +22,8 @@ class Source {
     virtual void release() = 0;
     // Everything of a bounded range was taken; never, without a bound.
     virtual bool ended() const = 0;
+    // What comes of a partition is of no use until the next start(); it may come all the same.
+    virtual void hold(i32) {}
     // Nothing will be taken for a while; and again it will.
     virtual void pause(bool) {}
 };

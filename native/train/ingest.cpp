@@ -1,5 +1,7 @@
 #include "train/ingest.h"
 
+#include <algorithm>
+
 namespace st {
 
 namespace {
@@ -26,6 +28,8 @@ void Ingest::add_partition(i32 partition) {
 
 void Ingest::rewind() {
     next_ = count_ = 0;
+    waiting_.clear();
+    end_.wait_for_schema(false);
     source_.start(filler_.positions());
 }
 
@@ -35,6 +39,17 @@ void Ingest::prefetch(std::size_t at) const {
     const RecordView &record = records_[at];
     for (std::size_t byte = 0; byte < std::min<std::size_t>(record.size, 256); byte += 64)
         __builtin_prefetch(record.value + byte);
+}
+
+// Of a partition that waits nothing is taken: what came after its record comes again too.
+void Ingest::take(const RecordView &record) {
+    const i32 partition = record.partition;
+    if (!waiting_.empty() && std::find(waiting_.begin(), waiting_.end(), partition) != waiting_.end()) [[unlikely]]
+        return;
+    if (filler_.take(record)) [[likely]] return;
+    waiting_.push_back(partition);
+    end_.wait_for_schema(true);
+    source_.hold(partition);
 }
 
 IngestStatus Ingest::finish(CloseReason reason) {
@@ -52,7 +67,7 @@ IngestStatus Ingest::run(i64 deadline_ns) {
             if (bound_reached()) return finish(CloseReason::end);
             i64 now_ns = monotonic_ns();
             filler_.close_if_due(now_ns);
-            if (now_ns >= deadline_ns) return IngestStatus::working;
+            if (now_ns >= deadline_ns) return waiting_.empty() ? IngestStatus::working : IngestStatus::waiting;
             if (next_ == count_) {
                 const i64 soonest_ns = std::min({TAKE_WAIT_NS, filler_.due_ns() - now_ns, deadline_ns - now_ns});
                 next_ = 0;
@@ -60,7 +75,7 @@ IngestStatus Ingest::run(i64 deadline_ns) {
             }
             for (i64 due_ns = filler_.due_ns(); next_ < count_ && !filler_.full(); ++next_) {
                 prefetch(next_ + PREFETCH_AHEAD);
-                filler_.take(records_[next_]);
+                take(records_[next_]);
                 if ((next_ & 63) == 63 && monotonic_ns() >= std::min(due_ns, deadline_ns)) { ++next_; break; }
             }
             if (next_ == count_) source_.release();

@@ -11,6 +11,7 @@ enum class IngestStatus : u32 {
     working = 0,   // the deadline passed; call again
     ended = 1,     // drained, or the bound is reached
     leave = 2,     // told to leave, or the coordinator is silent
+    waiting = 3,   // as working, but some partition's next record needs a schema that is not known yet
 };
 
 class Ingest {
@@ -19,7 +20,8 @@ class Ingest {
     Ingest(Arena &arena, Source &source, BatchFiller batch, i64 round_interval_ns, i64 batch_growth);
     void start();                        // after READY
     void add_partition(i32 partition);   // found later: read from offset 0
-    // The source is another now: it begins where this has got to. What of the last batch was not taken comes again.
+    // The source is another now, or a schema is known that was not: it begins where this has got to. What was not taken
+    // comes again.
     void rewind();
     u32 partitions() const { return filler_.partitions(); }
     // Throws what the source throws.
@@ -27,7 +29,10 @@ class Ingest {
 
   private:
     void prefetch(std::size_t at) const;
-    bool bound_reached() const { return filler_.full() || (next_ == count_ && source_.ended()); }
+    void take(const RecordView &record);
+    bool bound_reached() const {
+        return filler_.full() || (next_ == count_ && source_.ended() && waiting_.empty());
+    }
     IngestStatus finish(CloseReason reason);
 
     static constexpr std::size_t BATCH = 2048;       // views at a time; of Kafka 1024 messages: 0.3 ms of decoding
@@ -36,6 +41,7 @@ class Ingest {
     SlotFiller filler_;
     std::vector<RecordView> records_;
     std::size_t count_ = 0, next_ = 0;
+    std::vector<i32> waiting_;   // partitions whose next record needs a schema that is not known yet
 };
 
 }  // namespace st

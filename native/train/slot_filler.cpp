@@ -131,9 +131,11 @@ void SlotFiller::report_dead(const RecordView &record) {
     end_.dead_letters().write(head, batch_.tally().dead_rows, record.key, headers, record.value);
 }
 
-void SlotFiller::decode(const RecordView &record, Position &position) {
+bool SlotFiller::decode(const RecordView &record, Position &position) {
     bool straddles = position.offset == record.offset && position.row > 0;
-    batch_.begin(record.value, record.size, straddles ? position.row : 0);
+    batch_.begin(record, straddles ? position.row : 0);
+    if (batch_.record().waits()) return false;
+    end_.count_record(record.size);
     RowTally &tally = batch_.tally();
     for (;;) {
         Range &range = range_of(record.partition);
@@ -152,29 +154,30 @@ void SlotFiller::decode(const RecordView &record, Position &position) {
             if (straddles) range.record_rows = static_cast<i32>(batch_.record().row());
             position = {record.offset + 1, 0};
             if (batch_.full() || end_.dead_letters().round_full()) publish_slot();
-            return;
+            return true;
         }
         range.to_offset = record.offset;
         range.to_row = static_cast<i32>(batch_.record().row());
         position = {record.offset, range.to_row};
         straddles = range.to_row > 0;   // 0: its first row waits for the next slot
         publish_slot();
-        if (full()) return;
+        if (full()) return true;
     }
 }
 
-void SlotFiller::take(const RecordView &record) {
-    if (record.hole) return move_to(record.partition, record.offset);
+bool SlotFiller::take(const RecordView &record) {
+    if (record.hole) return move_to(record.partition, record.offset), true;
     Position &position = positions_[static_cast<std::size_t>(record.partition)];
-    if (record.offset < position.offset) return;
-    end_.count_record(record.size);
+    if (record.offset < position.offset) return true;
     if (record.value != nullptr) return decode(record, position);
+    end_.count_record(record.size);
     Range &range = range_of(record.partition);
     ++range.tombstones;
     ++range.records;
     range.to_offset = record.offset + 1;
     range.to_row = 0;
     position = {record.offset + 1, 0};
+    return true;
 }
 
 }  // namespace st

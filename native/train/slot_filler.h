@@ -17,7 +17,8 @@ class SlotFiller {
 
     void start();                                        // after READY: positions and the first round's number
     void add_partition(i32 partition) { set_position(partition, {0, 0}); }   // from its beginning
-    void take(const RecordView &record);                 // waits for the ring; throws Leaving
+    // Waits for the ring; throws Leaving. False, and nothing taken: the record needs a schema that is not known yet.
+    bool take(const RecordView &record);
     void close_if_due(i64 now_ns);                       // round_interval, or a publication
     void close(CloseReason reason);                      // the tail: publishes what the open slot and round hold
     void end() { end_.end(round_ - 1); }                 // after close(): no more rounds
@@ -36,7 +37,7 @@ class SlotFiller {
     void publish_slot();
     void close_round(CloseReason reason);
     Range &range_of(i32 partition);
-    void decode(const RecordView &record, Position &position);
+    bool decode(const RecordView &record, Position &position);
     void move_to(i32 partition, i64 offset);             // an empty range over control records up to `offset`
     void report_dead(const RecordView &record);
 

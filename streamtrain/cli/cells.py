@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from streamtrain.cli.sampled import iso_ms
+from streamtrain.columns.paths import Path, cell_at, nested
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 
@@ -29,7 +30,8 @@ def _number(cell: Any) -> Any:
 def prepared(job: Job, rows: Iterator[Row], *, label: bool) -> Iterator[Row]:
     """The rows with the job's columns only, texts as numbers where the column is one; without `label` as requests.
 
-    Raises UserMistake where the first row has none of the columns: the input is of another job.
+    A column's cell stands at its path, or, as in a table, at its name. Raises UserMistake where the first row has none
+    of the columns: the input is of another job.
     """
     columns = {
         name: column
@@ -38,12 +40,20 @@ def prepared(job: Job, rows: Iterator[Row], *, label: bool) -> Iterator[Row]:
     }
     numbers = {name for name, column in columns.items() if column.entry.is_numeric(column)}
     times = {name for name, column in columns.items() if column.role == "event_time" and column.unit in (None, "ms")}
+    paths = job.schema.paths
     for number, row in enumerate(rows):
-        if number == 0 and not columns.keys() & row.keys():
+        found = {name: row[name] for name in columns if name in row} if not paths else _at_paths(row, columns, paths)
+        if number == 0 and not found:
             wanted, got = ", ".join(list(columns)[:12]), ", ".join(list(row)[:12])
             raise UserMistake(f"input: expected some of the job's columns {wanted}; got {got}")
-        cells = {name: _number(row[name]) if name in numbers else row[name] for name in columns if name in row}
+        cells = {name: _number(cell) if name in numbers else cell for name, cell in found.items()}
         for name in times & cells.keys():
             moment = iso_ms(cells[name])
             cells[name] = cells[name] if moment is None else moment
-        yield cells
+        yield nested(cells, paths) if paths else cells
+
+
+def _at_paths(row: Row, columns: Collection[str], paths: Mapping[str, Path]) -> Row:
+    found = {name: cell_at(row, paths.get(name, (name,))) for name in columns}
+    found |= {name: row[name] for name in columns if found[name] is None and name in row}
+    return {name: cell for name, cell in found.items() if cell is not None}

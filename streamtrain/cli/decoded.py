@@ -11,6 +11,7 @@ from streamtrain.columns.rows import record_rows
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.clients import Message as Read
+from streamtrain.schemas import job_format
 from streamtrain.topics import REGISTRY
 from streamtrain.topics.shown import Document, as_json, cut, headers, key_of, text
 from streamtrain.topics.topic import Message, topic
@@ -39,12 +40,13 @@ def decoder(job: Job, key: str) -> Callable[[Read], Document]:
 def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
     """For a topic of rows in the job's record format."""
     schema = job.schema.for_requests() if topic(key).rows == "requests" else job.schema
+    format = job_format(job, key)
 
     def document(message: Message) -> Document:
         if message.value is None:
             return {"tombstone": True, **headers(message)}
         value = bytes(message.value)
-        found = record_rows(schema, job.records.named, value)
+        found = record_rows(schema, format, value)
         document: Document = {"rows": shown_rows(found.rows)} if found.rows or not found.broken else {}
         if found.broken is not None:
             document |= {"error": f"not {job.records.format}: {found.broken}", "value": cut(value)}

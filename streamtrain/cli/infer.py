@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from streamtrain.cli.sampled import Row, Sampled
+from streamtrain.cli.sampled import Row, Sampled, flattened
 from streamtrain.columns.formats import format_names
 from streamtrain.errors import UserMistake
 
@@ -37,6 +37,11 @@ class Found:
     width: int = 0
     features: int = 0
     event_time: str = ""
+    paths: dict[str, str] = field(default_factory=dict)  # of columns that stand inside of others
+
+    def declare(self, name: str, settings: str, why: str = "") -> None:
+        path = f"path = {json.dumps(self.paths[name], ensure_ascii=False)}, " if name in self.paths else ""
+        self.lines.append(f"{_key(name)} = {{ {path}{settings} }}{f'   # {why}' if why else ''}")
 
     def leave_out(self, name: str, why: str) -> None:
         self.lines.append(f"# {_key(name)}: {why}; left out")
@@ -62,7 +67,7 @@ def _unusable(column: Sampled) -> str:
     if not column.values:
         return "empty in the sample"
     if column.nested:
-        return "nested: paths into records cannot be given yet"
+        return "a list, of which only single elements can be columns, by a path that ends in [0]"
     if column.constant:
         return "the same in every row of the sample"
     if column.counts_rows:
@@ -76,14 +81,13 @@ def _unusable(column: Sampled) -> str:
 
 def _feature(found: Found, column: Sampled) -> None:
     """One line of [columns]; a comment where the column does not look like a feature."""
-    key = _key(column.name)
     if not column.nested and not column.constant and column.time is not None:
         return _time(found, column, *column.time)
     if why := _unusable(column):
         return found.leave_out(column.name, why)
     if column.numeric and not column.boolean and not column.coded:
         missing = ", missing = 0" if column.missing else ""
-        found.lines.append(f'{key} = {{ kind = "number", standardize = true{missing} }}')
+        found.declare(column.name, f'kind = "number", standardize = true{missing}')
         found.width += 1
     else:
         distinct = len(column.distinct)
@@ -91,8 +95,8 @@ def _feature(found: Found, column: Sampled) -> None:
             return found.leave_out(column.name, "nearly every row has another text")
         buckets, embed = _power_of_two(max(16, 2 * distinct)), max(2, min(16, round(math.sqrt(distinct))))
         missing = ', missing = ""' if column.missing else ""
-        why = "   # digits that are no number" if column.coded else ""
-        found.lines.append(f'{key} = {{ kind = "category", buckets = {buckets}, embed = {embed}{missing} }}{why}')
+        why = "digits that are no number" if column.coded else ""
+        found.declare(column.name, f'kind = "category", buckets = {buckets}, embed = {embed}{missing}', why)
         found.width += embed
     found.features += 1
 
@@ -103,12 +107,12 @@ def _time(found: Found, column: Sampled, what: str, unit: str) -> None:
     found.event_time = column.name
     skip = ', missing = "skip"' if column.missing else ""
     sent = "" if what.startswith("unix") else "; `produce` sends milliseconds, so must your program"
-    found.lines.append(f'{_key(column.name)} = {{ role = "event_time", unit = "{unit}"{skip} }}   # {what}{sent}')
+    found.declare(column.name, f'role = "event_time", unit = "{unit}"{skip}', f"{what}{sent}")
 
 
 def _label(found: Found, column: Sampled) -> None:
     """The label's line, and the loss it asks for."""
-    name, key, skip = column.name, _key(column.name), ', missing = "skip"' if column.missing else ""
+    name, skip = column.name, ', missing = "skip"' if column.missing else ""
     if not column.values or not column.flat:
         raise UserMistake(f"--label {name}: expected numbers or texts in the sample, found neither")
     distinct = column.distinct
@@ -117,12 +121,12 @@ def _label(found: Found, column: Sampled) -> None:
     if column.numeric and not column.coded:
         if {float(value) for value in column.values} <= {0.0, 1.0}:
             found.loss = "binary_cross_entropy"
-            found.lines.append(f'{key} = {{ role = "label"{skip} }}')
+            found.declare(name, f'role = "label"{skip}')
             return
         wholes = sorted(set(column.wholes or []))
         if not 2 <= len(wholes) <= MOST_WHOLE_CLASSES:
             found.loss = "mean_squared_error"
-            found.lines.append(f'{key} = {{ role = "label", standardize = true{skip} }}')
+            found.declare(name, f'role = "label", standardize = true{skip}')
             return
         distinct = [str(whole) for whole in wholes]
         found.lines.append(
@@ -136,16 +140,18 @@ def _label(found: Found, column: Sampled) -> None:
     found.classes = len(distinct)
     classes = ", ".join(json.dumps(str(value), ensure_ascii=False) for value in distinct)
     found.loss = "binary_cross_entropy" if len(distinct) == 2 else "softmax_cross_entropy"
-    found.lines.append(f'{key} = {{ role = "label", classes = [{classes}]{skip} }}')
+    found.declare(name, f'role = "label", classes = [{classes}]{skip}')
 
 
 def _of_rows(sample: str, rows: Sequence[Row], label: str) -> Found:
-    names = list(dict.fromkeys(name for row in rows for name in row))
     if not rows:
         raise UserMistake(f"{sample}: expected rows, found none")
+    rows, paths = flattened(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    label = next((name for name, path in paths.items() if path == label), label)
     if label not in names:
         raise UserMistake(f"--label: expected a column of {sample}, one of {', '.join(names)}; got {label!r}")
-    found = Found()
+    found = Found(paths=paths)
     for name in names:
         if name != label:
             _feature(found, Sampled.of(rows, name))

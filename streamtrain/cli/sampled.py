@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
+
+from streamtrain.columns.paths import MOST_STEPS, Path, place
 
 Row = dict[str, Any]
 EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says nothing
@@ -46,6 +48,35 @@ def iso_ms(value: Any) -> int | None:
     if isinstance(value, date):
         return iso_ms(datetime(value.year, value.month, value.day))
     return None
+
+
+def flattened(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:
+    """Rows without objects in them, and the path of each field that stood in one: user.age is named user_age.
+
+    A field that is an object in one row is none of its own in any.
+    """
+    found = [dict(_fields(row, ())) for row in rows]
+    paths = dict.fromkeys(path for row in found for path in row)
+    around = {path[:count] for path in paths for count in range(1, len(path))}
+    names: dict[Path, str] = {path: str(path[0]) for path in paths if len(path) == 1}
+    taken = set(names.values())
+    for path in paths:
+        if len(path) > 1:
+            name = "_".join(map(str, path))
+            while name in taken:
+                name += "_"
+            names[path] = name
+            taken.add(name)
+    flat = [{names[path]: cell for path, cell in row.items() if path not in around} for row in found]
+    return flat, {name: place(path).removeprefix(".") for path, name in names.items() if len(path) > 1}
+
+
+def _fields(row: Row, above: Path) -> Iterator[tuple[Path, Any]]:
+    for key, value in row.items():
+        if isinstance(value, dict) and value and len(above) + 1 < MOST_STEPS:
+            yield from _fields(value, (*above, key))
+        else:
+            yield (*above, key), None if value == {} else value
 
 
 @dataclass

@@ -5,6 +5,7 @@ Good rows of the same record have been trained, so only the dead ones are encode
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,15 +14,16 @@ from typing import Any, NamedTuple
 from streamtrain import _native
 from streamtrain._native import KafkaEnding, KafkaOutcome
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import encode_rows
+from streamtrain.columns.formats import encode_records
 from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, TransactionalProducer
+from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message, TransactionalProducer
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
+from streamtrain.schemas import bare_format, job_format, written_format
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
 
@@ -91,6 +93,8 @@ def _group(job: Job) -> KafkaConsumer:
 def dead_rows(job: Job, letter: DeadLetter) -> Rows:
     """The rows a letter is about, from its own bytes or from the records topic where it is a reference."""
     place = f"{letter.topic}[{letter.partition}]@{letter.offset}"
+    if job.schema.reads_around and (letter.headers_left_out or letter.until is not None):
+        return Rows([], [f"{place}: its letter does not hold all that stood around its records, of which columns are"])
     if letter.rows_left_out:
         return Rows([], [f"{place}: {letter.rows_left_out} of its dead rows are not named, the letter was full"])
     try:
@@ -103,10 +107,18 @@ def dead_rows(job: Job, letter: DeadLetter) -> Rows:
     if not rows:
         return Rows([], refused)
     try:
-        record = encode_rows(job.records.named, job.schema, rows)
+        records = encode_records(bare_format(job), job.schema, rows)
     except UserMistake as mistake:
         return Rows([], [*refused, f"{place}: {mistake}"])
-    return Rows(rows, refused, list(row_fates(job.schema, job.records.named, record).dead.values()))
+    around = _around(letter)
+    bad = [path for each in records for path in row_fates(job.schema, bare_format(job), each, around).dead.values()]
+    return Rows(rows, refused, bad)
+
+
+def _around(letter: DeadLetter) -> _native.RecordAround:
+    """What will stand around its rows when they are sent again, as far as it is known."""
+    now_ms = time.time_ns() // 1_000_000
+    return _native.RecordAround(letter.partition, letter.offset, now_ms, letter.key, letter.headers)
 
 
 class _Gone(Exception):
@@ -116,10 +128,11 @@ class _Gone(Exception):
 def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Any], list[str]]:
     value = letter.value
     if value is None:
-        ((_, value),) = _fetched(job, letter, letter.offset + 1)
+        (message,) = _fetched(job, letter, letter.offset + 1)
+        value = bytes(message.value or b"")
         if len(value) != letter.value_bytes:
             raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
-    found = record_rows(job.schema, job.records.named, value)
+    found = record_rows(job.schema, job_format(job), value)
     rows, refused = [], []
     for part in letter.rows:
         for row in range(part.row_from, part.row_to):
@@ -136,9 +149,10 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]
     end, end_row = letter.until
     first, wanted = letter.rows[0].row_from, letter.row_count
     rows: list[Any] = []
-    for offset, value in _fetched(job, letter, end + (end_row > 0)):
-        given = record_rows(job.schema, job.records.named, value).rows
-        fates = row_fates(job.schema, job.records.named, value)
+    for message in _fetched(job, letter, end + (end_row > 0)):
+        offset, value = message.offset, bytes(message.value or b"")
+        given = record_rows(job.schema, job_format(job), value).rows
+        fates = row_fates(job.schema, job_format(job), value, message.around())
         out = fates.dead.keys() | fates.filtered
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
         rows += [row for number, row in enumerate(given) if low <= number < high and number not in out]
@@ -147,15 +161,16 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]
     return rows, []
 
 
-def _fetched(job: Job, letter: DeadLetter, end: int) -> list[tuple[int, bytes]]:
+def _fetched(job: Job, letter: DeadLetter, end: int) -> list[Message]:
+    """The records from the letter's up to `end`; tombstones are none."""
     with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.dead-letters") as consumer:
         low, high = consumer.bounds(letter.topic, letter.partition)
         if not low <= letter.offset < end <= high:
             holds = f"offsets {low} to {high - 1}" if low < high else "no record"
             raise _Gone(f"its record is gone: the partition holds {holds}")
         messages = read(consumer, letter.topic, letter.partition, letter.offset, end)
-        found = [(message.offset, message.value) for message in messages if message.value is not None]
-    if not found or found[0][0] != letter.offset:
+        found = [message for message in messages if message.value is not None]
+    if not found or found[0].offset != letter.offset:
         raise _Gone("its record is gone")
     return found
 
@@ -171,6 +186,7 @@ class Resender:
         self._job = job
         self._letters = str(job.topic("dead-letters").name)
         self._begin = progress(job)
+        self._format: dict[str, Any] = {}  # that is written
 
     def look(self) -> Resent:
         """What `send` would do."""
@@ -183,6 +199,7 @@ class Resender:
         """Sends to `topic`; gives the totals after each transaction. Rows that still are bad are passed over."""
         told = Resent()
         partitions = self._partitions(topic)
+        self._format = written_format(self._job, "records")
         with _group(self._job) as consumer, self._producer(topic) as producer:
             # from here on no other sends: what is progress now stays so
             self._begin = progress(self._job)
@@ -250,10 +267,10 @@ class Resender:
     def _produce(
         self, producer: TransactionalProducer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]
     ) -> None:
-        value = encode_rows(self._job.records.named, self._job.schema, rows)
         where = letter.partition if letter.partition < partitions else ANY_PARTITION
-        if code := producer.produce(topic, value, letter.key, partition=where, headers=letter.headers):
-            self._check(producer, _native.kafka_not_queued(code, topic), topic)
+        for value in encode_records(self._format, self._job.schema, rows):
+            if code := producer.produce(topic, value, letter.key, partition=where, headers=letter.headers):
+                self._check(producer, _native.kafka_not_queued(code, topic), topic)
 
 
 def reasons(letters: Iterable[Found]) -> list[tuple[str, int, int]]:

@@ -42,22 +42,25 @@ def is_array(value: Any) -> bool:
     return isinstance(value, list | tuple | range) or (hasattr(value, "__array__") and hasattr(value, "__len__"))
 
 
-def is_columns(row: Mapping[str, Any], names: Collection[str]) -> bool:
-    """Whether a dict holds columns: the decoders' rule, that the first of the job's columns in it is an array."""
+def is_columns(row: Mapping[str, Any], names: Collection[str], heads: Collection[str] = ()) -> bool:
+    """Whether a dict holds columns: the decoders' rule, that its first key that the job knows is the name of a column
+    and holds an array. `heads`: keys that the paths of columns begin with."""
     for name, value in row.items():
         if name in names:
             return is_array(value)
+        if name in heads:
+            return False
     return False
 
 
-def is_row(value: Any, names: Collection[str]) -> bool:
+def is_row(value: Any, names: Collection[str], heads: Collection[str] = ()) -> bool:
     """Whether an iterator that gives this first gives rows, and not many at a time."""
     many = hasattr(value, "columns") or hasattr(value, "column_names")
-    return not (is_columns(value, names) if isinstance(value, Mapping) else many)
+    return not (is_columns(value, names, heads) if isinstance(value, Mapping) else many)
 
 
 def read(
-    rows: Any, names: Collection[str], others: bool = False
+    rows: Any, names: Collection[str], others: bool = False, heads: Collection[str] = ()
 ) -> dict[str, Any] | list[dict[str, Any]] | Columns:
     """One row, many rows, or columns: those of `names`, and with `others` arrays of plain values beside them.
 
@@ -65,7 +68,7 @@ def read(
     """
     if isinstance(rows, Mapping):
         given = rows if type(rows) is dict else dict(rows)
-        return columns_of(given, names, others) if is_columns(given, names) else given
+        return columns_of(given, names, others) if is_columns(given, names, heads) else given
     if hasattr(rows, "to_pydict") and hasattr(rows, "column_names"):  # a pyarrow table or batch
         arrow = {name: rows.column(name) for name in rows.column_names if others or name in names}
         return columns_of({name: _of_arrow(cells) for name, cells in arrow.items()}, names, others, len(rows))

@@ -89,7 +89,7 @@ class Outbox:
             if on_delivery is not None:
                 more["on_delivery"] = _guarded(on_delivery, self._reported)
             try:
-                self.produce(self.topic, record.value, record.key, **more)
+                self.produce(self.topic, record.value, record.own.key, **more)
             except BufferError:  # librdkafka's queue is full: let deliveries make room
                 until = time.monotonic() + timeout_s if until is None else until
                 self._make_room()

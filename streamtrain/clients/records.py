@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -11,17 +11,36 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.clients.cells import key_bytes
 from streamtrain.clients.forms import Columns, dicts, is_row, read
+from streamtrain.columns.around import HEADERS, KEY
 from streamtrain.columns.formats import Format
+from streamtrain.columns.paths import cell_at, place
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
+_HEADER_BYTES = 32  # of a message beside name and value
 BLOCK_ROWS = 65_536  # read at once: a mistake in one leaves none of them written
 
 
-class Record(NamedTuple):
-    """One message's key and bytes, and how many rows they are."""
+def header_bytes(headers: Iterable[tuple[str, bytes | str | None]]) -> int:
+    """What they take in a message, at most."""
+    return sum(len(name) + len(value or b"") + _HEADER_BYTES for name, value in headers)
 
-    key: bytes | None
+
+class Own(NamedTuple):
+    """What of a row stands in its message around the record: rows with the same may share one."""
+
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        return len(self.key or b"") + header_bytes(self.headers)
+
+
+class Record(NamedTuple):
+    """One message's key, headers of its rows and bytes, and how many rows they are."""
+
+    own: Own
     value: bytes
     rows: int
 
@@ -33,11 +52,16 @@ class Records:
     """
 
     def __init__(self, schema: Schema, format: Format, topic: str, pack: int, most_bytes: int) -> None:
-        self.key_column = next((name for name, column in schema.columns if column.role == "key"), None)
+        keys = [name for name, column in schema.columns if column.role == "key"]
+        keys += [name for name, column in schema.columns if column.around == KEY]
+        self.key_column = keys[0] if keys else None
+        around = {name: column.around or "" for name, column in schema.columns}
+        self._headers = {name: each.removeprefix(HEADERS) for name, each in around.items() if each.startswith(HEADERS)}
+        self.has_own = bool(keys or self._headers)
         self._topic = topic
-        self._pack = pack
         self._most_bytes = most_bytes
-        self._columns = dict(schema.columns)
+        self._columns, self._paths = dict(schema.columns), schema.paths
+        self._heads = frozenset(str(path[0]) for path in self._paths.values())
         columns = [(column.entry, column) for _, column in schema.columns]
 
         def plain(value: Any, number: int) -> Any:
@@ -45,6 +69,7 @@ class Records:
             return kind.plain(column, value)
 
         self._encoder = _native.RecordEncoder(format, schema.native_columns(), plain)
+        self._pack = min(pack, self._encoder.most_rows)
         self.encode = self._encoder.encode_row  # of_dict() without its checks
 
     def of_dict(self, row: dict[str, Any], spare_bytes: int = 0) -> bytes | None:
@@ -52,17 +77,19 @@ class Records:
         try:
             value = self._encoder.encode_row(row)
         except ValueError as error:
-            raise _mistake(error, 0, alone=True) from None
+            raise self._mistake(error, 0, alone=True) from None
         if value is not None and len(value) + spare_bytes > self._most_bytes:
             raise self._too_large("row", len(value))
         return value
 
     def blocks(self, rows: Any, key: bytes | None, own_keys: bool, spare_bytes: int = 0) -> Iterator[list[Record]]:
-        """The records of at most BLOCK_ROWS rows at a time. With `own_keys` the key column gives the keys, else `key`.
+        """The records of at most BLOCK_ROWS rows at a time. With `own_keys` the key column gives the keys, else `key`;
+        columns from headers give those.
 
         A record and `spare_bytes` are no larger than a message may be.
         """
-        for first, block in _blocks(rows, self._columns):
+        for first, block in _blocks(rows, self._columns, self._heads):
+            by_name = isinstance(block, Columns)
             try:
                 if isinstance(block, Columns):
                     named = {name: self._cells(name, cells) for name, cells in block.named.items()}
@@ -71,14 +98,15 @@ class Records:
                 else:
                     self._encoder.read_rows(block)
                     count = len(block)
-                groups = self._groups(block) if own_keys else [(key, None)]
+                groups = self._groups(block, count, key, own_keys) if self.has_own else [(Own(key), None)]
                 yield [
                     record
                     for own, chosen in groups
                     for record in self._packed(own, range(count) if chosen is None else chosen, first, spare_bytes)
                 ]
             except ValueError as error:
-                raise _mistake(error, first, alone=isinstance(rows, dict) and not isinstance(block, Columns)) from None
+                alone = isinstance(rows, dict) and not by_name
+                raise self._mistake(error, first, alone, by_name) from None
             finally:
                 self._encoder.clear()
 
@@ -89,43 +117,61 @@ class Records:
         column = self._columns.get(name)
         return list(cells) if column is None else column.entry.plain_times(column, cells)
 
-    def _groups(self, block: Columns | list[dict[str, Any]]) -> Iterable[tuple[bytes | None, list[int] | None]]:
-        """(key, numbers of the rows that may share a record), by key in order of first sight; None: all rows."""
-        assert self.key_column is not None
-        if isinstance(block, Columns):
-            cells = block.named.get(self.key_column)
-            if cells is None:
-                return [(None, None)]
-            listed: Sequence[Any] = cells.tolist() if isinstance(cells, np.ndarray) else cells
-        else:
-            listed = [row.get(self.key_column) for row in block]
-        groups: dict[bytes | None, list[int]] = {}
-        for number, cell in enumerate(listed):
-            groups.setdefault(key_bytes(cell), []).append(number)
+    def own_of(self, row: Mapping[str, Any], key: bytes | None, own_keys: bool, by_name: bool = False) -> Own:
+        """What stands around a row's record. `by_name`: the row is of columns, not nested."""
+        name = self.key_column or ""
+        path = None if by_name else self._paths.get(name)
+        cell = row.get(name) if path is None else cell_at(row, path)
+        found = key_bytes(cell) if own_keys else key
+        headers = ((header, key_bytes(row.get(name))) for name, header in self._headers.items())
+        return Own(found, tuple((header, value) for header, value in headers if value is not None))
+
+    def _groups(
+        self, block: Columns | list[dict[str, Any]], count: int, key: bytes | None, own_keys: bool
+    ) -> Iterable[tuple[Own, list[int] | None]]:
+        """(what is around them, numbers of the rows that may share a record), in order of first sight; None: all."""
+        by_name = isinstance(block, Columns)
+        rows: Iterable[Mapping[str, Any]] = self._own_cells(block, count) if isinstance(block, Columns) else block
+        groups: dict[Own, list[int]] = {}
+        for number, row in enumerate(rows):
+            groups.setdefault(self.own_of(row, key, own_keys, by_name), []).append(number)
+        if len(groups) == 1:
+            return [(own, None) for own in groups]
         return groups.items()
 
-    def _packed(
-        self, key: bytes | None, chosen: range | list[int], first: int, spare_bytes: int
-    ) -> Iterator[Record]:
-        for start in range(0, len(chosen), self._pack):
-            yield from self._fitting(key, chosen[start : start + self._pack], first, spare_bytes + len(key or b""))
+    def _own_cells(self, block: Columns, count: int) -> Iterator[dict[str, Any]]:
+        """Of columns row by row, those cells that stand around records."""
+        cells = {name: block.named[name] for name in (self.key_column, *self._headers) if name in block.named}
+        listed = {name: each.tolist() if isinstance(each, np.ndarray) else each for name, each in cells.items()}
+        return ({str(name): column[number] for name, column in listed.items()} for number in range(count))
 
-    def _fitting(
-        self, key: bytes | None, chosen: range | list[int], first: int, spare_bytes: int
-    ) -> Iterator[Record]:
+    def _packed(self, own: Own, chosen: range | list[int], first: int, spare_bytes: int) -> Iterator[Record]:
+        for start in range(0, len(chosen), self._pack):
+            yield from self._fitting(own, chosen[start : start + self._pack], first, spare_bytes + own.bytes)
+
+    def _fitting(self, own: Own, chosen: range | list[int], first: int, spare_bytes: int) -> Iterator[Record]:
         """One record, or two halves of it where it would be larger than a message may be."""
         if isinstance(chosen, range):
             value = self._encoder.encode(chosen.start, len(chosen))
         else:
             value = self._encoder.encode_chosen(chosen)
         if len(value) + spare_bytes <= self._most_bytes:
-            yield Record(key, value, len(chosen))
+            yield Record(own, value, len(chosen))
         elif len(chosen) == 1:
             raise self._too_large(f"row {first + chosen[0]}", len(value))
         else:
             middle = len(chosen) // 2
-            yield from self._fitting(key, chosen[:middle], first, spare_bytes)
-            yield from self._fitting(key, chosen[middle:], first, spare_bytes)
+            yield from self._fitting(own, chosen[:middle], first, spare_bytes)
+            yield from self._fitting(own, chosen[middle:], first, spare_bytes)
+
+    def _mistake(self, error: ValueError, first: int, alone: bool, by_name: bool = False) -> UserMistake:
+        """Of a cell the encoder refuses: in columns it stands at its column's name, in a row at its path."""
+        if len(error.args) != 4:
+            raise error
+        row, name, expected, got = error.args
+        where = "row" if alone else f"row {first + row}"
+        path = None if by_name else self._paths.get(name)
+        return UserMistake(f"{where} at ${f'.{name}' if path is None else place(path)}: expected {expected}, got {got}")
 
     def _too_large(self, where: str, size: int) -> UserMistake:
         return UserMistake(
@@ -135,17 +181,19 @@ class Records:
         )
 
 
-def _blocks(rows: Any, names: dict[str, Any]) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
+def _blocks(
+    rows: Any, names: Collection[str], heads: Collection[str]
+) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
     """(number of the first row, rows), at most BLOCK_ROWS at a time; an iterator is never held as a whole."""
     if not isinstance(rows, Iterator):
-        yield from _parts(read(rows, names, others=True), 0)
+        yield from _parts(read(rows, names, True, heads), 0)
         return
     first, head = 0, list(islice(rows, 1))
-    frames = bool(head) and not is_row(head[0], names)  # or dicts of arrays
+    frames = bool(head) and not is_row(head[0], names, heads)  # or dicts of arrays
     rows = chain(_taken(head), rows)
     if frames:
         for given in rows:
-            for number, part in _parts(read(given, names, others=True), first):
+            for number, part in _parts(read(given, names, True, heads), first):
                 yield number, part
                 first = number + (part.rows if isinstance(part, Columns) else len(part))
     while block := list(islice(rows, BLOCK_ROWS)):
@@ -168,11 +216,3 @@ def _parts(
     for first in range(0, count, BLOCK_ROWS):
         end = first + BLOCK_ROWS
         yield before + first, given.part(first, end) if isinstance(given, Columns) else given[first:end]
-
-
-def _mistake(error: ValueError, first: int, alone: bool) -> UserMistake:
-    if len(error.args) != 4:
-        raise error
-    row, name, expected, got = error.args
-    where = "row" if alone else f"row {first + row}"
-    return UserMistake(f"{where} at $.{name}: expected {expected}, got {got}")

@@ -22,7 +22,8 @@ class Scorer:
     def __init__(self, served: Served) -> None:
         self.served = served
         self.version, self.digest, self.created_ms = served.version, served.digest, served.manifest.created_ms
-        self._names = served.shape.schema.decoded_names
+        schema = served.shape.schema
+        self._names, self._heads = schema.decoded_names, schema.heads
         weights = sum(block.count for block in served.shape.model.blocks if block.group == "parameters")
         self._free_from = max(1, _FREE_WORK // max(1, weights))
         self._one = deque([self._workspace(1)])
@@ -36,9 +37,9 @@ class Scorer:
             answer, failed = self._rows(self._one, 1, rows)
             if not failed:
                 return answer
-            if not is_columns(rows, self._names):
+            if not is_columns(rows, self._names, self._heads):
                 return _outcome(errors, _error(failed[0], alone=True))
-        given = read(rows, self._names)
+        given = read(rows, self._names, heads=self._heads)
         if isinstance(given, dict):
             return self.predict(given, errors)
         answers, failed = self._columns(given) if isinstance(given, Columns) else self._rows(

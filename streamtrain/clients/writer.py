@@ -23,10 +23,11 @@ from streamtrain.clients.cells import key_bytes
 from streamtrain.clients.door import job_of
 from streamtrain.clients.forks import after_fork
 from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
-from streamtrain.clients.records import Record, Records
+from streamtrain.clients.records import Record, Records, header_bytes
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.settings import Purpose, client_settings
+from streamtrain.schemas import written_format
 from streamtrain.topics.topic import MESSAGE_BYTES, row_topics
 
 log = logging.getLogger("streamtrain.writer")
@@ -36,7 +37,6 @@ PACK_ROWS = 256  # rows in a record where many are written at once
 MOST_PACK_ROWS = 65_536
 DELIVERY_TIMEOUT_S = 120.0
 _LEAVING_S = 30.0  # for delivery where an exception or the program's end leaves the writer
-_HEADER_BYTES = 32  # of a message beside key, value and headers
 _POLL_MASK = 63  # single rows are looked at for failures this often
 
 
@@ -51,8 +51,8 @@ class _Along(NamedTuple):
 
     @property
     def spare_bytes(self) -> int:
-        headers = sum(len(name) + len(value or b"") + _HEADER_BYTES for name, value in self.headers or ())
-        return headers + len(self.key or b"")
+        """Of its messages, beside what is a row's own."""
+        return header_bytes(self.headers or ())
 
 
 class RecordWriter:
@@ -60,8 +60,9 @@ class RecordWriter:
 
     `job` is a Job or the path of its file. `pack`: rows in a record. Without it a row given alone is a record of its
     own and rows given together are packed by 256; with it, single rows are gathered too, until there are so many, or
-    `flush`. Where the job has a key column it is the message's key, and rows in one record have one key. A record
-    holds the job's columns, in json and msgpack also other fields with plain values: of 64 names, beyond that perhaps.
+    `flush`. Where the job has a key column, or one from the key or a header, it is the message's, and rows in one
+    record have the same. A record holds the job's columns, in json and msgpack also other fields with plain values: of
+    64 names, beyond that perhaps.
 
     `on_delivery(error, message)`, with confluent_kafka's KafkaError or None and its Message, is called for each record
     from a thread of the writer, and must not write itself.
@@ -92,11 +93,11 @@ class RecordWriter:
         self._pack = pack
         settings: dict[str, Any] = {**client_settings(Purpose.WRITE, job.kafka_producer())}
         most_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
-        self._records = Records(job.schema, job.records.named, self.topic, pack or PACK_ROWS, most_bytes)
+        self._records = Records(job.schema, written_format(job, to), self.topic, pack or PACK_ROWS, most_bytes)
         self._default = _Along(own_keys=self._records.key_column is not None)
         self._gathered = _Gathered([], self._default)
         self._outbox = Outbox(settings, self.topic, job.kafka.bootstrap, on_delivery)
-        self._quick = pack is None and self._records.key_column is None  # a dict alone is a record
+        self._quick = pack is None and not self._records.has_own  # a dict alone is a record
         self._encode, self._most_bytes = self._records.encode, most_bytes
         self._lock = threading.Lock()
         self._forked = False
@@ -249,8 +250,8 @@ class RecordWriter:
     def _write(self, rows: Any, along: _Along) -> int:
         if self._pack is not None and isinstance(rows, Mapping):
             row = dict(rows)  # the caller's may change before it is sent
-            own_key = key_bytes(row.get(self._records.key_column)) if along.own_keys else None
-            if self._records.of_dict(row, along.spare_bytes + len(own_key or b"")) is not None:
+            own = self._records.own_of(row, along.key, along.own_keys)
+            if self._records.of_dict(row, along.spare_bytes + own.bytes) is not None:
                 self._gather(row, along)
                 return 1
         self._send_gathered()
@@ -281,7 +282,8 @@ class RecordWriter:
 
     def _accept(self, records: list[Record], along: _Along) -> None:
         for record in records:
-            self._outbox.put(Outgoing(record, along.headers, along.timestamp_ms, along.on_delivery))
+            headers = [*(along.headers or ()), *record.own.headers] or None
+            self._outbox.put(Outgoing(record, headers, along.timestamp_ms, along.on_delivery))
             self._rows += record.rows
             self._records_made += 1
 

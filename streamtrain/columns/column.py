@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
 
+from streamtrain.columns.around import AROUND_HELP, FROM, TIMESTAMP, holds_text, source_problem
 from streamtrain.columns.kinds import DEFAULT, FEATURE, REGISTRY, features, kind_of, kinds, roles
 from streamtrain.columns.kinds.kind import Kind, Settings
 
@@ -27,11 +28,13 @@ def _options() -> tuple[type[Settings], ...]:
     return tuple(sorted({kind.options for kind in kinds().values()}, key=lambda each: (-len(each.__mro__), repr(each))))
 
 
+_AROUND: dict[str, Any] = {FROM: (str | None, Field(None, description=AROUND_HELP))}
 _Options: Any = create_model(
     "_Options",
     __base__=_options(),
     kind=(_ANY_OF[tuple(features())] | None, Field(None, description=_told())),
     role=(_ANY_OF[(FEATURE, *roles())], Field(FEATURE, description="what it is for")),
+    **_AROUND,
 )
 
 
@@ -42,7 +45,7 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        problems = [*self._kind_problems(), *self._missing_problems()]
+        problems = [*self._kind_problems(), *self._around_problems(), *self._missing_problems()]
         if problems:
             raise PydanticCustomError("column", "{problems}", {"problems": "; ".join(problems)})
         return self
@@ -51,6 +54,12 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
     def entry(self) -> Kind[Any]:
         """What kind it is."""
         return kind_of(self)
+
+    @property
+    def around(self) -> str | None:
+        """What of the message around the record its cells are, where they are not in the record."""
+        told: str | None = getattr(self, FROM)
+        return told
 
     def settings(self) -> dict[str, Any]:
         """What was set, without defaults: for the manifest."""
@@ -61,9 +70,25 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
         if self.role != FEATURE and self.kind is not None and beside is not None and self.kind not in beside:
             yield f'kind: expected "{beside[0]}" for role {self.role}, got "{self.kind}"'
         for name, field in type(self).model_fields.items():
-            if name not in self.entry.options.model_fields and getattr(self, name) != field.default:
+            ours = name in self.entry.options.model_fields or name == FROM
+            if not ours and getattr(self, name) != field.default:
                 yield f"{name}: {field.json_schema_extra['misplaced']}"
         yield from self.entry.problems(self)
+
+    def _around_problems(self) -> Iterator[str]:
+        if self.around is None:
+            return
+        problem = source_problem(self.around)
+        if problem is None and not self.entry.decoded:
+            problem = f"a column with role {self.role} is read by the producer alone"
+        if problem is None and holds_text(self.around) and not self.entry.takes_text(self):
+            problem = f"{self.around} is text; say how it is parsed (parse)"
+        if problem is not None:
+            yield f"{FROM}: {problem}"
+        if self.path is not None:
+            yield f"path: expected none for what is around the record, got {self.path!r}"
+        if self.around == TIMESTAMP and getattr(self, "unit", None) not in (None, "ms"):
+            yield f'unit: expected "ms" for a message\'s timestamp, got "{self.unit}"'
 
     def _missing_problems(self) -> Iterator[str]:
         problem = self.entry.missing_problem(self) if self.has_stand_in else None

@@ -26,6 +26,20 @@ def expand(pattern: str) -> list[str]:
     return ["".join(parts) for parts in product(*choices)]
 
 
+def expand_both(pattern: str, path: str | None) -> list[tuple[str, str | None]]:
+    """The names a pattern stands for, each with its path: the path's braces go in step with the name's."""
+    names = expand(pattern)
+    if path is None:
+        return [(name, None) for name in names]
+    try:
+        paths = expand(path)
+    except ValueError as error:
+        raise ValueError(f"path: {error}") from None
+    if len(paths) != len(names):
+        raise ValueError(f"path: expected braces for as many as the name's, {len(names):,}, got {len(paths):,}")
+    return list(zip(names, paths, strict=True))
+
+
 def _choices(inside: str, pattern: str) -> list[str]:
     span = _RANGE.fullmatch(inside)
     if span is None:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from streamtrain import _native
+from streamtrain.columns.column import Column
+from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import losses, snapshot
@@ -15,8 +16,9 @@ from streamtrain.compute.moments import MOMENTS
 from streamtrain.topics.manifest import Manifest
 
 _HASH = (
-    "bucket = MurmurHash3_x86_32(UTF-8 text, seed = hash_seed) mod buckets; hash_seed is that hash of the column's "
-    "name with seed 0; a whole number is hashed as its decimal text, a boolean as true or false"
+    "bucket = hash(UTF-8 text, seed = hash_seed) mod buckets; of hash_bits 32 it is MurmurHash3_x86_32, of 64 "
+    "the first 64 bits of MurmurHash3_x64_128; hash_seed is MurmurHash3_x86_32 of the column's name with seed 0; a "
+    "whole number is hashed as its decimal text, a boolean as true or false"
 )
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
@@ -54,20 +56,27 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
 
 
 def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
-    """The columns in the order they stand in the input matrix: numbers, one column each, then embeddings."""
+    """The columns in the order they stand in the input matrix: numbers, one column each, then embeddings. `path`:
+    where a row holds them; `from`: of the message around the record."""
     columns, shape = dict(schema.columns), model.parsed.input
     for row, name in enumerate(schema.numbers):
         moments = {"moments_row": row} if shape.standardize[row] else {}
-        yield {"name": name, "kind": "number", "missing": columns[name].missing, **moments}
+        yield {**_where(name, columns[name]), "kind": "number", "missing": columns[name].missing, **moments}
     for category in shape.categories:
         yield {
-            "name": category.name,
+            **_where(category.name, columns[category.name]),
             "kind": "category",
             "missing": columns[category.name].missing,
             "buckets": category.buckets,
-            "hash_seed": _native.murmur3(category.name.encode(), 0),
+            "hash_bits": columns[category.name].hash_bits,
+            "hash_seed": hash_seed(category.name),
             "table": f"{category.name}.embedding",
         }
+
+
+def _where(name: str, column: Column) -> dict[str, Any]:
+    told = {"name": name, "path": column.path, "from": column.around}
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _layers(model: Model) -> Iterator[dict[str, Any]]:

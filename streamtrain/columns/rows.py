@@ -11,6 +11,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
+from streamtrain.columns.paths import nested
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 
@@ -33,13 +34,14 @@ class Fates:
     filtered: set[int] = field(default_factory=set)
 
 
-def row_fates(schema: Schema, format_name: Format, record: bytes) -> Fates:
-    """What becomes of a record's rows, from the decoder; of dead rows of one reason side by side the first one's path.
+def row_fates(schema: Schema, format_name: Format, record: bytes, around: _native.RecordAround) -> Fates:
+    """What becomes of a record's rows in such a message, from the decoder; of dead rows of one reason side by side the
+    first one's path.
 
     What cannot be decoded to the record's end is one dead row.
     """
     layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
-    tally = _native.BatchFiller(format_name, native_plan(schema, layout)).count([record])
+    tally = _native.BatchFiller(format_name, native_plan(schema, layout)).count([record], around=[around])
     fates = Fates()
     for row_from, row_to, path, *_ in tally.dead_rows:
         fates.dead |= dict.fromkeys(range(row_from, row_to), path)
@@ -51,31 +53,36 @@ def row_fates(schema: Schema, format_name: Format, record: bytes) -> Fates:
 def record_rows(schema: Schema, format_name: Format, record: bytes) -> RecordRows:
     """What rows a record holds. A value that no column can take is an Unusable in its row.
 
-    A map is one row, unless its first column that the job uses holds an array: then it is columns.
+    A map is one row, unless its first key that the job knows is a column's name and holds an array: then it is columns.
     """
     parsed = parse(format_name, record)
     if parsed.columns is not None:
         return _turned(schema, parsed.columns, parsed.broken)
-    if not parsed.many and parsed.rows and _holds_columns(schema, parsed.rows[0]):
-        return _turned(schema, parsed.rows[0], parsed.broken)
+    first = parsed.rows[0] if parsed.maps_of_arrays and parsed.rows and not parsed.many else None
+    if isinstance(first, Pairs) and holds_columns(schema, first):
+        return _turned(schema, first, parsed.broken)
     return RecordRows([_plain(row) for row in parsed.rows], parsed.broken)
 
 
-def _holds_columns(schema: Schema, row: Any) -> bool:
-    used = schema.decoded_names
-    return isinstance(row, Pairs) and type(next((value for key, value in row if key in used), None)) is list
+def holds_columns(schema: Schema, row: Pairs) -> bool:
+    """Whether a map is columns."""
+    used = schema.record_names
+    known = ((key, value) for key, value in row if isinstance(key, str) and (key in used or key in schema.heads))
+    first, value = next(known, (None, None))
+    return first in used and type(value) is list
 
 
 def _turned(schema: Schema, columns: Pairs, broken: str | None) -> RecordRows:
-    """Columns as rows; a column that the job ignores is in them where it has a cell for each row."""
-    used = schema.decoded_names
+    """Columns as rows, nested by their paths; one that the job ignores is in them where it has a cell for each row."""
+    used = schema.record_names
     lists = {str(name): values for name, values in columns if values is not None}
     lengths = {len(values) if type(values) is list else -1 for name, values in lists.items() if name in used}
     if len(lengths) > 1 or -1 in lengths:
         return RecordRows([], broken or "columns of different lengths")
     count = next(iter(lengths), 0)
     whole = {name: values for name, values in lists.items() if type(values) is list and len(values) == count}
-    return RecordRows([{name: _plain(values[row]) for name, values in whole.items()} for row in range(count)], broken)
+    rows = ({name: _plain(values[row]) for name, values in whole.items()} for row in range(count))
+    return RecordRows([nested(row, schema.paths) for row in rows], broken)
 
 
 def _plain(value: Any) -> Any:

@@ -10,15 +10,18 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
 
 from streamtrain import _native
+from streamtrain.columns.around import FROM
 from streamtrain.columns.column import Column
 from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import SKIP, Block
-from streamtrain.columns.names import expand
+from streamtrain.columns.names import expand_both
+from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
@@ -41,7 +44,10 @@ class Schema:
         for pattern, given in columns.items():
             try:
                 column = given if isinstance(given, Column) else Column.model_validate(dict(given))
-                expanded += [(name, column) for name in expand(pattern)]
+                expanded += [
+                    (name, column if path == column.path else column.model_copy(update={"path": path}))
+                    for name, path in expand_both(pattern, column.path)
+                ]
             except ValidationError as error:
                 problems += [f"columns.{pattern}: {_told(each)}" for each in error.errors()]
             except ValueError as error:
@@ -60,6 +66,8 @@ class Schema:
         names = [name for name, _ in self.columns]
         found += [f"columns.{name}: given twice" for name, times in Counter(names).items() if times > 1]
         found += [f"columns.{name}: a name must not be empty" for name in names if not name]
+        if any(column.path is not None for _, column in self.columns):
+            found += path_problems([(name, column.path) for name, column in self.columns])
         for role in roles():
             given = [name for name, column in self.columns if column.role == role]
             if len(given) > 1:
@@ -112,12 +120,38 @@ class Schema:
     def decoded_names(self) -> frozenset[str]:
         return frozenset(name for name, column in self.columns if self.is_decoded(column))
 
+    @property
+    def record_names(self) -> frozenset[str]:
+        """Those of them that are in the record, and not around it."""
+        return frozenset(name for name, column in self.columns if self.is_decoded(column) and column.around is None)
+
+    @property
+    def reads_around(self) -> bool:
+        """Whether what a record means depends on the message around it."""
+        return self.decoded_names != self.record_names
+    @cached_property
+    def paths(self) -> dict[str, Path]:
+        """Where the cells of columns stand that do not stand at their names."""
+        return {name: steps(column.path) for name, column in self.columns if column.path is not None}
+
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """The keys that the paths of decoded columns begin with."""
+        return frozenset(str(self.paths[name][0]) for name in self.paths.keys() & self.record_names)
+
     # what others need of them
 
     def for_requests(self) -> Schema:
         """The same for prediction: label, weight and event time are passed over, and no row is left out in silence
         (`skip` becomes `dead_letter`). The slot is the same."""
         return replace(self, requests=True)
+
+    def without_message(self) -> Schema:
+        """The same for rows that no message is around: what would be there is a field by the column's name."""
+        if all(column.around is None for _, column in self.columns):
+            return self
+        bare = tuple((name, column.model_copy(update={FROM: None})) for name, column in self.columns)
+        return replace(self, columns=bare)
 
     def block_specs(self) -> list[Block]:
         """The slot's blocks, for SlotLayout.make."""
@@ -143,8 +177,9 @@ class Schema:
 
     def short_columns(self) -> list[int]:
         """For requests: which columns an array row without label and weight holds; empty where that changes nothing."""
-        kept = [i for i, (_, column) in enumerate(self.columns) if column.entry.in_requests != "optional"]
-        return kept if self.requests and len(kept) < len(self.columns) else []
+        there = [(i, column) for i, (_, column) in enumerate(self.columns) if column.around is None]
+        kept = [i for i, column in there if column.entry.in_requests != "optional"]
+        return kept if self.requests and len(kept) < len(there) else []
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; from_dict gives the same schema back."""
@@ -182,14 +217,18 @@ class Schema:
         return SKIP if column.missing == SKIP and not self.requests else "dead_letter"
 
     def _native_column(self, name: str, column: Column) -> dict[str, Any]:
+        path = self.paths.get(name)
+        where: dict[str, Any] = {} if path is None else {"path": list(path), "place": place(path)}
+        where |= {} if column.around is None else {"from": column.around}
         if not self.is_decoded(column):
-            return {"name": name, "kind": None}
+            return {"name": name, "kind": None, **where}
         kind, missing = column.entry, self.missing(column)
         options = kind.native_options(column, self.loss)
         if missing == "value":
             options["missing_value"] = kind.stand_in(column, self.loss)
         stem = next(stem for stem, each in kinds().items() if each is kind)
-        return {"name": name, "kind": stem, "missing": missing, "blocks": kind.places(name), "options": options}
+        told = {"kind": stem, "missing": missing, "blocks": kind.places(name), "options": options}
+        return {"name": name, **told, **where}
 
 
 def _told(error: Any) -> str:

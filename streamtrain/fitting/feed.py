@@ -11,6 +11,7 @@ from streamtrain import _native
 from streamtrain.clients.records import Records
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
+from streamtrain.schemas import bare_format
 
 _PACK_ROWS = 1024  # of a record that carries rows from the program to the decoder
 _RECORD_BYTES = 1 << 20
@@ -36,7 +37,7 @@ class Feed:
         Raises UserMistake where there are none or they are no rows, and what an iterator raises.
         """
         job = self._job
-        records = Records(job.schema, job.records.named, "rows", _PACK_ROWS, _RECORD_BYTES)
+        records = Records(job.schema.without_message(), bare_format(job), "rows", _PACK_ROWS, _RECORD_BYTES)
         given = self._while_wanted(rows) if isinstance(rows, Iterator) else rows
         for block in records.blocks(given, key=None, own_keys=False):
             for record in block:

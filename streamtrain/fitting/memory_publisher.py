@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from streamtrain.kafka.chunks import Chunks, Located, Stored
@@ -10,6 +11,7 @@ from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 
 _ROWS_TOLD = 5
+_ROW = re.compile(r"(?<=^\$)\[\d+\]|\[\d+\]$")
 
 
 class MemoryPublisher:
@@ -38,7 +40,7 @@ class MemoryPublisher:
         self._newest = assembled
         for letter in letters if len(self._told) < _ROWS_TOLD else ():
             for part in letter.rows:
-                path = part.path.partition("[")[0]  # the place in a record is the program's row
+                path = _ROW.sub("", part.path)  # the place in a record is the program's row
                 self._told.append(f"row {self._number(letter.offset, part.row_from)} at {path}: {part.reason}")
         self._published += 1
         return self._published - 1

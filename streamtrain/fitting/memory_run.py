@@ -32,6 +32,7 @@ from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.schemas import bare_format
 from streamtrain.topics.manifest import Position, Run, Slot
 
 log = get_logger("streamtrain.fit")
@@ -142,9 +143,9 @@ class MemoryRun:
 
     def _ingest(self, arena: _native.Arena) -> None:
         job = self._job
-        plan = native_plan(job.schema, arena.slot_layout)
+        plan = native_plan(job.schema.without_message(), arena.slot_layout)
         growth = job.train.batch_growth or 0
-        ingest = _native.Ingest(arena, self._feed.source, job.records.named, plan, batch_growth=growth)
+        ingest = _native.Ingest(arena, self._feed.source, bare_format(job), plan, batch_growth=growth)
         ingest.start()
         while (status := ingest.run(_INGEST_S)) == _native.IngestStatus.WORKING:
             pass

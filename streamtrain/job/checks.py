@@ -34,6 +34,8 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
         found += _layers(file, gathered)
     if not wrong & {"records"}:
         found += _format(file, gathered)
+    if not wrong & {"records", "columns", "model"} and not found:
+        found += _given_columns(file, gathered)
     if not wrong & {"optimizer"}:
         found += _optimizer(file, gathered)
     if not wrong & {"topics", "name"}:
@@ -104,6 +106,13 @@ def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     what = f"setting of {file.records.format}" if own else "setting"
     for problem in problems(file.records.model_extra or {}, own, what):
         yield _of_problem(gathered, ("records",), replace(problem, near=(*known, *own)) if problem.unknown else problem)
+
+
+def _given_columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """Columns that records of the format cannot give."""
+    schema = Schema.from_columns(file.columns, file.model.loss)
+    for name, problem in formats.mistakes(file.records.named, schema):
+        yield from column_mistakes(gathered, ("columns", _written(file, name)), problem)
 
 
 def _of_problem(gathered: Gathered, table: tuple[str | int, ...], problem: Problem) -> Mistake:

@@ -14,13 +14,13 @@ from streamtrain.columns.column import Column
 from streamtrain.job.lines import Path
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
-from streamtrain.job.sources import Gathered
+from streamtrain.job.sources import APART, Gathered
 from streamtrain.job.words import bare, takes
 from streamtrain.registry import nearest
 
 
 class JobFile(Section):
-    """A job file without [kafka]."""
+    """A job file without [kafka] and [registry]."""
 
     name: JobName = Field(description="the job's name: topics and the transactional id begin with it")
     topics: Topics = Field(default={}, description="names and creation settings of topics")
@@ -33,7 +33,7 @@ class JobFile(Section):
     predict: Predict = Predict()
 
 
-SECTIONS = [*JobFile.model_fields, "kafka"]
+SECTIONS = [*JobFile.model_fields, *APART]
 
 
 def _walk(path: Path) -> tuple[FieldInfo | None, Any]:
@@ -57,7 +57,7 @@ def names_at(path: Path) -> list[str]:
     if not (isinstance(kind, type) and issubclass(kind, BaseModel)):
         return []
     names = [field.alias or name for name, field in kind.model_fields.items()]
-    return [*names, "kafka"] if path == () else names
+    return [*names, *APART] if path == () else names
 
 
 def _known_part(path: Path, gathered: Gathered) -> Path:

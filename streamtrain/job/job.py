@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, topic_settings
+from streamtrain.job.documents import frame_records, read_documents
 from streamtrain.job.engine import engine_spec, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
+from streamtrain.job.registry_settings import RegistrySettings, registry_settings
 from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics.topic import topic
@@ -33,6 +35,7 @@ class Job:
 
     file: JobFile
     kafka: KafkaSettings
+    registry: RegistrySettings = field(default_factory=RegistrySettings)
     warnings: tuple[Mistake, ...] = ()
 
     @classmethod
@@ -51,7 +54,13 @@ class Job:
         Raises JobMistakes with every mistake there is, and UserMistake where the file cannot be read.
         """
         return cls.parse(
-            _text(path), name=Path(path).name, environment=environment, sets=sets, bootstrap=bootstrap, flags=flags
+            _text(path),
+            name=Path(path).name,
+            environment=environment,
+            sets=sets,
+            bootstrap=bootstrap,
+            flags=flags,
+            folder=Path(path).parent,
         )
 
     @classmethod
@@ -64,8 +73,9 @@ class Job:
         sets: Sequence[str] = (),
         bootstrap: str | None = None,
         flags: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> Job:
-        """As `load`, from the text of a job file."""
+        """As `load`, from the text of a job file; the files that it names lie in `folder`."""
         gathered = Gathered(name)
         read_file(gathered, text)
         if gathered.mistakes:
@@ -76,7 +86,7 @@ class Job:
             read_sets(gathered, [setting], SECTIONS, flag)
         if bootstrap is not None:
             gathered.put(("kafka", "bootstrap.servers"), bootstrap, "--bootstrap")
-        return cls._checked(gathered)
+        return cls._checked(gathered, folder=folder)
 
     @classmethod
     def from_effective(cls, effective: Mapping[str, Any], kafka: KafkaSettings | None = None) -> Job:
@@ -87,7 +97,7 @@ class Job:
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Job:
         """A job that meets no Kafka, from a job file's tables; it is called "fit" where they give no name."""
-        kept = {name: table for name, table in tables.items() if name not in ("kafka", "topics")}
+        kept = {name: table for name, table in tables.items() if name not in ("kafka", "registry", "topics")}
         return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings())
 
     @classmethod
@@ -99,10 +109,17 @@ class Job:
             raise JobMistakes(gathered.name, gathered.mistakes)
         for name in ("kafka", "topics"):
             gathered.tree.pop(name, None)
-        return cls._checked(gathered, KafkaSettings())
+        gathered.apart = {name: [] for name in gathered.apart}
+        return cls._checked(gathered, KafkaSettings(), Path(path).parent)
 
     @classmethod
-    def _checked(cls, gathered: Gathered, kafka: KafkaSettings | None = None) -> Job:
+    def _checked(
+        cls, gathered: Gathered, kafka: KafkaSettings | None = None, folder: Path | None = None
+    ) -> Job:
+        read_documents(gathered, folder)
+        registry = registry_settings(gathered)
+        if registry:
+            frame_records(gathered)
         if kafka is None:
             kafka = kafka_settings(gathered)
             if not kafka.bootstrap and not any(mistake.path.startswith("kafka") for mistake in gathered.mistakes):
@@ -113,7 +130,7 @@ class Job:
         mistakes = [*gathered.mistakes, *(mistake for mistake in found if not mistake.warning)]
         if mistakes or file is None:
             raise JobMistakes(gathered.name, sorted(mistakes, key=_by_line))
-        return cls(file, kafka, tuple(mistake for mistake in found if mistake.warning))
+        return cls(file, kafka, registry, tuple(mistake for mistake in found if mistake.warning))
 
     @property
     def name(self) -> str:
@@ -181,7 +198,7 @@ class Job:
         return for_side(for_side(self.kafka.common, "P"), "C")
 
     def effective(self) -> dict[str, Any]:
-        """Every setting but [kafka], with defaults filled in, as JSON can hold it; `from_effective` reads it.
+        """Every setting but [kafka] and [registry], defaults filled in, as JSON can hold it; `from_effective` reads it.
 
         Columns are a list, each with its name: their order matters, and a manifest sorts the keys of its tables.
         """

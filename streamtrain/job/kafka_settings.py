@@ -42,11 +42,12 @@ class KafkaSettings:
         return f"KafkaSettings(bootstrap={self.bootstrap!r}, values of {names} not shown)"
 
 
-def _flatten(table: dict[str, Any], name: str, path: Path) -> Iterator[tuple[str, Any, Path]]:
+def flatten(table: dict[str, Any], name: str, path: Path) -> Iterator[tuple[str, Any, Path]]:
+    """(property, value, where it stands) of a table whose names may hold dots or be tables."""
     for key, value in table.items():
         inner = f"{name}.{key}" if name else key
         if isinstance(value, dict):
-            yield from _flatten(value, inner, (*path, key))
+            yield from flatten(value, inner, (*path, key))
         else:
             yield inner, value, (*path, key)
 
@@ -60,13 +61,13 @@ def _as_text(value: Any) -> str | None:
 def kafka_settings(gathered: Gathered) -> KafkaSettings:
     """The properties of all sources, the strongest last; mistakes are added to `gathered`."""
     settings = KafkaSettings()
-    for table, path in gathered.kafka:
+    for table, path in gathered.apart["kafka"]:
         if not isinstance(table, dict):
             gathered.mistakes.append(
                 Mistake(gathered.where(path), "kafka", "a table of librdkafka properties", "a value")
             )
             continue
-        for name, value, value_path in _flatten(table, "", path):
+        for name, value, value_path in flatten(table, "", path):
             side, _, rest = name.partition(".")
             target = settings.common
             if side in SIDES and rest:

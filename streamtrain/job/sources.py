@@ -11,16 +11,18 @@ from streamtrain.job.lines import Path, toml_lines
 from streamtrain.job.mistakes import Mistake, show_value
 
 ENVIRONMENT_PREFIX = "STREAMTRAIN_"
-_TEXT_SECTIONS = ("name", "kafka")  # whose values are texts whatever they look like
+APART = ("kafka", "registry")  # sections of properties: never shown, never published
+_TEXT_SECTIONS = ("name", *APART)  # whose values are texts whatever they look like
 
 
 @dataclass
 class Gathered:
-    """All settings as one tree but [kafka]; `kafka` holds that section's tables, one a source, the strongest last."""
+    """All settings as one tree but [kafka] and [registry]; `apart` holds those sections' tables, one a source, the
+    strongest last."""
 
     name: str  # of the file
     tree: dict[str, Any] = field(default_factory=dict)
-    kafka: list[tuple[dict[str, Any], Path]] = field(default_factory=list)
+    apart: dict[str, list[tuple[Any, Path]]] = field(default_factory=lambda: {name: [] for name in APART})
     places: dict[Path, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
 
@@ -42,11 +44,12 @@ class Gathered:
 
     def put(self, path: Path, value: Any, place: str) -> None:
         """Sets one value over what is there."""
-        if path[0] == "kafka":
+        if path[0] in APART:
+            tables = self.apart[str(path[0])]
             for part in reversed(path[1:]):
                 value = {part: value}
-            self.kafka.append((value, ("kafka", f"#{len(self.kafka)}")))
-            self.places[self.kafka[-1][1]] = place
+            tables.append((value, (path[0], f"#{len(tables)}")))
+            self.places[tables[-1][1]] = place
             return
         table = self.tree
         for part in path[:-1]:
@@ -78,8 +81,9 @@ def read_file(gathered: Gathered, text: str) -> None:
         gathered.mistakes.append(Mistake(gathered.name, "", f"not valid TOML: {error}"))
         return
     gathered.places = {path: f"{gathered.name}:{line}" for path, line in toml_lines(text).items()}
-    if "kafka" in gathered.tree:
-        gathered.kafka.append((gathered.tree.pop("kafka"), ("kafka",)))
+    for name in APART:
+        if name in gathered.tree:
+            gathered.apart[name].append((gathered.tree.pop(name), (name,)))
 
 
 def read_environment(gathered: Gathered, environment: Mapping[str, str], sections: Sequence[str]) -> None:
@@ -95,7 +99,7 @@ def read_environment(gathered: Gathered, environment: Mapping[str, str], section
         if section not in sections:
             gathered.mistakes.append(Mistake.unknown(place, section, sections, "section"))
             continue
-        if section == "kafka":
+        if section in APART:
             names = [name.replace("_", ".") for name in names]
         path = (section, *names)
         gathered.put(path, _parse_value(path, environment[variable]), place)

@@ -99,4 +99,7 @@ def _of_kafka() -> Iterator[Setting]:
 @cache
 def settings_table() -> tuple[Setting, ...]:
     """Every setting of a job file. `<column>`, `<topic>` and `<property>` stand for a name."""
-    return (*_rows(JobFile, ""), *_of_kafka())
+    about = "any property of the schema registry's client; url is its address, such as http://registry:8081"
+    takes = "what confluent_kafka.schema_registry takes"
+    registry = Setting("registry.<property>", takes, "", about, _variable("registry.<property>"))
+    return (*_rows(JobFile, ""), *_of_kafka(), registry)

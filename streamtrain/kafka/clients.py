@@ -36,6 +36,10 @@ class Message(NamedTuple):
     error: int
     error_text: str
 
+    def around(self) -> _native.RecordAround:
+        """What stands around its value."""
+        return _native.RecordAround(self.partition, self.offset, self.timestamp_ms, self.key, self.headers)
+
 
 class Event(NamedTuple):
     """A log line, broker error or delivery failure of librdkafka; level as in syslog (3 error, 4 warning, 7 debug)."""

@@ -10,11 +10,13 @@ from typing import Any, Literal
 from streamtrain import _native
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
-from streamtrain.errors import SnapshotError, UserMistake
+from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run.lineage import check_fit, resumed_lineage
+from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of
 
 MB = 1_000_000
 MOST_REASONS = 5
@@ -35,7 +37,7 @@ class Finding:
         return asdict(self)
 
 
-def findings(job: Job, admin: Admin, records: Iterable[bytes | None] | None) -> Iterator[Finding]:
+def findings(job: Job, admin: Admin, records: Iterable[Message] | None) -> Iterator[Finding]:
     """Every finding, in the order one would ask. Raises KafkaUnreachable: without a broker there is nothing to find.
 
     `records`: some of the job's, asked for only where their topic is there; None: they are not looked at.
@@ -45,12 +47,32 @@ def findings(job: Job, admin: Admin, records: Iterable[bytes | None] | None) -> 
         yield Finding("job file", "warning", str(warning))
     names = admin.names()
     yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
+    if (registry := registry_of(job)) is not None:
+        yield _registry(job, registry)
     yield from _topics(job, admin)
     yield from _durability(job, admin)
     yield _snapshot(job, admin)
     yield from _sizes(job)
     if str(job.topic("records").name) in names and records is not None:
         yield from _records(job, records)
+
+
+def _registry(job: Job, registry: SchemaRegistry) -> Finding:
+    """Whether it answers, and what of the topic's newest schema the job's columns cannot take."""
+    where = job.registry.address
+    try:
+        newest = registry.newest()
+    except KafkaUnreachable as error:
+        return Finding("registry", "warning", f"{where}: {error}; records whose schema is not known yet wait")
+    if newest is None or not is_framed(job.records.named):
+        return Finding("registry", "ok", f"{where} answers, {registry.subject} has no schema that records name")
+    layout = _native.SlotLayout.make(1, RANGE_CAPACITY, job.schema.block_specs())
+    filler = _native.BatchFiller(decoded_by(job.records.named, registry.ask), native_plan(job.schema, layout))
+    frame = b"\0" + newest.to_bytes(4, "big")
+    ((_, _, path, reason, _),) = filler.count([frame]).dead_rows
+    refused = reason.startswith(f"schema {newest}: ")
+    text = f"{path}: {reason}" if refused else f"the newest of {registry.subject} is {newest}, which the columns take"
+    return Finding("registry", "warning" if refused else "ok", f"{where} answers, {text}")
 
 
 def _topics(job: Job, admin: Admin) -> Iterator[Finding]:
@@ -123,19 +145,21 @@ def _sizes(job: Job) -> Iterator[Finding]:
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 
 
-def _records(job: Job, values: Iterable[bytes | None]) -> Iterator[Finding]:
+def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
     """What training would make of these records."""
     layout = _native.SlotLayout.make(job.train.batch_rows, RANGE_CAPACITY, job.schema.block_specs())
-    filler = _native.BatchFiller(job.records.named, native_plan(job.schema, layout))
+    registry = registry_of(job)
+    format = decoded_by(job.records.named, registry.ask if registry is not None else None)
+    filler = _native.BatchFiller(format, native_plan(job.schema, layout))
     rows: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     records = 0
-    for value in values:
+    for message in messages:
         records += 1
-        if value is None:
+        if message.value is None:
             rows["tombstones"] += 1
             continue
-        tally = filler.count([value])
+        tally = filler.count([message.value], around=[message.around()])
         rows.update(trained=tally.trained, dead=tally.dead, filtered=tally.filtered)
         for start, to, path, reason, _ in tally.dead_rows:
             reasons[f"{path}: {reason}"] += to - start

@@ -166,6 +166,7 @@ class Supervisor:
             "kafka": self._job.kafka_consumer(),
             "topic": self._topics["records"],
             "format": self._job.records.named,
+            "registry": dict(self._job.registry.properties),
             "schema": self._job.schema.to_dict(),
             "round_interval_s": self._job.train.round_interval_s,
             "batch_growth": self._job.train.batch_growth,

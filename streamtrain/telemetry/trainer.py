@@ -81,7 +81,7 @@ class TrainerMeters(Meters):
         self._deaths.inc()
 
     def _on_progress(self, event: Event) -> None:
-        self.works = not event["unreachable"]
+        self.works = not (event["unreachable"] or event.get("waiting_for_schema"))
         self._rows.set(event["rows"])
         self._records.set(event["records"])
         self._bytes.set(event["bytes"])

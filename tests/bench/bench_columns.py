@@ -1,4 +1,5 @@
-"""What columns cost that are more than plain numbers: packed records with one of them, against the same without.
+"""What columns cost that are more than plain numbers: packed records with one of them, against the same without; rows
+nested as their columns' paths say, and rows on lines, against flat ones.
 
 Prints one JSON line per figure. CPU time of the one thread, so that a busy machine tells the same.
 """
@@ -14,6 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
+import msgpack
 import numpy as np
 from bench_decode import rows_per_second
 from packed_wire import Cells, packed
@@ -23,10 +25,11 @@ from streamtrain import _native
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
 
-FIGURES = 5  # lines of a whole run
+FIGURES = 12  # lines of a whole run
 SMOKE = ["--seconds", "1"]
 RECORDS, RECORD_ROWS, SLOT_ROWS = 64, 256, 1024
 WORDS = 16
+CRITEO = 30e6  # rows/s of one core
 NUMBERS = [f"f{i:02}" for i in range(1, 29)]
 LATE: dict[str, Any] = {"role": "label"}
 Columns = dict[str, Any]
@@ -92,6 +95,17 @@ def of_classes(count: int) -> Columns:
     return {"f{01..28}": {}, "late": {**LATE, "classes": [f"class {i}" for i in range(count)]}}
 
 
+def criteo(bits: int) -> Columns:
+    """13 numbers and 26 categories."""
+    return {"i{01..13}": {}, "c{01..26}": {"kind": "category", "buckets": 100_000, "hash_bits": bits}, "late": LATE}
+
+
+def with_hashes(chance: np.random.Generator) -> Columns:
+    columns: Columns = {f"i{i:02}": chance.normal(size=RECORD_ROWS).astype(np.float32) for i in range(1, 14)}
+    columns |= {f"c{i:02}": [f"{id:08x}" for id in chance.integers(0, 10**6, RECORD_ROWS)] for i in range(1, 27)}
+    return {**columns, "late": chance.integers(0, 2, RECORD_ROWS).astype(np.float32)}
+
+
 def figures(seconds: float) -> Iterator[dict[str, Any]]:
     binary = "binary_cross_entropy"
     classes = "softmax_cross_entropy"
@@ -106,13 +120,62 @@ def figures(seconds: float) -> Iterator[dict[str, Any]]:
     calls = {"plain": decoder(plain, binary, numbers)}
     calls |= {name: decoder(columns, loss, make) for name, columns, loss, make in cases}
     calls |= {f"text {n}": decoder(of_classes(n), classes, with_names(n), texts=True) for n in (10, 20_000)}
+    calls |= {f"hash{bits}": decoder(criteo(bits), binary, with_hashes) for bits in (32, 64)}
     rates = {name: rows_per_second(call, seconds / len(calls)) for name, call in calls.items()}
     for name, *_ in cases:
         yield figure(f"packed, 28 float32 with {name} / without", rates[name], rates["plain"], 0.4)
+    for bits, bar in ((32, 1.0), (64, None)):
+        yield figure(f"13 float32 and 26 hash{bits} / 30 M rows/s", rates[f"hash{bits}"], CRITEO, bar)
     yield figure("a label of 20,000 names, one text a row / of 10", rates["text 20000"], rates["text 10"], 0.7)
 
 
-def figure(bench: str, mine: float, rival: float, bar: float) -> dict[str, Any]:
+def rows_decoder(form: str, columns: Columns, rows: list[Any], lines: bool = False) -> Callable[[], int]:
+    """The same of rows, each a record; with `lines` all of a slot in one, a line each."""
+    schema = Schema.from_columns({**columns, "late": LATE}, "binary_cross_entropy")
+    encode = msgpack_bytes if form == "msgpack" else json_bytes
+    filler = _native.BatchFiller(form, RowSlot(schema, len(rows)).plan)
+    records = [encode(row) for row in rows]
+    if lines:
+        records = [b"\n".join(records)]
+
+    def call() -> int:
+        assert filler.count(records).trained == len(rows)
+        return len(rows)
+
+    return call
+
+
+def json_bytes(row: Any) -> bytes:
+    return json.dumps(row).encode()
+
+
+def msgpack_bytes(row: Any) -> bytes:
+    return bytes(msgpack.packb(row, use_single_float=True))
+
+
+def nested_figures(seconds: float) -> Iterator[dict[str, Any]]:
+    """28 numbers and a label: flat, in four objects, in an array."""
+    values = np.random.default_rng(1).uniform(-10, 10, (1024, 28)).round(4).tolist()
+    flat = [dict(zip(NUMBERS, row, strict=True)) | {"late": i % 2} for i, row in enumerate(values)]
+    objects = [
+        {f"g{k + 1}": {f"f{j + 1}": row[7 * k + j] for j in range(7)} for k in range(4)} | {"late": i % 2}
+        for i, row in enumerate(values)
+    ]
+    arrays = [{"v": row, "late": i % 2} for i, row in enumerate(values)]
+    calls: dict[str, Callable[[], int]] = {}
+    for form in ("json", "msgpack"):
+        calls[form] = rows_decoder(form, {"f{01..28}": {}}, flat)
+        calls[f"{form} objects"] = rows_decoder(form, {"g{1..4}f{1..7}": {"path": "g{1..4}.f{1..7}"}}, objects)
+        calls[f"{form} array"] = rows_decoder(form, {"f{0..27}": {"path": "v[{0..27}]"}}, arrays)
+    calls["lines"] = rows_decoder("json", {"f{01..28}": {}}, flat, lines=True)
+    rates = {name: rows_per_second(call, seconds / len(calls)) for name, call in calls.items()}
+    for form in ("json", "msgpack"):
+        yield figure(f"{form}, 28 numbers in 4 objects / flat", rates[f"{form} objects"], rates[form], 0.6)
+        yield figure(f"{form}, 28 numbers in an array / flat", rates[f"{form} array"], rates[form], 0.6)
+    yield figure("json, 1024 rows on lines / a record each", rates["lines"], rates["json"], 0.9)
+
+
+def figure(bench: str, mine: float, rival: float, bar: float | None) -> dict[str, Any]:
     ratio = round(mine / rival, 2)
     return {
         "bench": bench, "ours": round(mine), "rival": round(rival), "ratio": ratio, "bar": bar,
@@ -122,8 +185,9 @@ def figure(bench: str, mine: float, rival: float, bar: float) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=12.0, help="in all")
-    for each in figures(parser.parse_args().seconds):
+    parser.add_argument("--seconds", type=float, default=24.0, help="in all")
+    seconds = parser.parse_args().seconds / 2
+    for each in (*figures(seconds), *nested_figures(seconds)):
         print(json.dumps(each), flush=True)
 
 

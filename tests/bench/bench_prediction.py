@@ -128,7 +128,7 @@ class Job:
     def ours(self, delivery: str, stop: Any) -> Any:
         common = {"bootstrap.servers": self.bootstrap}
         config = predictor.Config(
-            job=self.name, format="msgpack", requests=f"{self.name}.requests",
+            job=self.name, format={"name": "msgpack"}, registry={}, requests=f"{self.name}.requests",
             predictions=f"{self.name}.predictions", kafka_consumer=common, kafka_producer=common, delivery=delivery,
         )  # fmt: skip
         return spawn.Process(target=predictor.run, args=(config, stop))

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from streamtrain.cli.cells import prepared
 from streamtrain.cli.infer import Machine, job_text
 from streamtrain.job import Job
 
@@ -91,7 +92,29 @@ def test_json_lines(run: Run, tmp_path: Path) -> None:
     _, job = made(run, sample, "late", tmp_path / "job.toml")
     kinds = {name: column.kind for name, column in job.schema.columns}
     assert kinds == {"x": "number", "on": "category", "name": "category", "late": None}
-    assert "# list: nested: paths into records cannot be given yet; left out" in (tmp_path / "job.toml").read_text()
+    assert "# list: a list, of which only single elements can be columns" in (tmp_path / "job.toml").read_text()
+
+
+@pytest.mark.parametrize("label", ["out.late", "out_late"])
+def test_fields_of_objects_are_columns_with_paths(run: Run, tmp_path: Path, label: str) -> None:
+    sample = tmp_path / "sample.jsonl"
+    rows = [
+        {"user": {"age": i * 7 % 31 + 0.5, "home": {"a.b": "xyz"[i % 3]}}, "user_age": i * 3 % 7 + 0.5, "more": {},
+         "odd": {"x": i % 5 + 0.5} if i % 2 else 7, "out": {"late": i % 3 == 0}}
+        for i in range(40)
+    ]  # fmt: skip
+    sample.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _, job = made(run, sample, label, tmp_path / "job.toml")
+    assert {name: (column.role, column.path) for name, column in job.schema.columns} == {
+        "user_age_": ("feature", "user.age"), "user_home_a.b": ("feature", 'user.home["a.b"]'),
+        "user_age": ("feature", None), "odd_x": ("feature", "odd.x"), "out_late": ("label", "out.late"),
+    }  # fmt: skip
+    assert dict(job.schema.columns)["odd_x"].missing == 0
+    (first, *_) = prepared(job, iter(rows), label=True)
+    assert first["user"] == rows[0]["user"] and first["out"] == rows[0]["out"]
+    assert list(prepared(job, iter([{"user_age_": "5", "out_late": "true"}]), label=True)) == [
+        {"user": {"age": 5}, "out": {"late": 1}}
+    ]
 
 
 def columns_of(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from example_format import example_format
 
 from streamtrain.columns.formats import format_names
 from streamtrain.job import Job
@@ -80,7 +81,7 @@ def test_read_is_one_line_a_message_for_people(run: Run, job: Path, rows: Path) 
     assert line.endswith('@0 1  {"delay": 1.5, "carrier": "AA", "late": 1, "flight": "1"}')
 
 
-@pytest.mark.parametrize("format", format_names())
+@pytest.mark.parametrize("format", [name for name in format_names() if isinstance(example_format(name), str)])
 def test_packed_rows_share_a_record_by_key(run: Run, new_job: NewJob, tmp_path: Path, rows: Path, format: str) -> None:
     path = new_job(format=format)
     run("topics", "create", path, "-q")
@@ -88,8 +89,8 @@ def test_packed_rows_share_a_record_by_key(run: Run, new_job: NewJob, tmp_path: 
     good.write_text(rows.read_text().replace("n/a", "7"))
     document = run("produce", path, "--input", good, "--pack", 100, "--json").document
     assert (document["rows"], document["records"]) == (4, 3)
-    delays = sorted(row["delay"] for line in records(run, path) for row in line["rows"] if row["delay"] is not None)
-    assert delays == [-3, 1.5, 7]
+    cells = [row["delay"] if isinstance(row, dict) else row[0] for line in records(run, path) for row in line["rows"]]
+    assert sorted(float(cell) for cell in cells if cell is not None) == [-3, 1.5, 7]
 
 
 def test_requests_have_no_label(run: Run, job: Path, rows: Path) -> None:

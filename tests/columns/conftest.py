@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 from slots import RowSlot, Tally
 
-from streamtrain.columns.formats import format_names
+from streamtrain import _native
+from streamtrain.columns.formats import Format, format_names
 from streamtrain.columns.schema import Schema
 from tests.columns import reference
 
@@ -46,6 +48,18 @@ REGRESSION = Schema.from_columns(
     {"x{1..2}": {}, "when": {"role": "event_time", "unit": "s", "missing": 7}, "late": {"role": "label", "missing": 3}},
     "mean_squared_error",
 )
+NESTED = Schema.from_columns(
+    {
+        "x1": {"path": "user.x1"},
+        "x2": {"path": "x1", "missing": "skip"},  # a key that is another column's name
+        "id": {"role": "key", "path": "meta.id"},
+        "carrier": {"kind": "category", "buckets": 9, "path": 'user["a.b"].carrier', "missing": "none"},
+        "x3": {"path": "list[1].x3", "missing": -1},
+        "origin": {"kind": "category", "buckets": 7, "path": "list[3]", "missing": ""},
+        "late": {"role": "label"},
+    },
+    "binary_cross_entropy",
+)
 SCHEMAS = {
     "simple": SIMPLE,
     "rich": RICH,
@@ -58,6 +72,20 @@ SCHEMAS = {
             "when": {"role": "event_time", "parse": "iso8601", "zone": "Europe/Berlin", "missing": 9},
             "late": {"role": "label", "parse": "decimal", "missing": 1},
             "w": {"role": "weight", "parse": "decimal", "missing": 2.0},
+        },
+        "binary_cross_entropy",
+    ),
+    "around": Schema.from_columns(
+        {
+            "x1": {},
+            "at": {"from": "timestamp", "missing": 0.5},
+            "tenant": {"kind": "category", "buckets": 9, "from": "headers.tenant", "missing": ""},
+            "x2": {"missing": "skip"},
+            "when": {"role": "event_time", "from": "headers.when", "parse": "iso8601", "missing": 3},
+            "carrier": {"kind": "category", "buckets": 64, "missing": ""},
+            "late": {"role": "label", "missing": 1},
+            "id": {"kind": "category", "buckets": 7, "from": "key", "missing": "none"},
+            "w": {"role": "weight", "from": "partition"},
         },
         "binary_cross_entropy",
     ),
@@ -76,15 +104,18 @@ SCHEMAS = {
 class Native:
     """A native decoder that fills slots of `row_capacity` rows, and what came out."""
 
-    def __init__(self, schema: Schema, format_name: str, row_capacity: int = 7) -> None:
+    def __init__(self, schema: Schema, format_name: Format, row_capacity: int = 7) -> None:
         self.slot = RowSlot(schema, row_capacity, format_name)
         self.row_capacity = row_capacity
 
-    def decode(self, record: bytes, from_row: int = 0) -> tuple[dict[str, np.ndarray], Tally, list[int]]:
+    def decode(
+        self, record: bytes, from_row: int = 0, around: reference.Around | None = None
+    ) -> tuple[dict[str, np.ndarray], Tally, list[int]]:
         """Blocks, tally, and the decoder's row after each slot."""
         tally, parts, stops = Tally(), [], []
         self.slot.slot[:] = 0xEE
-        for rows, told in self.slot.record(record, from_row):
+        native = None if around is None else _native.RecordAround(**asdict(around))
+        for rows, told in self.slot.record(record, from_row, native):
             assert all(each == self.row_capacity for each in map(len, (part["weight"] for part in parts)))
             tally.add(told)
             parts.append({name: view[:rows].copy() for name, view in self.slot.views.items()})
@@ -96,19 +127,21 @@ class Native:
 _made: dict[tuple[int, str, int], Native] = {}  # each keeps its schema, so that no other gets its id
 
 
-def made_once(schema: Schema, format_name: str, row_capacity: int) -> Native:
+def made_once(schema: Schema, format_name: Format, row_capacity: int) -> Native:
     """One decoder for many records, as in the product."""
-    key = id(schema), format_name, row_capacity
+    key = id(schema), str(format_name), row_capacity
     if key not in _made:
         _made[key] = Native(schema, format_name, row_capacity)
     return _made[key]
 
 
-def assert_same(schema: Schema, format_name: str, record: bytes, row_capacity: int = 7) -> reference.Reference:
+def assert_same(
+    schema: Schema, format_name: Format, record: bytes, row_capacity: int = 7, around: reference.Around | None = None
+) -> reference.Reference:
     """The native decoder gives the rows, fates and paths of the slow reference, to the bit."""
-    expected = reference.decode(schema, format_name, record)
+    expected = reference.decode(schema, format_name, record, around)
     native = made_once(schema, format_name, row_capacity)
-    blocks, tally, stops = native.decode(record)
+    blocks, tally, stops = native.decode(record, 0, around)
     assert stops[-1] == expected.rows
     assert (tally.trained, tally.dead, tally.filtered) == (
         expected.trained,

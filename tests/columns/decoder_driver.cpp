@@ -1,6 +1,6 @@
 // Feeds decoders records cut, mutated and made up, each in a heap block of exactly its size, and checks what must
-// always hold. Built with the address and undefined-behaviour sanitizers by sanitized.py. Arguments: format, seed,
-// mutations, files.
+// always hold. Built with the address and undefined-behaviour sanitizers by sanitized.py. Arguments: format (or
+// format:option=text), seed, mutations, files.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -27,7 +27,7 @@ PlanColumn column(const char *name, const char *kind, const char *block, Missing
     made.name = name;
     made.missing = missing;
     if (!kind) return made;
-    if (std::string(kind) == "category") options.set("buckets", i64{50});
+    if (std::string(kind) == "category") options.set("buckets", i64{50}), options.set("hash_bits", i64{32});
     made.kind = make_kind(kind, name, options);
     made.blocks = {block};
     return made;
@@ -52,6 +52,17 @@ std::shared_ptr<const DecodePlan> simple_plan(u32 rows) {
     return DecodePlan::make(columns, {}, layout_of(rows, Dtype::f32), {{"weight", 1.0}});
 }
 
+std::shared_ptr<const DecodePlan> nested_plan(u32 rows) {
+    std::vector<PlanColumn> columns = {
+        column("x1", "number", "numbers"), column("x2", "number", "numbers"),
+        column("carrier", "category", "categories", Missing::value, with("missing_value", std::string())),
+        column("late", "label", "label", Missing::skip, with("is", std::string("binary")))};
+    columns[0].path = {{"user"}, {"x1"}};
+    columns[1].path = {{"list"}, {"", 1}, {"x3"}};
+    columns[2].path = {{"user"}, {"a.b"}, {"carrier"}};
+    return DecodePlan::make(columns, {}, layout_of(rows, Dtype::f32), {{"weight", 1.0}});
+}
+
 std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
     const std::vector<std::string> names = {"walk", "sit", "true"};
     const Options classes = with("class_count", i64{3}, with("classes", names));
@@ -69,15 +80,15 @@ std::shared_ptr<const DecodePlan> rich_plan(u32 rows) {
 
 class Driver {
   public:
-    Driver(const std::string &format, bool rich, u32 rows) : plan_(rich ? rich_plan(rows) : simple_plan(rows)) {
-        decoder_ = make_decoder({format}, plan_);
+    Driver(const RecordFormat &format, std::shared_ptr<const DecodePlan> plan) : plan_(std::move(plan)) {
+        decoder_ = make_decoder(format, plan_);
         slot_ = std::make_unique<u8[]>(plan_->layout.slot_bytes);
     }
 
     void run(const std::string &record, i64 from_row) {
         const auto exact = std::make_unique<u8[]>(record.size());
         std::memcpy(exact.get(), record.data(), record.size());
-        decoder_->begin(exact.get(), record.size(), from_row);
+        decoder_->begin({.value = exact.get(), .size = record.size()}, from_row);
         const u32 capacity = plan_->layout.row_capacity;
         i64 passed = 0;
         for (bool done = false; !done;) {
@@ -120,6 +131,14 @@ class Driver {
     std::unique_ptr<u8[]> slot_;
 };
 
+RecordFormat format_of(const std::string &argument) {
+    const u64 colon = argument.find(':'), equals = argument.find('=');
+    RecordFormat format{argument.substr(0, colon)};
+    if (colon != argument.npos)
+        format.options.set(argument.substr(colon + 1, equals - colon - 1), argument.substr(equals + 1));
+    return format;
+}
+
 std::string mutate(std::string record, std::mt19937 &chance) {
     static constexpr char LIKELY[] = "{}[]\",:\\-.e019nN \0\x90\x91\x81\xa2\xca\xd9\xdd\xff";
     for (u32 n = 1 + chance() % 4; n && !record.empty(); --n) {
@@ -149,12 +168,12 @@ std::string mutate(std::string record, std::mt19937 &chance) {
 
 int main(int count, char **arguments) {
     MUST(count >= 5);
-    const std::string format = arguments[1];
+    const RecordFormat format = format_of(arguments[1]);
     std::mt19937 chance(static_cast<u32>(std::atoi(arguments[2])));
     const int mutations = std::atoi(arguments[3]);
     std::vector<Driver> drivers;
     for (const u32 rows : {1u, 3u, 300u})
-        for (const bool rich : {false, true}) drivers.emplace_back(format, rich, rows);
+        for (const auto plan : {simple_plan, rich_plan, nested_plan}) drivers.emplace_back(format, plan(rows));
     u64 records = 0;
     for (int i = 4; i < count; ++i) {
         std::ifstream file(arguments[i], std::ios::binary);

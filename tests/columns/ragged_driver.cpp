@@ -82,14 +82,14 @@ int main(int count, char **arguments) {
     for (int i = 6; i < count; ++i) {
         std::ifstream file(arguments[i], std::ios::binary);
         const std::string record((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-        const u8 *bytes = reinterpret_cast<const u8 *>(record.data());
-        batch.begin(bytes, record.size());
+        const RecordView view{.value = reinterpret_cast<const u8 *>(record.data()), .size = record.size()};
+        batch.begin(view);
         while (!batch.next()) {
             const i64 row = batch.record().row();
             MUST(batch.full());
             printer.close();
             printer.open();
-            if (resumes) batch.begin(bytes, record.size(), row);   // as a run does that goes on inside a record
+            if (resumes) batch.begin(view, row);   // as a run does that goes on inside a record
         }
     }
     printer.close();

@@ -6,12 +6,14 @@ time, on purpose.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from example_format import example_format
 
-from streamtrain.columns.formats import parse
+from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import (
     MISSING_ENTRY,
     Pairs,
@@ -19,7 +21,9 @@ from streamtrain.columns.formats.parsed import (
     Unusable,
     contains_unusable,
 )
-from streamtrain.columns.kinds.kind import Wrong
+from streamtrain.columns.kinds.kind import TextHash, Wrong
+from streamtrain.columns.paths import Path, place
+from streamtrain.columns.rows import holds_columns
 from streamtrain.columns.schema import Schema
 
 
@@ -35,10 +39,34 @@ class Reference:
     newest_event_time_ms: int = -1
 
 
-def decode(schema: Schema, format_name: str, record: bytes) -> Reference:
+@dataclass(frozen=True)
+class Around:
+    """What stands around a record in its message; nothing, where it is in none."""
+
+    partition: int = 0
+    offset: int = 0
+    timestamp_ms: int = -1
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    def cell(self, source: str) -> Any:
+        """What a column from there holds; None where it is missing."""
+        if source in ("partition", "offset", "timestamp"):
+            number: int = getattr(self, {"timestamp": "timestamp_ms"}.get(source, source))
+            return None if number < 0 else number
+        values = [value for name, value in self.headers if f"headers.{name}" == source]
+        raw = self.key if source == "key" else values[-1] if values else None
+        try:
+            return raw.decode() if raw else None
+        except UnicodeDecodeError:
+            return Unusable("text that is not UTF-8")
+
+
+def decode(schema: Schema, format_name: Format, record: bytes, around: Around | None = None) -> Reference:
     """The record by the format's slow parse."""
-    reader = _Reader(_facts(schema), check_ignored=format_name == "json")
-    parsed = parse(format_name, record)
+    reader = _Reader(_facts(schema), check_ignored=format_name == "json", around=around or Around())
+    parsed = parse(example_format(format_name), record)
+    reader.written = parsed.written
     if parsed.columns is not None:
         reader.packed(parsed)
     else:
@@ -53,7 +81,14 @@ class _Facts:
         self.schema = schema
         self.entries = [column.entry for _, column in schema.columns]
         self.short = schema.short_columns()
-        self.by_name = {name: i for i, (name, column) in enumerate(schema.columns) if schema.is_decoded(column)}
+        decoded = {name: i for i, (name, column) in enumerate(schema.columns) if schema.is_decoded(column)}
+        sources = {name: column.around for name, column in schema.columns}
+        self.by_name = {name: i for name, i in decoded.items() if sources[name] is None}
+        self.around = {i: sources[name] for name, i in decoded.items() if sources[name] is not None}
+        self.in_arrays = [i for i, (name, _) in enumerate(schema.columns) if sources[name] is None]
+        self.at = {schema.paths.get(name, (name,)): i for name, i in self.by_name.items()}
+        self.above = {path[:count] for path in self.at for count in range(1, len(path))}
+        self.place = {name: place(schema.paths[name]) if name in schema.paths else f".{name}" for name in decoded}
         self.missing = [schema.missing(column) for _, column in schema.columns]
         self.blocks = [block[0] for block in schema.block_specs()]
 
@@ -68,13 +103,15 @@ def _facts(schema: Schema) -> _Facts:
 
 
 class _Reader:
-    def __init__(self, facts: _Facts, check_ignored: bool) -> None:
+    def __init__(self, facts: _Facts, check_ignored: bool, around: Around) -> None:
+        self.around = [(column, around.cell(source)) for column, source in facts.around.items()]
         self.facts = facts
         self.schema = facts.schema
         self.columns = facts.schema.columns
         self.short = facts.short
         self.by_name = facts.by_name
         self.check_ignored = check_ignored
+        self.written = False
         self.out = Reference({name: [] for name in facts.blocks})
 
     def refuse(self, path: str) -> None:
@@ -82,7 +119,7 @@ class _Reader:
         self.out.rows += 1
 
     def shaped(self, parsed: Parsed) -> None:
-        if not parsed.many and parsed.rows and self._is_columns(parsed.rows[0]):
+        if parsed.maps_of_arrays and not parsed.many and parsed.rows and self._is_columns(parsed.rows[0]):
             return self._columns(parsed.rows[0])
         for row in parsed.rows:
             at = f"$[{self.out.rows}]" if parsed.many else "$"
@@ -91,9 +128,10 @@ class _Reader:
             except Wrong:
                 self._dead(at)
                 continue
-            self._row(cells, lambda name, at=at: f"{at}.{name}")
+            self._row(cells, lambda name, at=at: at + (self.facts.place[name] if name else ""))
         if parsed.broken is not None:
-            self.refuse(f"$[{self.out.rows}]" if parsed.many else "$")
+            field = f".{parsed.broken_field}" if parsed.broken_field else ""
+            self.refuse((f"$[{self.out.rows}]" if parsed.many else "$") + field)
 
     def packed(self, parsed: Parsed) -> None:
         assert parsed.columns is not None
@@ -109,10 +147,7 @@ class _Reader:
         self._across(found, parsed.row_count)
 
     def _is_columns(self, row: Any) -> bool:
-        if not isinstance(row, Pairs):
-            return False
-        first = next((value for key, value in row if isinstance(key, str) and key in self.by_name), None)
-        return type(first) is list
+        return isinstance(row, Pairs) and holds_columns(self.schema, row)
 
     def _columns(self, row: Pairs) -> None:
         found: dict[int, Any] = {}
@@ -136,16 +171,10 @@ class _Reader:
     def _cells(self, row: Any) -> list[tuple[int, Any]]:
         """The row's cells in the order given; Wrong if the row as a whole is no row."""
         if isinstance(row, Pairs):
-            cells = []
-            for key, value in row:
-                if isinstance(key, str) and key in self.by_name:
-                    cells.append((self.by_name[key], value))
-                elif self.check_ignored and (isinstance(key, Unusable) or contains_unusable(value)):
-                    cells.append((-1, value))
-            return cells
+            return list(self._inner(row, ()))
         if type(row) is not list:
             raise Wrong
-        order = self.short if self.short and len(row) == len(self.short) else list(range(len(self.columns)))
+        order = self.short if self.short and len(row) == len(self.short) else self.facts.in_arrays
         if len(row) != len(order):
             raise Wrong
         ignored = set(range(len(self.columns))) - set(self.by_name.values())
@@ -155,23 +184,42 @@ class _Reader:
             if column not in ignored or (self.check_ignored and contains_unusable(value))
         ]
 
+    def _inner(self, value: Any, path: Path) -> Iterator[tuple[int, Any]]:
+        """What stands at a path that others go on from, in the order given: a later value replaces all of it."""
+        below = [(other, i) for other, i in self.facts.at.items() if other[: len(path)] == path]
+        is_array = type(below[0][0][len(path)]) is int if below else False
+        if not (type(value) is list if is_array else isinstance(value, Pairs)):
+            if self.check_ignored and contains_unusable(value):
+                yield -1, value
+            return
+        for key, inner in enumerate(value) if is_array else value:
+            at = (*path, key) if type(key) in (int, str) else path
+            if at in self.facts.at:
+                yield self.facts.at[at], inner
+            elif at != path and at in self.facts.above:
+                yield from ((i, None) for other, i in below if other[: len(at)] == at)
+                yield from self._inner(inner, at)
+            elif self.check_ignored and (isinstance(key, Unusable) or contains_unusable(inner)):
+                yield -1, inner
+
     def _dead(self, path: str) -> None:
         self.out.dead.append((self.out.rows, path, False))
         self.out.rows += 1
 
     def _row(self, cells: list[tuple[int, Any]], path: Any) -> None:
         given: dict[int, Any] = {}
-        for column, value in cells:
+        for column, value in [*cells, *self.around]:
             if column < 0:
-                return self._dead(path("").rpartition(".")[0])
+                return self._dead(path(""))
             if value is None or value is MISSING_ENTRY or value == "":
                 given.pop(column, None)
                 continue
             try:
                 given[column] = self._take(column, value)
             except (Wrong, OverflowError):
-                return self._dead(path(self.columns[column][0]))
-        absent = {i: self.facts.missing[i] for i in self.by_name.values() if i not in given}
+                return self._dead(self.facts.around.get(column) or path(self.columns[column][0]))
+        decoded = [*self.by_name.values(), *self.facts.around]
+        absent = {i: self.facts.missing[i] for i in sorted(decoded) if i not in given}
         if "skip" in absent.values():
             self.out.filtered.append(self.out.rows)
             self.out.rows += 1
@@ -179,14 +227,18 @@ class _Reader:
         for i, missing in absent.items():
             name, column = self.columns[i]
             if missing == "dead_letter":
-                return self._dead(path(name))
+                return self._dead(self.facts.around.get(i) or path(name))
             given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.loss)
         self._train(given)
 
     def _take(self, number: int, value: Any) -> Any:
+        name, column = self.columns[number]
+        if isinstance(value, TextHash):
+            return self.facts.entries[number].meaning_of_hash(name, column, value)
         if not isinstance(value, bool | int | float | str):
             raise Wrong
-        name, column = self.columns[number]
+        if self.written and isinstance(value, str) and number not in self.facts.around:
+            value = self.facts.entries[number].written(column, self.schema.loss, value)
         return self.facts.entries[number].meaning(name, column, self.schema.loss, value)
 
     def _train(self, given: dict[int, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
+from example_format import encoded
 from slots import decode_rows
 
 from streamtrain.columns.formats import record_format
@@ -79,7 +80,7 @@ def test_packed_reasons(schemas: dict[str, Schema]) -> None:
     record = record_format("packed").encode(simple, {"x1": [1.0, np.inf, 3.0], "x2": [1, 2, 3], "late": [1, 1, 0]})
     assert told(simple, "packed", record) == [("$.x1[1]", "expected finite number that fits float32, got Infinity")]
     assert told(simple, "packed", b"PAR1" + record[4:])[0][1].startswith('expected a packed record ("STPK"')
-    assert told(simple, "packed", record[:4] + b"\x02" + record[5:])[0][1] == "expected packed wire version 1, got 2"
+    assert told(simple, "packed", record[:4] + b"\x01" + record[5:])[0][1] == "expected packed wire version 2, got 1"
     assert "cut short" in told(simple, "packed", record[:200])[0][1]
     claim = record[:8] + struct.pack("<I", 2**32 - 1) + record[12:]
     assert "claims 4294967295 rows" in told(simple, "packed", claim)[0][1]
@@ -87,8 +88,9 @@ def test_packed_reasons(schemas: dict[str, Schema]) -> None:
 
 def test_registry_frame_and_empty_value(schemas: dict[str, Schema], format_name: str) -> None:
     framed = b"\0" + struct.pack(">I", 42) + json.dumps(ROW).encode()
-    [(path, reason)] = told(schemas["simple"], format_name, framed)
-    assert path == "$" and "Schema Registry frame (0 and schema id 42)" in reason
+    if format_name != "avro":  # whose data may begin so
+        [(path, reason)] = told(schemas["simple"], format_name, framed)
+        assert path == "$" and "Schema Registry frame (0 and schema id 42)" in reason
     assert told(schemas["simple"], format_name, b"") == [("$", "expected a record, got an empty value")]
 
 
@@ -174,7 +176,7 @@ def test_a_row_weight_below_0_or_no_number_is_a_dead_letter(format_name: str, we
     """Also one that float32 would round to 0: a row is never left out in silence."""
     schema = Schema.from_columns({"x": {}, "late": {"role": "label"}, "w": {"role": "weight"}}, "binary_cross_entropy")
     columns = {"x": [1.0, 2.0, 3.0], "late": [0, 1, 1], "w": [0.0, weight, 1e-42]}
-    blocks, tally = decode_rows(format_name, schema, record_format(format_name).encode(schema, columns))
+    blocks, tally = decode_rows(format_name, schema, encoded(format_name, schema, columns))
     assert blocks["weight"].ravel().tolist() == [0.0, np.float32(1e-42)]
     assert [(dead.row_from, dead.row_to) for dead in tally.dead_rows] == [(1, 2)] and ".w" in tally.dead_rows[0].path
     assert "expected" in tally.dead_rows[0].reason

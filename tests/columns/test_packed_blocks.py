@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 import time
 from dataclasses import replace
@@ -9,20 +10,26 @@ from typing import Any
 
 import numpy as np
 import pytest
-from packed_wire import Cells, packed, texts
-from slots import DeadRows, RowSlot, Tally
+from packed_wire import Cells, packed, packed_alone, texts
+from slots import DeadRows, RowSlot, Tally, decode_rows
 
+from streamtrain.columns.formats import record_format
 from streamtrain.columns.formats.packed import MAGIC, TYPES, VERSION
+from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.schema import Schema
+from tests.columns.murmur3 import murmur3, murmur3_64
 
 ROWS = 700  # blocks and a rest
 NUMBERS = TYPES[: TYPES.index("bool")]
+FIXED = ["ax", "bb", "é", "12"]  # of 2 bytes
+SEED = hash_seed("x")
 WORDS = ["ax", "bee", "", "déjà", "none of them"]
 ODD = {0.0: -1e-60, 0.02: float("nan"), 0.3: 1e300, 0.6: 0.5, 1.0: -0.0}  # by the fraction that is missing
 WRITTEN = {"decimal": ["1.5", "", "x"], "moment": ["2026-11-22T02:10:00Z", "2026-11-22T02:10:00.5+01:00", "2026-11-22"]}
 KINDS: dict[str, dict[str, Any]] = {
     "number": {},
     "category": {"kind": "category", "buckets": 1000},
+    "long_hash": {"kind": "category", "buckets": 1000, "hash_bits": 64},
     "time": {"role": "event_time"},
     "weight": {"role": "weight"},
     "decimal": {"parse": "decimal"},
@@ -35,6 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
 STAND_INS = {
     "number": 2.5,
     "category": "bee",
+    "long_hash": "bee",
     "time": 7,
     "moment": 7,
     "decimal": 2.5,
@@ -59,6 +67,11 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
     if type_name in ("text", "words"):
         odds = [0.45, 0.45, 0.06, 0.03, 0.01] if kind in ("class", "pair") else [0.4, 0.3, 0.1, 0.1, 0.1]
         return Cells(type_name, chance.choice(WORDS, ROWS, p=odds).tolist(), missing)
+    if type_name == "fixed":
+        return Cells(type_name, chance.choice(FIXED, ROWS, p=[0.5, 0.4, 0.05, 0.05]).tolist(), missing, 2)
+    if type_name.startswith("hash"):
+        hashes = chance.integers(0, 2**32 if type_name == "hash32" else 2**63, ROWS).tolist()
+        return Cells(type_name, hashes, missing, SEED if chance.random() < 0.8 else 0)
     few = [0, 1, 1, 0, 2] if chance.random() < 0.5 else [0, 1]
     values: list[Any] = chance.choice(few, ROWS).tolist()
     if type_name in ("f4", "f8"):
@@ -72,9 +85,9 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
     return Cells(type_name, values, missing)
 
 
-def filled(schema: Schema, records: list[bytes]) -> tuple[Tally, bytes]:
+def filled(schema: Schema, records: list[bytes], format_name: str = "packed") -> tuple[Tally, bytes]:
     """What becomes of them in one slot."""
-    slot = RowSlot(schema, ROWS)
+    slot = RowSlot(schema, ROWS, format_name)
     slot.filler.open(slot.slot)
     tally, first = Tally(), 0
     for record in records:
@@ -121,8 +134,7 @@ def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
                 "late": cells_of("f4", "label", 0.1, chance),
             }
             given = {name: cells for name, cells in given.items() if name in columns}
-            alone = [packed({name: cells.at(slice(i, i + 1)) for name, cells in given.items()}) for i in range(ROWS)]
-            (together, slot), (apart, expected) = filled(schema, [packed(given)]), filled(schema, alone)
+            (together, slot), (apart, expected) = filled(schema, [packed(given)]), filled(schema, packed_alone(given))
             assert slot == expected, (type_name, fraction)
             assert one_by_one(together.dead_rows) == one_by_one(apart.dead_rows)
             rows = [(row, column) for begin, end, column in together.filtered_rows for row in range(begin, end)]
@@ -131,6 +143,29 @@ def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
             assert together.trained + together.dead + together.filtered == ROWS
             dead += together.dead
     assert dead
+
+
+@pytest.mark.parametrize("buckets", [1, 2, 1000, 2**31 - 1])
+@pytest.mark.parametrize("bits", [32, 64])
+def test_a_hash_is_as_good_as_its_text(bits: int, buckets: int) -> None:
+    settings = {"kind": "category", "buckets": buckets, "hash_bits": bits}
+    schema = Schema.from_columns({"x": settings, "late": {"role": "label"}}, "binary_cross_entropy")
+    words: list[Any] = [f"word {i}" for i in range(ROWS - 3)] + [7, True, "é"]
+    rows = [{"x": word, "late": 1} for word in words]
+    record = record_format("packed").encode(schema, {"x": words, "late": [1] * ROWS})
+    assert b"word" not in record
+    (tally, slot), (_, expected) = filled(schema, [record]), filled(schema, [json.dumps(rows).encode()], "json")
+    assert tally.trained == ROWS and slot == expected
+    hashed, seed = (murmur3_64, murmur3)[bits == 32], murmur3(b"x")
+    texts = ["true" if word is True else str(word) for word in words]
+    blocks, _ = decode_rows("packed", schema, record)
+    assert blocks["categories"][:, 0].tolist() == [hashed(text.encode(), seed) % buckets for text in texts]
+    [(tally, _)] = [filled(schema, [record[:36] + b"y" + record[37:]])]  # another name: a column there is not
+    assert tally.dead == ROWS
+    [told] = filled(schema, [record[:32] + bytes(4) + record[36:]])[0].dead_rows
+    assert (told.row_from, told.row_to, told.reason) == (
+        0, ROWS, "expected text, integer or boolean, got the hash of another column",
+    )  # fmt: skip
 
 
 def test_words_are_those_of_their_record() -> None:
@@ -154,11 +189,11 @@ def test_of_a_column_given_twice_the_last_counts_and_the_others_cost_nothing() -
     body = Cells("words", words[:2], [False] * 2).bytes()
     table = struct.pack("<2II", 0, 1, len(words)) + texts(words)
     times = 20_000
-    at = 16 + 20 * (times + 2)
-    entries = struct.pack("<IIIBBH4s", at, len(table), 0, TYPES.index("words") + 1, 0, 1, b"x") * times
-    entries += struct.pack("<IIIBBH4s", at + len(table), len(body), 0, TYPES.index("words") + 1, 0, 1, b"x")
+    at = 16 + 24 * (times + 2)
+    entries = struct.pack("<IIIBBHI4s", at, len(table), 0, TYPES.index("words") + 1, 0, 1, 0, b"x") * times
+    entries += struct.pack("<IIIBBHI4s", at + len(table), len(body), 0, TYPES.index("words") + 1, 0, 1, 0, b"x")
     late = np.ones(2, "<f4").tobytes()
-    entries += struct.pack("<IIIBBH4s", at + len(table) + len(body), 8, 0, TYPES.index("f4") + 1, 0, 4, b"late")
+    entries += struct.pack("<IIIBBHI4s", at + len(table) + len(body), 8, 0, TYPES.index("f4") + 1, 0, 4, 0, b"late")
     record = struct.pack("<4sHHII", MAGIC, VERSION, times + 2, 2, len(entries)) + entries + table + body + late
     slot, plain = RowSlot(schema, 4), RowSlot(schema, 4)
     began = time.process_time()

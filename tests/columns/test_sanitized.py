@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from example_format import example_format
 
 from streamtrain.columns.formats import format_names, record_format
 from tests.columns.sanitized import PORTABLE, USUAL, drivers, needs_compiler
@@ -33,7 +34,9 @@ def test_arithmetic(built: Path) -> None:
 @pytest.mark.parametrize("name", format_names())
 def test_decoders(built: Path, tmp_path: Path, name: str) -> None:
     files = []
+    given = example_format(name)
+    told = name if isinstance(given, str) else f"{name}:" + "".join(f"{k}={v}" for k, v in given.items() if k != "name")
     for number, record in enumerate(record_format(name).EXAMPLES):
         files.append(tmp_path / str(number))
         files[-1].write_bytes(record)
-    assert "records" in run(str(built / "decoder_driver"), name, "1", "400", *map(str, files))
+    assert "records" in run(str(built / "decoder_driver"), told, "1", "400", *map(str, files))

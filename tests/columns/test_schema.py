@@ -11,7 +11,7 @@ from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from tests.columns.murmur3 import bucket, murmur3
+from tests.columns.murmur3 import bucket, murmur3, murmur3_64
 
 BINARY = "binary_cross_entropy"
 LABEL = {"late": {"role": "label"}}
@@ -116,4 +116,8 @@ def test_hash_is_murmur3() -> None:
         assert murmur3(text, seed) == _native.murmur3(text, seed) == value
     for size in range(40):
         assert murmur3(bytes(range(size)), size) == _native.murmur3(bytes(range(size)), size)
+    assert murmur3_64(b"foo") == _native.murmur3(b"foo", 0, bits=64) == 2**64 - 2129773440516405919
+    for size in range(70):
+        text = bytes(range(100, 100 + size))
+        assert murmur3_64(text, size) == _native.murmur3(text, size, 64)
     assert bucket("carrier", "AA", 64) == murmur3(b"AA", murmur3(b"carrier")) % 64

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamtrain.compute import layers, optimizers
-from streamtrain.compute.options import Number, Option, Problem, Several, Whole, Word, problems, read
+from streamtrain.compute.options import Flag, Number, Option, Problem, Several, Whole, Word, problems, read
 
 OPTIONS: dict[str, Option] = {
     "size": Whole(least=1, most=9, help=""),
@@ -16,6 +16,7 @@ OPTIONS: dict[str, Option] = {
     "scale": Number(above=0, most=4, default=1, help=""),
     "any": Number(default=-3, help=""),
     "way": Word(of=("left", "right"), default="left", help=""),
+    "loud": Flag(default=False, help=""),
     "found": Word(of=lambda: ["late"], default="late", help=""),
     "window": Several(of=Whole(most=5, help=""), least=2, most=2, default=(1, 2), help=""),
     "steps": Several(of=Whole(most=5, help=""), least=0, most=3, default=(), help=""),
@@ -26,19 +27,20 @@ WORDS = {
     "scale": "a number above 0 to 4",
     "any": "a number",
     "way": "one of left, right",
+    "loud": "true or false",
     "found": "one of late",
     "window": "an array of 2, each a whole number from 0 to 5",
     "steps": "an array of 0 to 3, each a whole number from 0 to 5",
 }
 GOOD: list[tuple[str, Any, Any]] = [
     ("size", 1, 1), ("size", 9, 9), ("rate", 0, 0.0), ("rate", 0.999, 0.999), ("scale", 4, 4.0),
-    ("any", -1e300, -1e300), ("way", "right", "right"), ("window", [0, 5], (0, 5)),
+    ("any", -1e300, -1e300), ("way", "right", "right"), ("loud", True, True), ("window", [0, 5], (0, 5)),
     ("steps", [], ()), ("steps", (1, 2, 3), (1, 2, 3)),
 ]  # fmt: skip
 WRONG: list[tuple[str, Any]] = [
     ("size", 0), ("size", 10), ("size", 1.0), ("size", True), ("size", "1"), ("rate", -0.1), ("rate", 1),
     ("rate", True), ("rate", math.nan), ("rate", "0"), ("scale", 0), ("scale", 4.1), ("any", math.inf),
-    ("any", None), ("way", "up"), ("way", 1), ("way", ["left"]),
+    ("any", None), ("loud", 1), ("loud", "true"), ("way", "up"), ("way", 1), ("way", ["left"]),
     ("found", "left"), ("window", [1]), ("window", [1, 2, 3]), ("window", [1, 6]),
     ("window", 1), ("steps", [1.0]), ("steps", "12"),
 ]  # fmt: skip

@@ -37,6 +37,7 @@ max_dead_letter_share = {max_dead_letter_share}
 "x{{1..4}}" = {{ kind = "number", standardize = true }}
 colour = {{ kind = "category", buckets = 16, embed = 4 }}
 y = {{ role = "label", missing = "skip" }}
+{more_columns}
 [model]
 layers = [ {{ dense = 16, activation = "relu" }} ]
 [optimizer]
@@ -56,6 +57,7 @@ DEFAULTS = {
     "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2,
     "averaging_frequency": 4,
     "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
+    "more_columns": "",
 }  # fmt: skip
 
 

@@ -34,8 +34,8 @@ class Bench:
         common = {"bootstrap.servers": self.bootstrap}
         fast = {**common, "session.timeout.ms": "6000", "heartbeat.interval.ms": "500"}
         settings: dict[str, Any] = {
-            "job": self.job, "format": "json", "requests": self.requests, "predictions": self.predictions,
-            "kafka_consumer": fast, "kafka_producer": common, "delivery": delivery,
+            "job": self.job, "format": {"name": "json"}, "registry": {}, "requests": self.requests,
+            "predictions": self.predictions, "kafka_consumer": fast, "kafka_producer": common, "delivery": delivery,
         }  # fmt: skip
         return predictor.Config(**{**settings, **changes})
 

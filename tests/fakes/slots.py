@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from example_format import example_format
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.columns.formats import record_format
+from streamtrain.columns.formats import Format, record_format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -72,13 +73,12 @@ def aligned_bytes(size: int) -> NDArray[np.uint8]:
 
 
 def decode_rows(
-    format_name: str, schema: Schema, record: bytes, from_row: int = 0, slot: RowSlot | None = None
+    format_name: Format, schema: Schema, record: bytes, from_row: int = 0, slot: RowSlot | None = None
 ) -> tuple[dict[str, NDArray[Any]], Tally]:
     """All rows of one record from `from_row` on, by block, and their fates. Never raises for what the bytes hold.
 
     `slot`: of this format and schema, for many records.
     """
-    record_format(format_name)
     slot = slot or RowSlot(schema, CONVENIENCE_ROWS, format_name)
     tally = Tally()
     parts: list[dict[str, NDArray[Any]]] = []
@@ -91,18 +91,20 @@ def decode_rows(
 class RowSlot:
     """A slot of its own, filled from records of one format or from Python rows."""
 
-    def __init__(self, schema: Schema, row_capacity: int, format_name: str = "packed") -> None:
+    def __init__(self, schema: Schema, row_capacity: int, format_name: Format = "packed") -> None:
         self.schema = schema
         self.layout = _native.SlotLayout.make(row_capacity, 1, schema.block_specs())
         self.plan = native_plan(schema, self.layout)
         self.slot = aligned_bytes(self.layout.slot_bytes)
         self.views = slot_views(self.layout, self.slot)
-        self.filler = _native.BatchFiller(format_name, self.plan)
+        self.filler = _native.BatchFiller(example_format(format_name), self.plan)
 
-    def record(self, record: bytes, from_row: int = 0) -> Iterator[tuple[int, _native.RowTally]]:
+    def record(
+        self, record: bytes, from_row: int = 0, around: _native.RecordAround | None = None
+    ) -> Iterator[tuple[int, _native.RowTally]]:
         """A record's rows, a slot at a time: how many the slot holds, and what became of those passed."""
         self.filler.open(self.slot)
-        done = self.filler.fill(record, from_row)
+        done = self.filler.fill(record, from_row, None, around)
         yield self.filler.close(), self.filler.take_tally()
         while not done:
             self.filler.open(self.slot)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from example_format import needs_no_option
 
 import streamtrain
 from streamtrain.clients.records import Records
@@ -104,7 +105,7 @@ class Frame:
         return len(self._given[self.columns[0]])
 
 
-@pytest.mark.parametrize("format", format_names())
+@pytest.mark.parametrize("format", filter(needs_no_option, format_names()))
 def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, format=format, round_interval="off", workers=2)
     records = Records(job.job.schema, format, job.records, pack=7, most_bytes=100_000)
@@ -114,6 +115,13 @@ def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Pa
     fitted = streamtrain.fit(job.job, rows(3000))
     assert published.manifest.rows_seen == fitted.manifest.rows_seen == 3000
     assert same_bits(published, fitted)
+
+
+def test_columns_from_a_message_are_fields() -> None:
+    """No message is around a program's rows."""
+    told = {**TABLES["columns"], "w": {**TABLES["columns"]["w"], "from": "partition"}}
+    given = columns(2_000)
+    assert same_bits(streamtrain.fit({**TABLES, "columns": told}, given), streamtrain.fit(TABLES, given))
 
 
 def test_a_worker_that_is_killed_costs_nothing() -> None:
@@ -157,7 +165,7 @@ def test_rows_that_cannot_be_used_are_told(caplog: pytest.LogCaptureFixture) -> 
     assert "rows were left out" in caplog.text and '"much"' in caplog.text
 
 
-@pytest.mark.parametrize("format", format_names())
+@pytest.mark.parametrize("format", filter(needs_no_option, format_names()))
 def test_rows_that_cannot_be_used_are_told_by_the_programs_numbers(
     caplog: pytest.LogCaptureFixture, format: str
 ) -> None:

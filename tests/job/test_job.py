@@ -127,16 +127,22 @@ def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
     assert takes[f"{name}.floor"].startswith("a number from 1e-30")
 
 
+AVRO = {"type": "record", "name": "R", "fields": [{"name": name, "type": "float"} for name in ("a", "late")]}
+
+
 @pytest.mark.parametrize("setting", settings_table(), ids=lambda setting: setting.path)
 def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
     path, default = setting.path, setting.default  # type: ignore[attr-defined]
     assert setting.help and setting.takes  # type: ignore[attr-defined]
-    if path == "name" or "<" in path or path.startswith("kafka."):
+    if path == "name" or "<" in path or path.startswith("kafka.") or path == "records.schema":  # none has a default
         return
     bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
     when = [setting.when] if setting.when else []  # type: ignore[attr-defined]
-    by_environment = Job.parse(bare, sets=when, environment={setting.environment: default.strip('"')})  # type: ignore[attr-defined]
+    if when == ['records.format="avro"']:
+        when.append(f"records.schema='{json.dumps(AVRO)}'")
+    bare_default = json.loads(default) if default.startswith('"') else default
+    by_environment = Job.parse(bare, sets=when, environment={setting.environment: bare_default})  # type: ignore[attr-defined]
     by_flag = Job.parse(bare, sets=[*when, f"{path}={default}"])
     assert by_environment.effective() == by_flag.effective()
     if not path.startswith("publish.archive") and not when:

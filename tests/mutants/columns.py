@@ -34,6 +34,20 @@ GUARDS = [
         f"{_TEXTS}::test_a_text_is_no_number_where_nobody_says_so",
     ),
     (
+        "hashes of another column are none of this one's", "native/decode/kinds/category.h",
+        "span.seed != hasher_.seed || ", "", f"{_BLOCKS}[dead_letter-category]",
+    ),
+    (
+        "a hash of another column is refused in its row", "native/decode/kinds/category.h",
+        'if (hash.by.seed != hasher_.seed) return row.wrong(c, "the hash of another column");', "",
+        "tests/columns/test_packed_blocks.py::test_a_hash_is_as_good_as_its_text[64-1000]",
+    ),
+    (
+        "the remainder of 64 bits is below the buckets", "native/decode/kinds/category.h",
+        "rest - (buckets_ & (0 - u64{rest >= buckets_}))", "rest",
+        "tests/columns/test_packed_blocks.py::test_a_hash_is_as_good_as_its_text[64-1000]",
+    ),
+    (
         "what lies in a missing cell counts for nothing", "native/decode/formats/packed.h",
         "            missing.each([&](u32 at) { std::memcpy(cells + width * at, cells + width * other, width); });\n",
         "",
@@ -75,7 +89,7 @@ GUARDS = [
     ),
     (
         "a setting of another kind is a mistake", "streamtrain/columns/column.py",
-        "if name not in self.entry.options.model_fields and", "if False and",
+        "if not ours and", "if False and",
         "tests/columns/test_kinds.py::test_a_setting_of_another_kind_is_a_mistake",
     ),
     (
@@ -127,5 +141,108 @@ GUARDS = [
         "a plan reads no ragged block as a fixed one", "compute/model.py",
         "if block is None or block.ragged or", "if block is None or",
         "tests/compute/test_byte_blocks.py::test_a_block_of_another_form_is_refused",
+    ),
+    (
+        "what is around a record is not looked for in it", "native/decode/decode_plan.cpp",
+        "plan->wanted.push_back(column.kind && column.from.empty());",
+        "plan->wanted.push_back(column.kind != nullptr);",
+        "tests/columns/test_around.py::test_what_is_around_a_record_is_not_looked_for_in_it[json]",
+    ),
+    (
+        "what is around a record is not written into it", "native/bindings/python_table.h",
+        "names_[nb::str(column.name.c_str())] = column.from.empty() ? c : NOWHERE;",
+        "names_[nb::str(column.name.c_str())] = c;",
+        "tests/columns/test_encode.py::test_dicts_are_encoded_as_python_does",
+    ),
+    (
+        "rows that differ in what is around them share no record", "streamtrain/clients/records.py",
+        "        if len(groups) == 1:\n", "        if groups:\n",
+        "tests/clients/test_own.py::test_rows_share_a_record_where_all_around_is_the_same[json]",
+    ),
+    (
+        "rows are sent again with all that stood around them", "streamtrain/clients/dead_letters.py",
+        "if job.schema.reads_around and (letter", "if False and (letter",
+        "tests/clients/test_own.py::test_rows_are_sent_again_with_all_that_stood_around_them_or_not_at_all",
+    ),
+    (
+        "what is around a record counts in its message", "streamtrain/clients/records.py",
+        "first, spare_bytes + own.bytes)", "first, spare_bytes)",
+        "tests/clients/test_own.py::test_what_is_around_counts_in_a_message",
+    ),
+    (
+        "array rows have no place for what is around the record", "native/decode/decode_plan.cpp",
+        "        if (column.from.empty()) plan->array_columns", "        plan->array_columns",
+        "tests/columns/test_around.py::test_examples_in_messages[json-1]",
+    ),
+    (
+        "a run of numbers ends where one is not in the record", "native/decode/row_writer.h",
+        "const bool is_usual = column.kind && column.from.empty();", "const bool is_usual = column.kind != nullptr;",
+        "tests/columns/test_around.py::test_floats_of_an_array_row_pass_over_them",
+    ),
+    (
+        "a key that is not UTF-8 is no text", "native/decode/around_cells.h",
+        "cell.good = !cell.is_text || is_utf8(cell.text);", "cell.good = true;",
+        "tests/columns/test_around.py::test_examples_in_messages[json-4]",
+    ),
+    (
+        "a text around a record is parsed where a number is meant", "streamtrain/columns/column.py",
+        "if problem is None and holds_text(self.around) and not self.entry.takes_text(self):", "if False:",
+        "tests/columns/test_around.py::test_mistakes_are_named",
+    ),
+    (
+        "a message's time is in milliseconds", "streamtrain/columns/column.py",
+        "if self.around == TIMESTAMP and getattr", "if False and getattr",
+        "tests/columns/test_around.py::test_mistakes_are_named",
+    ),
+    (
+        "the rows of a program are in no message", "streamtrain/fitting/memory_run.py",
+        "native_plan(job.schema.without_message(), arena.slot_layout)", "native_plan(job.schema, arena.slot_layout)",
+        "tests/fitting/test_fit.py::test_columns_from_a_message_are_fields",
+    ),
+    (
+        "replay reads what is around a record", "streamtrain/checks/replay/engine.py",
+        "message.around() if self._reads_around else None", "None",
+        "tests/e2e/test_around.py::test_the_bits_are_those_of_fields_whoever_is_killed",
+    ),
+    (
+        "verify reads what is around a record", "streamtrain/checks/verify/decoding.py",
+        " if self.reads_around else None\n", " if False else None\n",
+        "tests/e2e/test_around.py::test_a_cell_around_that_does_not_fit_is_a_dead_letter",
+    ),
+    (
+        "a request's message is read as a record's", "native/predict/predictor.cpp",
+        "records_.push_back(record_of(view));",
+        "records_.push_back({.value = view.value, .size = view.size});",
+        "tests/e2e/test_around.py::test_the_bits_are_those_of_fields_whoever_is_killed",
+    ),
+    (
+        "a quote that is never closed ends the record", "native/decode/csv_text.h",
+        "                return nullptr;\n", "                return text = {}, bad = nullptr, end();\n",
+        "tests/columns/test_csv.py::test_what_is_said_of_bad_rows",
+    ),
+    (
+        "nothing stands behind a closing quote", "native/decode/csv_text.h",
+        "        bad = \"text behind a closing quote\";\n", "",
+        "tests/columns/test_csv.py::test_what_is_said_of_bad_rows",
+    ),
+    (
+        "a line has as many cells as there are columns", "native/decode/formats/csv.h",
+        "if (cell != end || more) wrong_count", "if (cell != end) wrong_count",
+        "tests/columns/test_csv.py::test_what_is_said_of_bad_rows",
+    ),
+    (
+        "a header is compared to its end", "native/decode/formats/csv.h",
+        "csv_.stop()(p[size]) && p[size] != delimiter_) {", "true) {",
+        "tests/columns/test_csv.py::test_a_header_is_that_of_its_record",
+    ),
+    (
+        "a line that would hold nothing holds quotes", "native/decode/formats/csv_encoder.h",
+        "if (out.size() == start) out += quote_, out += quote_;", "",
+        "tests/columns/test_csv.py::test_a_row_that_holds_nothing_is_one",
+    ),
+    (
+        "a time in whole numbers is exact in CSV", "native/decode/kinds/time.h",
+        "else if (parse_whole(utf8, whole, negative)) integer", "else if (false) integer",
+        "tests/columns/test_csv.py::test_texts_are_numbers_without_leave",
     ),
 ]

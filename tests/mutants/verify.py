@@ -95,13 +95,13 @@ GUARDS = [
     ),
     (
         "a letter's bytes are its record's", _V + "letters.py",
-        "            same = size == len(value) and digest in (None, sha256(value)) and key == _kept(message.key)",
-        "            same = True",
+        "            same = same and letter.key == _kept(message.key)", "            same = True",
         _LETTER,
     ),
     (
-        "a letter's rows are decoded again", _V + "dead_letters.py",
-        "    elif not (_same(told.path, found.path) and _same(told.reason, found.reason)):", "    elif False:",
+        "a letter's rows are decoded again", _V + "decoding.py",
+        "        elif not (_same(told.path, found.path) and _same(lasting(told.reason), lasting(found.reason))):",
+        "        elif False:",
         _FORGERY.format("a dead letter tells another reason"),
     ),
     (
@@ -138,6 +138,6 @@ GUARDS = [
     ),
     (
         "a letter's key is its record's", _V + "letters.py",
-        "and key == _kept(message.key)", "and key in (None, message.key)", _KEY.format("dead_letters"),
+        "and letter.key == _kept(message.key)", "and letter.key in (None, message.key)", _KEY.format("dead_letters"),
     ),
 ]  # fmt: skip

@@ -70,7 +70,7 @@ def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench) -> None
         columns = {name: [row[at] for row in rows[:count]] for at, name in enumerate("ab")}
         bench.ask(record_format("packed").encode(served.schema.for_requests(), columns), key)
     bench.flush()
-    predictor.run(bench.config(format="packed", until_end=True), threading.Event())
+    predictor.run(bench.config(format={"name": "packed"}, until_end=True), threading.Event())
     answers = {key: answer.prediction for key, answer in bench.answers().items()}
     expected = [{"prediction": pytest.approx(served.probability(1, row), rel=1e-6)} for row in rows]
     assert answers == {"none": [], "one": expected[0], "two": expected}

@@ -1,6 +1,6 @@
 // JSON records: one pass over a padded scratch copy, keys compared as whole tokens learnt from the record before.
-// An object is a row; an array of objects or arrays is many; a flat array is a row in column order; an object of arrays
-// is columns.
+// An object is a row; an array of objects or arrays is many, and so are rows on lines of their own; a flat array is a
+// row in column order; an object of arrays is columns, which stand at their names.
 #pragma once
 #include "decode/json_text.h"
 #include "decode/key_table.h"
@@ -11,7 +11,9 @@ namespace st::formats {
 
 class JsonDecoder final : public ShapedDecoder {
   public:
-    explicit JsonDecoder(std::shared_ptr<const DecodePlan> plan) : ShapedDecoder(plan), order_(plan->columns.size()) {}
+    explicit JsonDecoder(std::shared_ptr<const DecodePlan> plan) : ShapedDecoder(plan) {
+        for (u32 node = 0; node < plan->tree.size(); ++node) orders_.emplace_back(plan->tree.node(node).entries.size());
+    }
 
   protected:
     void open(const char *bytes, u64 size) override {
@@ -34,19 +36,32 @@ class JsonDecoder final : public ShapedDecoder {
         const char *p = read_row(cursor_);
         if (shape_ == Shape::columns) return open_columns();
         if (!p) return refuse_broken(p);
+        const char *const behind = p;
         p = JsonText::space(p);
-        if (shape_ == Shape::one && p != json_.end()) return refuse_broken(json_.broken(p, "the record's end"));
+        if (shape_ == Shape::one && p != json_.end()) {
+            if (!is_line(behind, p)) return refuse_broken(json_.broken(p, "the record's end"));
+            shape_ = Shape::lines;
+        }
         end_row(sink, tally);
-        if (shape_ == Shape::one) end_record();
+        if (p == json_.end() && shape_ != Shape::many) end_record();
+        else if (shape_ == Shape::lines) open_line(behind, p);
         else if (*p == ',') cursor_ = JsonText::space(p + 1);
         else if (*p == ']') close(p + 1);
         else refuse_broken(json_.broken(p, "',' or ']'"));
     }
 
   private:
-    static constexpr i32 ROW_END = -2;   // beside the columns and NO_COLUMN
-
     void refuse_broken(const char *) { refuse(path(NO_COLUMN, row_), json_.problem()); }
+
+    // Whether a row begins at p, on another line than the one that ends at `behind`.
+    static bool is_line(const char *behind, const char *p) {
+        return std::memchr(behind, '\n', static_cast<u64>(p - behind)) && (*p == '{' || *p == '[');
+    }
+
+    void open_line(const char *behind, const char *p) {
+        if (!is_line(behind, p)) return refuse_broken(json_.broken(p, "a row on a line of its own"));
+        cursor_ = p;
+    }
 
     // Behind the bracket that ends the rows.
     void close(const char *p) {
@@ -56,7 +71,7 @@ class JsonDecoder final : public ShapedDecoder {
     }
 
     const char *read_row(const char *p) {
-        if (*p == '{') return read_object(p);
+        if (*p == '{') return read_object(p, 0);
         if (*p == '[') return read_array(p);
         const char *bad = nullptr, *const start = p;
         p = json_.skip(p, bad);
@@ -64,10 +79,12 @@ class JsonDecoder final : public ShapedDecoder {
         return p;
     }
 
-    const char *read_object(const char *p) {
-        KeyToken *token = order_.start();
+    // The object at p, a node of the tree: each has the order of its keys learnt by itself.
+    const char *read_object(const char *p, u32 node) {
+        KeyOrder &order = orders_[node];
+        KeyToken *token = order.start();
         const char *const start = p;
-        bool first_wanted = shape_ == Shape::one;
+        bool first_known = shape_ == Shape::one && node == 0;
         for (;;) {
             i32 column;
             u32 place;
@@ -76,51 +93,94 @@ class JsonDecoder final : public ShapedDecoder {
                 column = token->column;
                 place = (token++)->place;
             } else {
-                p = read_key(p, p == start, token, column);
-                if (column == ROW_END) {
-                    order_.finish(token);
+                p = read_key(p, p == start, node, token, column);
+                if (column == ROOT) {
+                    order.finish(token);
                     return p;
                 }
                 place = writer_.number_place(column);
             }
             if (place != NO_FLOAT) [[likely]] {
-                f64 value;
-                if (const char *behind = parse_at_a_glance(p, value)) [[likely]] {
-                    writer_.put_number(static_cast<u32>(column), place, value);
+                if (const char *behind = read_number(p, static_cast<u32>(column), place)) [[likely]] {
                     p = behind;
                     continue;
-                }
-                NumberText number;
-                if (*p == '-' || number_text::is_digit(*p)) {
-                    if (const char *behind = parse_number(p, number)) {
-                        writer_.number(static_cast<u32>(column), number.value);
-                        p = behind;
-                        continue;
-                    }
                 }
             }
             p = JsonText::space(p);
             if (column == NO_COLUMN) {
                 p = skip_value(p);
             } else {
-                if (*p == '[' && first_wanted && !writer_.has_any()) {
+                if (*p == '[' && first_known && !writer_.has_any() && plan_->tree.is_name(column)) {
                     shape_ = Shape::columns;
                     return p;
                 }
-                first_wanted = false;
-                p = read_cell(p, static_cast<u32>(column));
+                first_known = false;
+                p = read_value(p, column);
             }
             if (!p) return nullptr;
         }
     }
 
-    // From behind a value (or the '{') to the next one, with its column; or the object's end, as column ROW_END.
-    const char *read_key(const char *const from, bool first, KeyToken *&token, i32 &column) {
+    // The usual cell: a number of a column of plain floats, p where it may begin. Else nullptr.
+    [[gnu::always_inline]] const char *read_number(const char *p, u32 column, u32 place) {
+        f64 value;
+        if (const char *behind = parse_at_a_glance(p, value)) [[likely]] {
+            writer_.put_number(column, place, value);
+            return behind;
+        }
+        NumberText number;
+        if (*p != '-' && !number_text::is_digit(*p)) return nullptr;
+        const char *behind = parse_number(p, number);
+        if (behind) writer_.number(column, number.value);
+        return behind;
+    }
+
+    const char *read_value(const char *p, i32 target) {
+        return target >= 0 ? read_cell(p, static_cast<u32>(target)) : read_node(p, node_of(target));
+    }
+
+    // What columns lie below: an object, or an array where their paths say so. In whatever else stands there they are
+    // missing, and so is all that an earlier value of the same key has given.
+    [[gnu::noinline]] const char *read_node(const char *p, u32 node) {
+        const KeyTree::Node &of = plan_->tree.node(node);
+        writer_.missing(of.columns);
+        if (*p != (of.is_array ? '[' : '{')) return skip_value(p);
+        ++depth_;
+        p = of.is_array ? read_elements(p, of) : read_object(p, node);
+        --depth_;
+        return p;
+    }
+
+    const char *read_elements(const char *p, const KeyTree::Node &of) {
+        auto next = of.entries.begin();
+        p = JsonText::space(p + 1);
+        if (*p == ']') return p + 1;
+        for (i64 index = 0;; ++index) {
+            if (next != of.entries.end() && next->step.index == index) p = read_element(p, (next++)->target);
+            else p = skip_value(p);
+            if (!p) return nullptr;
+            p = JsonText::space(p);
+            if (*p == ']') return p + 1;
+            if (*p != ',') return json_.broken(p, "',' or ']'");
+            p = JsonText::space(p + 1);
+        }
+    }
+
+    const char *read_element(const char *p, i32 target) {
+        const u32 place = writer_.number_place(target);
+        const char *behind = place == NO_FLOAT ? nullptr : read_number(p, static_cast<u32>(target), place);
+        return behind ? behind : read_value(p, target);
+    }
+
+    // From behind a value (or the '{') to the next one, with what its key leads to; or to the object's end, which is
+    // told as ROOT.
+    const char *read_key(const char *const from, bool first, u32 node, KeyToken *&token, i32 &column) {
         if (const KeyToken *known = KeyOrder::skip_one(token, from)) {
             column = known->column;
             return from + known->size;
         }
-        column = ROW_END;
+        const KeyTable &keys = plan_->tree.node(node).keys;
+        column = ROOT;
         const char *p = first ? from : JsonText::space(from);
         if (!first && *p == '}') return p + 1;
         if (!first && *p != ',') return json_.broken(p, "',' or '}'");
@@ -133,33 +193,32 @@ class JsonDecoder final : public ShapedDecoder {
         const char *bad = nullptr;
         i32 found;
         if (quote && !JsonText::is_special(key, bits)) {
-            found = plan_->keys.find_short(key, bits >> 3);
+            found = keys.find_short(key, bits >> 3);
             p += 2 + (bits >> 3);
         } else {
             std::string_view text;
             p = json_.string(p + 1, text, bad);
             if (!p) return nullptr;
-            found = bad ? NO_COLUMN : plan_->keys.find(text);
+            found = bad ? NO_COLUMN : keys.find(text);
         }
         p = JsonText::space(p);
         if (*p != ':') return json_.broken(p, "':'");
         p = JsonText::space(p + 1);
-        column = wanted(found) ? found : NO_COLUMN;
+        column = found;
         if (bad) writer_.fail(NO_COLUMN, std::string("expected JSON text, got ") + bad);
-        else order_.learn(token, from, p - from, column, writer_.number_place(column));
+        else orders_[node].learn(token, from, p - from, column, writer_.number_place(column));
         return p;
     }
 
     const char *skip_value(const char *p) {
         const char *bad = nullptr;
-        p = json_.skip(p, bad);
+        p = json_.skip(p, bad, depth_);
         if (bad && p) writer_.fail(NO_COLUMN, std::string("expected JSON text, got ") + bad);
         return p;
     }
 
     const char *read_array(const char *p) {
         const std::vector<u32> &brief = plan_->short_columns;
-        const u64 full = plan_->columns.size();
         u64 count = 0;
         if (!brief.empty()) {   // requests: which of the two orders it is shows in the count alone
             const char *bad = nullptr;
@@ -168,13 +227,14 @@ class JsonDecoder final : public ShapedDecoder {
             count = static_cast<u64>(cells);
         }
         const bool is_brief = !brief.empty() && count == brief.size();
-        const u64 expected = is_brief ? brief.size() : full;
+        const std::vector<u32> &order = is_brief ? brief : plan_->array_columns;
+        const u64 expected = order.size();
         u64 cells = 0;
         p = JsonText::space(p + 1);
         if (*p == ']') ++p;
         else {
             for (;; ++cells) {
-                const i32 column = cells >= expected ? NO_COLUMN : static_cast<i32>(is_brief ? brief[cells] : cells);
+                const i32 column = cells >= expected ? NO_COLUMN : static_cast<i32>(order[cells]);
                 p = wanted(column) ? read_cell(p, column) : skip_value(p);
                 if (!p) return nullptr;
                 p = JsonText::space(p);
@@ -209,7 +269,7 @@ class JsonDecoder final : public ShapedDecoder {
         }
         if (*p == '[' || *p == '{') {
             const char *bad = nullptr;
-            p = json_.skip(p, bad);
+            p = json_.skip(p, bad, depth_);
             if (p) writer_.wrong(column, *start == '[' ? "an array" : "an object");
             return p;
         }
@@ -248,6 +308,10 @@ class JsonDecoder final : public ShapedDecoder {
         found_.assign(plan_->columns.size(), {});
         const char *p = find_columns(cursor_, bad);
         if (!p) return refuse_broken(p);
+        if (is_line(p, JsonText::space(p))) {   // rows after all, of which the first has an array for a cell
+            shape_ = Shape::lines;
+            return;
+        }
         if (bad) return refuse("$", std::string("expected JSON text, got ") + bad);
         if (JsonText::space(p) != json_.end()) return close(p);
         if (columns_agree() && (columns_.empty() || columns_[0].rows == 0)) end_record();
@@ -261,7 +325,7 @@ class JsonDecoder final : public ShapedDecoder {
             p = json_.string(p + 1, key, bad_key);
             if (!p) return nullptr;
             if (bad_key) bad = bad_key;
-            const i32 column = bad_key ? NO_COLUMN : plan_->keys.find(key);
+            const i32 column = bad_key ? NO_COLUMN : plan_->names.find(key);
             p = JsonText::space(p);
             if (*p != ':') return json_.broken(p, "':'");
             p = JsonText::space(p + 1);
@@ -294,7 +358,8 @@ class JsonDecoder final : public ShapedDecoder {
     }
 
     JsonText json_;
-    KeyOrder order_;
+    std::vector<KeyOrder> orders_;   // by the tree's nodes
+    u32 depth_ = 0;                  // how many of them are open around the value at hand
     const char *cursor_ = nullptr;
 };
 

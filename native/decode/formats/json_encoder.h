@@ -1,4 +1,5 @@
-// JSON of a table: an object, or an object of arrays. Numbers have the fewest digits that read back as the same double.
+// JSON of a table: an object, nested as the columns' paths say, or an object of arrays by name. Numbers have the fewest
+// digits that read back as the same double.
 #pragma once
 #include <cstring>
 
@@ -10,8 +11,9 @@ class JsonEncoder final : public RecordEncoder {
   public:
     void encode(const RowTable &table, const PickedRows &rows, std::string &out) override {
         out.clear();
-        out += '{';
         Cells to{out};
+        if (rows.count == 1 && table.tree.is_nested()) return append_node({table, rows[0], to}, 0);
+        out += '{';
         for (u32 c = 0; c < table.columns.size(); ++c) {
             if (!table.columns[c].given) continue;
             if (out.size() > 1) out += ',';
@@ -51,6 +53,44 @@ class JsonEncoder final : public RecordEncoder {
             if (digits.find_first_of(".en") == digits.npos) out += ".0";   // stays a number with a fraction
         }
     };
+
+    // One row, and where its cells go.
+    struct Row {
+        const RowTable &table;
+        u64 row;
+        Cells &to;
+    };
+
+    static void append_node(const Row &row, u32 node) {
+        const KeyTree::Node &of = row.table.tree.node(node);
+        std::string &out = row.to.out;
+        out += of.is_array ? '[' : '{';
+        const u64 begin = out.size();
+        const auto separate = [&] { out += out.size() == begin ? "" : ","; };
+        i64 index = 0;
+        for (const KeyTree::Entry &each : of.entries) {
+            if (!row.table.holds(each.target)) continue;
+            for (; of.is_array && index < each.step.index; ++index) separate(), row.to.missing();
+            ++index;
+            separate();
+            if (!of.is_array) append_text(out, each.step.key), out += ':';
+            if (each.target < 0) append_node(row, node_of(each.target));
+            else row.table.read(static_cast<u32>(each.target), row.row, row.to);
+        }
+        if (node == 0) append_others(row, separate);
+        out += of.is_array ? ']' : '}';
+    }
+
+    template <class Separate>
+    static void append_others(const Row &row, Separate separate) {
+        for (u32 c = 0; c < row.table.columns.size(); ++c) {
+            if (row.table.columns[c].named || !row.table.columns[c].given) continue;
+            separate();
+            append_text(row.to.out, row.table.columns[c].plan.name);
+            row.to.out += ':';
+            row.table.read(c, row.row, row.to);
+        }
+    }
 
     // `text` is valid UTF-8.
     static void append_text(std::string &out, std::string_view text) {

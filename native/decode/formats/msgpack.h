@@ -1,5 +1,5 @@
 // msgpack records: a map is a row; an array of maps or arrays is many; a flat array is a row in column order; a map of
-// arrays is columns.
+// arrays is columns, which stand at their names.
 #pragma once
 #include "decode/key_table.h"
 #include "decode/msgpack_item.h"
@@ -10,8 +10,9 @@ namespace st::formats {
 
 class MsgpackDecoder final : public ShapedDecoder {
   public:
-    explicit MsgpackDecoder(std::shared_ptr<const DecodePlan> plan)
-        : ShapedDecoder(plan), order_(plan->columns.size()) {}
+    explicit MsgpackDecoder(std::shared_ptr<const DecodePlan> plan) : ShapedDecoder(plan) {
+        for (u32 node = 0; node < plan->tree.size(); ++node) orders_.emplace_back(plan->tree.node(node).entries.size());
+    }
 
   protected:
     void open(const char *bytes, u64 size) override {
@@ -66,15 +67,17 @@ class MsgpackDecoder final : public ShapedDecoder {
         const char *const start = p;
         p = msgpack_.read(p, head);
         if (!p) return nullptr;
-        if (head.kind == Item::map) return read_map(p, head.count);
+        if (head.kind == Item::map) return read_map(p, head.count, 0);
         if (head.kind == Item::array) return read_array(p, head.count);
         writer_.fail(NO_COLUMN, std::string("expected a row (a map or an array), got ") + head.name());
         return msgpack_.skip(start);
     }
 
-    const char *read_map(const char *p, u64 pairs) {
-        KeyToken *token = order_.start();
-        bool first_wanted = shape_ == Shape::one;
+    // The pairs of a map, a node of the tree: each has the order of its keys learnt by itself.
+    const char *read_map(const char *p, u64 pairs, u32 node) {
+        KeyOrder &order = orders_[node];
+        KeyToken *token = order.start();
+        bool first_known = shape_ == Shape::one && node == 0;
         for (; pairs; --pairs) {
             i32 column;
             u32 place;
@@ -83,7 +86,7 @@ class MsgpackDecoder final : public ShapedDecoder {
                 column = token->column;
                 place = (token++)->place;
             } else {
-                p = read_key(p, token, column);
+                p = read_key(p, node, token, column);
                 if (!p) return nullptr;
                 place = writer_.number_place(column);
             }
@@ -91,16 +94,50 @@ class MsgpackDecoder final : public ShapedDecoder {
             if (column == NO_COLUMN) {
                 p = msgpack_.skip(p);
             } else {
-                if (is_array(*p) && first_wanted && !writer_.has_any()) {
+                if (is_array(*p) && first_known && !writer_.has_any() && plan_->tree.is_name(column)) {
                     shape_ = Shape::columns;
                     return p;
                 }
-                first_wanted = false;
-                p = read_cell(p, static_cast<u32>(column));
+                first_known = false;
+                p = read_value(p, column);
             }
             if (!p) return nullptr;
         }
-        order_.finish(token);
+        order.finish(token);
+        return p;
+    }
+
+    const char *read_value(const char *p, i32 target) {
+        return target >= 0 ? read_cell(p, static_cast<u32>(target)) : read_node(p, node_of(target));
+    }
+
+    // What columns lie below: a map, or an array where their paths say so. In whatever else stands there they are
+    // missing, and so is all that an earlier value of the same key has given.
+    [[gnu::noinline]] const char *read_node(const char *const start, u32 node) {
+        const KeyTree::Node &of = plan_->tree.node(node);
+        Item head;
+        writer_.missing(of.columns);
+        const char *p = msgpack_.read(start, head);
+        if (!p) return nullptr;
+        if (head.kind != (of.is_array ? Item::array : Item::map)) return msgpack_.skip(start);
+        return of.is_array ? read_elements(p, head.count, of) : read_map(p, head.count, node);
+    }
+
+    const char *read_elements(const char *p, u64 count, const KeyTree::Node &of) {
+        auto next = of.entries.begin();
+        for (u64 index = 0, passed; index < count && p; index += passed) {
+            passed = 1;
+            if (next == of.entries.end() || static_cast<u64>(next->step.index) != index) {
+                p = msgpack_.skip(p);
+                continue;
+            }
+            const i32 target = next->target;
+            if (const u64 run = target < 0 ? 0 : read_run(p, target, std::min<u64>(next->run, count - index)))
+                passed = run;
+            else if (!read_float(p, target, writer_.number_place(target)))
+                p = read_value(p, target);
+            next += static_cast<i64>(passed);
+        }
         return p;
     }
 
@@ -136,7 +173,7 @@ class MsgpackDecoder final : public ShapedDecoder {
         return (tag & 0xf0) == 0x90 || tag == 0xdc || tag == 0xdd;
     }
 
-    const char *read_key(const char *const start, KeyToken *&token, i32 &column) {
+    const char *read_key(const char *const start, u32 node, KeyToken *&token, i32 &column) {
         Item key;
         if (const KeyToken *known = KeyOrder::skip_one(token, start)) {
             column = known->column;
@@ -145,18 +182,18 @@ class MsgpackDecoder final : public ShapedDecoder {
         const char *p = msgpack_.read(start, key);
         if (!p) return nullptr;
         if (key.kind == Item::array || key.kind == Item::map) p = msgpack_.skip(start);
-        column = key.kind == Item::text ? plan_->keys.find(key.view()) : NO_COLUMN;
-        if (!wanted(column)) column = NO_COLUMN;
-        if (p && key.kind == Item::text) order_.learn(token, start, p - start, column, writer_.number_place(column));
+        column = key.kind == Item::text ? plan_->tree.node(node).keys.find(key.view()) : NO_COLUMN;
+        if (p && key.kind == Item::text)
+            orders_[node].learn(token, start, p - start, column, writer_.number_place(column));
         return p;
     }
 
     const char *read_array(const char *p, u64 cells) {
         const std::vector<u32> &brief = plan_->short_columns;
-        const bool is_brief = !brief.empty() && cells == brief.size();
-        const u64 expected = is_brief ? brief.size() : plan_->columns.size();
+        const std::vector<u32> &order = !brief.empty() && cells == brief.size() ? brief : plan_->array_columns;
+        const u64 expected = order.size();
         for (u64 i = 0; i < cells && p; ++i) {
-            const i32 column = i >= expected ? NO_COLUMN : static_cast<i32>(is_brief ? brief[i] : i);
+            const i32 column = i >= expected ? NO_COLUMN : static_cast<i32>(order[i]);
             if (const u64 run = read_run(p, column, cells - i)) {
                 i += run - 1;
                 continue;
@@ -207,7 +244,7 @@ class MsgpackDecoder final : public ShapedDecoder {
             p = msgpack_.read(p, key);
             if (p && (key.kind == Item::array || key.kind == Item::map)) p = msgpack_.skip(start);
             if (!p) return nullptr;
-            const i32 column = key.kind == Item::text ? plan_->keys.find(key.view()) : NO_COLUMN;
+            const i32 column = key.kind == Item::text ? plan_->names.find(key.view()) : NO_COLUMN;
             if (wanted(column)) {   // given twice: the last one counts; nil: absent
                 const char *first = msgpack_.read(p, cells);
                 if (!first) return nullptr;
@@ -227,7 +264,7 @@ class MsgpackDecoder final : public ShapedDecoder {
     }
 
     MsgpackText msgpack_;
-    KeyOrder order_;
+    std::vector<KeyOrder> orders_;   // by the tree's nodes
     const char *cursor_ = nullptr;
     u64 rows_ = 0;
     u64 flat_cells_ = 0;   // of a record that is one array row; cursor_ is behind its head

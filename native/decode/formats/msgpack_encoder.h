@@ -1,5 +1,7 @@
-// msgpack of a table: a map, or a map of arrays. A number is float32 where that is exact or its column a number anyway.
+// msgpack of a table: a map, nested as the columns' paths say, or a map of arrays by name. A number is float32 where
+// that is exact or its column a number anyway.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -14,7 +16,8 @@ class MsgpackEncoder final : public RecordEncoder {
   public:
     void encode(const RowTable &table, const PickedRows &rows, std::string &out) override {
         if (table.naming != naming_) learn_keys(table);
-        u64 given = 0, key_bytes = 0;
+        const bool is_nested = rows.count == 1 && table.tree.is_nested();
+        u64 given = 0, key_bytes = is_nested ? tree_bytes_ : 0;
         for (u32 c = 0; c < table.columns.size(); ++c)
             if (table.columns[c].given) ++given, key_bytes += keys_[c].size();
         // what most cells need at most: an own size check for each would cost as much as writing it
@@ -22,15 +25,12 @@ class MsgpackEncoder final : public RecordEncoder {
         if (out.size() < most) out.resize(most);
         out_ = &out;
         at_ = 0;
-        head(given, 0x80, 15, 0xde);
-        for (u32 c = 0; c < table.columns.size(); ++c) {
-            const RowTable::Column &column = table.columns[c];
-            if (!column.given) continue;
-            put(keys_[c]);
-            narrows_ = column.plan.kind && column.plan.kind->narrows();
-            is_category_ = column.plan.kind && column.plan.kind->is_text();
-            if (rows.count != 1) head(rows.count, 0x90, 15, 0xdc);
-            for (u64 i = 0; i < rows.count; ++i) table.read(c, rows[i], *this);
+        if (is_nested) {
+            put_node(table, rows[0], 0);
+        } else {
+            head(given, 0x80, 15, 0xde);
+            for (u32 c = 0; c < table.columns.size(); ++c)
+                if (table.columns[c].given) put_column(table, c, rows);
         }
         out.resize(at_);
     }
@@ -83,16 +83,67 @@ class MsgpackEncoder final : public RecordEncoder {
         else if (count <= 0xffff) tagged(tag16, static_cast<u16>(count));
         else tagged(tag16 + 1, static_cast<u32>(count));
     }
-    // Each column's name as it stands in a map.
+    void put_column(const RowTable &table, u32 c, const PickedRows &rows) {
+        put(keys_[c]);
+        if (rows.count != 1) head(rows.count, 0x90, 15, 0xdc);
+        start_column(table, c);
+        for (u64 i = 0; i < rows.count; ++i) table.read(c, rows[i], *this);
+    }
+    void start_column(const RowTable &table, u32 c) {
+        const Kind *kind = table.columns[c].plan.kind.get();
+        narrows_ = kind && kind->narrows();
+        is_category_ = kind && kind->is_text();
+    }
+
+    // What one row holds of the columns below a node.
+    void put_node(const RowTable &table, u64 row, u32 node) {
+        const KeyTree::Node &of = table.tree.node(node);
+        u64 count = node == 0 ? std::ranges::count_if(table.columns, is_other) : 0;
+        for (const KeyTree::Entry &each : of.entries)
+            if (table.holds(each.target)) count = of.is_array ? static_cast<u64>(each.step.index) + 1 : count + 1;
+        if (of.is_array) head(count, 0x90, 15, 0xdc);
+        else head(count, 0x80, 15, 0xde);
+        i64 index = 0;
+        for (u64 i = 0; i < of.entries.size(); ++i) {
+            const KeyTree::Entry &each = of.entries[i];
+            if (!table.holds(each.target)) continue;
+            for (; of.is_array && index < each.step.index; ++index) missing();
+            ++index;
+            if (!of.is_array) put(tree_keys_[node][i]);
+            if (each.target < 0) {
+                put_node(table, row, node_of(each.target));
+            } else {
+                start_column(table, static_cast<u32>(each.target));
+                table.read(static_cast<u32>(each.target), row, *this);
+            }
+        }
+        for (u32 c = 0; node == 0 && c < table.columns.size(); ++c)
+            if (is_other(table.columns[c])) put_column(table, c, {row, 1, nullptr});
+    }
+    static bool is_other(const RowTable::Column &column) { return !column.named && column.given; }
+
+    // Each column's name, and each key of the tree, as it stands in a map.
     void learn_keys(const RowTable &table) {
         naming_ = table.naming;
         keys_.resize(table.columns.size());
-        for (u32 c = 0; c < keys_.size(); ++c) {
-            out_ = &keys_[c];
-            at_ = 0;
-            text(table.columns[c].plan.name);
-            keys_[c].resize(at_);
+        for (u32 c = 0; c < keys_.size(); ++c) learn(keys_[c], table.columns[c].plan.name);
+        tree_keys_.assign(table.tree.size(), {});
+        tree_bytes_ = 0;
+        for (u32 node = 0; table.tree.is_nested() && node < table.tree.size(); ++node) {
+            const KeyTree::Node &of = table.tree.node(node);
+            tree_bytes_ += 5 + (of.is_array ? static_cast<u64>(of.entries.back().step.index) : 0);   // a head, and nils
+            for (const KeyTree::Entry &each : of.entries) {
+                learn(tree_keys_[node].emplace_back(), each.step.key);
+                tree_bytes_ += tree_keys_[node].back().size();
+            }
         }
+    }
+    void learn(std::string &key, std::string_view name) {
+        out_ = &key;
+        at_ = 0;
+        key.clear();
+        text(name);
+        key.resize(at_);
     }
     void put(std::string_view bytes) {
         std::memcpy(out_->data() + at_, bytes.data(), bytes.size());
@@ -111,8 +162,10 @@ class MsgpackEncoder final : public RecordEncoder {
 
     std::string *out_ = nullptr;
     u64 at_ = 0;
-    std::vector<std::string> keys_;
-    u64 naming_ = 0;   // of the table that keys_ are of
+    std::vector<std::string> keys_;                     // of the columns
+    std::vector<std::vector<std::string>> tree_keys_;   // of the tree's nodes
+    u64 tree_bytes_ = 0;                                // of them, the nodes' heads and what arrays leave out
+    u64 naming_ = 0;                                    // of the table that all these are of
     bool narrows_ = false, is_category_ = false;
 };
 

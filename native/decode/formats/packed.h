@@ -19,11 +19,11 @@ class PackedDecoder final : public RecordDecoder {
 
     bool many() const override { return rows_ != 1; }
 
-    std::string path(i32 column, i64 row) const override {
+  protected:
+    std::string cell_path(i32 column, i64 row) const override {
         return column == NO_COLUMN ? "$" : "$." + column_name(column) + "[" + std::to_string(row) + "]";
     }
 
-  protected:
     void open(const char *bytes, u64 size) override {
         if (is_refused(bytes, size)) return;
         if (size < PACKED_HEADER_BYTES || std::memcmp(bytes, "STPK", 4) != 0)
@@ -32,7 +32,7 @@ class PackedDecoder final : public RecordDecoder {
                                    " bytes in all");
         const u32 version = load_little<u16>(bytes + 4);
         if (version != PACKED_VERSION)
-            return refuse("$", "expected packed wire version 1, got " + std::to_string(version));
+            return refuse("$", "expected packed wire version 2, got " + std::to_string(version));
         rows_ = load_little<u32>(bytes + 8);
         if (rows_ > size)
             return refuse("$", "the header claims " + std::to_string(rows_) + " rows, but the record has " +
@@ -62,11 +62,14 @@ class PackedDecoder final : public RecordDecoder {
   private:
     static constexpr u32 FEW_ROWS = 6;   // are read faster one by one
 
+    // Whether not only the directory says if a column can be read.
+    static bool needs_check(CellType type) { return type == CellType::text || type == CellType::words; }
+
     // Most records have the directory of the one before, so that only addresses change.
     bool find_columns(const char *bytes, u64 size) {
         if (size == known_size_ && std::memcmp(bytes, known_.data(), known_.size()) == 0) {
             for (PackedColumn &column : columns_)
-                if (column.data && !(column.type < CellType::text ? column.move_to(bytes) : rebind(column, bytes)))
+                if (column.data && !(needs_check(column.type) ? rebind(column, bytes) : column.move_to(bytes)))
                     return false;
             return true;
         }
@@ -89,7 +92,7 @@ class PackedDecoder final : public RecordDecoder {
             const u64 name_bytes = load_little<u16>(entry + 14);
             at += (PACKED_ENTRY_BYTES + name_bytes + 3) & ~u64{3};
             if (at > end) break;
-            const i32 column = plan_->keys.find({entry + PACKED_ENTRY_BYTES, name_bytes});
+            const i32 column = plan_->names.find({entry + PACKED_ENTRY_BYTES, name_bytes});
             if (wanted(column)) columns_[column].entry = entry;   // of one given twice the last counts
         }
         found_.clear();
@@ -105,9 +108,10 @@ class PackedDecoder final : public RecordDecoder {
     bool bind(PackedColumn &column, const char *entry, const char *bytes, u64 size) {
         const u64 offset = load_little<u32>(entry), length = load_little<u32>(entry + 4),
                   nulls = load_little<u32>(entry + 8);
+        const u32 more = load_little<u32>(entry + 16);   // of the type
         const u8 type = static_cast<u8>(entry[12]);
         const char *problem = nullptr;
-        if (type == 0 || type > static_cast<u8>(CellType::words)) problem = "a type this build does not know";
+        if (type == 0 || type > static_cast<u8>(LAST_CELL_TYPE)) problem = "a type this build does not know";
         else if (offset + length > size) problem = "bytes behind the record's end (cut short?)";
         else if (nulls && nulls + (u64{rows_} + 7) / 8 > size) problem = "nulls behind the record's end (cut short?)";
         if (problem) return refuse_column(column, problem);
@@ -115,6 +119,8 @@ class PackedDecoder final : public RecordDecoder {
         column.data_offset = static_cast<u32>(offset);
         column.data_bytes = static_cast<u32>(length);
         column.nulls_offset = static_cast<u32>(nulls);
+        column.width = column.type == CellType::fixed ? more : static_cast<u32>(bytes_of(column.type));
+        column.seed = more;
         return rebind(column, bytes);
     }
 
@@ -141,7 +147,7 @@ class PackedDecoder final : public RecordDecoder {
         strict_.clear();
         for (PackedColumn &column : columns_) {
             const PlanColumn &plan = plan_->columns[column.column];
-            if (!plan.kind) continue;
+            if (!wanted(static_cast<i32>(column.column))) continue;
             if (!column.data) {
                 if (plan.missing != Missing::value) fast_ = false;
                 else absent_.push_back(plan.kind.get());
@@ -171,6 +177,7 @@ class PackedDecoder final : public RecordDecoder {
 
     bool read_block(RowSink &sink, u32 row, u32 count) {
         RowBlock rows{*plan_, sink.slot, sink.rows, count, sink.newest_event_time_ms};
+        if (around_.any() && !around_.put(rows)) return false;
         if (!floats_.put(row, rows)) return false;
         for (PackedColumn *column : spans_)
             if (!read_span(*column, row, rows)) return false;
@@ -187,11 +194,11 @@ class PackedDecoder final : public RecordDecoder {
     bool read_span(PackedColumn &column, u32 row, RowBlock &rows) {
         const Kind &kind = *plan_->columns[column.column].kind;
         const RowMask missing = column.nulls_of(row, rows.count);
-        if (column.type == CellType::text) return read_texts(column, row, missing, rows);
+        if (holds_texts(column.type)) return read_texts(column, row, missing, rows);
         if (!missing.any()) return kind.put_span(column, row, rows);
         const u32 other = missing.first(0, rows.count, false);
         if (other < rows.count) {
-            const u64 width = bytes_of(column.type);
+            const u64 width = column.width;
             copy_.assign(column.data + width * row, width * rows.count);
             char *const cells = copy_.data();
             missing.each([&](u32 at) { std::memcpy(cells + width * at, cells + width * other, width); });

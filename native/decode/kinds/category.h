@@ -1,7 +1,7 @@
-// Text, an integer or a boolean, hashed into buckets: an int32. Integers hash as their decimal text.
+// Text, an integer or a boolean, hashed into buckets: an int32. Integers hash as their decimal text. A record may hold
+// the hash in the text's place.
 #pragma once
 #include "decode/column_span.h"
-#include "decode/murmur3.h"
 #include "decode/row_writer.h"
 
 namespace st::kinds {
@@ -9,12 +9,15 @@ namespace st::kinds {
 class Category final : public Kind {
   public:
     Category(const std::string &column, const Options &options)
-        : seed_(murmur3(column.data(), column.size(), 0)) {
+        : hasher_{static_cast<u32>(options.get<i64>("hash_bits")), murmur3(column.data(), column.size(), 0)} {
         const i64 buckets = options.get<i64>("buckets");
         if (buckets < 1 || buckets > 0x7fffffff)
             throw std::invalid_argument(column + ": buckets must be between 1 and 2^31 - 1");
+        if (hasher_.bits != 32 && hasher_.bits != 64)
+            throw std::invalid_argument(column + ": a hash has 32 or 64 bits");
         buckets_ = static_cast<u32>(buckets);
-        inverse_ = ~u64{0} / buckets_ + 1;
+        below_inverse_ = ~u64{0} / buckets_;
+        inverse_ = below_inverse_ + 1;
         missing_ = bucket(options.get<std::string>("missing_value"));
     }
 
@@ -34,18 +37,31 @@ class Category final : public Kind {
     void text(RowWriter &row, u32 c, std::string_view utf8) const override { row.put(c, place_, bucket(utf8)); }
     void stand_in(RowWriter &row, u32 c) const override { row.put(c, place_, missing_); }
 
+    void hashed(RowWriter &row, u32 c, const TextHash &hash) const override {
+        if (hash.by.bits != hasher_.bits) return row.wrong(c, "a hash of " + std::to_string(hash.by.bits) + " bits");
+        if (hash.by.seed != hasher_.seed) return row.wrong(c, "the hash of another column");
+        row.put(c, place_, bucket_of(hash.value));
+    }
+    const TextHasher *hasher() const override { return &hasher_; }
+
     i32 word(std::string_view utf8) const override { return bucket(utf8); }
     i32 stand_in_word() const override { return missing_; }
     void put_word(RowWriter &row, u32 c, std::string_view, i32 word) const override { row.put(c, place_, word); }
 
     bool takes_spans(CellType type) const override {
-        return type >= CellType::text || (type >= CellType::i8 && type <= CellType::u64);
+        return type >= CellType::text || (type >= CellType::i8 && type <= CellType::u64);   // also hashes
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         u8 *to = rows.at(place_);
         const u64 stride = rows.stride(place_);
         const auto put = [to, stride](u32 i, i32 bucket) { std::memcpy(to + i * stride, &bucket, 4); };
         if (span.type == CellType::words) return span.each_word(row, rows.count, put);
+        if (is_hash(span.type)) {
+            if (span.seed != hasher_.seed || 8 * span.width != hasher_.bits) return false;
+            if (span.type == CellType::hash64) put_hashes<u64>(span, row, rows);
+            else put_hashes<u32>(span, row, rows);
+            return true;
+        }
         return span.each_number(row, rows.count, [&](u32 i, auto value) {
             char buffer[24];
             const char *end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
@@ -68,15 +84,37 @@ class Category final : public Kind {
     bool is_text() const override { return true; }
 
   private:
-    i32 bucket(std::string_view text) const {
-        // The remainder without a division (Lemire, Kaser, Kurz: Faster remainder by direct computation, 2019): exact.
-        const u64 fraction = inverse_ * murmur3(text.data(), text.size(), seed_);
-        return static_cast<i32>(static_cast<unsigned __int128>(fraction) * buckets_ >> 64);
+    i32 bucket(std::string_view text) const { return bucket_of(hasher_(text)); }
+
+    i32 bucket_of(u64 hash) const { return hasher_.bits == 64 ? long_remainder(hash) : remainder(hash); }
+
+    // Without a division (Lemire, Kaser, Kurz: Faster remainder by direct computation, 2019): exact up to 32 bits.
+    i32 remainder(u64 hash) const {
+        return static_cast<i32>(static_cast<unsigned __int128>(inverse_ * hash) * buckets_ >> 64);
+    }
+    // The same of 64 bits (Barrett, 1986): the quotient is at most one too small, which no branch could foresee.
+    i32 long_remainder(u64 hash) const {
+        const u64 quotient = static_cast<u64>(static_cast<unsigned __int128>(below_inverse_) * hash >> 64);
+        const u64 rest = hash - quotient * buckets_;
+        return static_cast<i32>(rest - (buckets_ & (0 - u64{rest >= buckets_})));
+    }
+
+    template <class T>
+    void put_hashes(const ColumnSpan &span, u32 row, RowBlock &rows) const {
+        u8 *to = rows.at(place_);
+        const u64 stride = rows.stride(place_);
+        const char *const from = span.data + sizeof(T) * u64{row};
+        for (u32 i = 0; i < rows.count; ++i) {
+            const T hash = load_little<T>(from + sizeof(T) * u64{i});
+            const i32 found = sizeof(T) == 8 ? long_remainder(hash) : remainder(hash);
+            std::memcpy(to + i * stride, &found, 4);
+        }
     }
 
     Place place_;
-    u32 seed_, buckets_ = 1;
-    u64 inverse_ = 0;   // 2^64 / buckets, rounded up; 0 for 1 bucket
+    TextHasher hasher_;
+    u32 buckets_ = 1;
+    u64 inverse_ = 0, below_inverse_ = 0;   // 2^64 / buckets, rounded up (0 for 1 bucket), and below it
     i32 missing_ = 0;
 };
 

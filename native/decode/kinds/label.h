@@ -49,6 +49,7 @@ class ClassLabel : public Label {
     explicit ClassLabel(const Options &options)
         : Label(options), classes_(options.get<std::vector<std::string>>("classes")), names_(classes_),
           count_(static_cast<u32>(options.get<i64>("class_count"))) {
+        names_are_booleans_ = names_.find("true") >= 0 || names_.find("false") >= 0;
         names_are_integers_ = std::any_of(classes_.begin(), classes_.end(), is_integer_text);
         missing_bits_ = static_cast<u32>(options.number("missing_value"));
     }
@@ -76,6 +77,11 @@ class ClassLabel : public Label {
         if (classes_.empty()) NumberKind::text(row, c, utf8);
         else name(row, c, utf8, quoted(utf8));
     }
+    void written(RowWriter &row, u32 c, std::string_view utf8) const override {
+        const i32 found = names_.find(utf8);
+        if (found >= 0) put_class(row, c, static_cast<u32>(found));
+        else NumberKind::written(row, c, utf8);
+    }
     bool takes_text() const override { return parses_ || !classes_.empty(); }
 
     i32 word(std::string_view utf8) const override { return names_.find(utf8); }
@@ -85,6 +91,7 @@ class ClassLabel : public Label {
     i32 stand_in_word() const override { return static_cast<i32>(missing_bits_); }
 
     bool takes_spans(CellType type) const override {
+        if (is_hash(type)) return false;
         return type >= CellType::text ? !classes_.empty() : type <= CellType::u64 && !names_are_integers_;
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
@@ -144,6 +151,7 @@ class ClassLabel : public Label {
     NameTable names_;
     u32 count_;   // 0: not given
     bool names_are_integers_ = false;   // integers are then names, never an index
+    bool names_are_booleans_ = false;   // so are booleans
 };
 
 class BinaryLabel final : public ClassLabel {
@@ -165,7 +173,15 @@ class BinaryLabel final : public ClassLabel {
         else if (magnitude <= 1 && !(negative && magnitude)) put_class(row, c, static_cast<u32>(magnitude));
         else Kind::integer(row, c, magnitude, negative);
     }
-    void boolean(RowWriter &row, u32 c, bool value) const override { put_class(row, c, value); }
+    void boolean(RowWriter &row, u32 c, bool value) const override {
+        if (names_are_booleans_) ClassLabel::boolean(row, c, value);
+        else put_class(row, c, value);
+    }
+    void written(RowWriter &row, u32 c, std::string_view utf8) const override {
+        const bool is_true = utf8 == "true";
+        if ((is_true || utf8 == "false") && word(utf8) < 0) boolean(row, c, is_true);
+        else ClassLabel::written(row, c, utf8);
+    }
     i32 stand_in_word() const override { return static_cast<i32>(std::bit_cast<f32>(missing_bits_)); }
 
     // Of numbers not f64 without classes, which may round to 0 or 1.

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "decode/column_span.h"
+#include "decode/decimal_text.h"
 #include "decode/row_writer.h"
 #include "decode/time_text.h"
 
@@ -15,7 +16,7 @@ class Time final : public Kind {
         const std::vector<i64> unit = options.get<std::vector<i64>>("unit", {1, 1});
         if (unit.size() != 2 || unit[1] < 1)
             throw std::invalid_argument(column + ": a unit's divisor must be at least 1");
-        numerator_ = unit[0], divisor_ = unit[1];
+        unit_ = {unit[0], unit[1]};
         const auto format = options.get<std::string>("parse");
         if (format.empty()) return;
         const auto zone = options.get<std::vector<i64>>("zone");
@@ -32,13 +33,30 @@ class Time final : public Kind {
         row.put_time(c, static_cast<i64>(ms));
     }
     void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const override {
-        if (magnitude >= u64{MOST} || numerator_ != 1) return Kind::integer(row, c, magnitude, negative);
+        if (magnitude >= u64{MOST} || unit_.numerator != 1) return Kind::integer(row, c, magnitude, negative);
         row.put_time(c, floor_of(negative ? -static_cast<i64>(magnitude) : static_cast<i64>(magnitude)));
     }
     void boolean(RowWriter &row, u32 c, bool value) const override { row.wrong(c, value ? "true" : "false"); }
+    void moment(RowWriter &row, u32 c, i64 count, TimeUnit unit) const override {
+        const __int128 scaled = static_cast<__int128>(count) * unit.numerator;
+        const __int128 ms = scaled / unit.divisor - (scaled < 0 && scaled % unit.divisor);
+        if (ms < MOST && ms > -MOST) row.put_time(c, static_cast<i64>(ms));
+        else row.wrong(c, std::to_string(count));
+    }
+    const TimeUnit *time_unit() const override { return &unit_; }
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
         i64 ms;
         if (text_ && text_->parse(utf8, ms)) row.put_time(c, ms);
+        else row.wrong(c, quoted(utf8));
+    }
+    void written(RowWriter &row, u32 c, std::string_view utf8) const override {
+        i64 ms;
+        u64 whole;
+        bool negative;
+        f64 value;
+        if (text_ && text_->parse(utf8, ms)) row.put_time(c, ms);
+        else if (parse_whole(utf8, whole, negative)) integer(row, c, whole, negative);
+        else if (parse_decimal(utf8, value)) number(row, c, value);
         else row.wrong(c, quoted(utf8));
     }
     bool takes_text() const override { return text_.has_value(); }
@@ -57,7 +75,7 @@ class Time final : public Kind {
 
     // Of a block only the newest counts, and later is later in any unit.
     bool takes_spans(CellType type) const override {
-        return type <= CellType::u64 || (type == CellType::text && text_);
+        return type <= CellType::u64 || (holds_texts(type) && text_);
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         bool good = true;
@@ -65,7 +83,7 @@ class Time final : public Kind {
         const auto take = [&](u32, auto given) {
             using T = decltype(given);
             if constexpr (std::is_integral_v<T>) {
-                if (numerator_ == 1) {
+                if (unit_.numerator == 1) {
                     good &= given < T{0} ? static_cast<i64>(given) > -MOST : static_cast<u64>(given) < u64{MOST};
                     newest = std::max(newest, floor_of(static_cast<i64>(given)));
                     return;
@@ -89,11 +107,12 @@ class Time final : public Kind {
     static constexpr i64 MOST = i64{1} << 62;
 
     f64 ms_of(f64 time) const {
-        return std::floor(time * static_cast<f64>(numerator_) / static_cast<f64>(divisor_));
+        return std::floor(time * static_cast<f64>(unit_.numerator) / static_cast<f64>(unit_.divisor));
     }
-    i64 floor_of(i64 time) const { return time / divisor_ - (time < 0 && time % divisor_); }
+    i64 floor_of(i64 time) const { return time / unit_.divisor - (time < 0 && time % unit_.divisor); }
 
-    i64 numerator_ = 1, divisor_ = 1, missing_ms_;   // milliseconds of one unit
+    TimeUnit unit_ = {1, 1};
+    i64 missing_ms_;
     std::string expected_ = "number (a time)";
     std::optional<TimeText> text_;
 };

@@ -16,6 +16,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.schemas import decoded_by
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
@@ -63,7 +64,8 @@ class Engine:
             state_layout=model.layout,
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
-        self._filler = _native.BatchFiller(_format(terms), native_plan(schema, slot_layout))
+        self._filler = _native.BatchFiller(decoded_by(_format(terms), reader.schemas), native_plan(schema, slot_layout))
+        self._reads_around = schema.reads_around
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)
         self._ingest = _native.IngestEnd(self._arena)
@@ -121,10 +123,11 @@ class Engine:
     def _fill_range(self, part: Any) -> None:
         until = self._filler.rows + int(part["trained"])
         from_row = int(part["from_row"])
-        for offset, value in self._reader.records(part):
-            if value is None or self._filler.rows == until:
+        for message in self._reader.records(part):
+            if message.value is None or self._filler.rows == until:
                 continue
-            self._filler.fill(value, from_row if offset == int(part["from_offset"]) else 0, until)
+            first = from_row if message.offset == int(part["from_offset"]) else 0
+            self._filler.fill(message.value, first, until, message.around() if self._reads_around else None)
 
 
 def _format(terms: Terms) -> dict[str, Any]:

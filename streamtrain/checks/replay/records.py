@@ -11,8 +11,9 @@ from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
+from streamtrain.schemas import Ask
 
-_NO_MORE = (sys.maxsize, None)
+_NO_MORE = Message(0, sys.maxsize, -1, None, None, [], 0, "")
 
 
 class RecordsGone(Exception):
@@ -25,13 +26,14 @@ class _Stream:
 
     consumer: KafkaConsumer
     messages: Iterator[Message]
-    held: tuple[int, bytes | None]
+    held: Message
 
 
 class RecordReader:
     """Records of each partition in offset order; one consumer a partition, opened when first needed."""
 
-    def __init__(self, topic: str, topic_id: str, kafka: Mapping[str, str]) -> None:
+    def __init__(self, topic: str, topic_id: str, kafka: Mapping[str, str], schemas: Ask | None = None) -> None:
+        self.schemas = schemas  # that the records name
         self._topic = topic
         self._topic_id = topic_id
         self._kafka = kafka
@@ -53,7 +55,7 @@ class RecordReader:
                 f"that topic was deleted and made again as {self._topic_id}"
             )
 
-    def records(self, part: Any) -> Iterator[tuple[int, bytes | None]]:
+    def records(self, part: Any) -> Iterator[Message]:
         """The records that range `part` touches; the one at its end only if some of its rows are in the range."""
         partition, at, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
         ends_inside = int(part["to_row"]) > 0
@@ -62,22 +64,21 @@ class RecordReader:
             return  # only control records, aborted or compacted ones
         stream = self._stream(partition, at)
         for _ in range(wanted):
-            while stream.held[0] < at:
-                message = next(stream.messages, None)
-                stream.held = _NO_MORE if message is None else (message.offset, message.value)
-            if stream.held[0] >= end + ends_inside:
+            while stream.held.offset < at:
+                stream.held = next(stream.messages, _NO_MORE)
+            if stream.held.offset >= end + ends_inside:
                 raise CheckFailed(
                     f"{self._topic} partition {partition} offsets {int(part['from_offset'])} to {end}: expected "
                     f"{wanted} records, found fewer"
                 )
             yield stream.held
-            at = stream.held[0] + 1
+            at = stream.held.offset + 1
 
     def _stream(self, partition: int, offset: int) -> _Stream:
         """The partition's stream, not beyond `offset`: anew where a gap led back in a partition that was cut short."""
         stream = self._open.get(partition)
         if stream is not None:
-            if stream.held[0] <= offset:
+            if stream.held.offset <= offset:
                 return stream
             stream.consumer.close()
         consumer = KafkaConsumer.open(Purpose.REPLAY, self._kafka)
@@ -89,5 +90,5 @@ class RecordReader:
                 "the records between were removed (retention)"
             )
         messages = read(consumer, self._topic, partition, offset, end)
-        stream = self._open[partition] = _Stream(consumer, messages, (offset - 1, None))
+        stream = self._open[partition] = _Stream(consumer, messages, _NO_MORE._replace(offset=offset - 1))
         return stream

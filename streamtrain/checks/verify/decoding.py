@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from streamtrain import _native
 from streamtrain.checks.verify.snapshots import Snapshots
@@ -12,18 +12,13 @@ from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.kafka.clients import Message
+from streamtrain.schemas import Ask, decoded_by, lasting
+from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.terms import Terms, columns_digest
 
 _SCRATCH_ROWS = 4096
-
-
-class DeadRow(NamedTuple):
-    """Rows [row_from, row_to) of a record that cannot be used."""
-
-    row_from: int
-    row_to: int
-    path: str
-    reason: str
+_CUT = "…"  # ends a path or a reason that was cut to fit
 
 
 @dataclass
@@ -49,28 +44,43 @@ class Fates:
 class RecordDecoder:
     """Tells what becomes of rows; keeps none."""
 
-    def __init__(self, format: Mapping[str, Any], schema: Schema) -> None:
-        known = formats.checked(format)  # UserMistake for one this build does not have
+    def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Ask | None = None) -> None:
+        known = decoded_by(formats.checked(format), schemas)  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
         self._filler = _native.BatchFiller(known, native_plan(schema, layout))
+        self.reads_around = schema.reads_around
 
-    def count(self, values: list[bytes], fates: Fates) -> None:
+    def count(self, messages: list[Message], fates: Fates) -> None:
         """Adds every row of these records."""
-        fates.add(*_counts(self._filler.count(values)))
+        fates.add(*_counts(self._count(messages)))
 
-    def count_from(self, value: bytes, from_row: int, fates: Fates) -> int:
+    def count_from(self, message: Message, from_row: int, fates: Fates) -> int:
         """Adds a record's rows from `from_row` on; gives how many rows the record has."""
-        fates.add(*_counts(self._filler.count([value], from_row)))
+        fates.add(*_counts(self._count([message], from_row)))
         return self._filler.record_rows
 
-    def newest_event_ms(self, value: bytes, from_row: int, trained: int) -> int:
+    def newest_event_ms(self, message: Message, from_row: int, trained: int) -> int:
         """The newest event time of a record's first `trained` rows that can be trained, from `from_row` on."""
-        return self._filler.count([value], from_row, most=trained).newest_event_time_ms
+        return self._count([message], from_row, most=trained).newest_event_time_ms
 
-    def dead_row(self, value: bytes, from_row: int = 0) -> DeadRow | None:
-        """A record's first dead rows from `from_row` on, if none before them can be trained: where and why."""
-        dead_rows = self._filler.count([value], from_row, most=1).dead_rows
-        return DeadRow(*dead_rows[0][:4]) if dead_rows else None
+    def otherwise(self, message: Message, told: DeadRange) -> Iterator[str]:
+        """What a dead letter says otherwise of a record's rows than the decoder: which they are, where and why."""
+        dead_rows = self._count([message], told.row_from, most=1).dead_rows
+        found = DeadRange(*dead_rows[0][:4]) if dead_rows else None
+        here = f"rows {told.row_from} to {told.row_to}"
+        if found is None or found.row_from != told.row_from or found.row_to < told.row_to:
+            yield f"{here} of its record are not dead"
+        elif not (_same(told.path, found.path) and _same(lasting(told.reason), lasting(found.reason))):
+            yield f"{here} are dead for another reason: {found.path}: {found.reason}"
+
+    def _count(self, messages: list[Message], from_row: int = 0, most: int | None = None) -> _native.RowTally:
+        values = [message.value for message in messages if message.value is not None]
+        around = [message.around() for message in messages if message.value is not None] if self.reads_around else None
+        return self._filler.count(values, from_row, most, around)
+
+
+def _same(told: str, found: str) -> bool:
+    return told == found or (told.endswith(_CUT) and found.startswith(told[: -len(_CUT)]))
 
 
 def _counts(tally: _native.RowTally) -> tuple[int, int, int, int]:
@@ -80,7 +90,8 @@ def _counts(tally: _native.RowTally) -> tuple[int, int, int, int]:
 class Decoders:
     """A decoder for each format and set of columns there ever was; None where no manifest holds those columns."""
 
-    def __init__(self, snapshots: Snapshots) -> None:
+    def __init__(self, snapshots: Snapshots, schemas: Ask | None = None) -> None:
+        self._ask = schemas
         self._schemas = {columns_digest(each.manifest.schema): each.manifest.schema for each in snapshots.manifests}
         self._made: dict[tuple[str, bytes], RecordDecoder | None] = {}  # by format and digest of the columns
 
@@ -93,6 +104,6 @@ class Decoders:
     def _make(self, format: Mapping[str, Any], digest: bytes) -> RecordDecoder | None:
         schema = self._schemas.get(digest)
         try:
-            return None if schema is None else RecordDecoder(format, Schema.from_dict(dict(schema)))
+            return None if schema is None else RecordDecoder(format, Schema.from_dict(dict(schema)), self._ask)
         except (UserMistake, StreamtrainError):
             return None  # told where manifests are checked

@@ -5,9 +5,11 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
+from streamtrain.checks.verify.decoding import RecordDecoder
 from streamtrain.checks.verify.report import Check
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.dead_letters import KEY_BYTES, DeadLetter, DeadRange
@@ -17,17 +19,29 @@ from streamtrain.topics.topic import sha256
 Reference = tuple[int, int, int, int, int, int, int]  # partition, offset, row from, row to, until offset and row, round
 
 
+class _Expected(NamedTuple):
+    """What a letter's record must be, and what becomes of its rows where the letter alone does not tell."""
+
+    where: str
+    digest: bytes | None
+    size: int
+    key: bytes | None
+    rows: tuple[DeadRange, ...]
+    decoder: RecordDecoder | None
+
+
 @dataclass
 class Waiting:
-    """Letters whose record is still to be read, by (partition, offset): digest, bytes and key it must have."""
+    """Letters whose record is still to be read, by (partition, offset)."""
 
-    by_place: dict[tuple[int, int], list[tuple[str, bytes | None, int, bytes | None]]] = field(default_factory=dict)
+    by_place: dict[tuple[int, int], list[_Expected]] = field(default_factory=dict)
     _met: set[tuple[int, int]] = field(default_factory=set)
     _offsets: dict[int, list[int]] = field(default_factory=dict)  # of each partition, sorted when first asked for
 
-    def put(self, where: str, letter: DeadLetter) -> None:
+    def put(self, where: str, letter: DeadLetter, decoder: RecordDecoder | None = None) -> None:
+        """`decoder`: what it says of the rows is compared too."""
         digest = None if letter.value is None else sha256(letter.value)
-        expected = (where, digest, letter.value_bytes, letter.key)
+        expected = _Expected(where, digest, letter.value_bytes, letter.key, letter.rows, decoder)
         self.by_place.setdefault((letter.partition, letter.offset), []).append(expected)
 
     def meet(self, check: Check, message: Message) -> None:
@@ -35,10 +49,14 @@ class Waiting:
         expected = self.by_place.get((message.partition, message.offset), ())
         if expected:
             self._met.add((message.partition, message.offset))
-        for where, digest, size, key in expected:
+        for letter in expected:
             value = message.value or b""
-            same = size == len(value) and digest in (None, sha256(value)) and key == _kept(message.key)
-            check.expect(same, f"{where}: its key and bytes are not the record's")
+            same = letter.size == len(value) and letter.digest in (None, sha256(value))
+            same = same and letter.key == _kept(message.key)
+            check.expect(same, f"{letter.where}: its key and bytes are not the record's")
+            if letter.decoder is not None:
+                for rows in letter.rows:
+                    check.problems += [f"{letter.where}: {told}" for told in letter.decoder.otherwise(message, rows)]
 
     def check_met(self, check: Check, partition: int, begin: int, end: int) -> None:
         """Once all records there were read: letters about offsets where none lies."""
@@ -48,7 +66,7 @@ class Waiting:
         offsets = self._offsets.get(partition, [])
         for offset in offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]:
             if (partition, offset) not in self._met:
-                where = self.by_place[partition, offset][0][0]
+                where = self.by_place[partition, offset][0].where
                 check.problems.append(f"{where}: there is no record {offset} in partition {partition}")
 
 

@@ -21,7 +21,7 @@ from streamtrain.kafka.clients import Message
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 
-_VALUES = 1_000  # decoded at once
+_RECORDS = 1_000  # decoded at once
 
 
 @dataclass
@@ -169,29 +169,28 @@ class _Reading:
         begin = int(part["from_offset"]), int(part["from_row"])
         end = int(part["to_offset"]), int(part["to_row"])
         fates, found = Fates(), {"records": 0, "tombstones": 0, "record_rows": -1}
-        values: list[bytes] = []
+        whole: list[Message] = []
         newest_ms = -1
         while (message := messages.peek()) is not None and (message.offset, 0) < end:
-            value = message.value
             self._waiting.meet(self._check, message)
             from_row = begin[1] if message.offset == begin[0] else 0
-            newest_ms = newest_ms if value is None else max(newest_ms, message.timestamp_ms)
+            newest_ms = newest_ms if message.value is None else max(newest_ms, message.timestamp_ms)
             if message.offset == end[0]:
                 self._within(decoder, message, from_row, end[1], fates)
                 break
             messages.next()
             self.records += 1
             found["records"] += 1
-            if value is None:
+            if message.value is None:
                 found["tombstones"] += 1
             elif from_row:
-                found["record_rows"] = decoder.count_from(value, from_row, fates)
+                found["record_rows"] = decoder.count_from(message, from_row, fates)
             else:
-                values.append(value)
-            if len(values) == _VALUES:
-                decoder.count(values, fates)
-                values = []
-        decoder.count(values, fates)
+                whole.append(message)
+            if len(whole) == _RECORDS:
+                decoder.count(whole, fates)
+                whole = []
+        decoder.count(whole, fates)
         self.rows += fates.rows
         time.read(fates.newest_event_ms, newest_ms)
         found.update(trained=fates.trained, dead=fates.dead, filtered=fates.filtered)
@@ -207,10 +206,10 @@ class _Reading:
         if message.value is None:
             return
         whole, rest = Fates(), Fates()
-        decoder.count_from(message.value, from_row, whole)
-        decoder.count_from(message.value, to_row, rest)
+        decoder.count_from(message, from_row, whole)
+        decoder.count_from(message, to_row, rest)
         trained = whole.trained - rest.trained
-        newest_ms = decoder.newest_event_ms(message.value, from_row, trained)
+        newest_ms = decoder.newest_event_ms(message, from_row, trained)
         fates.add(trained, whole.dead - rest.dead, whole.filtered - rest.filtered, newest_ms)
 
 

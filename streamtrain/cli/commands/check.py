@@ -30,8 +30,7 @@ def check(
     Writes nothing.
     """
     found = session.job(job)
-    messages = islice(read_messages(found, "records", until_end=True), sample)
-    records = (message.value for message in messages) if sample else None
+    records = islice(read_messages(found, "records", until_end=True), sample) if sample else None
     all_ = list(findings(found, session.admin(found), records))
     ok = all(finding.state != "mistake" for finding in all_)
     document = {"job": found.name, "ok": ok, "findings": [finding.as_dict() for finding in all_]}

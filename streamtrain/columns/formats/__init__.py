@@ -2,12 +2,12 @@
 
 A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
 (slow, the meaning) and EXAMPLES. With OPTIONS, settings that [records] takes beside the format's name, each of the
-three takes them as keywords.
+three takes them as keywords; EXAMPLE_OPTIONS are those of the examples. What else one may have, the functions here ask.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -50,6 +50,21 @@ def encode_rows(format: Format, schema: Any, rows: Sequence[Any]) -> bytes:
     module, given = _of(format)
     record: bytes = module.encode_rows(schema, rows, **given)
     return record
+
+
+def encode_records(format: Format, schema: Any, rows: Sequence[Any]) -> list[bytes]:
+    """The same in as few records as may be: a module's holds_many(**options) says whether one may hold many rows."""
+    module, given = _of(format)
+    holds_many: Callable[..., bool] = getattr(module, "holds_many", lambda **_: True)
+    return [encode_rows(format, schema, part) for part in ([rows] if holds_many(**given) else ([row] for row in rows))]
+
+
+def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
+    """(column, what is wrong) of a Schema whose cells such records cannot give: mistakes(schema, **options)."""
+    module, given = _of(format)
+    found: Callable[..., Iterator[tuple[str, str]]] | None = getattr(module, "mistakes", None)
+    if found is not None:
+        yield from found(schema, **given)
 
 
 def _of(format: Format) -> tuple[ModuleType, dict[str, Any]]:

@@ -1,4 +1,5 @@
-"""JSON records: an object or a flat array is a row, an array of them is many, an object of arrays is columns.
+"""JSON records: an object or a flat array is a row, an array of them, or each on a line of its own, is many, an object
+of arrays is columns.
 
 NaN, Infinity and -Infinity are read (and refused as values) so that the other rows of a record still train.
 """
@@ -12,9 +13,10 @@ from typing import Any
 
 from streamtrain.columns.formats._cells import plain_columns
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 
-HELP = "JSON text: an object, an array of objects or arrays, or an object of arrays"
+HELP = "JSON text: an object, an array of objects or arrays, the same on lines of their own, or an object of arrays"
 DEEPEST = 256  # open arrays and objects; as native/decode/json_text.h
 
 EXAMPLES = [
@@ -26,6 +28,9 @@ EXAMPLES = [
     b'{"x1": [1, 2, 3], "x2": [4.5, null, 6], "carrier": ["AA", 7, true], "late": [0, 1, 1], "other": "x"}',
     '{"x1": 1, "x2": 2, "carrier": "Zürich \U0001f6eb", "late": 0}'.encode(),
     b"[]",
+    b'{"x1": 1, "x2": 2, "late": 0}\r\n\n[1.5, 2, "AA", 1]\n {"x1": [3], "x2": 1, "late": 1}\n{"x2": 1}\n',
+    b'{"user": {"x1": 1.5, "a.b": {"carrier": "AA"}, "x1": 2}, "x1": 3, "list": [0, {"x3": 4}, [], "JFK"], "late": 1}',
+    b'[{"late":0,"x1":1,"user":{"x1":2,"a.b":7}},{"late":1,"x1":1,"user":{"x1":2},"list":{"x3":1}},{"user":{}}]',
 ]
 
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
@@ -40,10 +45,13 @@ _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """One row as an object, more as an object of arrays. `columns`: arrays or lists of one length; None is null."""
+    """One row as an object, nested by the columns' paths, more as an object of arrays by name.
+
+    `columns`: arrays or lists of one length; None is null.
+    """
     cells = plain_columns(columns)
     if all(len(column) == 1 for column in cells.values()):
-        given: Any = {name: column[0] for name, column in cells.items()}
+        given: Any = nested({name: column[0] for name, column in cells.items()}, schema.paths)
     else:
         given = cells
     return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
@@ -67,10 +75,7 @@ def parse(record: bytes) -> Parsed:
         if not parsed.many:
             if record[at : at + 1] not in (b"[", b"{"):
                 raise BrokenRecord("neither an object nor an array")
-            value, at = _value(record, at, 0)
-            _end(record, at)
-            parsed.rows.append(value)
-            return parsed
+            return _lines(parsed, record, at)
         at = _space(record, at + 1)
         if record[at : at + 1] == b"]":
             _end(record, at + 1)
@@ -86,6 +91,22 @@ def parse(record: bytes) -> Parsed:
     except BrokenRecord as broken:
         parsed.broken = str(broken)
     return parsed
+
+
+def _lines(parsed: Parsed, record: bytes, at: int) -> Parsed:
+    """One row, or many with a new line between two."""
+    while True:
+        value, behind = _value(record, at, 0)
+        at = _space(record, behind)
+        is_line = b"\n" in record[behind:at] and record[at : at + 1] in (b"{", b"[")
+        parsed.many |= is_line
+        if at < len(record) and not parsed.many:
+            raise BrokenRecord("more behind the end")
+        parsed.rows.append(value)
+        if at == len(record):
+            return parsed
+        if not is_line:
+            raise BrokenRecord(f"expected a row on a line of its own at byte {at}")
 
 
 def _space(record: bytes, at: int) -> int:
@@ -116,7 +137,7 @@ def _value(record: bytes, at: int, depth: int) -> tuple[Any, int]:
         return _nested(record, at + 1, depth, first == b"{")
     if match := _NUMBER.match(record, at):
         text = match[0].decode()
-        whole = match[1] is None and match[2] is None and text != "-0"
+        whole = match[1] is None and match[2] is None
         if not record[match.end() : match.end() + 1].isdigit():
             return (int(text) if whole else float(text)), match.end()
     for word, value in _WORDS.items():

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamtrain.columns.formats._cells import plain_columns
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 
 HELP = "msgpack: a map, an array of maps or arrays, or a map of arrays"
@@ -28,6 +29,12 @@ EXAMPLES = [
     msgpack.packb({"x1": [1, 2, 3], "x2": [4.5, None, 6], "carrier": ["AA", 7, True], "late": [0, 1, 1], "other": "x"}),
     msgpack.packb({"x1": 1, "x2": 70000, "carrier": "x" * 300, "late": 0, "time": msgpack.Timestamp(1, 2), 5: -3}),
     msgpack.packb([]),
+    msgpack.packb(
+        {"user": {"x1": 1.5, "a.b": {"carrier": "AA"}}, "x1": 3, "list": [0, {"x3": 4}, [], "JFK"], "late": 1}
+    ),
+    msgpack.packb(
+        [{"late": 0, "x1": 1, "user": {"x1": 2, "a.b": 7}}, {"late": 1, "x1": 1, "user": {"x1": 2}, "list": {"x3": 1}}]
+    ),
 ]
 
 _SIZED = {  # tag: (what, bytes of the size, bytes between size and data)
@@ -51,13 +58,13 @@ _FIXED = {
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
-    """One row as a map, more as a map of arrays; float32 where that is exact or the column is a number anyway.
+    """One row as a map, nested by the columns' paths, more as a map of arrays by name.
 
-    `columns`: arrays or lists of one length.
+    A number is float32 where that is exact or its column a number anyway. `columns`: arrays or lists of one length.
     """
     cells = plain_columns(columns)
     single = all(len(column) == 1 for column in cells.values())
-    given: Any = {name: column[0] for name, column in cells.items()} if single else cells
+    given: Any = nested({name: column[0] for name, column in cells.items()}, schema.paths) if single else cells
     floats = [name for name in schema.numbers if name in cells]
     exact = all(
         float(np.float32(cell)) == cell

@@ -13,17 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streamtrain import _native
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.kinds.kind import TextHash
+from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
 HELP = "packed columns of many rows: float32, integers, text; the fastest"
 
-MAGIC, VERSION = b"STPK", 1
+MAGIC, VERSION = b"STPK", 2
 _HEADER = struct.Struct("<4sHHII")  # magic, version, columns, rows, bytes of the directory
-_ENTRY = struct.Struct("<IIIBBH")  # data offset, data bytes, nulls offset, type, 0, name bytes
-TYPES = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool", "text", "words"]  # from 1 on
+_ENTRY = struct.Struct("<IIIBBHI")  # data offset, data bytes, nulls offset, type, 0, name bytes, of the type
+_NUMBERS = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool"]
+TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64"]  # from 1 on
 Array = NDArray[Any]
 
 
@@ -43,9 +47,9 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     data: list[bytes] = []
     at = _padded(_HEADER.size + directory_bytes, 64)
     gap = at - _HEADER.size - directory_bytes
-    for name, type_name, values, nulls in made:
+    for name, type_name, values, nulls, more in made:
         nulls_at = at + _padded(len(values), 64) if nulls else 0
-        entry = _ENTRY.pack(at, len(values), nulls_at, TYPES.index(type_name) + 1, 0, len(name)) + name
+        entry = _ENTRY.pack(at, len(values), nulls_at, TYPES.index(type_name) + 1, 0, len(name), more) + name
         pieces.append(entry.ljust(_padded(len(entry), 4), b"\0"))
         for piece in (values, nulls):
             data.append(piece.ljust(_padded(len(piece), 64), b"\0"))
@@ -55,16 +59,18 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
 
 def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
     """Rows as they are, one record: each a map. UserMistake for cells that a packed column cannot hold."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    return encode(schema, {name: [row.get(name) for row in rows] for name in names})
+    found = {name: [cell_at(row, schema.paths.get(name, (name,))) for row in rows] for name, _ in schema.columns}
+    return encode(schema, found)
 
 
 def _padded(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
-def _column(name: str, column: Column, values: Any) -> tuple[str, bytes, bytes]:
-    """Type, data and null bits (empty: none) of one column."""
+_Made = tuple[str, bytes, bytes, int]  # of one column: type, data, null bits (empty: none), what the type adds
+
+
+def _column(name: str, column: Column, values: Any) -> _Made:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = column.entry.plain_times(column, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
@@ -72,11 +78,14 @@ def _column(name: str, column: Column, values: Any) -> tuple[str, bytes, bytes]:
     if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
         array, absent = _plain(name, column, array)
         mask = absent if mask is None else mask | absent
+    hashing = column.entry.hashing(name, column)
+    if hashing is not None:
+        return _hashes(name, column, array, mask, *hashing)
     if array.dtype.kind == "U":
         return _texts(array, mask)
     array = _narrowed(name, column, array)
     kind = "bool" if array.dtype.kind == "b" else array.dtype.str[1:]
-    return kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask)
+    return kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask), 0
 
 
 def _bits(mask: Array | None) -> bytes:
@@ -142,13 +151,30 @@ def _text(name: str, column: Column, cell: Any) -> str:
     raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
 
 
-def _texts(array: Array, mask: Array | None) -> tuple[str, bytes, bytes]:
-    """Words and codes where words repeat, else one text a row."""
+def _hashes(name: str, column: Column, array: Array, mask: Array | None, bits: int, seed: int) -> _Made:
+    gone = np.zeros(len(array), bool) if mask is None else mask.copy()
+    hashes = np.zeros(len(array), f"<u{bits // 8}")
+    for row, cell in enumerate(array.tolist()):
+        gone[row] |= cell == ""
+        if not gone[row]:
+            hashes[row] = _native.murmur3(_text(name, column, cell).encode(), seed, bits)
+    return f"hash{bits}", hashes.tobytes(), _bits(gone), seed
+
+
+def _texts(array: Array, mask: Array | None) -> _Made:
+    """Words and codes where words repeat, else one text a row, side by side where all have one length."""
     words, codes = np.unique(array, return_inverse=True)
-    if 2 * len(words) > len(array):
-        return "text", _ends([str(text).encode() for text in array]), _bits(mask)
-    table = [str(word).encode() for word in words]
-    return "words", codes.astype("<u4").tobytes() + struct.pack("<I", len(table)) + _ends(table), _bits(mask)
+    if 2 * len(words) <= len(array):
+        table = [str(word).encode() for word in words]
+        return "words", codes.astype("<u4").tobytes() + struct.pack("<I", len(table)) + _ends(table), _bits(mask), 0
+    texts = [str(text).encode() for text in array]
+    sizes = {len(text) for text in texts if text}
+    if len(sizes) != 1:
+        return "text", _ends(texts), _bits(mask), 0
+    (size,) = sizes
+    gone = np.array([not text for text in texts], bool)
+    gone = gone if mask is None else gone | mask
+    return "fixed", b"".join(text.ljust(size, b"\0") for text in texts), _bits(gone), size
 
 
 def _ends(texts: list[bytes]) -> bytes:
@@ -173,18 +199,18 @@ def parse(record: bytes) -> Parsed:
         if at + _ENTRY.size > end:
             parsed.broken = "the directory is cut short"
             break
-        *where, type_number, _, name_bytes = _ENTRY.unpack_from(record, at)
+        *where, type_number, _, name_bytes, more = _ENTRY.unpack_from(record, at)
         name = record[at + _ENTRY.size : at + _ENTRY.size + name_bytes].decode(errors="replace")
         at += _padded(_ENTRY.size + name_bytes, 4)
         if at > end:
             parsed.broken = "the directory is cut short"
             break
         assert parsed.columns is not None
-        parsed.columns.append((name, _read_column(record, parsed.row_count, type_number, *where)))
+        parsed.columns.append((name, _read_column(record, parsed.row_count, type_number, more, *where)))
     return parsed
 
 
-def _read_column(record: bytes, rows: int, type_number: int, at: int, size: int, nulls: int) -> Any:
+def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int, size: int, nulls: int) -> Any:
     if not 1 <= type_number <= len(TYPES):
         return Unusable("an unknown type")
     if at + size > len(record) or (nulls and nulls + (rows + 7) // 8 > len(record)):
@@ -199,6 +225,14 @@ def _read_column(record: bytes, rows: int, type_number: int, at: int, size: int,
             (count,) = struct.unpack_from("<I", data, 4 * rows)
             table = _read_texts(data[4 * rows + 4 :], count)
             values = [table[code] if code < count else Unusable("a word there is not") for code in codes.tolist()]
+        elif type_name == "fixed":
+            values = [_read_text(data[more * row : more * (row + 1)]) for row in range(rows)]
+            if more * rows > len(data):
+                return Unusable("fewer bytes than rows need")
+        elif type_name in ("hash32", "hash64"):
+            bits = int(type_name[4:])
+            hashes = np.frombuffer(data, f"<u{bits // 8}", rows).tolist()
+            values = [TextHash(value, bits, more) for value in hashes]
         elif type_name == "bool":
             values = [
                 [False, True][byte] if byte < 2 else Unusable("a boolean")
@@ -208,8 +242,8 @@ def _read_column(record: bytes, rows: int, type_number: int, at: int, size: int,
             values = np.frombuffer(data, "<" + type_name, rows).tolist()
     except (ValueError, struct.error):
         return Unusable("fewer bytes than rows need")
-    bits = record[nulls:] if nulls else b""
-    return [MISSING_ENTRY if nulls and bits[row >> 3] >> (row & 7) & 1 else value for row, value in enumerate(values)]
+    null = record[nulls:] if nulls else b""
+    return [MISSING_ENTRY if nulls and null[row >> 3] >> (row & 7) & 1 else value for row, value in enumerate(values)]
 
 
 def _read_texts(data: bytes, count: int) -> list[Any]:
@@ -217,13 +251,14 @@ def _read_texts(data: bytes, count: int) -> list[Any]:
     letters = data[4 * count :]
     if sorted(ends) != ends or ends[-1] > len(letters):
         raise ValueError("text ends out of order")
-    texts: list[Any] = []
-    for start, end in pairwise(ends):
-        try:
-            texts.append(letters[start:end].decode())
-        except UnicodeDecodeError:
-            texts.append(Unusable("text that is not UTF-8"))
-    return texts
+    return [_read_text(letters[start:end]) for start, end in pairwise(ends)]
+
+
+def _read_text(letters: bytes) -> str | Unusable:
+    try:
+        return letters.decode()
+    except UnicodeDecodeError:
+        return Unusable("text that is not UTF-8")
 
 
 _EXAMPLE_SCHEMA = Schema.from_columns(
@@ -243,7 +278,7 @@ EXAMPLES = [
         {
             "x1": [1, None, 3],
             "x2": [4.5, 5, float("nan")],
-            "carrier": ["AA", 7, True],
+            "carrier": ["AA", 7, None],
             "late": [0, None, 1],
             "other": [1, 2, 3],
         },

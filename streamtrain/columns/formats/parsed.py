@@ -26,6 +26,9 @@ class Parsed:
     broken: str | None = None
     columns: Pairs | None = None  # packed only: (name, values)
     row_count: int = 0  # packed only
+    broken_field: str = ""  # of the row, where the format knows it
+    maps_of_arrays: bool = True  # a row whose first column holds an array is columns
+    written: bool = False  # all values are texts, of which a number is one too: Kind.written
 
 
 class BrokenRecord(Exception):

@@ -11,6 +11,17 @@ from streamtrain.columns.kinds.kind import Wrong
 Cell = bool | int | float | str
 
 
+class Moment(int):
+    """A time since 1970 in a unit that the record tells: `unit` is milliseconds of one, as a fraction."""
+
+    unit: tuple[int, int]
+
+    def __new__(cls, count: int, unit: tuple[int, int]) -> Moment:
+        made = super().__new__(cls, count)
+        made.unit = unit
+        return made
+
+
 def float32(value: Cell) -> np.float32:
     """A number that fits float32; text is none."""
     if isinstance(value, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,6 +19,13 @@ class Settings(BaseModel):
 
     kind: str | None = None
     role: str = "feature"
+    path: str | None = Field(
+        None,
+        description=(
+            "where its cells stand in a row, such as user.age, items[0].price or ['a.b'].c; braces go in step with the "
+            "name's; default: at the key that is its name"
+        ),
+    )
     missing: bool | int | float | str = Field(
         DEAD_LETTER, description="absent, null or empty: dead_letter, skip (leave the row out), or a value"
     )
@@ -44,6 +52,15 @@ class Block(NamedTuple):
 
 class Wrong(Exception):
     """A cell does not fit its column."""
+
+
+@dataclass(frozen=True)
+class TextHash:
+    """The hash of a text, in its place: native/decode/text_hash.h."""
+
+    value: int
+    bits: int
+    seed: int
 
 
 S = TypeVar("S", bound=Settings)
@@ -97,13 +114,25 @@ class Kind(Generic[S]):
         """What the native half writes for a missing cell, where `missing` is a value."""
         return float(column.missing)
 
+    def written(self, column: S, loss: str, text: str) -> bool | int | float | str:
+        """What a text is in a format that has nothing but texts. Wrong where it is nothing to the kind."""
+        return text
+
     def meaning(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
         """What a cell becomes in its block, slowly. Wrong where it does not fit."""
         raise NotImplementedError
 
+    def meaning_of_hash(self, name: str, column: S, hashed: TextHash) -> Any:
+        """The same of a text that is there as its hash alone."""
+        raise Wrong
+
     def meaning_of_missing(self, name: str, column: S, loss: str) -> Any:
         """What a missing cell becomes there."""
         return self.meaning(name, column, loss, self.stand_in(column, loss))
+
+    def time_unit(self, column: S) -> tuple[int, int] | None:
+        """Milliseconds of one, as a fraction, in what its cells count; None of what is no time."""
+        return None
 
     # cells on their way into records
 
@@ -116,6 +145,10 @@ class Kind(Generic[S]):
     def takes_text(self, column: S) -> bool:
         """Whether a text fits it."""
         return False
+
+    def hashing(self, name: str, column: S) -> tuple[int, int] | None:
+        """Bits and seed of the hash that a record may hold in the place of its texts."""
+        return None
 
     def is_numeric(self, column: S) -> bool:
         """Whether a text in a file of rows, where all is text, stands for a number."""

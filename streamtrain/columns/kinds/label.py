@@ -10,7 +10,7 @@ from pydantic import Field
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
 from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
-from streamtrain.columns.kinds.parsed import number_of, number_problems
+from streamtrain.columns.kinds.parsed import decimal, number_of, number_problems
 from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
 from streamtrain.compute import losses
 from streamtrain.registry import nearest
@@ -121,11 +121,10 @@ class Label(Kind[Options]):
         cell = number_of(column, cell)
         if kind == "number":
             return float32(cell)
-        if isinstance(cell, bool):
+        if isinstance(cell, bool) and "true" not in names and "false" not in names:
             if kind == "binary":
                 return float(cell)
-            if "true" not in names and "false" not in names:
-                raise Wrong
+            raise Wrong
         if isinstance(cell, str | bool):
             return _index(names, as_text(cell))
         number = whole(cell)
@@ -139,6 +138,13 @@ class Label(Kind[Options]):
 
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
         return self.stand_in(column, loss)
+
+    def written(self, column: Options, loss: str, text: str) -> bool | float | str:
+        if text in column.names:
+            return text
+        if text in ("true", "false") and losses.label_kind(loss) == "binary":
+            return text == "true"
+        return decimal(text)
 
     def is_float(self, column: Options) -> bool:
         return not column.classes

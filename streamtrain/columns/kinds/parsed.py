@@ -46,6 +46,9 @@ class NumberKind(Kind[P]):
     def native_options(self, column: P, loss: str) -> dict[str, Any]:
         return {"parse": column.parse or ""}
 
+    def written(self, column: P, loss: str, text: str) -> float:
+        return decimal(text)
+
     def is_float(self, column: P) -> bool:
         return True
 
@@ -60,6 +63,12 @@ def number_of(column: Parsed, cell: Cell) -> Cell:
     """A text as the number that it is, where the column parses it; any other cell as it is. Wrong where it is none."""
     if not isinstance(cell, str) or column.parse is None:
         return cell
-    if _NUMBER.fullmatch(cell) is None:
+    return decimal(cell)
+
+
+def decimal(text: str) -> float:
+    """The number that a text is. Wrong where it is none."""
+    if _NUMBER.fullmatch(text) is None:
         raise Wrong
-    return float(cell)
+    number = float(text)
+    return number if number or any(sign in text for sign in ".eE") else 0.0  # a whole number has no negative zero

@@ -6,16 +6,18 @@ A number counts the column's unit; a text is read where the column says how.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from streamtrain.columns.kinds.cell import Cell
+from streamtrain.columns.kinds.cell import Cell, Moment
 from streamtrain.columns.kinds.kind import Kind, Wrong, number_problem
-from streamtrain.columns.kinds.parsed import Parsed
+from streamtrain.columns.kinds.parsed import Parsed, decimal
 from streamtrain.columns.kinds.time_text import format_problem, moment
 from streamtrain.columns.kinds.zones import names, offsets
 from streamtrain.registry import nearest
@@ -25,6 +27,7 @@ UNITS: dict[str, tuple[int, int]] = {"s": (1000, 1), "ms": (1, 1), "us": (1, 100
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _PER_UNIT = {"s": 1_000_000, "ms": 1_000, "us": 1}  # microseconds
+_WHOLE = re.compile(r" *[+-]?[0-9]{1,19} *")  # exact; a longer one is no time
 _LARGEST = 1.7976931348623157e308
 
 
@@ -76,7 +79,19 @@ class Time(Kind[Options]):
         numerator, divisor = UNITS[column.counts]
         return float(column.missing) * numerator // divisor
 
+    def written(self, column: Options, loss: str, text: str) -> int | float | str:
+        if column.parse is not None:
+            with suppress(Wrong):
+                moment(column.parse, column.zone, text)
+                return text
+        return int(text) if _WHOLE.fullmatch(text) else decimal(text)
+
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
+        if isinstance(cell, Moment):
+            told = int(cell) * cell.unit[0] // cell.unit[1]
+            if abs(told) >= 2**62:
+                raise Wrong
+            return told
         numerator, divisor = UNITS[column.counts]
         if isinstance(cell, str) and column.parse is not None:
             return moment(column.parse, column.zone, cell)
@@ -91,6 +106,9 @@ class Time(Kind[Options]):
 
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
         return int(self.stand_in(column, loss))
+
+    def time_unit(self, column: Options) -> tuple[int, int]:
+        return UNITS[column.counts]
 
     def takes_text(self, column: Options) -> bool:
         return column.parse is not None

@@ -24,6 +24,7 @@ from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import get_logger
 from streamtrain.run import exits
+from streamtrain.schemas import SchemaRegistry, decoded_by
 
 HELP = "reads records and turns them into batches"
 log = get_logger(__name__)
@@ -38,6 +39,7 @@ class Config:
     kafka: dict[str, str]
     topic: str
     format: Mapping[str, Any]  # {"name": …} and its options
+    registry: Mapping[str, Any]  # properties of its client; may hold secrets
     schema: dict[str, Any]
     round_interval_s: float | None
     batch_growth: int | None
@@ -59,20 +61,25 @@ def run(config: Config) -> int:
             end_offsets=[(partition, offset) for partition, offset in config.end_offsets],
             bounded=config.until_end,
         )
+        schemas = SchemaRegistry(config.registry, config.topic)
         ingest = _native.Ingest(
             arena,
             source,
-            config.format,
+            decoded_by(config.format, schemas.ask),
             plan,
             round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
             batch_growth=config.batch_growth or 0,
         )
         ingest.start()
-        return _loop(config, readers, source, ingest)
+        return _loop(config, readers, source, ingest, schemas)
 
 
 def _loop(
-    config: Config, readers: Renewing[KafkaConsumer], source: _native.KafkaSource, ingest: _native.Ingest
+    config: Config,
+    readers: Renewing[KafkaConsumer],
+    source: _native.KafkaSource,
+    ingest: _native.Ingest,
+    schemas: SchemaRegistry,
 ) -> int:
     look_at = time.monotonic() + _METADATA_S
     try:
@@ -82,6 +89,8 @@ def _loop(
                 return 0
             if status == _native.IngestStatus.LEAVE:
                 return exits.RUN_OVER
+            if status == _native.IngestStatus.WAITING and schemas.ask_again():
+                ingest.rewind()
             for event in readers.client.events():
                 say = log.debug if event.level > 4 else log.warning
                 say(event.text, facility=event.facility)

@@ -23,6 +23,7 @@ from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
+from streamtrain.schemas import Ask, SchemaRegistry, Stopped, decoded_by
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
@@ -46,6 +47,7 @@ class Config:
 
     job: str
     format: Mapping[str, Any]  # of requests, as of records: {"name": …} and its options
+    registry: Mapping[str, Any] = field(repr=False)  # properties of its client; may hold secrets
     requests: str  # topics
     predictions: str
     kafka_consumer: dict[str, str] = field(repr=False)  # may hold secrets
@@ -65,6 +67,7 @@ class Config:
         return cls(
             job=job.name,
             format=job.records.named,
+            registry=dict(job.registry.properties),
             requests=str(job.topic("requests").name),
             predictions=str(job.topic("predictions").name),
             kafka_consumer=job.kafka_consumer(),
@@ -94,7 +97,8 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
     except RuntimeError as error:
         raise UserMistake(f"[kafka] {error}") from None
     events = Events(config.kafka_consumer, (config.requests, config.predictions) if config.until_end else ())
-    feed = _Feed(config, native)
+    schemas = SchemaRegistry(config.registry, config.requests)
+    feed = _Feed(config, native, lambda schema_id: schemas.wait(schema_id, stop.is_set))
     feed.start()
     try:
         finished = False
@@ -104,6 +108,8 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
             events.check()
             feed.check()
             report(feed.counters())
+    except Stopped as waited:  # no request of the batch has been answered
+        log.info(f"stopped while a schema was waited for: {waited}")
     except _native.KafkaFailure as failure:
         events.log(native)
         raise events.explained(*failure.args) from None
@@ -146,12 +152,13 @@ def producer_settings(config: Config) -> dict[str, str]:
 class _Feed(Following[_Ready]):
     """Makes each new snapshot ready, and hands it to the native loop."""
 
-    def __init__(self, config: Config, native: _native.Predictor) -> None:
+    def __init__(self, config: Config, native: _native.Predictor, schemas: Ask) -> None:
         kafka = config.kafka_consumer
         topic = SnapshotTopic(config.job, kafka["bootstrap.servers"], kafka, purpose=Purpose.SERVE)
         super().__init__(topic, "snapshots")
         self._config = config
         self._native = native
+        self._format = decoded_by(config.format, schemas)
         self._served: Served | None = None  # that predicts
         self._wanted, self._said_s = "snapshot", float("-inf")
         self._failure: Exception | None = None
@@ -181,7 +188,7 @@ class _Feed(Following[_Ready]):
 
     def _prepared(self, stored: Stored) -> _Ready:
         served = Served.of(stored.manifest, stored.digest, stored.model, self._served)
-        return served, served.request_scorer(self._config.format, _SLOT_ROWS, self._config.backend)
+        return served, served.request_scorer(self._format, _SLOT_ROWS, self._config.backend)
 
     def _take(self, ready: _Ready) -> None:
         served, scorer = ready

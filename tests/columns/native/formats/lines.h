@@ -14,11 +14,11 @@ class LinesDecoder final : public RecordDecoder {
           comment_(options.get<std::string>("comment", "#")) {}
 
     bool many() const override { return true; }
-    std::string path(i32 column, i64 row) const override {
-        return "$[" + std::to_string(row) + "]" + (column == NO_COLUMN ? "" : "." + column_name(column));
-    }
 
   protected:
+    std::string cell_path(i32 column, i64 row) const override {
+        return "$[" + std::to_string(row) + "]" + (column == NO_COLUMN ? "" : "." + column_name(column));
+    }
     void open(const char *bytes, u64 size) override { rest_ = {bytes, size}; }
 
     void step(RowSink &sink, RowTally &tally) override {

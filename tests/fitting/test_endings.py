@@ -23,8 +23,8 @@ from streamtrain import _native
 from streamtrain.compute.backends import choose
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.run import exits
+from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import arena, descriptors, workers
-from tests.fitting.test_fit import TABLES, columns, dicts, same_bits
 
 ALONE = {**TABLES, "train": {**TABLES["train"], "workers": 1}}
 
@@ -232,7 +232,7 @@ PROGRAM = """
 import signal, sys, threading, time
 import streamtrain
 signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started this may ignore it
-from tests.fitting.test_fit import TABLES, columns, dicts
+from tests.fitting.example import TABLES, columns, dicts
 
 def endless():
     while True:

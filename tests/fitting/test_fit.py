@@ -19,44 +19,8 @@ from streamtrain.columns.formats import format_names
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job.mistakes import JobMistakes
 from tests.e2e.harness import LiveJob, rows
+from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import workers
-
-TABLES: dict[str, Any] = {
-    "columns": {
-        "a": {"kind": "number", "standardize": True},
-        "b": {"kind": "number"},
-        "colour": {"kind": "category", "buckets": 16, "embed": 2},
-        "w": {"role": "weight"},
-        "y": {"role": "label"},
-    },
-    "records": {"format": "msgpack"},
-    "model": {"layers": [{"dense": 8, "activation": "relu"}], "loss": "binary_cross_entropy"},
-    "optimizer": {"name": "adam", "learning_rate": 0.01},
-    "train": {"batch_rows": 64, "averaging_frequency": 3, "workers": 2, "round_interval": "off"},
-}
-
-
-def columns(rows: int, seed: int = 3) -> dict[str, Any]:
-    random = np.random.default_rng(seed)
-    a, b = random.normal(2, 3, rows), random.normal(size=rows)
-    return {
-        "a": a,
-        "b": b,
-        "colour": random.choice(["red", "green", "blue"], rows),
-        "w": 1.0 + np.arange(rows) % 3,
-        "y": (a - 2 + 3 * b > 0).astype(np.int64),
-    }
-
-
-def dicts(given: dict[str, Any]) -> list[dict[str, Any]]:
-    return [dict(zip(given, row, strict=True)) for row in zip(*(given[name].tolist() for name in given), strict=True)]
-
-
-def same_bits(one: streamtrain.Snapshot, other: streamtrain.Snapshot) -> bool:
-    parameters = one.parameters.keys() == other.parameters.keys() and all(
-        np.array_equal(array, other.parameters[name]) for name, array in one.parameters.items()
-    )
-    return parameters and all(np.array_equal(array, other.statistics[name]) for name, array in one.statistics.items())
 
 
 def test_it_learns_from_arrays() -> None:
@@ -105,7 +69,7 @@ class Frame:
         return len(self._given[self.columns[0]])
 
 
-@pytest.mark.parametrize("format", filter(needs_no_option, format_names()))
+@pytest.mark.parametrize("format", list(filter(needs_no_option, format_names())))
 def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, format=format, round_interval="off", workers=2)
     records = Records(job.job.schema, format, job.records, pack=7, most_bytes=100_000)
@@ -165,7 +129,7 @@ def test_rows_that_cannot_be_used_are_told(caplog: pytest.LogCaptureFixture) -> 
     assert "rows were left out" in caplog.text and '"much"' in caplog.text
 
 
-@pytest.mark.parametrize("format", filter(needs_no_option, format_names()))
+@pytest.mark.parametrize("format", list(filter(needs_no_option, format_names())))
 def test_rows_that_cannot_be_used_are_told_by_the_programs_numbers(
     caplog: pytest.LogCaptureFixture, format: str
 ) -> None:

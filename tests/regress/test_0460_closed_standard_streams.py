@@ -11,7 +11,7 @@ import os, sys
 os.close(0)
 os.close(1)
 import streamtrain
-from tests.fitting.test_fit import TABLES, columns
+from tests.fitting.example import TABLES, columns
 rows = streamtrain.fit(TABLES, columns(500)).manifest.rows_seen
 sys.exit(0 if rows == 500 else 9)
 """

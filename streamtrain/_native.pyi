@@ -292,13 +292,21 @@ class IngestStatus(enum.IntEnum):
     LEAVE = 2
     WAITING = 3  # as WORKING, but some partition's next record needs a schema that is not known yet
 
+class RoundCutter:
+    """What the threads of ingest have in common: the numbers of slots, the ends of rounds."""
+
+    partitions: int  # that the run began with
+
+    def __init__(self, arena: Arena, *, round_interval_ns: int = -1, batch_growth: int = 0) -> None: ...
+    def leave(self) -> None:
+        """Every thread's run() gives LEAVE."""
+
 class Ingest:
-    partitions: int  # read so far
-    def __init__(
-        self, arena: Arena, source: Source, format: _Format, plan: DecodePlan, *, round_interval_ns: int = -1,
-        batch_growth: int = 0,
-    ) -> None: ...
+    """One thread's loop; all are made before the first start()."""
+
+    def __init__(self, cutter: RoundCutter, source: Source, format: _Format, plan: DecodePlan) -> None: ...
     def start(self) -> None: ...
+    def owns(self, partition: int) -> bool: ...  # no other thread reads it
     def add_partition(self, partition: int) -> None: ...
     def rewind(self) -> None:
         """The source begins again where this has got to."""

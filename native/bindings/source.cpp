@@ -43,21 +43,23 @@ void bind_loop(nb::module_ &m) {
         .value("ENDED", IngestStatus::ended)
         .value("LEAVE", IngestStatus::leave)
         .value("WAITING", IngestStatus::waiting);
+    nb::class_<RoundCutter>(m, "RoundCutter")
+        .def(nb::init<Arena &, i64, i64>(), nb::arg("arena"), nb::kw_only(), nb::arg("round_interval_ns") = -1,
+             nb::arg("batch_growth") = 0, nb::keep_alive<1, 2>())
+        .def_prop_ro("partitions", &RoundCutter::partitions)
+        .def("leave", [](RoundCutter &cutter) { cutter.end().leave(); });
     nb::class_<Ingest>(m, "Ingest")
         .def(
             "__init__",
-            [](Ingest *self, Arena &arena, Source &source, nb::handle format, std::shared_ptr<DecodePlan> plan,
-               i64 round_interval_ns, i64 batch_growth) {
-                new (self) Ingest(arena, source, BatchFiller(format_of(format), std::move(plan)), round_interval_ns,
-                                  batch_growth);
+            [](Ingest *self, RoundCutter &cutter, Source &source, nb::handle format, std::shared_ptr<DecodePlan> plan) {
+                new (self) Ingest(cutter, source, BatchFiller(format_of(format), std::move(plan)));
             },
-            nb::arg("arena"), nb::arg("source"), nb::arg("format"), nb::arg("plan"), nb::kw_only(),
-            nb::arg("round_interval_ns") = -1, nb::arg("batch_growth") = 0, nb::keep_alive<1, 2>(),
+            nb::arg("cutter"), nb::arg("source"), nb::arg("format"), nb::arg("plan"), nb::keep_alive<1, 2>(),
             nb::keep_alive<1, 3>())
         .def("start", &Ingest::start)
+        .def("owns", &Ingest::owns, nb::arg("partition"))
         .def("add_partition", &Ingest::add_partition, nb::arg("partition"))
         .def("rewind", &Ingest::rewind)
-        .def_prop_ro("partitions", &Ingest::partitions)
         .def(
             "run",
             [](Ingest &ingest, f64 timeout_s) {

@@ -91,6 +91,7 @@ Arena Arena::create(const ArenaSpec &spec) {
     header.control_offset = place(sizeof(Control));
     header.rounds_offset = place(header.round_entries * sizeof(RoundEntry));
     header.results_offset = place(header.slot_count * sizeof(SlotResult));
+    header.buffers_offset = place(header.slot_count * sizeof(u32));
     header.dead_letters_offset = place(header.dead_letter_bytes);
     header.slots_offset = place(header.slot_count * header.slot_bytes);
     header.means_offset = place(MEAN_BUFFERS * header.mean_bytes);
@@ -122,7 +123,10 @@ Arena Arena::create(const ArenaSpec &spec) {
         arena.round_entry(e).round = -1;
         arena.round_entry(e).slot_count.store(-1);
     }
-    for (u32 s = 0; s < header.slot_count; ++s) arena.slot_result(s).slot = -1;
+    for (u32 s = 0; s < header.slot_count; ++s) {
+        arena.slot_result(s).slot = -1;
+        arena.buffer_of(s) = s;
+    }
     return arena;
 }
 

@@ -52,13 +52,16 @@ class Arena {
     SlotResult &slot_result(i64 slot) const {
         return (&at<SlotResult>(header().results_offset))[static_cast<u64>(slot) % header().slot_count];
     }
-    u8 *slot(i64 slot) const {
-        return base_ + header().slots_offset + static_cast<u64>(slot) % header().slot_count * header().slot_bytes;
+    // Where a slot lies: ingest fills buffers and numbers them when they are full, so it writes the table, at
+    // [slot % slots], before the slot is there to be seen. As made, slot k lies in buffer k % slots.
+    u32 &buffer_of(i64 slot) const {
+        return (&at<u32>(header().buffers_offset))[static_cast<u64>(slot) % header().slot_count];
     }
+    u8 *buffer(u32 buffer) const { return base_ + header().slots_offset + u64{buffer} * header().slot_bytes; }
+    u8 *slot(i64 slot) const { return buffer(buffer_of(slot)); }
     SlotHeader &slot_header(i64 number) const { return *reinterpret_cast<SlotHeader *>(slot(number)); }
-    Range *slot_ranges(i64 number) const {
-        return reinterpret_cast<Range *>(slot(number) + slot_layout_.ranges_offset);
-    }
+    Range *ranges_in(u8 *slot) const { return reinterpret_cast<Range *>(slot + slot_layout_.ranges_offset); }
+    Range *slot_ranges(i64 number) const { return ranges_in(slot(number)); }
 
     u8 *mean(i32 buffer) const {
         return base_ + header().means_offset + static_cast<u64>(buffer) * header().mean_bytes;
@@ -83,8 +86,8 @@ class Arena {
         u32 workers, averaging_frequency, slot_count, round_entries;
         u32 row_capacity, range_capacity, slot_blocks, state_blocks, position_count, reserved;
         u64 slot_bytes, mean_bytes, vector_bytes, dead_letter_bytes;
-        u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, dead_letters_offset,
-            slots_offset, means_offset, vectors_offset, bytes;
+        u64 description_offset, positions_offset, control_offset, rounds_offset, results_offset, buffers_offset,
+            dead_letters_offset, slots_offset, means_offset, vectors_offset, bytes;
     };
     Arena(int descriptor, u8 *base);
     Header &header() const { return *reinterpret_cast<Header *>(base_); }

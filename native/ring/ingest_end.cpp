@@ -10,13 +10,11 @@ namespace {
 
 constexpr i64 RING_PATIENCE_NS = 2'000'000'000;   // pausing drops librdkafka's prefetch, so wait first
 
-// A word that only this process writes: no locked instruction per record.
-template <class Word>
-void count_up(Word &word, i64 by) {
-    word.store(word.load(std::memory_order_relaxed) + by, std::memory_order_relaxed);
-}
-
 }  // namespace
+
+IngestEnd::IngestEnd(Arena &arena) : arena_(arena), dead_letters_(arena) {
+    for (u32 buffer = 0; buffer < arena.slot_count(); ++buffer) free_.push_back(arena.buffer_of(buffer));
+}
 
 i64 IngestEnd::begin() {
     const i64 first = control().averager.finished_round.load() + 1;
@@ -32,38 +30,54 @@ void IngestEnd::end(i64 last) {
     announce();
 }
 
-void IngestEnd::leave_if_told() {
-    if (silence_.lasts(control().coordinator) || stop() == Stop::leave) throw Leaving();
-}
-
 template <class Condition>
-void IngestEnd::wait_for_coordinator(Condition condition) {
+void IngestEnd::wait_for_coordinator(Condition condition, const OnFull &on_full) {
     if (condition()) return;
     const i64 began_ns = monotonic_ns();
+    Silence silence;
     bool told = false;
-    words().waiting_for_ring.store(1);
+    words().waiting_for_ring.fetch_add(1);
     while (!control().coordinator_event.wait(monotonic_ns() + LOOK_AGAIN_NS, condition)) {
-        leave_if_told();
-        if (!told && on_ring_full && monotonic_ns() - began_ns > RING_PATIENCE_NS) {
+        if (silence.lasts(control().coordinator) || stop() == Stop::leave) throw Leaving();
+        if (!told && on_full && monotonic_ns() - began_ns > RING_PATIENCE_NS) {
             told = true;
-            on_ring_full(true);
+            on_full(true);
         }
     }
-    words().waiting_for_ring.store(0);
-    if (told) on_ring_full(false);
+    words().waiting_for_ring.fetch_sub(1);
+    if (told) on_full(false);
 }
 
-void IngestEnd::wait_slot(i64 slot) {
-    wait_for_coordinator([&] { return slot - control().coordinator.slots_released.load() < arena_.slot_count(); });
+void IngestEnd::gather_released() {
+    const i64 released = control().coordinator.slots_released.load();
+    for (i64 slot = gathered_.load(); slot < released; ++slot) free_.push_back(arena_.buffer_of(slot));
+    gathered_.store(released);
 }
 
-void IngestEnd::open_round(i64 round, i64 first_slot) {
+u32 IngestEnd::take_buffer(const OnFull &on_full) {
+    for (;;) {
+        {
+            std::lock_guard lock(buffers_);
+            gather_released();
+            if (!free_.empty()) {
+                const u32 buffer = free_.front();
+                free_.pop_front();
+                return buffer;
+            }
+        }
+        wait_for_coordinator([&] { return control().coordinator.slots_released.load() > gathered_.load(); }, on_full);
+    }
+}
+
+void IngestEnd::open_round(i64 round, i64 first_slot, const OnFull &on_full) {
     auto may_open = [&] { return control().coordinator.hold.load() == 0 && !dead_letters_.full(); };
-    words().held.store(!may_open());
-    wait_for_coordinator(may_open);
-    words().held.store(0);
+    if (!may_open()) {
+        words().held.fetch_add(1);
+        wait_for_coordinator(may_open, on_full);
+        words().held.fetch_sub(1);
+    }
     dead_letters_.begin_round();
-    wait_slot(first_slot);   // then the round that had this entry is over too
+    wait_for_coordinator([&] { return has_number(first_slot); }, on_full);   // then the round of this entry is over too
     RoundEntry &entry = arena_.round_entry(round);
     entry.slot_count.store(-1);
     entry.first_slot = first_slot;
@@ -86,9 +100,10 @@ i64 IngestEnd::publication_due_ns() const {
     return due_ns == 0 || answered ? std::numeric_limits<i64>::max() : due_ns;
 }
 
-void IngestEnd::publish_slot(const SlotHeader &header) {
+void IngestEnd::publish_slot(const SlotHeader &header, u32 buffer) {
+    arena_.buffer_of(header.number) = buffer;
     arena_.slot_header(header.number) = header;
-    count_up(words().rows, header.rows);
+    words().rows.fetch_add(header.rows, std::memory_order_relaxed);
     ST_FAILPOINT("ingest.before_slot");
     words().slots_filled.store(header.number + 1);
     ST_FAILPOINT("ingest.after_slot");
@@ -105,11 +120,6 @@ void IngestEnd::fill_round(i64 round, i64 first_slot, const std::vector<u32> &ro
     entry.slot_count.store(closed ? slot - first_slot : -1);
     entry.round.store(round);
     words().slots_filled.store(slot);
-}
-
-void IngestEnd::count_record(u64 bytes) {
-    count_up(words().records, 1);
-    count_up(words().bytes, static_cast<i64>(bytes));
 }
 
 }  // namespace st

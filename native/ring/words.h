@@ -53,11 +53,11 @@ struct alignas(64) IngestWords {
     std::atomic<i64> final_round;      // the last round, once phase is ended; may be the one before the first
     std::atomic<i64> dead_letter_bytes_written, dead_letters_written;
     std::atomic<IngestPhase> phase;
-    std::atomic<u32> waiting_for_ring; // 1 while the ring is full
+    std::atomic<u32> waiting_for_ring; // of its threads: so many wait, as the ring is full
     std::atomic<i64> rows, records, bytes;   // decoded this run
     std::atomic<i64> due_answered_ns;  // the newest publication_due_ns for which a round was closed in time
-    std::atomic<u32> held;             // 1 while it waits for a publication: too much is unpublished
-    std::atomic<u32> waiting_for_schema;   // 1 while the next record needs one that is not known yet
+    std::atomic<u32> held;             // of its threads: so many wait for a publication, as too much is unpublished
+    std::atomic<u32> waiting_for_schema;   // of its threads: the next record of so many needs one that is not known yet
     u32 reserved[8];
 };
 static_assert(sizeof(IngestWords) == 128);

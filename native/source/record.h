@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "ring/dead_letter_ring.h"
+#include "ring/dead_letters.h"
 
 namespace st {
 

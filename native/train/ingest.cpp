@@ -6,15 +6,17 @@ namespace st {
 
 namespace {
 
-constexpr std::size_t PREFETCH_AHEAD = 4;         // records
+constexpr std::size_t PREFETCH_AHEAD = 4;     // records
+constexpr std::size_t TURN = 64;              // records, about 20 us: how long another thread waits to hand a slot over
 constexpr i64 TAKE_WAIT_NS = 20'000'000;      // how late a stop or a new partition may be seen on an idle stream
 
 }  // namespace
 
-Ingest::Ingest(Arena &arena, Source &source, BatchFiller batch, i64 round_interval_ns, i64 batch_growth)
-    : end_(arena), source_(source), filler_(end_, std::move(batch), round_interval_ns, batch_growth), records_(BATCH) {
-    end_.on_ring_full = [this](bool full) { source_.pause(full); };
-}
+Ingest::Ingest(RoundCutter &cutter, Source &source, BatchFiller batch)
+    : cutter_(cutter),
+      source_(source),
+      filler_(cutter, std::move(batch), [this](bool full) { source_.pause(full); }),
+      records_(BATCH) {}
 
 void Ingest::start() {
     filler_.start();
@@ -28,8 +30,8 @@ void Ingest::add_partition(i32 partition) {
 
 void Ingest::rewind() {
     next_ = count_ = 0;
+    if (!waiting_.empty()) cutter_.end().wait_for_schema(false);
     waiting_.clear();
-    end_.wait_for_schema(false);
     source_.start(filler_.positions());
 }
 
@@ -47,36 +49,43 @@ void Ingest::take(const RecordView &record) {
     if (!waiting_.empty() && std::find(waiting_.begin(), waiting_.end(), partition) != waiting_.end()) [[unlikely]]
         return;
     if (filler_.take(record)) [[likely]] return;
+    if (waiting_.empty()) cutter_.end().wait_for_schema(true);
     waiting_.push_back(partition);
-    end_.wait_for_schema(true);
     source_.hold(partition);
 }
 
+void Ingest::take_some() {
+    const auto turn = filler_.turn();
+    for (const std::size_t end = std::min(count_, next_ + TURN); next_ < end && !cutter_.full(); ++next_) {
+        prefetch(next_ + PREFETCH_AHEAD);
+        take(records_[next_]);
+    }
+    filler_.tell_counts();
+}
+
 IngestStatus Ingest::finish(CloseReason reason) {
-    filler_.close(reason);
-    filler_.end();
+    cutter_.finish(reason);
     return IngestStatus::ended;
 }
 
 IngestStatus Ingest::run(i64 deadline_ns) {
     try {
         for (;;) {
-            const Stop stop = end_.stop();
+            const Stop stop = cutter_.end().stop();
             if (stop == Stop::leave) return IngestStatus::leave;
             if (stop == Stop::drain) return finish(CloseReason::drained);
             if (bound_reached()) return finish(CloseReason::end);
             i64 now_ns = monotonic_ns();
-            filler_.close_if_due(now_ns);
+            cutter_.close_if_due(now_ns);
             if (now_ns >= deadline_ns) return waiting_.empty() ? IngestStatus::working : IngestStatus::waiting;
             if (next_ == count_) {
-                const i64 soonest_ns = std::min({TAKE_WAIT_NS, filler_.due_ns() - now_ns, deadline_ns - now_ns});
+                const i64 soonest_ns = std::min({TAKE_WAIT_NS, cutter_.due_ns() - now_ns, deadline_ns - now_ns});
                 next_ = 0;
                 count_ = source_.take(records_.data(), records_.size(), std::max<i64>(0, soonest_ns));
             }
-            for (i64 due_ns = filler_.due_ns(); next_ < count_ && !filler_.full(); ++next_) {
-                prefetch(next_ + PREFETCH_AHEAD);
-                take(records_[next_]);
-                if ((next_ & 63) == 63 && monotonic_ns() >= std::min(due_ns, deadline_ns)) { ++next_; break; }
+            while (next_ < count_ && !cutter_.full()) {
+                take_some();
+                if (monotonic_ns() >= std::min(cutter_.due_ns(), deadline_ns)) break;
             }
             if (next_ == count_) source_.release();
         }

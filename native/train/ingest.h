@@ -1,4 +1,4 @@
-// The ingest loop: source -> decoder -> slots, a batch of records at a time, without Python.
+// The loop of one of ingest's threads: source -> decoder -> slots, a batch of records at a time, without Python.
 #pragma once
 #include <vector>
 
@@ -16,27 +16,29 @@ enum class IngestStatus : u32 {
 
 class Ingest {
   public:
-    // The source stays as long as this; `round_interval_ns` and `batch_growth` as SlotFiller has them.
-    Ingest(Arena &arena, Source &source, BatchFiller batch, i64 round_interval_ns, i64 batch_growth);
-    void start();                        // after READY
-    void add_partition(i32 partition);   // found later: read from offset 0
+    // The cutter and the source, this thread's own, stay as long as this.
+    Ingest(RoundCutter &cutter, Source &source, BatchFiller batch);
+    Ingest(const Ingest &) = delete;
+    void start();                        // after READY, when every thread has its loop
+    bool owns(i32 partition) const { return filler_.owns(partition); }   // no other thread reads it
+    void add_partition(i32 partition);   // found later, an own one: read from offset 0
     // The source is another now, or a schema is known that was not: it begins where this has got to. What was not taken
     // comes again.
     void rewind();
-    u32 partitions() const { return filler_.partitions(); }
     // Throws what the source throws.
     IngestStatus run(i64 deadline_ns);
 
   private:
     void prefetch(std::size_t at) const;
+    void take_some();
     void take(const RecordView &record);
     bool bound_reached() const {
-        return filler_.full() || (next_ == count_ && source_.ended() && waiting_.empty());
+        return cutter_.full() || (next_ == count_ && source_.ended() && waiting_.empty());
     }
     IngestStatus finish(CloseReason reason);
 
     static constexpr std::size_t BATCH = 2048;       // views at a time; of Kafka 1024 messages: 0.3 ms of decoding
-    IngestEnd end_;
+    RoundCutter &cutter_;
     Source &source_;
     SlotFiller filler_;
     std::vector<RecordView> records_;

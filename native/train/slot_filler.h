@@ -1,54 +1,62 @@
-// Ingest's hand on the ring: turns records, one after the other, into slots with their ranges and slots into rounds. It
-// alone fixes ranges, slots and round ends.
+// One thread's hand on the ring: turns the records of its partitions, one after the other, into slots with their
+// ranges. Ingest alone fixes ranges, slots and round ends.
 #pragma once
+#include <atomic>
+#include <mutex>
 #include <vector>
 
 #include "decode/batch_filler.h"
-#include "ring/ingest_end.h"
 #include "source/source.h"
+#include "train/round_cutter.h"
 
 namespace st {
 
 class SlotFiller {
   public:
-    // `round_interval_ns` < 0: rounds close only when full. `batch_growth`: a batch has a row for so many rows that the
-    // lineage has seen, at least one and at most its slot's capacity; 0: the capacity from the start.
-    SlotFiller(IngestEnd &end, BatchFiller batch, i64 round_interval_ns, i64 batch_growth);
+    SlotFiller(RoundCutter &cutter, BatchFiller batch, IngestEnd::OnFull on_full);
+    SlotFiller(const SlotFiller &) = delete;
 
-    void start();                                        // after READY: positions and the first round's number
-    void add_partition(i32 partition) { set_position(partition, {0, 0}); }   // from its beginning
-    // Waits for the ring; throws Leaving. False, and nothing taken: the record needs a schema that is not known yet.
+    void start();                            // after READY: its partitions' positions
+    void add_partition(i32 partition);       // from its beginning
+    bool owns(i32 partition) const { return cutter_.owns(place_, partition); }
+    std::vector<StartPosition> positions() const;   // where each of its partitions has got to
+
+    // While it lasts records are taken, and nobody else hands the open slot over.
+    std::unique_lock<std::mutex> turn() { return std::unique_lock(turn_); }
+    // In its turn. Waits for the ring; throws Leaving. False, and nothing taken: the record needs a schema that is not
+    // known yet.
     bool take(const RecordView &record);
-    void close_if_due(i64 now_ns);                       // round_interval, or a publication
-    void close(CloseReason reason);                      // the tail: publishes what the open slot and round hold
-    void end() { end_.end(round_ - 1); }                 // after close(): no more rounds
-    bool full() const { return max_rows_ >= 0 && rows_ >= max_rows_; }
-    i64 due_ns() const;                                  // when the open round closes; far away if never
-    std::vector<StartPosition> positions() const;        // where each partition has got to
-    u32 partitions() const { return static_cast<u32>(positions_.size()); }
+    // What was taken since is counted for all to see.
+    void tell_counts();
+
+    // By any thread, in nobody's turn: hands the open slot over where it holds anything.
+    void hand_over();
+    // Rows were taken that are in no slot of a number.
+    bool holds() const { return holds_.load(); }
 
   private:
-    struct Position { i64 offset; i32 row; };
+    struct Position { i64 offset; i32 row; bool own = false; };
 
-    void set_position(i32 partition, Position position);
-    void ensure_round();
-    void ensure_slot();
-    u32 batch_rows() const;                              // of the next slot
+    void set_position(i32 partition, i64 offset, i32 row);
+    void open_slot();
     void publish_slot();
-    void close_round(CloseReason reason);
     Range &range_of(i32 partition);
     bool decode(const RecordView &record, Position &position);
     void move_to(i32 partition, i64 offset);             // an empty range over control records up to `offset`
-    void report_dead(const RecordView &record);
+    void add_letter(const RecordView &record);
+    void count(const RecordView &record) { ++records_, bytes_ += static_cast<i64>(record.size); }
 
-    IngestEnd &end_;
+    RoundCutter &cutter_;
     BatchFiller batch_;
-    i64 round_interval_ns_, batch_growth_, rows_before_ = 0;   // rows_before_: of the lineage's earlier runs
-    i64 max_rows_ = -1, rows_ = 0;                       // of this run; max_rows_ < 0: no bound
+    IngestEnd::OnFull on_full_;
+    u32 place_;
+    std::mutex turn_;
     std::vector<Position> positions_;                    // by partition
-    i64 slot_ = 0, round_ = 0, round_first_slot_ = 0, round_started_ns_ = 0, newest_timestamp_ms_ = -1;
-    u32 range_count_ = 0;
-    bool slot_open_ = false, round_open_ = false;
+    FilledSlot slot_;
+    Range *ranges_ = nullptr;
+    i64 records_ = 0, bytes_ = 0;                        // not told yet
+    bool slot_open_ = false;
+    std::atomic<bool> holds_{false};
 };
 
 }  // namespace st

@@ -145,7 +145,8 @@ class MemoryRun:
         job = self._job
         plan = native_plan(job.schema.without_message(), arena.slot_layout)
         growth = job.train.batch_growth or 0
-        ingest = _native.Ingest(arena, self._feed.source, bare_format(job), plan, batch_growth=growth)
+        cutter = _native.RoundCutter(arena, batch_growth=growth)
+        ingest = _native.Ingest(cutter, self._feed.source, bare_format(job), plan)
         ingest.start()
         while (status := ingest.run(_INGEST_S)) == _native.IngestStatus.WORKING:
             pass

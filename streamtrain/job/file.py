@@ -13,7 +13,18 @@ from pydantic.fields import FieldInfo
 from streamtrain.columns.column import Column
 from streamtrain.job.lines import Path
 from streamtrain.job.mistakes import Mistake, show_path, show_value
-from streamtrain.job.sections import JobName, Model, Optimizer, Predict, Publish, Records, Section, Topics, Train
+from streamtrain.job.sections import (
+    Ingest,
+    JobName,
+    Model,
+    Optimizer,
+    Predict,
+    Publish,
+    Records,
+    Section,
+    Topics,
+    Train,
+)
 from streamtrain.job.sources import APART, Gathered
 from streamtrain.job.words import bare, takes
 from streamtrain.registry import nearest
@@ -29,6 +40,7 @@ class JobFile(Section):
     model: Model = Model()
     optimizer: Optimizer = Optimizer()
     train: Train = Train()
+    ingest: Ingest = Ingest()
     publish: Publish = Publish()
     predict: Predict = Predict()
 

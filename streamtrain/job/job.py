@@ -19,7 +19,7 @@ from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settin
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
 from streamtrain.job.registry_settings import RegistrySettings, registry_settings
-from streamtrain.job.sections import Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
+from streamtrain.job.sections import Ingest, Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics.topic import topic
 
@@ -151,6 +151,10 @@ class Job:
     @property
     def train(self) -> Train:
         return self.file.train
+
+    @property
+    def ingest(self) -> Ingest:
+        return self.file.ingest
 
     @property
     def publish(self) -> Publish:

@@ -146,6 +146,18 @@ class Train(Section):
         return self.workers * self.averaging_frequency
 
 
+class Ingest(Section):
+    """How records are read."""
+
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        le=256,
+        description="threads that read and decode, each partitions of its own; if not given, one for four cores, at "
+        "most the partitions; the rows of a run with a bound of them are counted by one",
+    )
+
+
 class Archive(Section):
     """Older snapshots kept beside the newest."""
 

@@ -11,13 +11,13 @@ from streamtrain.job import Job
 _RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
 
 
-def make_arena(job: Job, model: Model) -> _native.Arena:
-    """Slots, rounds and state for one run of the job, in shared memory."""
+def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena:
+    """Slots, rounds and state for one run of the job, in shared memory; each thread but one has a slot of its own."""
     train = job.train
     return _native.Arena.create(
         workers=train.workers,
         averaging_frequency=train.averaging_frequency,
-        slot_count=train.prefetch_buffer,
+        slot_count=train.prefetch_buffer + ingest_threads - 1,
         slot_layout=_native.SlotLayout.make(train.batch_rows, _RANGES_PER_SLOT, job.schema.block_specs()),
         state_layout=model.layout,
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import queue
 import signal
 import subprocess
@@ -79,6 +80,11 @@ def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], st
     return supervisor.run()
 
 
+def _ingest_threads(wanted: int | None, partitions: int) -> int:
+    """As many as the job says, else one for four cores; at most the partitions."""
+    return min(wanted or max(1, len(os.sched_getaffinity(0)) // 4), partitions)
+
+
 class Supervisor:
     def __init__(self, job: Job, options: TrainOptions, on_event: Callable[[Event], None], stop: Interrupts) -> None:
         self._job = job
@@ -89,7 +95,7 @@ class Supervisor:
         self._events: queue.Queue[Event] = queue.Queue()
         self._reader: threading.Thread | None = None  # of the coordinator's events
         worker = {**worker_config(job), "restorable": True}
-        self._host = Host(lambda: make_arena(job, self._model), worker, options.host, on_event)
+        self._host = Host(lambda: make_arena(job, self._model, self._ingest_threads), worker, options.host, on_event)
         self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
@@ -138,6 +144,8 @@ class Supervisor:
             [[p, at] for p, at in enumerate(admin.last_stable(topic, partitions))] if self._options.until_end else []
         )
         self._model = Model(self._job.model_spec())
+        bounded = self._options.max_rows is not None
+        self._ingest_threads = 1 if bounded else _ingest_threads(self._job.ingest.threads, partitions)
 
     def _spawn_all(self) -> None:
         self._host.begin()
@@ -170,6 +178,7 @@ class Supervisor:
             "schema": self._job.schema.to_dict(),
             "round_interval_s": self._job.train.round_interval_s,
             "batch_growth": self._job.train.batch_growth,
+            "threads": self._ingest_threads,
             "until_end": self._options.until_end,
             "end_offsets": self._end_offsets,
         }

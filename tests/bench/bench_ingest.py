@@ -52,7 +52,7 @@ def ingest_rate(bed: Bed) -> float:
     ends = list(enumerate(bed.admin.last_stable(bed.records, bed.partitions)))
     with KafkaConsumer.open(Purpose.INGEST, job.kafka_consumer()) as consumer:
         source = _native.KafkaSource(consumer.native, bed.records, end_offsets=ends, bounded=True)
-        ingest = _native.Ingest(arena, source, job.records.format, native_plan(job.schema, slots))
+        ingest = _native.Ingest(_native.RoundCutter(arena), source, job.records.format, native_plan(job.schema, slots))
         ingest.start()
         while not (first := arena.progress()["rows"]):
             ingest.run(0.001)

@@ -42,9 +42,8 @@ class LocalRun:
         self._ring.start()
         plan = native_plan(schema, layout)
         self._source = _native.MemorySource()
-        self._ingest = _native.Ingest(
-            self.arena, self._source, job.records.format, plan, batch_growth=train.batch_growth or 0
-        )
+        cutter = _native.RoundCutter(self.arena, batch_growth=train.batch_growth or 0)
+        self._ingest = _native.Ingest(cutter, self._source, job.records.format, plan)
         self._workers = [threading.Thread(target=self._work, args=(index, layout)) for index in range(train.workers)]
         self._workers.append(threading.Thread(target=self._take))
         for worker in self._workers:

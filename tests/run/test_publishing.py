@@ -76,7 +76,7 @@ class Bed:
         """All of them and no more."""
         source = _native.MemorySource()
         plan = native_plan(self.job.schema, self.arena.slot_layout)
-        ingest = _native.Ingest(self.arena, source, "json", plan)
+        ingest = _native.Ingest(_native.RoundCutter(self.arena), source, "json", plan)
         ingest.start()
         for record in records:
             assert source.put(record, 10)

@@ -24,7 +24,8 @@ class Stream(ArenaRun):
         self.ring.begin(round=-1, learning_rate=0.01, rows_seen=rows_seen, positions=[(0, 0, 0)])
         plan = native_plan(Schema.from_columns(COLUMNS, "binary_cross_entropy"), self.slots)
         self.source = _native.MemorySource()
-        self.ingesting = _native.Ingest(self.arena, self.source, "json", plan, batch_growth=batch_growth)
+        cutter = _native.RoundCutter(self.arena, batch_growth=batch_growth)
+        self.ingesting = _native.Ingest(cutter, self.source, "json", plan)
         self.ingesting.start()
         self.sizes: list[int] = []
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +19,10 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.state import attach
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, TooManyOpenFiles
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.kafka.clients import NO_GROUP, KafkaConsumer
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
-from streamtrain.kafka.settings import Purpose
+from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.log import get_logger
 from streamtrain.run import exits
 from streamtrain.schemas import SchemaRegistry, decoded_by
@@ -44,88 +45,113 @@ class Config:
     round_interval_s: float | None
     batch_growth: int | None
     until_end: bool
+    threads: int
     end_offsets: list[list[int]]  # [partition, offset]: the last stable offsets at the start, for until_end
 
 
 def run(config: Config) -> int:
     arena = attach(config.arena)
     plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
-    with closing(Renewing(lambda: KafkaConsumer.open(Purpose.INGEST, config.kafka))) as readers:
+    with ExitStack() as clients:
+        readers = [clients.enter_context(closing(_clients(config))) for _ in range(config.threads)]
         ring = _native.IngestEnd(arena)
         while not ring.wait_ready(0.5):
             if ring.stop() == _native.Stop.LEAVE:
                 return exits.RUN_OVER
-        source = _native.KafkaSource(
+        cutter = _native.RoundCutter(
+            arena,
+            round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
+            batch_growth=config.batch_growth or 0,
+        )
+        return _together([_Thread(config, cutter, plan, own) for own in readers], cutter)
+
+
+def _clients(config: Config) -> Renewing[KafkaConsumer]:
+    """A thread's consumer; what may lie in all of them together is bounded."""
+    settings = client_settings(Purpose.INGEST, config.kafka, {"group.id": NO_GROUP})
+    queued = "queued.max.messages.kbytes"
+    settings[queued] = str(max(1024, int(settings[queued]) // config.threads))
+    return Renewing(lambda: KafkaConsumer(settings))
+
+
+def _together(threads: list[_Thread], cutter: _native.RoundCutter) -> int:
+    """The exit code of the first that does not end well: then all leave."""
+    with ThreadPoolExecutor(len(threads), "ingest") as pool:
+        pending = {pool.submit(thread.run) for thread in threads}
+        try:
+            for ended in as_completed(pending):
+                if code := ended.result():
+                    return code
+        finally:
+            cutter.leave()
+    return 0
+
+
+class _Thread:
+    """Reads partitions of its own with a client of its own, into slots of its own."""
+
+    def __init__(
+        self, config: Config, cutter: _native.RoundCutter, plan: _native.DecodePlan, readers: Renewing[KafkaConsumer]
+    ) -> None:
+        self._config, self._readers = config, readers
+        self._schemas = SchemaRegistry(config.registry, config.topic)
+        self._source = _native.KafkaSource(
             readers.client.native,
             config.topic,
             end_offsets=[(partition, offset) for partition, offset in config.end_offsets],
             bounded=config.until_end,
         )
-        schemas = SchemaRegistry(config.registry, config.topic)
-        ingest = _native.Ingest(
-            arena,
-            source,
-            decoded_by(config.format, schemas.ask),
-            plan,
-            round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
-            batch_growth=config.batch_growth or 0,
-        )
-        ingest.start()
-        return _loop(config, readers, source, ingest, schemas)
+        self._ingest = _native.Ingest(cutter, self._source, decoded_by(config.format, self._schemas.ask), plan)
+        self._partitions = cutter.partitions
 
+    def run(self) -> int:
+        self._ingest.start()
+        look_at = time.monotonic() + _METADATA_S
+        try:
+            while True:
+                status = self._ingest.run(_RUN_S)
+                if status == _native.IngestStatus.ENDED:
+                    return 0
+                if status == _native.IngestStatus.LEAVE:
+                    return exits.RUN_OVER
+                if status == _native.IngestStatus.WAITING and self._schemas.ask_again():
+                    self._ingest.rewind()
+                for event in self._readers.client.events():
+                    say = log.debug if event.level > 4 else log.warning
+                    say(event.text, facility=event.facility)
+                if time.monotonic() >= look_at:
+                    look_at = time.monotonic() + _METADATA_S
+                    self._look_at_topic()
+        except _native.KafkaFailure as failure:
+            error = self._readers.client.explain(failure)
+            if not isinstance(error, KafkaBroken | KafkaUnreachable):
+                raise error from None
+            topic = self._config.topic
+            log.warning(f"{topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
+            return exits.UNEXPECTED  # the new run's coordinator names the gap as at any start
 
-def _loop(
-    config: Config,
-    readers: Renewing[KafkaConsumer],
-    source: _native.KafkaSource,
-    ingest: _native.Ingest,
-    schemas: SchemaRegistry,
-) -> int:
-    look_at = time.monotonic() + _METADATA_S
-    try:
-        while True:
-            status = ingest.run(_RUN_S)
-            if status == _native.IngestStatus.ENDED:
-                return 0
-            if status == _native.IngestStatus.LEAVE:
-                return exits.RUN_OVER
-            if status == _native.IngestStatus.WAITING and schemas.ask_again():
-                ingest.rewind()
-            for event in readers.client.events():
-                say = log.debug if event.level > 4 else log.warning
-                say(event.text, facility=event.facility)
-            if time.monotonic() >= look_at:
-                look_at = time.monotonic() + _METADATA_S
-                _look_at_topic(config, readers, source, ingest)
-    except _native.KafkaFailure as failure:
-        error = readers.client.explain(failure)
-        if not isinstance(error, KafkaBroken | KafkaUnreachable):
-            raise error from None
-        log.warning(f"{config.topic}: cannot be read on ({failure.args[1]}); a new run looks at what is left of it")
-        return exits.UNEXPECTED  # the new run's coordinator names the gap as at any start
+    def _look_at_topic(self) -> None:
+        """Adds new partitions, unless the range is bounded; raises KafkaFailure where the topic is gone.
 
-
-def _look_at_topic(
-    config: Config, readers: Renewing[KafkaConsumer], source: _native.KafkaSource, ingest: _native.Ingest
-) -> None:
-    """Adds new partitions, unless the range is bounded; raises KafkaFailure where the topic is gone.
-
-    A consumer that has gone deaf is replaced.
-    """
-    made = readers.made
-    try:
-        count = readers.ask(lambda consumer: _asked(config, consumer))
-    except TooManyOpenFiles:
-        raise
-    except (KafkaUnreachable, KafkaBroken) as cause:
-        if readers.made > made:
-            log.warning(f"{cause}; reading on with another client", topic=config.topic)
-            source.read_with(readers.client.native)
-            ingest.rewind()
-        return  # the broker is away or settling; ingest waits for it anyway
-    for partition in range(ingest.partitions, ingest.partitions if config.until_end else count):
-        log.info("new partition", topic=config.topic, partition=partition)
-        ingest.add_partition(partition)
+        A consumer that has gone deaf is replaced.
+        """
+        config, made = self._config, self._readers.made
+        try:
+            count = self._readers.ask(lambda consumer: _asked(config, consumer))
+        except TooManyOpenFiles:
+            raise
+        except (KafkaUnreachable, KafkaBroken) as cause:
+            if self._readers.made > made:
+                log.warning(f"{cause}; reading on with another client", topic=config.topic)
+                self._source.read_with(self._readers.client.native)
+                self._ingest.rewind()
+            return  # the broker is away or settling; ingest waits for it anyway
+        if config.until_end:
+            return
+        for partition in filter(self._ingest.owns, range(self._partitions, count)):
+            log.info("new partition", topic=config.topic, partition=partition)
+            self._ingest.add_partition(partition)
+        self._partitions = max(self._partitions, count)
 
 
 def _asked(config: Config, consumer: KafkaConsumer) -> int:

@@ -1,0 +1,130 @@
+// The dead letters of a slot, gathered until it has its number.
+// An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason
+// bytes, path, reason}, then the key, per header {u32 name bytes, u32 value bytes, name, value}, and the record's bytes
+// (none when they go by reference).
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/types.h"
+#include "ring/dead_rows.h"
+
+namespace st {
+
+struct DeadLetterHead {
+    u64 entry_bytes;       // with this head
+    i64 round, slot, offset;
+    i64 rows_left_out;     // dead rows of this pass that found no place in the entry
+    i32 partition;
+    u32 ranges;
+    u32 key_bytes, value_bytes;
+    u32 header_bytes;      // of all headers that are here
+    u32 headers_left_out;
+    u64 record_bytes;      // of the record, whether its bytes are here or not
+};
+static_assert(sizeof(DeadLetterHead) == 72);
+
+struct DeadLetterHeader {
+    const char *name;
+    const u8 *value;
+    u64 size;
+};
+
+constexpr u64 DEAD_LETTER_VALUE_LIMIT = 512 * 1024;   // longer records go by reference
+constexpr u64 DEAD_LETTER_KEY_LIMIT = 4096;           // longer keys are left out
+constexpr u64 DEAD_LETTER_HEADERS_LIMIT = 32 * 1024;  // of all of them; those that find no place are counted
+constexpr u64 DEAD_LETTER_ROWS_LIMIT = 256 * 1024;    // twice what a letter's header shows: the first tell the story
+constexpr u64 DEAD_LETTER_TEXT_LIMIT = 2048;          // of a path or a reason: twice what a letter shows
+// What one round may bring: it closes at so many letters or bytes. The slot that passes the bound has no more than the
+// bound of its own, but for its last entry.
+constexpr i64 ROUND_LETTERS = 4'000;
+constexpr u64 ROUND_LETTER_BYTES = u64{2} << 20;
+constexpr u64 ROUND_LETTER_BYTES_AT_MOST = 2 * ROUND_LETTER_BYTES + (u64{1} << 20);
+static_assert(sizeof(DeadLetterHead) + DEAD_LETTER_ROWS_LIMIT + 28 + 2 * DEAD_LETTER_TEXT_LIMIT +
+                  DEAD_LETTER_KEY_LIMIT + DEAD_LETTER_HEADERS_LIMIT + DEAD_LETTER_VALUE_LIMIT + 8 <= (u64{1} << 20));
+constexpr i64 UNPUBLISHED_LETTERS = 20'000;           // ingest opens no round above it: a publication is no longer than
+                                                      // this and a round, however small the letters
+
+class DeadLetters {
+  public:
+    // One on its way: `head` but for its round and slot, the rows', and what is of the record, in place until clear().
+    struct Entry {
+        DeadLetterHead head;
+        const u8 *rows, *record;
+        u64 rows_bytes, record_bytes;
+    };
+
+    bool empty() const { return entries_.empty(); }
+    i64 count() const { return static_cast<i64>(entries_.size()); }
+    u64 bytes() const { return bytes_.size() + entries_.size() * sizeof(DeadLetterHead); }
+    void clear() { entries_.clear(), bytes_.clear(); }
+
+    void add(DeadLetterHead head, const std::vector<DeadRows> &rows, const u8 *key,
+             const std::vector<DeadLetterHeader> &headers, const u8 *value) {
+        const u64 begin = bytes_.size();
+        put_rows(rows, head, begin);
+        const u64 record = bytes_.size();
+        head.value_bytes = value == nullptr || head.record_bytes > DEAD_LETTER_VALUE_LIMIT
+                               ? 0 : static_cast<u32>(head.record_bytes);
+        if (key == nullptr || head.key_bytes > DEAD_LETTER_KEY_LIMIT) head.key_bytes = 0;
+        append(key, head.key_bytes);
+        put_headers(headers, head);
+        append(value, head.value_bytes);
+        entries_.push_back({head, begin, record, bytes_.size()});
+    }
+
+    Entry at(i64 index) const {
+        const Place &place = entries_[static_cast<std::size_t>(index)];
+        return {place.head, bytes_.data() + place.begin, bytes_.data() + place.record, place.record - place.begin,
+                place.end - place.record};
+    }
+
+  private:
+    struct Place {
+        DeadLetterHead head;
+        u64 begin, record, end;   // in bytes_: of the rows, of what is of the record, behind it
+    };
+
+    template <class T> void put(T value) { append(&value, sizeof value); }
+    void append(const void *bytes, u64 size) {
+        const u8 *first = static_cast<const u8 *>(bytes);
+        if (size) bytes_.insert(bytes_.end(), first, first + size);
+    }
+
+    void put_rows(const std::vector<DeadRows> &rows, DeadLetterHead &head, u64 begin) {
+        for (const DeadRows &row : rows) {
+            if (bytes_.size() - begin > DEAD_LETTER_ROWS_LIMIT) {
+                head.rows_left_out += row.row_to - row.row_from;
+                continue;
+            }
+            const u64 path_bytes = std::min(row.path.size(), DEAD_LETTER_TEXT_LIMIT);
+            const u64 reason_bytes = std::min(row.reason.size(), DEAD_LETTER_TEXT_LIMIT);
+            put(row.row_from); put(row.row_to);
+            put<u32>(row.remainder); put(static_cast<u32>(path_bytes)); put(static_cast<u32>(reason_bytes));
+            append(row.path.data(), path_bytes);
+            append(row.reason.data(), reason_bytes);
+            ++head.ranges;
+        }
+    }
+
+    void put_headers(const std::vector<DeadLetterHeader> &headers, DeadLetterHead &head) {
+        for (const DeadLetterHeader &header : headers) {
+            const u64 name_bytes = std::strlen(header.name), bytes = 8 + name_bytes + header.size;
+            if (head.header_bytes + bytes > DEAD_LETTER_HEADERS_LIMIT) {
+                ++head.headers_left_out;
+                continue;
+            }
+            put(static_cast<u32>(name_bytes)); put(static_cast<u32>(header.size));
+            append(header.name, name_bytes);
+            append(header.value, header.size);
+            head.header_bytes += static_cast<u32>(bytes);
+        }
+    }
+
+    std::vector<u8> bytes_;
+    std::vector<Place> entries_;
+};
+
+}  // namespace st

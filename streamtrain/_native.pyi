@@ -373,8 +373,11 @@ class KafkaPurpose(enum.Enum):
     WRITE = ...
     STREAM = ...
 
-def kafka_client_settings(purpose: KafkaPurpose, given: _Settings, own: _Settings) -> _Settings:
-    """The settings a client is made with: our defaults, under `given`, under what is not the user's, under `own`."""
+def kafka_client_settings(purpose: KafkaPurpose, given: _Settings, own: _Settings, clients: int = 1) -> _Settings:
+    """The settings a client is made with: our defaults, under `given`, under what is not the user's, under `own`.
+
+    Of so many `clients` each has its share of the memory for messages.
+    """
 
 def kafka_settings() -> list[tuple[str, str | None, str, list[KafkaPurpose], str]]:
     """The whole table: property, value (None: each client's own), given | fixed | owned, who has it, why."""

@@ -111,7 +111,8 @@ void bind_settings(nb::module_ &m) {
         .value("RESEND", Purpose::resend)
         .value("WRITE", Purpose::write)
         .value("STREAM", Purpose::stream);
-    m.def("kafka_client_settings", &client_settings, nb::arg("purpose"), nb::arg("given"), nb::arg("own"));
+    m.def("kafka_client_settings", &client_settings, nb::arg("purpose"), nb::arg("given"), nb::arg("own"),
+          nb::arg("clients") = 1);
     m.def("kafka_settings", [] {
         nb::list out;
         for (const KafkaSetting &setting : kafka_settings()) {

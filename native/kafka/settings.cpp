@@ -1,6 +1,9 @@
 #include "kafka/settings.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <string>
 
 namespace st {
 namespace {
@@ -91,7 +94,7 @@ constexpr KafkaSetting table[] = {
 
 std::span<const KafkaSetting> kafka_settings() { return table; }
 
-KafkaSettings client_settings(Purpose purpose, const KafkaSettings &given, const KafkaSettings &own) {
+KafkaSettings client_settings(Purpose purpose, const KafkaSettings &given, const KafkaSettings &own, u32 clients) {
     std::map<std::string, std::string> settings;
     const auto put = [&](bool users_come_first) {
         for (const KafkaSetting &setting : table)
@@ -102,6 +105,8 @@ KafkaSettings client_settings(Purpose purpose, const KafkaSettings &given, const
     for (const auto &[name, value] : given) settings[name] = value;
     put(false);
     for (const auto &[name, value] : own) settings[name] = value;
+    if (auto queued = settings.find("queued.max.messages.kbytes"); clients > 1 && queued != settings.end())
+        queued->second = std::to_string(std::max(1024l, std::strtol(queued->second.c_str(), nullptr, 10) / clients));
     return {settings.begin(), settings.end()};
 }
 

@@ -47,7 +47,8 @@ struct KafkaSetting {
 
 std::span<const KafkaSetting> kafka_settings();
 
-// A client's settings: ours, under what the user gave, under what is not the user's to give, under `own`.
-KafkaSettings client_settings(Purpose purpose, const KafkaSettings &given, const KafkaSettings &own);
+// A client's settings: ours, under what the user gave, under what is not the user's to give, under `own`. Of
+// so many `clients` each has its share of the memory for messages, 1 MB at least.
+KafkaSettings client_settings(Purpose purpose, const KafkaSettings &given, const KafkaSettings &own, u32 clients = 1);
 
 }   // namespace st

@@ -149,12 +149,10 @@ class Train(Section):
 class Ingest(Section):
     """How records are read."""
 
-    threads: int | None = Field(
+    threads: Annotated[int | None, Count(1, 256, none="auto")] = Field(
         default=None,
-        ge=1,
-        le=256,
-        description="threads that read and decode, each partitions of its own; if not given, one for four cores, at "
-        "most the partitions; the rows of a run with a bound of them are counted by one",
+        description='threads that read and decode, each partitions of its own; "auto": one for four cores; at most the '
+        "partitions, and one where --max-rows counts the rows",
     )
 
 

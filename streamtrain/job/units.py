@@ -99,21 +99,21 @@ class Duration(Takes):
 
 
 class Count(Takes):
-    """A whole number; "off" is None."""
+    """A whole number; the word `none` is None."""
 
-    def __init__(self, least: int, most: int) -> None:
-        self.least, self.most = least, most
-        super().__init__(f'a whole number from {least} to {most:,}, or "off"')
+    def __init__(self, least: int, most: int, none: str = "off") -> None:
+        self.least, self.most, self.none = least, most, none
+        super().__init__(f'a whole number from {least} to {most:,}, or "{none}"')
 
     def parse(self, value: Any) -> int | None:
-        if value == "off":
+        if value == self.none:
             return None
         if type(value) is not int or not self.least <= value <= self.most:
             raise ValueError
         return value
 
     def write(self, value: int | None) -> int | str:
-        return "off" if value is None else value
+        return self.none if value is None else value
 
 
 class Size(Takes):

@@ -22,8 +22,11 @@ def flat_settings(kafka: Mapping[str, object]) -> dict[str, str]:
 
 
 def client_settings(
-    purpose: Purpose, kafka: Mapping[str, object], own: Mapping[str, str] | None = None
+    purpose: Purpose, kafka: Mapping[str, object], own: Mapping[str, str] | None = None, clients: int = 1
 ) -> dict[str, str]:
-    """Of a client for `purpose`: what the user gave in `kafka`, with ours; `own` are this client's alone."""
+    """Of a client for `purpose`: what the user gave in `kafka`, with ours; `own` are this client's alone.
+
+    Of so many `clients` each has its share of the memory for messages.
+    """
     given = list(flat_settings(kafka).items())
-    return dict(_native.kafka_client_settings(purpose, given, list((own or {}).items())))
+    return dict(_native.kafka_client_settings(purpose, given, list((own or {}).items()), clients))

@@ -68,9 +68,7 @@ def run(config: Config) -> int:
 
 def _clients(config: Config) -> Renewing[KafkaConsumer]:
     """A thread's consumer; what may lie in all of them together is bounded."""
-    settings = client_settings(Purpose.INGEST, config.kafka, {"group.id": NO_GROUP})
-    queued = "queued.max.messages.kbytes"
-    settings[queued] = str(max(1024, int(settings[queued]) // config.threads))
+    settings = client_settings(Purpose.INGEST, config.kafka, {"group.id": NO_GROUP}, config.threads)
     return Renewing(lambda: KafkaConsumer(settings))
 
 

@@ -77,7 +77,8 @@ class DeadLetterWriter {
 
     // Gives where what comes next belongs.
     u64 copy_in(u64 at, const void *bytes, u64 size) {
-        const u64 capacity = arena_.dead_letter_bytes(), begin = at % capacity, first = std::min(size, capacity - begin);
+        const u64 capacity = arena_.dead_letter_bytes(), begin = at % capacity;
+        const u64 first = std::min(size, capacity - begin);
         if (size == 0) return at;
         std::memcpy(arena_.dead_letters() + begin, bytes, first);
         std::memcpy(arena_.dead_letters(), static_cast<const u8 *>(bytes) + first, size - first);

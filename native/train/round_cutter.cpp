@@ -26,7 +26,8 @@ void RoundCutter::start() {
 
 u32 RoundCutter::batch_rows() const {
     const i64 capacity = arena().slot_layout().row_capacity, rows = rows_.load();
-    const i64 grown = batch_growth_ == 0 ? capacity : std::clamp<i64>((rows_before_ + rows) / batch_growth_, 1, capacity);
+    const i64 grown =
+        batch_growth_ == 0 ? capacity : std::clamp<i64>((rows_before_ + rows) / batch_growth_, 1, capacity);
     return static_cast<u32>(max_rows_ < 0 ? grown : std::min(grown, max_rows_ - rows));
 }
 

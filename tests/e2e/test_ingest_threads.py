@@ -52,7 +52,7 @@ def test_what_no_round_has_taken_yet_is_trained_when_nothing_follows(kafka: Any,
     job.replayed()
 
 
-@pytest.mark.parametrize("victim", [1, 2], ids=["ingest", "worker"])
+@pytest.mark.parametrize("victim", [1, 2])  # ingest, the first worker
 def test_a_killed_process_costs_no_row(kafka: Any, tmp_path: Path, victim: int) -> None:
     job = LiveJob(kafka, tmp_path, partitions=4, keep=1000)
     running = job.start("train", *THREADS)

@@ -15,7 +15,7 @@ TRAIN = (
     "batch_rows, batch_growth, workers, averaging_frequency, round_interval, prefetch_buffer, "
     "report_score_after_averaging, average_optimizer_state, backend, seed"
 )
-SECTIONS = "name, topics, records, columns, model, optimizer, train, publish, predict, kafka, registry"
+SECTIONS = "name, topics, records, columns, model, optimizer, train, ingest, publish, predict, kafka, registry"
 
 # (what stands in the file, what stands there instead, the message)
 CASES = [

@@ -44,3 +44,11 @@ def test_no_client_reads_or_writes_other_than_exactly_once(purpose: Purpose) -> 
 
 def test_a_job_may_hold_what_is_not_owned() -> None:
     assert set(OWNED) == {name for name, _, hold, *_ in TABLE if hold == "owned"}
+
+
+def test_several_clients_share_the_memory_for_messages() -> None:
+    name = "queued.max.messages.kbytes"
+    alone = client_settings(Purpose.INGEST, {})
+    of_four = client_settings(Purpose.INGEST, {}, clients=4)
+    assert int(alone[name]) == 4 * int(of_four.pop(name)) and of_four.items() <= alone.items()
+    assert client_settings(Purpose.INGEST, {name: 2048}, clients=64)[name] == "1024"

@@ -14,12 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
+import long_tables
 import pytest
 from tests_kafka import kafka_home, kafka_of_all
 from tests_registry import Registry, running_registry
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    long_tables.set_for(config.option.markexpr)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
+from long_tables import examples
 from slots import RowSlot, Tally
 
 from streamtrain import _native
@@ -16,10 +17,13 @@ from streamtrain.columns.formats import Format, format_names
 from streamtrain.columns.schema import Schema
 from tests.columns import reference
 
-settings.register_profile(
-    "decoders", derandomize=True, deadline=None, max_examples=150, suppress_health_check=list(HealthCheck)
-)
-settings.load_profile("decoders")
+
+def pytest_configure() -> None:
+    settings.register_profile(
+        "decoders", derandomize=True, deadline=None, max_examples=examples(150), suppress_health_check=list(HealthCheck)
+    )
+    settings.load_profile("decoders")
+
 
 SIMPLE = Schema.from_columns(
     {

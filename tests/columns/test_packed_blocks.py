@@ -6,10 +6,12 @@ import json
 import struct
 import time
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from long_tables import some
 from packed_wire import Cells, packed, packed_alone, texts
 from slots import DeadRows, RowSlot, Tally, decode_rows
 
@@ -125,23 +127,22 @@ def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
         columns["late"] = {"role": "label", "missing": 1}
     schema = Schema.from_columns(columns, loss_of(kind))
     dead = 0
-    for type_name in TYPES:
-        for fraction in ODD:
-            given = {
-                "x": cells_of(type_name, kind, fraction, chance),
-                "y": cells_of("f4", "number", 0.1, chance),
-                "z": cells_of("f4", "number", 0.01, chance),
-                "late": cells_of("f4", "label", 0.1, chance),
-            }
-            given = {name: cells for name, cells in given.items() if name in columns}
-            (together, slot), (apart, expected) = filled(schema, [packed(given)]), filled(schema, packed_alone(given))
-            assert slot == expected, (type_name, fraction)
-            assert one_by_one(together.dead_rows) == one_by_one(apart.dead_rows)
-            rows = [(row, column) for begin, end, column in together.filtered_rows for row in range(begin, end)]
-            assert rows == [(row, column) for begin, end, column in apart.filtered_rows for row in range(begin, end)]
-            assert together.newest_event_time_ms == apart.newest_event_time_ms
-            assert together.trained + together.dead + together.filtered == ROWS
-            dead += together.dead
+    for type_name, fraction in some(product(TYPES, ODD)):
+        given = {
+            "x": cells_of(type_name, kind, fraction, chance),
+            "y": cells_of("f4", "number", 0.1, chance),
+            "z": cells_of("f4", "number", 0.01, chance),
+            "late": cells_of("f4", "label", 0.1, chance),
+        }
+        given = {name: cells for name, cells in given.items() if name in columns}
+        (together, slot), (apart, expected) = filled(schema, [packed(given)]), filled(schema, packed_alone(given))
+        assert slot == expected, (type_name, fraction)
+        assert one_by_one(together.dead_rows) == one_by_one(apart.dead_rows)
+        rows = [(row, column) for begin, end, column in together.filtered_rows for row in range(begin, end)]
+        assert rows == [(row, column) for begin, end, column in apart.filtered_rows for row in range(begin, end)]
+        assert together.newest_event_time_ms == apart.newest_event_time_ms
+        assert together.trained + together.dead + together.filtered == ROWS
+        dead += together.dead
     assert dead
 
 

@@ -31,7 +31,7 @@ from tests.fakes.publisher import example_manifest
 
 pytestmark = pytest.mark.kafka
 
-JOBS = [f"job{number}" for number in range(8)]  # each is caught between a commit and its end now and then
+JOBS = [f"job{number}" for number in range(16)]  # each is caught between a commit and its end now and then
 TIMEOUT_MS = 2_000
 KILLS = 12
 

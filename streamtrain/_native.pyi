@@ -500,12 +500,13 @@ _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose val
 def murmur3(text: bytes, seed: int, bits: int = 32) -> int: ...
 def decoder_formats() -> list[str]: ...
 def column_kinds() -> list[str]: ...
+def cell_transforms() -> list[str]: ...
 
 class DecodePlan:
     layout: SlotLayout
     def __init__(
         self, columns: list[dict[str, Any]], short_columns: Sequence[int], layout: SlotLayout,
-        constants: dict[str, float],
+        constants: dict[str, float], transforms: dict[str, Any] | None = None,
     ) -> None: ...   # `constants`: of blocks that no column gives, what lies in every row
 
 class RowTally:

@@ -3,7 +3,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "bindings/bindings.h"
-#include "bindings/plan_column.h"
+#include "bindings/plan_transforms.h"
 #include "decode/decode_plan.h"
 #include "decode/text_hash.h"
 
@@ -11,12 +11,13 @@ namespace st {
 namespace {
 
 std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> short_columns, const SlotLayout &layout,
-                                          nb::dict constants) {
+                                          nb::dict constants, nb::handle transforms) {
     std::vector<PlanColumn> compiled;
     for (nb::handle column : columns) compiled.push_back(column_of(nb::cast<nb::dict>(column)));
     std::vector<Constant> known;
     for (auto [block, value] : constants) known.push_back({nb::cast<std::string>(block), nb::cast<f64>(value)});
-    return DecodePlan::make(std::move(compiled), std::move(short_columns), layout, known);
+    return DecodePlan::make(std::move(compiled), std::move(short_columns), layout, known,
+                            transforms_of(transforms));
 }
 
 }  // namespace
@@ -28,9 +29,10 @@ void bind_decode(nb::module_ &m) {
         nb::arg("text"), nb::arg("seed"), nb::arg("bits") = 32);
     m.def("decoder_formats", &decoder_formats);
     m.def("column_kinds", &column_kinds);
+    m.def("cell_transforms", &cell_transforms);
     nb::class_<DecodePlan>(m, "DecodePlan")
         .def(nb::new_(&plan_of), nb::arg("columns"), nb::arg("short_columns"), nb::arg("layout"),
-             nb::arg("constants"))
+             nb::arg("constants"), nb::arg("transforms") = nb::none())
         .def_prop_ro("layout", [](const DecodePlan &plan) { return plan.layout; });
 }
 

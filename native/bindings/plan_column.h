@@ -17,6 +17,8 @@ inline OptionValue option_of(nb::handle value) {
     if (nb::isinstance<nb::int_>(value)) return nb::cast<i64>(value);
     if (nb::isinstance<nb::float_>(value)) return nb::cast<f64>(value);
     if (nb::isinstance<nb::str>(value)) return nb::cast<std::string>(value);
+    if (PySequence_Check(value.ptr()) && nb::len(value) && nb::isinstance<nb::float_>(value[0]))
+        return nb::cast<std::vector<f64>>(value);
     std::vector<i64> whole;
     if (nb::try_cast(value, whole) && !whole.empty()) return whole;
     return nb::cast<std::vector<std::string>>(value);
@@ -78,6 +80,8 @@ inline PlanColumn column_of(nb::dict given) {
     const std::string missing = nb::cast<std::string>(given["missing"]);
     if (missing == "skip") column.missing = Missing::skip;
     if (missing == "value") column.missing = Missing::value;
+    if (missing == "keep") column.missing = Missing::keep;
+    column.is_made = given.contains("is_made");
     return column;
 }
 

@@ -79,7 +79,7 @@ class PythonColumns final : public RowSource {
     // `given`: a dict of the plan's columns; those it does not name are missing. `writer` is of the plan.
     PythonColumns(const DecodePlan &plan, RowWriter &writer, nb::dict given) : plan_(plan), writer_(writer) {
         for (u32 c = 0; c < plan.columns.size(); ++c) {
-            if (!plan.columns[c].kind) continue;
+            if (!plan.columns[c].kind || plan.columns[c].is_made) continue;
             PyObject *values = PyDict_GetItemString(given.ptr(), plan.columns[c].name.c_str());
             if (values) columns_.push_back({c, PythonColumn(values, plan.columns[c].name)});
         }

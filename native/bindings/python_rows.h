@@ -41,6 +41,7 @@ enum class PythonForm { row, rows, columns };
 inline std::string python_path(const DecodePlan &plan, i32 column, i64 index, PythonForm form) {
     const std::string path = form == PythonForm::row ? "$" : "$[" + std::to_string(index) + "]";
     if (column == NO_COLUMN) return path;
+    if (plan.columns[column].is_made) return path + " (transforms." + plan.columns[column].name + ")";
     return path + (form == PythonForm::columns ? "." + plan.columns[column].name : plan.columns[column].place);
 }
 
@@ -66,7 +67,9 @@ inline bool finish_python_row(const DecodePlan &plan, RowWriter &writer, i64 ind
 class PythonRows final : public RowSource {
   public:
     explicit PythonRows(std::shared_ptr<const DecodePlan> plan)
-        : plan_(plan), writer_(plan), tree_(tree_of(*plan)) {}
+        : plan_(plan), writer_(plan), tree_(tree_of(*plan)) {
+        for (const PlanColumn &column : plan_->columns) given_ += !column.is_made;
+    }
 
     const DecodePlan &plan() const { return *plan_; }
 
@@ -94,7 +97,8 @@ class PythonRows final : public RowSource {
     static KeyTree tree_of(const DecodePlan &plan) {
         KeyTree tree;
         for (u32 c = 0; c < plan.columns.size(); ++c)
-            if (plan.columns[c].kind) tree.add(c, plan.columns[c].name, plan.columns[c].path);
+            if (const PlanColumn &column = plan.columns[c]; column.kind && !column.is_made)
+                tree.add(c, column.name, column.path);
         tree.finish();
         return tree;
     }
@@ -112,7 +116,7 @@ class PythonRows final : public RowSource {
     }
 
     void read_sequence(PyObject *row) {
-        const u64 count = PySequence_Fast_GET_SIZE(row), full = plan_->columns.size();
+        const u64 count = PySequence_Fast_GET_SIZE(row), full = given_;
         const std::vector<u32> &brief = plan_->short_columns;
         const bool is_brief = !brief.empty() && count == brief.size();
         if (count != full && !is_brief)
@@ -132,6 +136,7 @@ class PythonRows final : public RowSource {
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;
     PythonTree tree_;
+    u64 given_ = 0;   // columns that a row may hold; others follow them
     PyObject *rows_ = nullptr;
     i64 next_ = 0;
 };

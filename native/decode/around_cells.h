@@ -96,7 +96,7 @@ class AroundCells {
     bool put_cell(const Cell &cell, RowBlock &rows) {
         if (!cell.good) return false;
         if (cell.missing)
-            return plan_->columns[cell.column].missing == Missing::value && cell.kind->stand_in_span(rows);
+            return !ends_row(plan_->columns[cell.column].missing) && cell.kind->stand_in_span(rows);
         const bool is_word = cell.known >= 0 && cell.kind->takes_spans(CellType::words);
         if (cell.is_text && !is_word) {
             if (!cell.kind->takes_spans(CellType::text)) return false;

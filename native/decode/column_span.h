@@ -17,6 +17,7 @@ struct RowBlock {
     u8 *slot;
     u32 first, count;
     i64 newest_event_time_ms;
+    Cells *cells = nullptr;          // where transforms read; without any: nullptr
     const RowMask *only = nullptr;   // the rows that fill() fills; all
 
     u64 stride(Place place) const { return plan.blocks[place.block].stride; }

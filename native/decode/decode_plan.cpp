@@ -20,9 +20,11 @@ DecodePlan::Bits bits_of(const SlotLayout &layout, const Constant &constant) {
 }  // namespace
 
 std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
-                                                   SlotLayout layout, const std::vector<Constant> &constants) {
+                                                   SlotLayout layout, const std::vector<Constant> &constants,
+                                                   std::shared_ptr<const TransformPlan> transforms) {
     auto plan = std::make_shared<DecodePlan>();
     plan->layout = std::move(layout);
+    plan->transforms = std::move(transforms);
     for (const Block &block : plan->layout.blocks)
         plan->blocks.push_back({block.offset, block.is_ragged() ? 0 : u64{block.width} * bytes_of(block.dtype)});
     SlotPlaces places(*plan);
@@ -32,8 +34,8 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
     for (PlanColumn &column : columns) {
         if (column.place.empty()) column.place = "." + column.name;
         numbers.push_back(static_cast<i32>(names.size()));
-        if (column.from.empty()) plan->array_columns.push_back(static_cast<u32>(names.size()));
-        plan->wanted.push_back(column.kind && column.from.empty());
+        if (column.in_record()) plan->array_columns.push_back(static_cast<u32>(names.size()));
+        plan->wanted.push_back(column.kind && column.in_record());
         if (plan->wanted.back()) plan->tree.add(static_cast<u32>(names.size()), column.name, column.path);
         names.push_back(column.name);
         if (!column.kind) continue;

@@ -7,11 +7,14 @@
 
 #include "decode/key_tree.h"
 #include "decode/kind.h"
+#include "decode/transform_plan.h"
 #include "ring/slot.h"
 
 namespace st {
 
-enum class Missing : u8 { dead_letter, skip, value };
+enum class Missing : u8 { dead_letter, skip, value, keep };   // keep: transforms read that it is missing
+
+constexpr bool ends_row(Missing missing) { return missing <= Missing::skip; }
 
 struct PlanColumn {
     std::string name;
@@ -21,7 +24,9 @@ struct PlanColumn {
     std::string from;                  // of the message around the record: "key", "headers.tenant"; "": the record
     Path path = {};                    // of its cells in a row; empty: they stand at its name
     std::string place = {};            // the same behind a "$", for reasons; made of the name where it is not given
+    bool is_made = false;              // by a transform: no record and no program gives its cells
 
+    bool in_record() const { return from.empty() && !is_made; }
     const char *expected() const { return kind ? kind->expected() : "anything"; }
 };
 
@@ -49,12 +54,14 @@ struct DecodePlan {
     KeyTree tree;                      // where rows hold the columns that are not passed over
     std::vector<At> blocks;            // by the layout's
     std::vector<Bits> constants;
+    std::shared_ptr<const TransformPlan> transforms;   // none: nullptr
     bool is_ragged = false;            // a column has its cells in a ragged block
     u32 floats_block = 0;              // of the columns with a Kind::plain_float()
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).
     static std::shared_ptr<const DecodePlan> make(std::vector<PlanColumn> columns, std::vector<u32> short_columns,
-                                                  SlotLayout layout, const std::vector<Constant> &constants = {});
+                                                  SlotLayout layout, const std::vector<Constant> &constants = {},
+                                                  std::shared_ptr<const TransformPlan> transforms = nullptr);
 
     // A decoder may leave parts of a row it gave up behind `rows`.
     void clear_behind(u8 *slot, u32 rows) const { layout.clear_from(slot, rows); }

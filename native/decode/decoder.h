@@ -19,7 +19,8 @@ struct RowSink {
     i64 newest_event_time_ms = -1;  // raised by the event_time column
 };
 
-// Rows [row_from, row_to) of the current record were left out because this column, with missing = "skip", is missing.
+// Rows [row_from, row_to) of the current record were left out because this column, with missing = "skip", is missing;
+// without a column (-1) by the job's `where`.
 struct FilteredRows {
     i64 row_from, row_to;
     i32 column;

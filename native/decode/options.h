@@ -13,7 +13,7 @@
 namespace st {
 
 using OptionValue = std::variant<bool, i64, f64, std::string, std::vector<std::string>, std::vector<i64>,
-                                 std::shared_ptr<SchemaSource>>;
+                                 std::vector<f64>, std::shared_ptr<SchemaSource>>;
 
 class Options {
   public:

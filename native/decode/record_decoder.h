@@ -25,6 +25,7 @@ class RecordDecoder : public Decoder {
 
     std::string path(i32 column, i64 row) const final {
         if (column != NO_COLUMN && !plan_->columns[column].from.empty()) return plan_->columns[column].from;
+        if (column != NO_COLUMN && plan_->columns[column].is_made) return "transforms." + column_name(column);
         return cell_path(column, row);
     }
 
@@ -86,7 +87,6 @@ class RecordDecoder : public Decoder {
         } else if (end == RowEnd::held) {
             held_ = true;
         } else if (end == RowEnd::filtered) {
-            ++tally.filtered;
             report_filtered(tally, row, writer_.failed_column());
         } else {
             ++tally.dead;
@@ -101,6 +101,18 @@ class RecordDecoder : public Decoder {
 
     const std::string &column_name(u32 column) const { return plan_->columns[column].name; }
     bool wanted(i32 column) const { return column >= 0 && plan_->wanted[column]; }
+
+    static void report_filtered(RowTally &tally, i64 row, i32 column) {
+        ++tally.filtered;
+        if (!tally.filtered_rows.empty()) {
+            FilteredRows &last = tally.filtered_rows.back();
+            if (last.row_to == row && last.column == column) {
+                ++last.row_to;
+                return;
+            }
+        }
+        tally.filtered_rows.push_back({row, row + 1, column});
+    }
 
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;
@@ -132,17 +144,6 @@ class RecordDecoder : public Decoder {
             }
         }
         tally.dead_rows.push_back({row, row + 1, path(column, row), writer_.reason(), false, column});
-    }
-
-    static void report_filtered(RowTally &tally, i64 row, i32 column) {
-        if (!tally.filtered_rows.empty()) {
-            FilteredRows &last = tally.filtered_rows.back();
-            if (last.row_to == row && last.column == column) {
-                ++last.row_to;
-                return;
-            }
-        }
-        tally.filtered_rows.push_back({row, row + 1, column});
     }
 
     bool done_ = true, refused_ = false, held_ = false;

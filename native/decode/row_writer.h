@@ -10,6 +10,7 @@
 #include "decode/decode_plan.h"
 #include "decode/decoder.h"
 #include "decode/ragged_rows.h"
+#include "decode/row_transforms.h"
 
 namespace st {
 
@@ -24,16 +25,18 @@ class RowWriter {
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
         : plan_(std::move(plan)), columns_(plan_->columns.data()), blocks_(plan_->blocks.data()),
           block_count_(static_cast<u32>(plan_->blocks.size())), floats_block_(plan_->floats_block),
-          constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0) {
+          constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0),
+          transforms_(plan_->transforms.get()) {
+        if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
         for (const PlanColumn &column : plan_->columns) {
-            wanted_.push_back(column.kind ? ~u32{0} : 0);
+            wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             const bool is_usual = column.kind && column.from.empty();
             const PlainFloat *floats = is_usual ? column.kind->plain_float() : nullptr;
             float_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
         }
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
-            run = float_at_[c] == NO_FLOAT ? 0 : run + 1;
+            run = float_at_[c] == NO_FLOAT || columns_[c].is_made ? 0 : run + 1;
         for (const DecodePlan::At &block : plan_->blocks) scratch_.emplace_back(block.stride + 1);
         row_.resize(plan_->blocks.size() + 1);
     }
@@ -49,11 +52,12 @@ class RowWriter {
         slot_ = slot;
         at_ = row;
         if (ragged_.any()) ragged_.start();
+        if (plan_->transforms) transforms_.cells.letters.clear();
         if (++stamp_ == 0) {
             std::fill(seen_.begin(), seen_.end(), 0);
             stamp_ = 1;
         }
-        failed_ = false;
+        failed_ = failed_whole_ = false;
         event_time_ms_ = -1;
     }
 
@@ -158,6 +162,11 @@ class RowWriter {
         seen_[c] = stamp_;
     }
 
+    // Cells as transforms read them: a kind puts its cell into the first row of its column of cells, and says so.
+    Cells &cells() { return transforms_.cells; }
+    RowTransforms &transforms() { return transforms_; }
+    void give(u32 c) { seen_[c] = stamp_; }
+
     // The cell does not fit its column; the first such cell of a row is reported.
     void wrong(u32 c, std::string_view got) {
         if (!columns_[c].kind) return;
@@ -169,6 +178,8 @@ class RowWriter {
     }
 
     void fail(i32 column, std::string reason) {
+        if (column == NO_COLUMN) failed_whole_ = true;
+        else if (!wrong_.empty()) wrong_[static_cast<u32>(column)] = stamp_;
         if (failed_) return;
         failed_ = true;
         failed_column_ = column;
@@ -183,6 +194,7 @@ class RowWriter {
 
     // Applies the missing policies and completes the row.
     RowEnd finish() {
+        if (plan_->transforms && !transform_row()) return RowEnd::filtered;
         if (failed_) return RowEnd::dead;
         u32 unseen = 0;
         const u32 *const seen = seen_.data(), *const wanted = wanted_.data();
@@ -208,6 +220,45 @@ class RowWriter {
     i64 event_time_ms() const { return event_time_ms_; }
 
   private:
+    // Makes the columns that transforms give. False where `where` leaves the row out, whatever else is wrong with it.
+    bool transform_row() {
+        if (failed_whole_) return true;
+        const TransformPlan &plan = *plan_->transforms;
+        std::vector<CellColumn> &columns = transforms_.cells.columns;
+        for (u64 k = 0; k < plan.readings.size(); ++k) {
+            const Reading &reading = plan.readings[k];
+            if (!has(reading.column)) {
+                columns[k].take_missing(0);
+                continue;
+            }
+            columns[k].given[0] = 1;
+            if (!reading.from_slot) continue;
+            f32 value;
+            std::memcpy(&value, floats_ + float_at_[reading.column], sizeof value);
+            columns[k].numbers[0] = value;
+        }
+        transforms_.run(1);
+        if (transforms_.leaves_out(0)) {
+            for (const u32 c : plan.where_columns)
+                if (wrong_[c] == stamp_) return true;
+            failed_ = false;
+            failed_column_ = NO_COLUMN;
+            return false;
+        }
+        for (const Step &step : plan.steps)
+            for (const Made &made : step.results)
+                if (made.becomes_column && columns[made.cell].given[0]) put_made(made, columns[made.cell]);
+        return true;
+    }
+
+    void put_made(const Made &made, const CellColumn &cells) {
+        const Kind &kind = *columns_[made.column].kind;
+        if (made.holds == Holds::number) number(made.column, cells.numbers[0]);
+        else if (made.holds == Holds::text) kind.text(*this, made.column, cells.texts[0]);
+        else if (made.holds == Holds::time) kind.moment(*this, made.column, cells.times[0], {1, 1});
+        else kind.hashed(*this, made.column, {cells.hashes[0], *kind.hasher()});
+    }
+
     RowEnd append_ragged() {
         if (const u64 most = ragged_.exceeded()) {
             fail_whole("expected at most " + std::to_string(most) + " values in a row, got more");
@@ -226,7 +277,7 @@ class RowWriter {
         i32 skip = NO_COLUMN;
         for (u32 c = 0; c < seen_.size(); ++c) {
             const PlanColumn &column = columns_[c];
-            if (seen_[c] == stamp_ || !column.kind) continue;
+            if (seen_[c] == stamp_ || !column.kind || column.missing == Missing::keep) continue;
             if (column.missing == Missing::skip) skip = skip == NO_COLUMN ? static_cast<i32>(c) : skip;
             else if (column.missing == Missing::dead_letter)
                 letter = letter == NO_COLUMN ? static_cast<i32>(c) : letter;
@@ -257,10 +308,12 @@ class RowWriter {
     u8 *slot_ = nullptr;
     u64 at_ = 0;                  // the row's place in it
     std::vector<std::vector<u8>> scratch_;
-    bool failed_ = false;
+    bool failed_ = false, failed_whole_ = false;
     i32 failed_column_ = NO_COLUMN;
     std::string reason_;
     i64 event_time_ms_ = -1;
+    RowTransforms transforms_;
+    std::vector<u32> wrong_;      // stamp of the row whose cell of the column did not fit; without a `where` empty
 };
 
 inline void Kind::text(RowWriter &row, u32 c, std::string_view utf8) const { row.wrong(c, quoted(utf8)); }

@@ -33,13 +33,14 @@ def prepared(job: Job, rows: Iterator[Row], *, label: bool) -> Iterator[Row]:
     A column's cell stands at its path, or, as in a table, at its name. Raises UserMistake where the first row has none
     of the columns: the input is of another job.
     """
+    asked = job.schema.for_requests().decoded_names
     columns = {
         name: column
         for name, column in job.schema.columns
-        if label or not column.entry.decoded or column.entry.in_requests == "decoded"
+        if label or not column.entry.decoded or name in asked
     }
     numbers = {name for name, column in columns.items() if column.entry.is_numeric(column)}
-    times = {name for name, column in columns.items() if column.role == "event_time" and column.unit in (None, "ms")}
+    times = {name for name, column in columns.items() if column.entry.time_unit(column) == (1, 1)}
     paths = job.schema.paths
     for number, row in enumerate(rows):
         found = {name: row[name] for name in columns if name in row} if not paths else _at_paths(row, columns, paths)

@@ -13,9 +13,12 @@ from pydantic_core import PydanticCustomError
 
 from streamtrain.columns.around import AROUND_HELP, FROM, TIMESTAMP, holds_text, source_problem
 from streamtrain.columns.kinds import DEFAULT, FEATURE, REGISTRY, features, kind_of, kinds, roles
-from streamtrain.columns.kinds.kind import Kind, Settings
+from streamtrain.columns.kinds.input import HOLDS
+from streamtrain.columns.kinds.kind import KEEP, Kind, Settings
+from streamtrain.registry import nearest
 
 _ANY_OF: Any = Literal
+INPUT = "input"  # the role of columns that transforms read and the model does not
 
 
 def _told() -> str:
@@ -32,7 +35,7 @@ _AROUND: dict[str, Any] = {FROM: (str | None, Field(None, description=AROUND_HEL
 _Options: Any = create_model(
     "_Options",
     __base__=_options(),
-    kind=(_ANY_OF[tuple(features())] | None, Field(None, description=_told())),
+    kind=(_ANY_OF[tuple(dict.fromkeys([*features(), *HOLDS]))] | None, Field(None, description=_told())),
     role=(_ANY_OF[(FEATURE, *roles())], Field(FEATURE, description="what it is for")),
     **_AROUND,
 )
@@ -42,6 +45,19 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
     """The settings of a column, or of all columns its name in braces stands for."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _implied(cls, given: Any) -> Any:
+        """What the model cannot learn from transforms read; what each role makes of a missing cell."""
+        if not isinstance(given, dict):
+            return given
+        if "role" not in given and given.get("kind") in HOLDS and given["kind"] not in features():
+            given = {**given, "role": INPUT}
+        role = given.get("role")
+        if "missing" not in given and isinstance(role, str) and role in roles():
+            given = {**given, "missing": roles()[role].default_missing}
+        return given
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -91,6 +107,18 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
             yield f'unit: expected "ms" for a message\'s timestamp, got "{self.unit}"'
 
     def _missing_problems(self) -> Iterator[str]:
+        if self.missing == KEEP and self.entry.default_missing != KEEP:
+            yield f'missing: "{KEEP}" is for what transforms read and the model does not (role = "{INPUT}")'
         problem = self.entry.missing_problem(self) if self.has_stand_in else None
         if problem is not None:
             yield f"missing: {problem}"
+
+
+def told(error: Any) -> str:
+    """What is wrong with a column, of one of a ValidationError's errors."""
+    where = ".".join(str(part) for part in error["loc"])
+    if error["type"] == "extra_forbidden":
+        near = nearest(where, Column.model_fields)
+        hint = f"; did you mean {near!r}?" if near else ""
+        return f"{where}: expected one of {', '.join(Column.model_fields)}, got {where!r}{hint}"
+    return f"{where}: {error['msg']}" if where else str(error["msg"])

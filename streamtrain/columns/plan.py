@@ -8,4 +8,5 @@ from streamtrain.columns.schema import Schema
 
 def native_plan(schema: Schema, layout: _native.SlotLayout) -> _native.DecodePlan:
     """The schema's columns compiled for slots of `layout`, whose blocks must be the schema's block_specs()."""
-    return _native.DecodePlan(schema.native_columns(), schema.short_columns(), layout, schema.constants())
+    columns, transforms = schema.native_plan()
+    return _native.DecodePlan(columns, schema.short_columns(), layout, schema.constants(), transforms)

@@ -37,6 +37,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
     parts: dict[str, Any] = {
         "inputs": list(_inputs(schema, model)),
         "layers": list(_layers(model)),
+        "transforms": [{"name": name, **table} for name, table in schema.transforms],
         "classes": schema.class_names,
         "statistics": {block.name: MOMENTS for block in model.blocks if block.rule == "moments"},
     }
@@ -58,7 +59,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
 def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
     """The columns in the order they stand in the input matrix: numbers, one column each, then embeddings. `path`:
     where a row holds them; `from`: of the message around the record."""
-    columns, shape = dict(schema.columns), model.parsed.input
+    columns, shape = dict(schema.every), model.parsed.input
     for row, name in enumerate(schema.numbers):
         moments = {"moments_row": row} if shape.standardize[row] else {}
         yield {**_where(name, columns[name]), "kind": "number", "missing": columns[name].missing, **moments}

@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -17,42 +17,57 @@ from pydantic import ValidationError
 
 from streamtrain import _native
 from streamtrain.columns.around import FROM
-from streamtrain.columns.column import Column
+from streamtrain.columns.column import INPUT, Column, told
 from streamtrain.columns.kinds import FEATURE, kinds, roles
-from streamtrain.columns.kinds.kind import SKIP, Block
+from streamtrain.columns.kinds.kind import KEEP, SKIP, Block
+from streamtrain.columns.making import Making, MakingError, Table, expanded
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
+from streamtrain.columns.pipeline import Pipeline
 from streamtrain.compute import losses
 from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
-from streamtrain.registry import nearest
 
 
 @dataclass(frozen=True)
 class Schema:
     """Columns in written order, braces expanded, and the loss that says what the label is."""
 
-    columns: tuple[tuple[str, Column], ...]
+    columns: tuple[tuple[str, Column], ...]  # that records give
     loss: str
     requests: bool = False
+    transforms: tuple[tuple[str, Table], ...] = field(default=(), hash=False)  # in written order
+    where: str | None = None  # the condition of the rows that are not left out
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Column | Mapping[str, Any]], loss: str) -> Schema:
-        """Compiles [columns]. Raises UserMistake with every problem, one a line, each beginning with its column."""
-        expanded: list[tuple[str, Column]] = []
+    def from_columns(
+        cls,
+        columns: Mapping[str, Column | Mapping[str, Any]],
+        loss: str,
+        transforms: Mapping[str, Table] | None = None,
+        where: str | None = None,
+    ) -> Schema:
+        """Compiles [columns] and [transforms]. Raises UserMistake with every problem, one a line, each beginning with
+        its column or transform."""
+        found: list[tuple[str, Column]] = []
         problems: list[str] = []
         for pattern, given in columns.items():
             try:
                 column = given if isinstance(given, Column) else Column.model_validate(dict(given))
-                expanded += [
+                found += [
                     (name, column if path == column.path else column.model_copy(update={"path": path}))
                     for name, path in expand_both(pattern, column.path)
                 ]
             except ValidationError as error:
-                problems += [f"columns.{pattern}: {_told(each)}" for each in error.errors()]
+                problems += [f"columns.{pattern}: {told(each)}" for each in error.errors()]
             except ValueError as error:
                 problems.append(f"columns.{pattern}: {error}")
-        schema = cls(tuple(expanded), loss)
+        made: list[tuple[str, Table]] = []
+        try:
+            made += expanded(list((transforms or {}).items()))
+        except MakingError as error:
+            problems.append(f"transforms.{error}")
+        schema = cls(tuple(found), loss, transforms=tuple(made), where=where)
         problems += schema.problems() if not problems else []
         if problems:
             raise UserMistake("\n".join(problems))
@@ -63,28 +78,45 @@ class Schema:
         found: list[str] = []
         if len(self.columns) > _native.MAX_COLUMNS:
             found.append(f"columns: expected at most {_native.MAX_COLUMNS:,}, got {len(self.columns):,}")
-        names = [name for name, _ in self.columns]
+        found += self._pipeline.problems
+        if found:
+            return found
+        names = [name for name, _ in self.every]
         found += [f"columns.{name}: given twice" for name, times in Counter(names).items() if times > 1]
         found += [f"columns.{name}: a name must not be empty" for name in names if not name]
         if any(column.path is not None for _, column in self.columns):
             found += path_problems([(name, column.path) for name, column in self.columns])
         for role in roles():
-            given = [name for name, column in self.columns if column.role == role]
+            given = [name for name, column in self.every if column.role == role != INPUT]
             if len(given) > 1:
                 found.append(f"columns.{given[1]}: only one column can be the {role}, and {given[0]} is")
-        if not any(column.role == FEATURE for _, column in self.columns):
+        if not any(column.role == FEATURE for _, column in self.every):
             found.append("columns: expected at least one feature, got none")
         if self.column_of("label") is None:
             found.append('columns: expected one column with role = "label", got none')
-        for name, column in self.columns:
+        for name, column in self.every:
             found += [f"columns.{name}: {problem}" for problem in column.entry.loss_problems(column, self.loss)]
         return found
 
     # what the columns are
 
+    @cached_property
+    def _pipeline(self) -> Pipeline:
+        return Pipeline(self.columns, self.transforms, self.where, self.loss, self.requests)
+
+    @property
+    def makings(self) -> list[Making]:
+        """The transforms that are at work, in order; the last of them the condition, where there is one."""
+        return self._pipeline.steps
+
+    @property
+    def every(self) -> tuple[tuple[str, Column], ...]:
+        """The columns that records give, and then those that transforms make and the model, or a row, has."""
+        return (*self.columns, *((made.name, made.column) for made in self._pipeline.made))
+
     def of_kind(self, kind: str) -> list[tuple[str, Column]]:
         """The columns of a kind, with their names."""
-        return [(name, column) for name, column in self.columns if column.entry is kinds()[kind]]
+        return [(name, column) for name, column in self.every if column.entry is kinds()[kind]]
 
     @property
     def numbers(self) -> list[str]:
@@ -110,20 +142,31 @@ class Schema:
 
     def column_of(self, role: str) -> tuple[str, Column] | None:
         """Name and settings of the one column with this role (label, weight, key, event_time)."""
-        return next(((name, column) for name, column in self.columns if column.role == role), None)
+        return next(((name, column) for name, column in self.every if column.role == role), None)
 
-    def is_decoded(self, column: Column) -> bool:
+    def is_decoded(self, name: str, column: Column) -> bool:
         """Whether decoders look at its cells; those of the others may be anything."""
-        return column.entry.decoded and not (self.requests and column.entry.in_requests != "decoded")
+        return name in self._pipeline.readings or self.is_used(column)
+
+    def is_used(self, column: Column) -> bool:
+        """Whether it is something to the model or the row, and not to transforms alone."""
+        return column.role != INPUT and column.entry.decoded and not (
+            self.requests and column.entry.in_requests != "decoded"
+        )  # fmt: skip
+
+    def hashing(self, name: str, column: Column) -> tuple[int, int] | None:
+        """Bits and seed of the hash that a record may hold in the place of its texts; None where those are read."""
+        return None if name in self._pipeline.read_ever else column.entry.hashing(name, column)
 
     @property
     def decoded_names(self) -> frozenset[str]:
-        return frozenset(name for name, column in self.columns if self.is_decoded(column))
+        return frozenset(name for name, column in self.columns if self.is_decoded(name, column))
 
     @property
     def record_names(self) -> frozenset[str]:
         """Those of them that are in the record, and not around it."""
-        return frozenset(name for name, column in self.columns if self.is_decoded(column) and column.around is None)
+        around = {name for name, column in self.columns if column.around is not None}
+        return self.decoded_names - around
 
     @property
     def reads_around(self) -> bool:
@@ -168,23 +211,34 @@ class Schema:
         """What lies in every row of a block that no column gives, by the block's name."""
         found: dict[str, float] = {}
         for name, kind in kinds().items():
-            found |= kind.constants([each for each in self.of_kind(name) if self.is_decoded(each[1])])
+            found |= kind.constants([each for each in self.of_kind(name) if self.is_used(each[1])])
         return found
 
     def native_columns(self) -> list[dict[str, Any]]:
-        """The columns as _native.DecodePlan takes them."""
+        """The columns that records give as _native.RecordEncoder takes them."""
         return [self._native_column(name, column) for name, column in self.columns]
+
+    def native_plan(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
+        """All columns, and the transforms, as _native.DecodePlan takes them."""
+        made = [self._native_made(each.name, each.column, each.is_bucket) for each in self._pipeline.made]
+        return [*self.native_columns(), *made], self._pipeline.native(len(self.columns))
 
     def short_columns(self) -> list[int]:
         """For requests: which columns an array row without label and weight holds; empty where that changes nothing."""
         there = [(i, column) for i, (_, column) in enumerate(self.columns) if column.around is None]
-        kept = [i for i, column in there if column.entry.in_requests != "optional"]
+        names = [name for name, _ in self.columns]
+        kept = [i for i, each in there if each.entry.in_requests != "optional" or self.is_decoded(names[i], each)]
         return kept if self.requests and len(kept) < len(there) else []
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able; from_dict gives the same schema back."""
         columns = [{"name": name, **column.settings()} for name, column in self.columns]
-        return {"columns": columns, "loss": self.loss, **({"requests": True} if self.requests else {})}
+        given: dict[str, Any] = {"requests": True} if self.requests else {}
+        if self.transforms:
+            given["transforms"] = [{"name": name, **table} for name, table in self.transforms]
+        if self.where is not None:
+            given["where"] = self.where
+        return {"columns": columns, "loss": self.loss, **given}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Schema:
@@ -196,7 +250,12 @@ class Schema:
                 raise TypeError(f"column names {[name for name, _ in pairs]}")
             if not isinstance(given["loss"], str):
                 raise TypeError(f"a loss named {given['loss']!r}")
-            schema = cls(pairs, given["loss"], bool(given.get("requests", False)))
+            tables = [dict(table) for table in given.get("transforms", ())]
+            transforms = tuple((table.pop("name"), table) for table in tables)
+            where = given.get("where")
+            if not all(isinstance(name, str) and name for name, _ in transforms) or not isinstance(where, str | None):
+                raise TypeError(f"transforms {[name for name, _ in transforms]}, where {where!r}")
+            schema = cls(pairs, given["loss"], bool(given.get("requests", False)), transforms, where)
         except (KeyError, TypeError, ValidationError) as error:
             raise UserMistake(
                 f"schema: expected columns and a loss as Schema.to_dict gives them, got {error}"
@@ -211,30 +270,40 @@ class Schema:
         return hashlib.sha256(json.dumps(given, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def missing(self, column: Column) -> str:
-        """What becomes of a row in which the column is missing: dead_letter, skip, or value, which stands in for it."""
+        """What becomes of a row in which the column is missing: dead_letter, skip, keep (nothing), or value, which
+        stands in for it."""
         if column.has_stand_in:
             return "value"
+        if column.missing == KEEP:
+            return KEEP
         return SKIP if column.missing == SKIP and not self.requests else "dead_letter"
 
     def _native_column(self, name: str, column: Column) -> dict[str, Any]:
         path = self.paths.get(name)
         where: dict[str, Any] = {} if path is None else {"path": list(path), "place": place(path)}
         where |= {} if column.around is None else {"from": column.around}
-        if not self.is_decoded(column):
+        if not self.is_decoded(name, column):
             return {"name": name, "kind": None, **where}
         kind, missing = column.entry, self.missing(column)
         options = kind.native_options(column, self.loss)
         if missing == "value":
             options["missing_value"] = kind.stand_in(column, self.loss)
-        stem = next(stem for stem, each in kinds().items() if each is kind)
-        told = {"kind": stem, "missing": missing, "blocks": kind.places(name), "options": options}
+        if (cell := self._pipeline.cell(name)) is not None:
+            options["cell"] = cell
+        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name), "options": options}
         return {"name": name, **told, **where}
 
+    def _native_made(self, name: str, column: Column, is_bucket: bool) -> dict[str, Any]:
+        if not self.is_used(column):
+            return {"name": name, "kind": None, "is_made": True}
+        kind, missing = column.entry, self.missing(column)
+        options = kind.native_options(column, self.loss) | ({"is_bucket": True} if is_bucket else {})
+        if missing == "value":
+            options["missing_value"] = column.missing if is_bucket else kind.stand_in(column, self.loss)
+        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name), "options": options}
+        return {"name": name, "is_made": True, **told}
 
-def _told(error: Any) -> str:
-    where = ".".join(str(part) for part in error["loc"])
-    if error["type"] == "extra_forbidden":
-        near = nearest(where, Column.model_fields)
-        hint = f"; did you mean {near!r}?" if near else ""
-        return f"{where}: expected one of {', '.join(Column.model_fields)}, got {where!r}{hint}"
-    return f"{where}: {error['msg']}" if where else str(error["msg"])
+
+def _stem(kind: Any) -> str:
+    return next(stem for stem, each in kinds().items() if each is kind)
+

@@ -8,11 +8,10 @@ from typing import Any
 
 from streamtrain.columns import formats
 from streamtrain.columns.names import expand
-from streamtrain.columns.schema import Schema
 from streamtrain.compute import layers, optimizers
 from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
-from streamtrain.job.engine import state_bytes
+from streamtrain.job.engine import schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import Records, TopicSettings
@@ -28,13 +27,13 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
     found: list[Mistake] = []
     if not wrong & {"train"}:
         found += _ring(file, gathered)
-    if not wrong & {"columns", "model"}:
+    if not wrong & {"columns", "transforms", "model", "records"}:
         found += _columns(file, gathered)
     if not wrong & {"model"}:
         found += _layers(file, gathered)
     if not wrong & {"records"}:
         found += _format(file, gathered)
-    if not wrong & {"records", "columns", "model"} and not found:
+    if not wrong & {"records", "columns", "transforms", "model"} and not found:
         found += _given_columns(file, gathered)
     if not wrong & {"optimizer"}:
         found += _optimizer(file, gathered)
@@ -67,18 +66,21 @@ def _mistake(gathered: Gathered, path: tuple[str | int, ...], expected: str, got
 def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     """What the schema finds wrong, at the line of the column, or of the pattern that stands for it."""
     try:
-        Schema.from_columns(file.columns, file.model.loss)
+        schema_of(file)
     except UserMistake as error:
         for line in str(error).splitlines():
             head, _, problem = line.partition(": ")
-            name = head.removeprefix("columns").removeprefix(".")
-            path: tuple[str | int, ...] = ("columns", _written(file, name)) if name else ("columns",)
+            section, _, name = head.partition(".")
+            if section == "records":
+                yield Mistake(gathered.where((section, name)), head, problem)
+                continue
+            path: tuple[str | int, ...] = (section, _written(file, section, name)) if name else (section,)
             yield from column_mistakes(gathered, path, problem)
 
 
-def _written(file: JobFile, name: str) -> str:
-    """The name in the file that stands for a column: itself, or a pattern with braces."""
-    for pattern in file.columns:
+def _written(file: JobFile, section: str, name: str) -> str:
+    """The name in the file that stands for a column or a transform: itself, or a pattern with braces."""
+    for pattern in file.transforms if section == "transforms" else file.columns:
         try:
             if name in (pattern, *expand(pattern)):
                 return pattern
@@ -110,9 +112,9 @@ def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 
 def _given_columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     """Columns that records of the format cannot give."""
-    schema = Schema.from_columns(file.columns, file.model.loss)
+    schema = schema_of(file)
     for name, problem in formats.mistakes(file.records.named, schema):
-        yield from column_mistakes(gathered, ("columns", _written(file, name)), problem)
+        yield from column_mistakes(gathered, ("columns", _written(file, "columns", name)), problem)
 
 
 def _of_problem(gathered: Gathered, table: tuple[str | int, ...], problem: Problem) -> Mistake:

@@ -11,11 +11,16 @@ from streamtrain.compute.options import read
 from streamtrain.job.file import JobFile
 
 
+def schema_of(file: JobFile) -> Schema:
+    """Its columns and transforms, compiled. UserMistake with every problem."""
+    return Schema.from_columns(file.columns, file.model.loss, file.transforms, file.records.where)
+
+
 def engine_spec(file: JobFile) -> dict[str, Any]:
     """What compute.model.Model is built from."""
     name = file.optimizer.name
     return {
-        "input": Schema.from_columns(file.columns, file.model.loss).engine_inputs(),
+        "input": schema_of(file).engine_inputs(),
         "layers": file.model.layers,
         "loss": file.model.loss,
         "optimizer": {"name": name, **read(file.optimizer.model_extra or {}, optimizers.options(name))},

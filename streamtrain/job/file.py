@@ -37,6 +37,9 @@ class JobFile(Section):
     topics: Topics = Field(default={}, description="names and creation settings of topics")
     records: Records = Records()
     columns: dict[str, Column] = Field(min_length=1, description="what of a record is used, and as what")
+    transforms: dict[str, dict[str, Any]] = Field(
+        default={}, description="what becomes of columns, in written order: each makes columns of its own name"
+    )
     model: Model = Model()
     optimizer: Optimizer = Optimizer()
     train: Train = Train()

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, topic_settings
 from streamtrain.job.documents import frame_records, read_documents
-from streamtrain.job.engine import engine_spec, state_bytes
+from streamtrain.job.engine import engine_spec, schema_of, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.lines import Path as Keys
@@ -23,6 +24,7 @@ from streamtrain.job.sections import Ingest, Model, Optimizer, Predict, Publish,
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
 from streamtrain.topics.topic import topic
 
+_LISTED = ("columns", "transforms")  # sections of named tables, whose order matters
 _NO_BOOTSTRAP = (
     'no broker given: set bootstrap.servers = "host:9092" in [kafka], '
     "STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap"
@@ -91,7 +93,7 @@ class Job:
     @classmethod
     def from_effective(cls, effective: Mapping[str, Any], kafka: KafkaSettings | None = None) -> Job:
         """The job of a manifest, which holds no [kafka]."""
-        gathered = Gathered("manifest", tree={**effective, "columns": _by_name(effective.get("columns", []))})
+        gathered = Gathered("manifest", tree={**effective, **_named(effective)})
         return cls._checked(gathered, kafka or KafkaSettings())
 
     @classmethod
@@ -164,10 +166,10 @@ class Job:
     def predict(self) -> Predict:
         return self.file.predict
 
-    @property
+    @cached_property
     def schema(self) -> Schema:
-        """The columns, compiled."""
-        return Schema.from_columns(self.file.columns, self.model.loss)
+        """The columns and transforms, compiled."""
+        return schema_of(self.file)
 
     @property
     def state_bytes(self) -> int:
@@ -204,19 +206,26 @@ class Job:
     def effective(self) -> dict[str, Any]:
         """Every setting but [kafka] and [registry], defaults filled in, as JSON can hold it; `from_effective` reads it.
 
-        Columns are a list, each with its name: their order matters, and a manifest sorts the keys of its tables.
+        Columns and transforms are lists, each with its name: their order matters, and a manifest sorts the keys of its
+        tables.
         """
         settings: dict[str, Any] = _given(self.file.model_dump(mode="json", by_alias=True))
-        settings["columns"] = [{"name": name, **column} for name, column in settings["columns"].items()]
+        for section in _LISTED:
+            settings[section] = [{"name": name, **table} for name, table in settings[section].items()]
         return settings
 
     def differences(self, effective: Mapping[str, Any]) -> list[str]:
-        """What of columns and model differs from another job's `effective()`, in lines; a snapshot fits if none."""
+        """What of columns, transforms and model differs from another job's `effective()`, in lines; a snapshot fits if
+        none."""
         ours, lines = self.effective(), []
-        mine, other = _by_name(ours["columns"]), _by_name(effective.get("columns", []))
-        if mine.keys() == other.keys() and list(mine) != list(other):
-            lines.append("columns: in another order than the snapshot's: " + ", ".join(other))
-        pairs = list(_apart(("columns",), other, mine))
+        pairs: list[tuple[Keys, Any, Any]] = []
+        for section, mine in _named(ours).items():
+            other = _by_name(effective.get(section, []))
+            if mine.keys() == other.keys() and list(mine) != list(other):
+                lines.append(f"{section}: in another order than the snapshot's: " + ", ".join(other))
+            pairs += _apart((section,), other, mine)
+        conditions = [each.get("records", {}).get("where") for each in (effective, ours)]
+        pairs += [] if conditions[0] == conditions[1] else [(("records", "where"), *conditions)]
         pairs += _apart(("model",), effective.get("model", {}), ours["model"], deep=False)
         for path, was, now in pairs:
             texts = ("none" if value is None else show_value(value) for value in (was, now))
@@ -247,6 +256,11 @@ def _given(settings: Any) -> Any:
     if isinstance(settings, dict):
         return {name: _given(value) for name, value in settings.items() if value is not None}
     return [_given(value) for value in settings] if isinstance(settings, list) else settings
+
+
+def _named(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Those sections of `effective()` that are lists, as a job file has them."""
+    return {section: _by_name(settings.get(section, [])) for section in _LISTED}
 
 
 def _by_name(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -49,6 +49,13 @@ class Records(Section):
     format: Annotated[str, OneOf(formats.REGISTRY.names)] = Field(
         default="json", description="how a record's bytes hold its rows"
     )
+    where: str | None = Field(
+        default=None,
+        description=(
+            "the condition of the rows that are trained, such as \"distance > 0 and carrier != 'XX'\"; others are "
+            "filtered. Requests are answered whatever it says"
+        ),
+    )
     start: Annotated[str, Start()] = Field(default="earliest", description="where the job's first start begins to read")
     max_dead_letter_share: float = Field(
         default=0.1,

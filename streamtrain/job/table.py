@@ -9,7 +9,7 @@ from typing import get_args
 
 from pydantic import BaseModel
 
-from streamtrain.columns import formats
+from streamtrain.columns import formats, transforms
 from streamtrain.columns.column import Column
 from streamtrain.compute import layers, optimizers
 from streamtrain.compute.options import REQUIRED, Option, Options
@@ -51,17 +51,19 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
         else:
             yield Setting(path, takes(field), default(field), field.description or "", _variable(path))
             if path == "model.layers":
-                yield from _of_layers()
+                yield from _of_entries_by_name("model.layers", layers.names(), layers.options)
+            if path == "transforms":
+                yield from _of_entries_by_name("transforms.<column>", transforms.names(), transforms.options)
             for either in get_args(annotation):  # a value, or a table of its own
                 if isinstance(either, type) and issubclass(either, BaseModel):
                     yield from _rows(either, f"{path}.")
 
 
-def _of_layers() -> Iterator[Setting]:
-    """A layer is a table of the array model.layers: no environment name and no flag reaches into it."""
-    for kind in layers.names():
-        for name, option in layers.options(kind).items():
-            yield Setting(f"model.layers.<{kind}>.{name}", option.takes(), _default(option), option.help, "")
+def _of_entries_by_name(section: str, names: list[str], options: Callable[[str], Options]) -> Iterator[Setting]:
+    """Tables that name their entry themselves, as a layer's: no environment name and no flag reaches into them."""
+    for kind in names:
+        for name, option in options(kind).items():
+            yield Setting(f"{section}.<{kind}>.{name}", option.takes(), _default(option), option.help, "")
 
 
 def _of_entries(section: str, key: str, names: list[str], options: Callable[[str], Options]) -> Iterator[Setting]:

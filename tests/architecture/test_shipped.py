@@ -15,6 +15,7 @@ BOUND_FOR_A_REASON = {
     "WorkerLook": "the type of what SupervisorEnd.worker gives",
     "KafkaNext": "a test reads the whole table of rules",
     "average": "measured alone by its bench",
+    "cell_transforms": "tests ask whether both halves of each are there",
     "column_kinds": "tests ask whether both halves of each are there",
     "decoder_formats": "tests ask whether both halves of each are there",
     "kafka_responses": "a test reads the whole table",

@@ -22,7 +22,9 @@ from streamtrain.columns.formats.parsed import (
     contains_unusable,
 )
 from streamtrain.columns.kinds.kind import TextHash, Wrong
+from streamtrain.columns.making import WHERE
 from streamtrain.columns.paths import Path, place
+from streamtrain.columns.pipeline import stand_in
 from streamtrain.columns.rows import holds_columns
 from streamtrain.columns.schema import Schema
 
@@ -79,9 +81,14 @@ class _Facts:
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.entries = [column.entry for _, column in schema.columns]
+        self.every = schema.every
+        self.entries = [column.entry for _, column in schema.every]
+        self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
+        self.made = {made.name: made for one in schema.makings for made in one.columns}
+        self.used_made = [i for i, (name, column) in enumerate(schema.every)
+                          if i >= len(schema.columns) and schema.is_used(column)]
         self.short = schema.short_columns()
-        decoded = {name: i for i, (name, column) in enumerate(schema.columns) if schema.is_decoded(column)}
+        decoded = {name: i for i, (name, column) in enumerate(schema.columns) if schema.is_decoded(name, column)}
         sources = {name: column.around for name, column in schema.columns}
         self.by_name = {name: i for name, i in decoded.items() if sources[name] is None}
         self.around = {i: sources[name] for name, i in decoded.items() if sources[name] is not None}
@@ -89,7 +96,7 @@ class _Facts:
         self.at = {schema.paths.get(name, (name,)): i for name, i in self.by_name.items()}
         self.above = {path[:count] for path in self.at for count in range(1, len(path))}
         self.place = {name: place(schema.paths[name]) if name in schema.paths else f".{name}" for name in decoded}
-        self.missing = [schema.missing(column) for _, column in schema.columns]
+        self.missing = [schema.missing(column) for _, column in schema.every]
         self.blocks = [block[0] for block in schema.block_specs()]
 
 
@@ -208,32 +215,58 @@ class _Reader:
 
     def _row(self, cells: list[tuple[int, Any]], path: Any) -> None:
         given: dict[int, Any] = {}
+        read: dict[int, Any] = {}
+        wrong: list[int] = []
         for column, value in [*cells, *self.around]:
             if column < 0:
-                return self._dead(path(""))
+                return self._dead(path(self.columns[wrong[0]][0] if wrong else ""))
+            given.pop(column, None)
             if value is None or value is MISSING_ENTRY or value == "":
-                given.pop(column, None)
                 continue
             try:
                 given[column] = self._take(column, value)
+                read[column] = self._read(column, value)
             except (Wrong, OverflowError):
-                return self._dead(self.facts.around.get(column) or path(self.columns[column][0]))
-        decoded = [*self.by_name.values(), *self.facts.around]
+                wrong.append(column)
+        cells_made = self._transformed({column: read[column] for column in given})
+        if not self._is_kept(cells_made, wrong):
+            self.out.filtered.append(self.out.rows)
+            self.out.rows += 1
+            return None
+        if wrong:
+            return self._dead(self.facts.around.get(wrong[0]) or path(self.columns[wrong[0]][0]))
+        for i in self.facts.used_made:
+            name = self.facts.every[i][0]
+            if cells_made[name] is None:
+                continue
+            try:
+                given[i] = self._made(i, cells_made[name])
+            except (Wrong, OverflowError):
+                return self._dead(f"transforms.{name}")
+        decoded = [*self.by_name.values(), *self.facts.around, *self.facts.used_made]
         absent = {i: self.facts.missing[i] for i in sorted(decoded) if i not in given}
         if "skip" in absent.values():
             self.out.filtered.append(self.out.rows)
             self.out.rows += 1
             return None
         for i, missing in absent.items():
-            name, column = self.columns[i]
+            name, column = self.facts.every[i]
+            if missing == "keep":
+                continue
             if missing == "dead_letter":
-                return self._dead(self.facts.around.get(i) or path(name))
+                made = f"transforms.{name}" if i in self.facts.used_made else None
+                return self._dead(made or self.facts.around.get(i) or path(name))
+            if i in self.facts.used_made and self.facts.made[name].is_bucket:
+                given[i] = column.missing
+                continue
             given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.loss)
         self._train(given)
 
     def _take(self, number: int, value: Any) -> Any:
         name, column = self.columns[number]
         if isinstance(value, TextHash):
+            if self.schema.hashing(name, column) is None:
+                raise Wrong
             return self.facts.entries[number].meaning_of_hash(name, column, value)
         if not isinstance(value, bool | int | float | str):
             raise Wrong
@@ -241,13 +274,59 @@ class _Reader:
             value = self.facts.entries[number].written(column, self.schema.loss, value)
         return self.facts.entries[number].meaning(name, column, self.schema.loss, value)
 
+    def _read(self, number: int, value: Any) -> Any:
+        """A cell as transforms read it; None of what they do not."""
+        name, column = self.columns[number]
+        entry = self.facts.entries[number]
+        if entry.holds(column) is None or isinstance(value, TextHash):
+            return None
+        if self.written and isinstance(value, str) and number not in self.facts.around:
+            value = entry.written(column, self.schema.loss, value)
+        return entry.read(name, column, self.schema.loss, value)
+
+    def _transformed(self, read: dict[int, Any]) -> dict[str, Any]:
+        """What transforms make of the row's cells, by column, before anything stands in for what is missing."""
+        cells: dict[str, Any] = {}
+        given: dict[str, bool] = {}
+        made: dict[str, Any] = {}
+        for name, column in self.columns if self.schema.makings else ():
+            i = self.facts.numbers[name]
+            given[name] = i in read
+            stands_in = column.has_stand_in and column.entry.holds(column) is not None
+            cells[name] = read.get(i, column.entry.read_stand_in(column, self.schema.loss) if stands_in else None)
+        for one in self.schema.makings:
+            there = [given[name] for name in one.reads]
+            results = one.entry.meaning(one.use, [cells[name] for name in one.reads], there)
+            for each, cell in zip(one.columns, results, strict=True):
+                made[each.name], given[each.name] = cell, cell is not None
+                stands_in = each.column.has_stand_in and cell is None
+                cells[each.name] = stand_in(each, one, self.schema.loss) if stands_in else cell
+        return made
+
+    def _is_kept(self, made: dict[str, Any], wrong: list[int]) -> bool:
+        if self.schema.where is None or self.schema.requests or made[WHERE] == 1:
+            return True
+        rests_on = self.schema.native_plan()[1]["where_columns"]
+        return any(column in rests_on for column in wrong)
+
+    def _made(self, number: int, cell: Any) -> Any:
+        """A transform's cell in its block."""
+        (name, column), entry = self.facts.every[number], self.facts.entries[number]
+        made = self.facts.made[name]
+        if made.is_bucket:
+            return int(cell)
+        if made.result.holds == "hash":
+            bits, seed = entry.hashing(name, column)
+            return entry.meaning_of_hash(name, column, TextHash(cell, bits, seed))
+        return entry.meaning(name, column, self.schema.loss, cell)
+
     def _train(self, given: dict[int, Any]) -> None:
         row: dict[str, list[Any]] = {name: [] for name in self.out.blocks}
         for i, value in sorted(given.items()):
             block = self.facts.entries[i].block
             if block is not None:
                 row[block].append(value)
-            else:
+            elif self.facts.every[i][1].role == "event_time":
                 self.out.newest_event_time_ms = max(self.out.newest_event_time_ms, value)
         row["weight"] = row["weight"] or [np.float32(1)]
         for name, cells in row.items():

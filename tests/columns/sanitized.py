@@ -37,7 +37,7 @@ def drivers(kept_build: Callable[..., Path], flags: list[str]) -> Path:
     """The folder of the executables; skips where the sanitizers' libraries are not installed."""
 
     def make(folder: Path) -> None:
-        for registry in ("formats", "kinds"):
+        for registry in ("formats", "kinds", "transforms"):
             (folder / f"decode_{registry}.inc").write_text(entries(registry))
         compiler = ["g++", *FLAGS, *flags, f"-I{NATIVE}", f"-I{folder}"]
 

@@ -128,7 +128,7 @@ def test_arrays_are_encoded_as_python_does(schema: Any, format_name: str, chance
     types = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
     columns: dict[str, Any] = {}
     for name, column in schema.columns:
-        if column.entry.is_text or column.role == "key":
+        if column.entry.is_text(column) or column.role == "key":
             columns[name] = random.choice(["AA", "B6", "é"], count).tolist()
         elif column.role == "event_time":
             columns[name] = random.integers(0, 2**40, count)

@@ -128,7 +128,7 @@ def test_generated_packed(schema: Any, same: Any, count: int, seed: int) -> None
         if chance.random() < 0.15:
             continue
         kind = chance.choice(["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool", "text"])
-        if column.entry.is_text or (name == "late" and schema.class_names):
+        if column.entry.is_text(column) or (name == "late" and schema.class_names):
             kind = chance.choice(["text", "text", "i4"])
         if kind == "text" and name in ("carrier", "origin", "late", "id"):
             values = chance.choice(

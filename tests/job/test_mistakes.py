@@ -15,7 +15,9 @@ TRAIN = (
     "batch_rows, batch_growth, workers, averaging_frequency, round_interval, prefetch_buffer, "
     "report_score_after_averaging, average_optimizer_state, backend, seed"
 )
-SECTIONS = "name, topics, records, columns, model, optimizer, train, ingest, publish, predict, kafka, registry"
+SECTIONS = (
+    "name, topics, records, columns, transforms, model, optimizer, train, ingest, publish, predict, kafka, registry"
+)
 
 # (what stands in the file, what stands there instead, the message)
 CASES = [
@@ -138,7 +140,7 @@ CASES = [
     (
         'number"',
         'numbr"',
-        ':13: columns.dep_delay.kind: expected one of number, category, got "numbr"; did you mean number?',
+        ':13: columns.dep_delay.kind: expected one of number, category, time, got "numbr"; did you mean number?',
     ),
     ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65535, got 0"),
     (

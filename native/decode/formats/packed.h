@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 
+#include "decode/block_transforms.h"
 #include "decode/float_runs.h"
 #include "decode/packed_column.h"
 #include "decode/record_decoder.h"
@@ -149,34 +150,40 @@ class PackedDecoder final : public RecordDecoder {
             const PlanColumn &plan = plan_->columns[column.column];
             if (!wanted(static_cast<i32>(column.column))) continue;
             if (!column.data) {
-                if (plan.missing != Missing::value) fast_ = false;
+                if (ends_row(plan.missing)) fast_ = false;
                 else absent_.push_back(plan.kind.get());
                 continue;
             }
-            if (column.nulls && plan.missing != Missing::value) strict_.push_back(&column);
+            if (column.nulls && ends_row(plan.missing)) strict_.push_back(&column);
             if (column.type == CellType::f32 && plan.kind->plain_float()) {
                 floats_.add(column, *plan.kind->plain_float());
             } else if (plan.kind->takes_spans(column.type)) {
                 spans_.push_back(&column);
             } else {
                 by_row_.push_back(&column);
+                if (plan_->transforms) fast_ = false;   // cells of a row would take the place of the block's
             }
         }
     }
 
     // Rows of which no missing cell ends one.
     void read_rows(RowSink &sink, RowTally &tally, u32 count) {
-        if (fast_ && count > FEW_ROWS && read_block(sink, static_cast<u32>(row_), count)) {
-            sink.rows += count;
-            tally.trained += count;
+        u32 trained = count;
+        if (fast_ && count > FEW_ROWS && read_block(sink, static_cast<u32>(row_), trained)) {
+            for (const BlockTransforms::LeftOut &each : transforms_.left_out)
+                report_filtered(tally, row_ + each.row, each.column);
+            sink.rows += trained;
+            tally.trained += trained;
             row_ += count;
         } else {
             for (u32 i = 0; i < count && !held(); ++i) read_row(sink, tally);
         }
     }
 
-    bool read_block(RowSink &sink, u32 row, u32 count) {
+    // `count`: of the rows, and then of those that are not left out.
+    bool read_block(RowSink &sink, u32 row, u32 &count) {
         RowBlock rows{*plan_, sink.slot, sink.rows, count, sink.newest_event_time_ms};
+        if (plan_->transforms) rows.cells = &writer_.cells(), rows.cells->letters.clear();
         if (around_.any() && !around_.put(rows)) return false;
         if (!floats_.put(row, rows)) return false;
         for (PackedColumn *column : spans_)
@@ -184,6 +191,8 @@ class PackedDecoder final : public RecordDecoder {
         for (const Kind *kind : absent_)
             if (!kind->stand_in_span(rows)) return false;
         if (!by_row_.empty() && !read_by_row(sink, row, rows)) return false;
+        if (plan_->transforms && !transforms_.finish(writer_, rows, sink.newest_event_time_ms)) return false;
+        count = rows.count;
         sink.newest_event_time_ms = rows.newest_event_time_ms;
         for (const DecodePlan::Bits &constant : plan_->constants) rows.fill(constant.place, constant.bits);
         return true;
@@ -222,7 +231,7 @@ class PackedDecoder final : public RecordDecoder {
             else if (other.empty() && !missing.has(i)) other = texts_[i];
         }
         if (!missing.any()) return plan.kind->put_texts(texts_, rows);
-        if (plan.missing != Missing::value) return false;
+        if (ends_row(plan.missing)) return false;
         missing.each([&](u32 i) { texts_[i] = other; });
         return (other.empty() || plan.kind->put_texts(texts_, rows)) && stand_in(*plan.kind, missing, rows);
     }
@@ -243,7 +252,7 @@ class PackedDecoder final : public RecordDecoder {
                 if (writer_.failed()) return false;
                 if (writer_.has(column->column)) continue;
                 const PlanColumn &plan = plan_->columns[column->column];
-                if (plan.missing != Missing::value) return false;
+                if (ends_row(plan.missing)) return false;
                 plan.kind->stand_in(writer_, column->column);
             }
             rows.newest_event_time_ms = std::max(rows.newest_event_time_ms, writer_.event_time_ms());
@@ -264,6 +273,7 @@ class PackedDecoder final : public RecordDecoder {
     std::vector<const PackedColumn *> by_row_;
     std::vector<const PackedColumn *> strict_;       // whose missing cells end a row
     std::vector<const Kind *> absent_;               // whose stand-ins the record's rows have
+    BlockTransforms transforms_;
     std::string copy_;   // of a block of cells
     std::string_view texts_[BLOCK_ROWS];
     u32 rows_ = 0;

@@ -1,12 +1,13 @@
 // Text, an integer or a boolean, hashed into buckets: an int32. Integers hash as their decimal text. A record may hold
 // the hash in the text's place.
 #pragma once
+#include "decode/cell_kind.h"
 #include "decode/column_span.h"
 #include "decode/row_writer.h"
 
 namespace st::kinds {
 
-class Category final : public Kind {
+class Category : public Kind {
   public:
     Category(const std::string &column, const Options &options)
         : hasher_{static_cast<u32>(options.get<i64>("hash_bits")), murmur3(column.data(), column.size(), 0)} {
@@ -118,7 +119,80 @@ class Category final : public Kind {
     i32 missing_ = 0;
 };
 
+// One whose texts transforms read too: they go into a column of cells as well.
+class ReadCategory final : public Category {
+  public:
+    ReadCategory(const std::string &column, const Options &options) : Category(column, options), cell_(options) {}
+
+    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
+        Category::text(row, c, utf8);
+        cell_.put(row, c, utf8);
+    }
+    void hashed(RowWriter &row, u32 c, const TextHash &hash) const override { Kind::hashed(row, c, hash); }
+    const TextHasher *hasher() const override { return nullptr; }
+    i32 word(std::string_view) const override { return NO_WORD; }
+    i32 stand_in_word() const override { return NO_WORD; }
+
+    bool takes_spans(CellType type) const override { return !is_hash(type) && Category::takes_spans(type); }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return cell_.texts_of(span, row, rows) && put_texts(cell_.texts(rows), rows);
+    }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
+        return cell_.put_texts(texts, rows) && Category::put_texts(texts, rows);
+    }
+    bool stand_in_span(RowBlock &rows) const override {
+        cell_.take_missing(rows);
+        return Category::stand_in_span(rows);
+    }
+
+  private:
+    TextCells cell_;
+};
+
+// The number of a bucket itself, which a transform gives.
+class Bucket final : public Kind {
+  public:
+    explicit Bucket(const Options &options)
+        : buckets_(options.number("buckets")), missing_(static_cast<i32>(options.number("missing_value"))) {}
+
+    const char *expected() const override { return "the number of a bucket"; }
+    void place(SlotPlaces &places) override { place_ = places.take(sizeof(i32)); }
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        if (!fits(value)) return row.wrong(c, shown_number(value));
+        row.put(c, place_, static_cast<i32>(value));
+    }
+    void stand_in(RowWriter &row, u32 c) const override { row.put(c, place_, missing_); }
+
+    bool takes_spans(CellType type) const override { return type == CellType::f64; }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        u8 *to = rows.at(place_);
+        const u64 stride = rows.stride(place_);
+        const char *const from = span.data + sizeof(f64) * u64{row};
+        bool good = true;
+        for (u32 i = 0; i < rows.count; ++i) {
+            const f64 value = load_little<f64>(from + sizeof(f64) * u64{i});
+            good &= fits(value);
+            const i32 bucket = fits(value) ? static_cast<i32>(value) : 0;
+            std::memcpy(to + i * stride, &bucket, 4);
+        }
+        return good;
+    }
+    bool stand_in_span(RowBlock &rows) const override {
+        rows.fill(place_, missing_);
+        return true;
+    }
+
+  private:
+    bool fits(f64 value) const { return value >= 0 && value < buckets_; }
+
+    Place place_;
+    const f64 buckets_;
+    const i32 missing_;
+};
+
 inline std::unique_ptr<Kind> category(const std::string &column, const Options &options) {
+    if (options.get<bool>("is_bucket")) return std::make_unique<Bucket>(options);
+    if (options.has("cell")) return std::make_unique<ReadCategory>(column, options);
     return std::make_unique<Category>(column, options);
 }
 

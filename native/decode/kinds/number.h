@@ -1,10 +1,11 @@
 // A number to learn from: a finite float32, side by side with the other numbers.
 #pragma once
+#include "decode/cell_kind.h"
 #include "decode/number_kind.h"
 
 namespace st::kinds {
 
-class Number final : public NumberKind {
+class Number : public NumberKind {
   public:
     explicit Number(const Options &options) : NumberKind(options) {
         at_.stand_in = static_cast<f32>(options.number("missing_value"));
@@ -38,11 +39,42 @@ class Number final : public NumberKind {
     bool is_float() const override { return true; }
     bool narrows() const override { return true; }
 
-  private:
+  protected:
     PlainFloat at_;
 };
 
+// One of which transforms ask whether it is there: the float32 goes into a column of cells as well.
+class ReadNumber final : public Number {
+  public:
+    explicit ReadNumber(const Options &options) : Number(options), cell_(options) {}
+
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        Number::number(row, c, value);
+        if (row.has(c)) cell_.put(row, c, static_cast<f32>(value));
+    }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return Number::put_span(span, row, rows) && take_slot(rows);
+    }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
+        return Number::put_texts(texts, rows) && take_slot(rows);
+    }
+    bool stand_in_span(RowBlock &rows) const override {
+        cell_.take_missing(rows);
+        return Number::stand_in_span(rows);
+    }
+    const PlainFloat *plain_float() const override { return nullptr; }
+
+  private:
+    bool take_slot(RowBlock &rows) const {
+        cell_.take_floats(rows, at_.place);
+        return true;
+    }
+
+    NumberCells cell_;
+};
+
 inline std::unique_ptr<Kind> number(const std::string &, const Options &options) {
+    if (options.has("cell")) return std::make_unique<ReadNumber>(options);
     return std::make_unique<Number>(options);
 }
 

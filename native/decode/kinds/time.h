@@ -1,100 +1,24 @@
 // When a row happened: milliseconds since 1970 beside the slot, in no block.
 #pragma once
-#include <optional>
-
-#include "decode/column_span.h"
-#include "decode/decimal_text.h"
-#include "decode/row_writer.h"
-#include "decode/time_text.h"
+#include "decode/cell_kind.h"
+#include "decode/time_kind.h"
 
 namespace st::kinds {
 
-class Time final : public Kind {
+class Time : public TimeKind {
   public:
-    Time(const std::string &column, const Options &options)
-        : missing_ms_(static_cast<i64>(options.number("missing_value", -1))) {
-        const std::vector<i64> unit = options.get<std::vector<i64>>("unit", {1, 1});
-        if (unit.size() != 2 || unit[1] < 1)
-            throw std::invalid_argument(column + ": a unit's divisor must be at least 1");
-        unit_ = {unit[0], unit[1]};
-        const auto format = options.get<std::string>("parse");
-        if (format.empty()) return;
-        const auto zone = options.get<std::vector<i64>>("zone");
-        text_.emplace(format, zone);
-        expected_ = "time (a number, or text: " + format + (zone.empty() ? " with its zone)" : ")");
-    }
+    using TimeKind::TimeKind;
 
-    const char *expected() const override { return expected_.c_str(); }
-    void place(SlotPlaces &) override {}
-
-    void number(RowWriter &row, u32 c, f64 value) const override {
-        const f64 ms = ms_of(value);
-        if (!(std::abs(ms) < 4e18)) return row.wrong(c, shown_number(value));
-        row.put_time(c, static_cast<i64>(ms));
-    }
-    void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const override {
-        if (magnitude >= u64{MOST} || unit_.numerator != 1) return Kind::integer(row, c, magnitude, negative);
-        row.put_time(c, floor_of(negative ? -static_cast<i64>(magnitude) : static_cast<i64>(magnitude)));
-    }
-    void boolean(RowWriter &row, u32 c, bool value) const override { row.wrong(c, value ? "true" : "false"); }
-    void moment(RowWriter &row, u32 c, i64 count, TimeUnit unit) const override {
-        const __int128 scaled = static_cast<__int128>(count) * unit.numerator;
-        const __int128 ms = scaled / unit.divisor - (scaled < 0 && scaled % unit.divisor);
-        if (ms < MOST && ms > -MOST) row.put_time(c, static_cast<i64>(ms));
-        else row.wrong(c, std::to_string(count));
-    }
-    const TimeUnit *time_unit() const override { return &unit_; }
-    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
-        i64 ms;
-        if (text_ && text_->parse(utf8, ms)) row.put_time(c, ms);
-        else row.wrong(c, quoted(utf8));
-    }
-    void written(RowWriter &row, u32 c, std::string_view utf8) const override {
-        i64 ms;
-        u64 whole;
-        bool negative;
-        f64 value;
-        if (text_ && text_->parse(utf8, ms)) row.put_time(c, ms);
-        else if (parse_whole(utf8, whole, negative)) integer(row, c, whole, negative);
-        else if (parse_decimal(utf8, value)) number(row, c, value);
-        else row.wrong(c, quoted(utf8));
-    }
-    bool takes_text() const override { return text_.has_value(); }
-    void stand_in(RowWriter &row, u32 c) const override { row.put_time(c, missing_ms_); }
-
-    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
+    // Of a block only the newest counts, and later is later in any unit.
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         i64 newest = rows.newest_event_time_ms;
-        for (u32 i = 0; i < rows.count; ++i) {
-            i64 ms;
-            if (!text_->parse(texts[i], ms)) return false;
-            newest = std::max(newest, ms);
-        }
+        if (!each_time(span, row, rows.count, [&](u32, i64 ms) { newest = std::max(newest, ms); })) return false;
         rows.newest_event_time_ms = newest;
         return true;
     }
-
-    // Of a block only the newest counts, and later is later in any unit.
-    bool takes_spans(CellType type) const override {
-        return type <= CellType::u64 || (holds_texts(type) && text_);
-    }
-    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
-        bool good = true;
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
         i64 newest = rows.newest_event_time_ms;
-        const auto take = [&](u32, auto given) {
-            using T = decltype(given);
-            if constexpr (std::is_integral_v<T>) {
-                if (unit_.numerator == 1) {
-                    good &= given < T{0} ? static_cast<i64>(given) > -MOST : static_cast<u64>(given) < u64{MOST};
-                    newest = std::max(newest, floor_of(static_cast<i64>(given)));
-                    return;
-                }
-            }
-            const f64 ms = ms_of(static_cast<f64>(given));
-            const bool fits = std::abs(ms) < 4e18;
-            good &= fits;
-            newest = std::max(newest, fits ? static_cast<i64>(ms) : newest);
-        };
-        if (!span.each_number(row, rows.count, take) || !good) return false;
+        if (!each_text(texts, rows.count, [&](u32, i64 ms) { newest = std::max(newest, ms); })) return false;
         rows.newest_event_time_ms = newest;
         return true;
     }
@@ -103,21 +27,52 @@ class Time final : public Kind {
         return true;
     }
 
-  private:
-    static constexpr i64 MOST = i64{1} << 62;
+  protected:
+    void put(RowWriter &row, u32 c, i64 ms) const override { row.put_time(c, ms); }
+};
 
-    f64 ms_of(f64 time) const {
-        return std::floor(time * static_cast<f64>(unit_.numerator) / static_cast<f64>(unit_.divisor));
+// One that transforms read too, and one that nothing else does: into a column of cells.
+class ReadTime final : public Time {
+  public:
+    ReadTime(const std::string &column, const Options &options, bool is_event)
+        : Time(column, options), cell_(options), is_event_(is_event) {}
+
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        i64 *to = cell_.times(rows);
+        return each_time(span, row, rows.count, [to](u32 i, i64 ms) { to[i] = ms; }) && put_newest(rows);
     }
-    i64 floor_of(i64 time) const { return time / unit_.divisor - (time < 0 && time % unit_.divisor); }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
+        i64 *to = cell_.times(rows);
+        return each_text(texts, rows.count, [to](u32 i, i64 ms) { to[i] = ms; }) && put_newest(rows);
+    }
+    bool stand_in_span(RowBlock &rows) const override {
+        cell_.take_missing(rows);
+        return !is_event_ || Time::stand_in_span(rows);
+    }
+    void stand_in(RowWriter &row, u32 c) const override {
+        if (is_event_) row.put_time(c, missing_ms_);
+    }
 
-    TimeUnit unit_ = {1, 1};
-    i64 missing_ms_;
-    std::string expected_ = "number (a time)";
-    std::optional<TimeText> text_;
+  protected:
+    void put(RowWriter &row, u32 c, i64 ms) const override {
+        if (is_event_) row.put_time(c, ms);
+        cell_.put(row, c, ms);
+    }
+
+  private:
+    bool put_newest(RowBlock &rows) const {
+        const i64 *times = rows.cells->columns[cell_.place()].times.data();
+        for (u32 i = 0; is_event_ && i < rows.count; ++i)
+            rows.newest_event_time_ms = std::max(rows.newest_event_time_ms, times[i]);
+        return true;
+    }
+
+    TimeCells cell_;
+    const bool is_event_;
 };
 
 inline std::unique_ptr<Kind> time(const std::string &column, const Options &options) {
+    if (options.has("cell")) return std::make_unique<ReadTime>(column, options, true);
     return std::make_unique<Time>(column, options);
 }
 

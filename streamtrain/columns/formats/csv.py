@@ -83,7 +83,7 @@ def _text(name: str, column: Column, cell: Any) -> str:
     kind = column.entry
     if isinstance(cell, bool) and kind.decoded and kind.is_float(column):
         return str(int(cell))
-    if isinstance(cell, float) and kind.decoded and kind.is_text and cell == cell:
+    if isinstance(cell, float) and kind.decoded and kind.is_text(column) and cell == cell:
         found = whole(cell)
         if found is None:
             raise UserMistake(f"csv: {name}: expected text or a whole number, got {cell!r}")

@@ -41,7 +41,7 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"packed: expected columns of one length, got {lengths}")
     rows = next(iter(lengths.values()), 0)
-    made = [(name.encode(), *_column(name, column, values)) for name, column, values in named]
+    made = [(name.encode(), *_column(schema, name, column, values)) for name, column, values in named]
     directory_bytes = sum(_padded(_ENTRY.size + len(name), 4) for name, *_ in made)
     pieces = [_HEADER.pack(MAGIC, VERSION, len(made), rows, directory_bytes)]
     data: list[bytes] = []
@@ -70,7 +70,7 @@ def _padded(size: int, to: int) -> int:
 _Made = tuple[str, bytes, bytes, int]  # of one column: type, data, null bits (empty: none), what the type adds
 
 
-def _column(name: str, column: Column, values: Any) -> _Made:
+def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = column.entry.plain_times(column, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
@@ -78,7 +78,7 @@ def _column(name: str, column: Column, values: Any) -> _Made:
     if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
         array, absent = _plain(name, column, array)
         mask = absent if mask is None else mask | absent
-    hashing = column.entry.hashing(name, column)
+    hashing = schema.hashing(name, column)
     if hashing is not None:
         return _hashes(name, column, array, mask, *hashing)
     if array.dtype.kind == "U":
@@ -119,7 +119,7 @@ def _plain(name: str, column: Column, values: Any) -> tuple[Array, Array]:
     absent = np.array([cell is None or (isinstance(cell, str) and cell == "") for cell in array], bool)
     present = [cell.item() if isinstance(cell, np.generic) else cell for cell in array[~absent]]
     filled: Array
-    if column.entry.is_text or any(isinstance(cell, str) for cell in present):
+    if column.entry.is_text(column) or any(isinstance(cell, str) for cell in present):
         filled = np.zeros(len(array), dtype=object)
         filled[:] = ""
         filled[~absent] = [_text(name, column, cell) for cell in present]
@@ -147,7 +147,7 @@ def _text(name: str, column: Column, cell: Any) -> str:
             return str(int(cell))
         if isinstance(cell, float) and column.entry.is_float(column):
             return f"{cell:.17g}"
-    wanted = "text, integers or booleans" if column.entry.is_text else "numbers"
+    wanted = "text, integers or booleans" if column.entry.is_text(column) else "numbers"
     raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
 
 

@@ -43,7 +43,6 @@ class Options(Settings):
 class Category(Kind[Options]):
     block = "categories"
     options = Options
-    is_text = True
 
     def problems(self, column: Options) -> Any:
         if column.buckets is None:
@@ -80,6 +79,15 @@ class Category(Kind[Options]):
         if (hashed.bits, hashed.seed) != self.hashing(name, column):
             raise Wrong
         return hashed.value % column.buckets
+
+    def holds(self, column: Options) -> str:
+        return "text"
+
+    def read(self, name: str, column: Options, loss: str, cell: Cell) -> str:
+        return as_text(cell)
+
+    def is_text(self, column: Options) -> bool:
+        return True
 
     def takes_text(self, column: Options) -> bool:
         return True

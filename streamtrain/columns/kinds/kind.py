@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 FLOAT32_MAX = 3.4028234663852886e38
-DEAD_LETTER, SKIP = "dead_letter", "skip"
+DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
 
 
 class Settings(BaseModel):
@@ -27,13 +27,17 @@ class Settings(BaseModel):
         ),
     )
     missing: bool | int | float | str = Field(
-        DEAD_LETTER, description="absent, null or empty: dead_letter, skip (leave the row out), or a value"
+        DEAD_LETTER,
+        description=(
+            "absent, null or empty: dead_letter, skip (leave the row out), or a value; keep, the default of an input: "
+            "it is missing to what reads it"
+        ),
     )
 
     @property
     def has_stand_in(self) -> bool:
         """Whether `missing` is a value."""
-        return not isinstance(self.missing, str) or self.missing not in (DEAD_LETTER, SKIP)
+        return not isinstance(self.missing, str) or self.missing not in (DEAD_LETTER, SKIP, KEEP)
 
 
 class Block(NamedTuple):
@@ -76,6 +80,7 @@ class Kind(Generic[S]):
     decoded: ClassVar[bool] = True  # False: for the producer alone
     beside: ClassVar[tuple[str, ...] | None] = ("number",)  # kinds that a column of this role may name; None: any
     block: ClassVar[str | None] = None  # of the slot, that its cells go into
+    default_missing: ClassVar[str] = DEAD_LETTER
     options: type[S]  # what its columns may say
 
     def problems(self, column: S) -> Iterator[str]:
@@ -134,9 +139,25 @@ class Kind(Generic[S]):
         """Milliseconds of one, as a fraction, in what its cells count; None of what is no time."""
         return None
 
+    def holds(self, column: S) -> str | None:
+        """What its cells are to transforms: a number, a text or a time; None: transforms do not read them."""
+        return None
+
+    def read(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
+        """A cell as transforms read it, slowly: a float, an int where it is a time, or a text."""
+        found = self.meaning(name, column, loss, cell)
+        return found if self.holds(column) == "time" else float(found)
+
+    def read_stand_in(self, column: S, loss: str) -> Any:
+        """The same of what stands in for a missing cell."""
+        found = self.stand_in(column, loss)
+        return int(found) if self.holds(column) == "time" else found
+
     # cells on their way into records
 
-    is_text: ClassVar[bool] = False  # whatever a cell's type is, it stands for its text
+    def is_text(self, column: S) -> bool:
+        """Whether a cell stands for its text, whatever its type is."""
+        return False
 
     def is_float(self, column: S) -> bool:
         """Whether its cells become float32 in the slot anyway, so that a record may hold them so."""

@@ -22,6 +22,12 @@ class Number(NumberKind[Standardized]):
     def engine_inputs(self, columns: Named[Standardized], loss: str) -> dict[str, Any]:
         return {"numbers": len(columns), "standardize": [column.standardized() for _, column in columns]}
 
+    def holds(self, column: Standardized) -> str:
+        return "number"
+
+    def read_stand_in(self, column: Standardized, loss: str) -> float:
+        return float(float32(self.stand_in(column, loss)))
+
     def meaning(self, name: str, column: Standardized, loss: str, cell: Cell) -> Any:
         return float32(number_of(column, cell))
 

@@ -36,14 +36,14 @@ class Options(Parsed):
 
     zone: str | None = Field(
         None,
-        description="event_time: of texts that tell no zone, such as 'Europe/Berlin'; default: they are refused",
+        description="time: of texts that tell no zone, such as 'Europe/Berlin'; default: they are refused",
         json_schema_extra={"misplaced": "only a time that is parsed has one"},
     )
 
     unit: Literal["s", "ms", "us", "ns"] | None = Field(
         None,
-        description="event_time: what one counts; default ms",
-        json_schema_extra={"misplaced": "only the event_time column has one"},
+        description="time: what one counts; default ms",
+        json_schema_extra={"misplaced": "only a time has one"},
     )
 
     @property
@@ -109,6 +109,9 @@ class Time(Kind[Options]):
 
     def time_unit(self, column: Options) -> tuple[int, int]:
         return UNITS[column.counts]
+
+    def holds(self, column: Options) -> str:
+        return "time"
 
     def takes_text(self, column: Options) -> bool:
         return column.parse is not None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from bisect import bisect_right
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -42,6 +43,37 @@ def offsets(zone: str) -> list[int]:
             add(high)
         day, before = day + _DAY, after
     return table
+
+
+@cache
+def instants(zone: str) -> list[int]:
+    """Seconds since 1970 from which an offset holds, ascending, each followed by that offset in seconds; the first
+    holds before, too."""
+    info = ZoneInfo(zone)
+
+    def at(second: int) -> int:
+        offset = (_EPOCH + second * _SECOND).replace(tzinfo=UTC).astimezone(info).utcoffset()
+        assert offset is not None
+        return offset // _SECOND
+
+    first, last = ((moment - _EPOCH) // _SECOND for moment in (_FROM, _TO))
+    table = [first, at(first)]
+    for second in range(first, last, _DAY // _SECOND):
+        after = at(second + _DAY // _SECOND)
+        if table[-1] == after:
+            continue
+        low, high = second, second + _DAY // _SECOND
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if at(middle) == table[-1] else (low, middle)
+        table += (high, after)
+    return table
+
+
+def shift_s(zone: str, second: int) -> int:
+    """The offset of a moment, in seconds."""
+    table = instants(zone)
+    return table[2 * max(0, bisect_right(table[::2], second) - 1) + 1]
 
 
 @cache

@@ -1,0 +1,145 @@
+// Transforms over a block of rows that lie in a slot column by column, as columnar formats fill it: rows that are left
+// out are taken from among the others.
+#pragma once
+#include <cstring>
+
+#include "decode/column_span.h"
+
+namespace st {
+
+class BlockTransforms {
+  public:
+    // What became of the block: false, rows have to be read one by one; else rows.count are left, and `left_out` tells
+    // the others, each with the column (NO_COLUMN: by `where`).
+    bool finish(RowWriter &writer, RowBlock &rows, i64 newest_before_ms) {
+        const TransformPlan &plan = *rows.plan.transforms;
+        Cells &cells = *rows.cells;
+        for (u64 k = 0; k < plan.readings.size(); ++k)
+            if (plan.readings[k].from_slot) read_slot(plan.readings[k], cells.columns[k], rows);
+        writer.transforms().run(rows.count);
+        if (!find_left_out(plan, writer, cells, rows)) return false;
+        if (!left_out.empty()) {
+            take_out(plan, cells, rows);
+            if (plan.event_cell >= 0)
+                set_newest(cells.columns[static_cast<u32>(plan.event_cell)], rows, newest_before_ms);
+        }
+        for (const Step &step : plan.steps)
+            for (const Made &made : step.results)
+                if (made.becomes_column && !put(made, cells.columns[made.cell], rows)) return false;
+        return true;
+    }
+
+    struct LeftOut {
+        u32 row;      // of the block
+        i32 column;
+    };
+    std::vector<LeftOut> left_out;
+
+  private:
+    static void read_slot(const Reading &reading, CellColumn &column, const RowBlock &rows) {
+        const Place place = rows.plan.columns[reading.column].kind->plain_float()->place;
+        const u8 *from = rows.at(place);
+        for (u32 i = 0; i < rows.count; ++i, from += rows.stride(place)) {
+            f32 value;
+            std::memcpy(&value, from, sizeof value);
+            column.numbers[i] = value;
+        }
+    }
+
+    // False where a missing cell makes a row a dead letter.
+    bool find_left_out(const TransformPlan &plan, RowWriter &writer, const Cells &cells, const RowBlock &rows) {
+        left_out.clear();
+        ends_.clear();
+        for (const Step &step : plan.steps)
+            for (const Made &made : step.results)
+                if (made.becomes_column && ends_row(rows.plan.columns[made.column].missing)) ends_.push_back(&made);
+        for (u32 i = 0; i < rows.count; ++i) {
+            if (writer.transforms().leaves_out(i)) {
+                left_out.push_back({i, NO_COLUMN});
+                continue;
+            }
+            i32 skipped = NO_COLUMN;
+            for (const Made *made : ends_) {
+                if (cells.columns[made->cell].given[i]) continue;
+                if (rows.plan.columns[made->column].missing != Missing::skip) return false;
+                if (skipped == NO_COLUMN) skipped = static_cast<i32>(made->column);
+            }
+            if (skipped != NO_COLUMN) left_out.push_back({i, skipped});
+        }
+        return true;
+    }
+
+    // Moves the rows that stay together, in the slot and in the cells that are still to be put.
+    void take_out(const TransformPlan &plan, Cells &cells, RowBlock &rows) {
+        u32 to = left_out.front().row;
+        for (u64 k = 0; k < left_out.size(); ++k) {
+            const u32 from = left_out[k].row + 1, end = k + 1 < left_out.size() ? left_out[k + 1].row : rows.count;
+            for (const DecodePlan::At &block : rows.plan.blocks) {
+                u8 *const first = rows.slot + block.offset + rows.first * block.stride;
+                std::memmove(first + to * block.stride, first + from * block.stride, (end - from) * block.stride);
+            }
+            for (const Step &step : plan.steps)
+                for (const Made &made : step.results)
+                    if (made.becomes_column) move(cells.columns[made.cell], to, from, end);
+            if (plan.event_cell >= 0) move(cells.columns[static_cast<u32>(plan.event_cell)], to, from, end);
+            to += end - from;
+        }
+        rows.count = to;
+    }
+
+    static void move(CellColumn &column, u32 to, u32 from, u32 end) {
+        const auto shift = [=](auto &cells) {
+            if (!cells.empty()) std::copy(cells.begin() + from, cells.begin() + end, cells.begin() + to);
+        };
+        shift(column.given), shift(column.numbers), shift(column.times), shift(column.texts), shift(column.hashes);
+    }
+
+    static void set_newest(const CellColumn &times, RowBlock &rows, i64 before_ms) {
+        rows.newest_event_time_ms = before_ms;
+        for (u32 i = 0; i < rows.count; ++i)
+            rows.newest_event_time_ms = std::max(rows.newest_event_time_ms, times.times[i]);
+    }
+
+    bool put(const Made &made, const CellColumn &cells, RowBlock &rows) {
+        const Kind &kind = *rows.plan.columns[made.column].kind;
+        if (made.holds == Holds::text)
+            return kind.takes_spans(CellType::text) && kind.put_texts(cells.texts.data(), rows);
+        span_.type = CellType::f64;
+        const void *data = cells.numbers.data();
+        if (made.holds == Holds::time) span_.type = CellType::i64, data = cells.times.data();
+        if (made.holds == Holds::hash) data = hashes(cells, *kind.hasher(), rows.count);
+        if (made.holds == Holds::number && !kind.takes_spans(CellType::f64) && !(data = narrow(cells, rows.count)))
+            return false;
+        span_.data = static_cast<const char *>(data);
+        span_.width = static_cast<u32>(bytes_of(span_.type));
+        return kind.takes_spans(span_.type) && kind.put_span(span_, 0, rows);
+    }
+
+    const void *hashes(const CellColumn &cells, const TextHasher &hasher, u32 count) {
+        span_.seed = hasher.seed;
+        span_.type = hasher.bits == 64 ? CellType::hash64 : CellType::hash32;
+        if (hasher.bits == 64) return cells.hashes.data();
+        short_.resize(BLOCK_ROWS);
+        for (u32 i = 0; i < count; ++i) short_[i] = static_cast<u32>(cells.hashes[i]);
+        return short_.data();
+    }
+
+    // As float32, for kinds that look at a number before it is rounded; nullptr where one would be.
+    const void *narrow(const CellColumn &cells, u32 count) {
+        span_.type = CellType::f32;
+        floats_.resize(BLOCK_ROWS);
+        bool exact = true;
+        for (u32 i = 0; i < count; ++i) {
+            floats_[i] = static_cast<f32>(cells.numbers[i]);
+            exact &= static_cast<f64>(floats_[i]) == cells.numbers[i];
+        }
+        return exact ? floats_.data() : nullptr;
+    }
+
+    std::vector<const Made *> ends_;
+    ColumnSpan span_;
+    std::vector<u32> short_;
+    std::vector<f32> floats_;
+};
+
+}  // namespace st

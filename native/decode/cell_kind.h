@@ -1,0 +1,106 @@
+// How kinds put their cells where transforms read them: into a column of cells, a row or a block of rows at a time.
+#pragma once
+#include <charconv>
+
+#include "decode/column_span.h"
+#include "decode/row_writer.h"
+
+namespace st {
+
+// Of the kind's option "cell": which column of cells.
+class CellPlace {
+  public:
+    explicit CellPlace(const Options &options) : cell_(static_cast<u32>(options.get<i64>("cell"))) {}
+
+    // The rows that the block's fill() fills.
+    void take_missing(RowBlock &rows) const {
+        CellColumn &column = of(rows);
+        if (rows.only) return rows.only->each([&](u32 i) { column.take_missing(i); });
+        for (u32 i = 0; i < rows.count; ++i) column.take_missing(i);
+    }
+
+    u32 place() const { return cell_; }
+
+  protected:
+    CellColumn &of(RowBlock &rows) const { return rows.cells->columns[cell_]; }
+    CellColumn &of(RowWriter &row) const { return row.cells().columns[cell_]; }
+    void give_all(RowBlock &rows) const { std::fill_n(of(rows).given.begin(), rows.count, u8{1}); }
+
+    const u32 cell_;
+};
+
+class NumberCells : public CellPlace {
+  public:
+    using CellPlace::CellPlace;
+
+    void put(RowWriter &row, u32 c, f64 value) const {
+        of(row).numbers[0] = value;
+        row.give(c);
+    }
+    void take_floats(RowBlock &rows, Place place) const {
+        f64 *to = of(rows).numbers.data();
+        const u8 *from = rows.at(place);
+        for (u32 i = 0; i < rows.count; ++i, from += rows.stride(place)) {
+            f32 value;
+            std::memcpy(&value, from, sizeof value);
+            to[i] = value;
+        }
+        give_all(rows);
+    }
+    f64 *numbers(RowBlock &rows) const {
+        give_all(rows);
+        return of(rows).numbers.data();
+    }
+};
+
+class TimeCells : public CellPlace {
+  public:
+    using CellPlace::CellPlace;
+
+    void put(RowWriter &row, u32 c, i64 ms) const {
+        of(row).times[0] = ms;
+        row.give(c);
+    }
+    i64 *times(RowBlock &rows) const {
+        give_all(rows);
+        return of(rows).times.data();
+    }
+};
+
+class TextCells : public CellPlace {
+  public:
+    using CellPlace::CellPlace;
+
+    void put(RowWriter &row, u32 c, std::string_view utf8) const {
+        of(row).texts[0] = row.cells().letters.keep(utf8);
+        row.give(c);
+    }
+    bool put_texts(const std::string_view *texts, RowBlock &rows) const {
+        if (texts != of(rows).texts.data()) std::copy_n(texts, rows.count, of(rows).texts.begin());
+        give_all(rows);
+        return true;
+    }
+    const std::string_view *texts(RowBlock &rows) const { return of(rows).texts.data(); }
+
+    // The texts that cells of words or whole numbers are; false where one is none.
+    bool texts_of(const ColumnSpan &span, u32 row, RowBlock &rows) const {
+        std::string_view *to = of(rows).texts.data();
+        if (span.type == CellType::words) {
+            for (u32 i = 0; i < rows.count; ++i) {
+                const u32 code = load_little<u32>(span.data + 4 * (u64{row} + i));
+                if (code >= span.words.size() || span.words[code] == ColumnSpan::BAD) return false;
+                to[i] = span.text_at(code);
+                if (to[i].empty()) return false;
+            }
+            return true;
+        }
+        Letters &letters = rows.cells->letters;
+        return span.each_number(row, rows.count, [&](u32 i, auto value) {
+            char buffer[24];
+            const char *end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
+            to[i] = letters.keep({buffer, static_cast<u64>(end - buffer)});
+        });
+    }
+};
+
+}  // namespace st

@@ -1,0 +1,24 @@
+// x ** exponent; missing where that is no real number.
+#pragma once
+#include "decode/plain_math.h"
+#include "decode/transform.h"
+
+namespace st::transforms {
+
+class Power final : public Transform {
+  public:
+    Power(CellPlaces places, const Options &options)
+        : Transform(std::move(places)), exponent_(options.number("exponent")) {}
+    void run(Cells &cells, u32 count) const override {
+        each_number(cells, count, [this](f64 x) { return plain_power(x, exponent_); });
+    }
+
+  private:
+    const f64 exponent_;
+};
+
+inline std::unique_ptr<Transform> power(CellPlaces places, const Options &options) {
+    return std::make_unique<Power>(std::move(places), options);
+}
+
+}  // namespace st::transforms

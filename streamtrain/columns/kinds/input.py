@@ -1,0 +1,104 @@
+"""What transforms read and the model does not: a number, a text or a time, as `kind` says; in no block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from streamtrain.columns.kinds import time
+from streamtrain.columns.kinds.cell import Cell, as_text
+from streamtrain.columns.kinds.kind import KEEP, Kind, Wrong
+from streamtrain.columns.kinds.parsed import decimal, number_of, number_problems
+
+HELP = "what transforms read and the model does not"
+DEFAULT = "number"
+HOLDS = {DEFAULT: "number", "category": "text", "time": "time"}  # by `kind`
+
+
+class Input(Kind[time.Options]):
+    role = "input"
+    beside = tuple(HOLDS)
+    options = time.Options
+    default_missing = KEEP
+
+    def holds(self, column: time.Options) -> str:
+        return HOLDS[column.kind or DEFAULT]
+
+    def problems(self, column: time.Options) -> Iterator[str]:
+        holds = self.holds(column)
+        if holds == "time":
+            yield from time.KIND.problems(column)
+            return
+        for name in ("unit", "zone"):
+            if getattr(column, name) is not None:
+                yield f"{name}: only a time has one; say kind = \"time\""
+        if holds == "text" and column.parse is not None:
+            yield "parse: only a number or a time can be parsed"
+        if holds == "number":
+            yield from number_problems(column)
+
+    def missing_problem(self, column: time.Options) -> str | None:
+        holds = self.holds(column)
+        if holds == "text":
+            value = column.missing
+            return "expected a text that is not empty, got ''" if value == "" else None
+        return time.KIND.missing_problem(column)
+
+    def native_options(self, column: time.Options, loss: str) -> dict[str, Any]:
+        told = time.KIND.native_options(column, loss) if self.holds(column) == "time" else {"parse": column.parse or ""}
+        return {**told, "holds": self.holds(column)}
+
+    def stand_in(self, column: time.Options, loss: str) -> str | float:
+        holds = self.holds(column)
+        if holds == "time":
+            return time.KIND.stand_in(column, loss)
+        return as_text(column.missing) if holds == "text" else float(column.missing)
+
+    def written(self, column: time.Options, loss: str, text: str) -> Any:
+        holds = self.holds(column)
+        if holds == "time":
+            return time.KIND.written(column, loss, text)
+        return decimal(text) if holds == "number" else text
+
+    def meaning(self, name: str, column: time.Options, loss: str, cell: Cell) -> Any:
+        holds = self.holds(column)
+        if holds == "time":
+            return time.KIND.meaning(name, column, loss, cell)
+        if holds == "text":
+            return as_text(cell)
+        found = number_of(column, cell)
+        if isinstance(found, str):
+            raise Wrong
+        try:
+            number = float(found)
+        except OverflowError:
+            raise Wrong from None
+        if not np.isfinite(number):
+            raise Wrong
+        return number
+
+    def read(self, name: str, column: time.Options, loss: str, cell: Cell) -> Any:
+        return self.meaning(name, column, loss, cell)
+
+    def time_unit(self, column: time.Options) -> tuple[int, int] | None:
+        return time.KIND.time_unit(column) if self.holds(column) == "time" else None
+
+    def is_text(self, column: time.Options) -> bool:
+        return self.holds(column) == "text"
+
+    def takes_text(self, column: time.Options) -> bool:
+        return self.holds(column) == "text" or column.parse is not None
+
+    def is_numeric(self, column: time.Options) -> bool:
+        return self.holds(column) == "number"
+
+    def plain(self, column: time.Options, value: Any) -> Any:
+        return time.KIND.plain(column, value) if self.holds(column) == "time" else None
+
+    def plain_times(self, column: time.Options, values: Any) -> Any:
+        return time.KIND.plain_times(column, values) if self.holds(column) == "time" else list(values)
+
+
+KIND = Input()

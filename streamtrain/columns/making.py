@@ -1,0 +1,183 @@
+"""A job's [transforms] compiled: which columns each reads, which it makes, and what those are.
+
+A transform reads what stands before it: a column that records give, or one that another transform has made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from streamtrain.columns import transforms
+from streamtrain.columns.column import Column, told
+from streamtrain.columns.expression import problems as expression_problems
+from streamtrain.columns.names import expand
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
+
+Table = Mapping[str, Any]
+WHERE = "where"  # the name of the condition of [records] among transforms; nothing can read it
+_EXPRESSION = "expr"  # the transform that it is
+
+
+@dataclass(frozen=True)
+class MadeColumn:
+    """A column that a transform makes."""
+
+    name: str
+    result: Result
+    column: Column
+
+    def source(self, use: Use) -> Source:
+        """What later transforms read of it."""
+        return Source(self.name, self.result.holds, use.hash_bits, self.result.buckets)
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether its cells are numbers of buckets, which need no hash."""
+        return self.result.buckets is not None and self.column.entry.block == "categories"
+
+
+@dataclass(frozen=True)
+class Making:
+    """One transform at work."""
+
+    transform: str
+    use: Use
+    columns: tuple[MadeColumn, ...]
+
+    @property
+    def entry(self) -> Transform:
+        return transforms.get(self.transform)
+
+    @property
+    def reads(self) -> list[str]:
+        return [source.name for source in self.use.sources]
+
+    @property
+    def asks(self) -> frozenset[str]:
+        """The columns of which it asks whether the record gave a cell."""
+        return frozenset(self.entry.asks(self.use))
+
+
+class MakingError(ValueError):
+    """What is wrong with a transform: problems, each beginning with its setting's name where it is one's."""
+
+
+def expanded(given: Iterable[tuple[str, Table]]) -> Iterator[tuple[str, Table]]:
+    """Transforms by name, braces expanded: those of settings go in step with the name's. MakingError."""
+    for pattern, table in given:
+        try:
+            names = expand(pattern)
+            for index, name in enumerate(names):
+                braces = name != pattern
+                yield name, {
+                    setting: transforms.in_step(len(names), index, value, expand) if braces else value
+                    for setting, value in table.items()
+                }
+        except ValueError as error:
+            raise MakingError(f"{pattern}: {error}") from None
+
+
+def sources(columns: Iterable[tuple[str, Column]]) -> dict[str, Source]:
+    """What transforms may read of columns that records give."""
+    found: dict[str, Source] = {}
+    for name, column in columns:
+        holds = column.entry.holds(column)
+        if holds is not None:
+            found[name] = Source(name, holds, getattr(column, "hash_bits", 32) if holds == TEXT else 32)
+    return found
+
+
+def making(name: str, table: Table, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:
+    """A transform over the columns `before` it; `unreadable`: why there are others that none may read. MakingError."""
+    try:
+        entry_name, given, rest = transforms.taken_apart(table)
+        entry = transforms.get(entry_name)
+        reads = entry.reads(transforms.options(entry_name), given)
+    except ValueError as error:
+        raise MakingError(str(error)) from None
+    problems = [f"expected another column, got {each}, {unreadable[each]}" for each in reads if each in unreadable]
+    problems += [told for each in reads if each not in unreadable for told in transforms.unknown(each, before)]
+    if problems:
+        raise MakingError("; ".join(problems))
+    hash_bits = 64 if rest.get("hash_bits") == 64 else 32
+    use = Use(name, given, tuple(before[each] for each in reads), hash_bits)
+    problems = list(entry.problems(use))
+    if problems:
+        raise MakingError("; ".join(problems))
+    return Making(entry_name, use, tuple(_columns(name, rest, entry.results(use))))
+
+
+def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:
+    """The condition of [records] as the last transform. MakingError."""
+    try:
+        found = making(WHERE, {_EXPRESSION: text, "role": "input"}, before, unreadable)
+    except MakingError as error:
+        raise MakingError(str(error).removeprefix(f"{_EXPRESSION}: ")) from None
+    holds = {source.name: source.holds for source in found.use.sources}
+    for problem in expression_problems(text, holds, condition=True):
+        raise MakingError(problem)
+    return found
+
+
+def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[MadeColumn]:
+    for setting in ("path", "from"):
+        if setting in rest:
+            raise MakingError(f"{setting}: expected none, such cells stand in no record, got {rest[setting]!r}")
+    for result in results:
+        made = f"{name}_{result.suffix}" if result.suffix else name
+        settings = {**_implied(result, rest), **rest}
+        try:
+            column = Column.model_validate(settings)
+        except ValidationError as error:
+            raise MakingError("; ".join(told(each) for each in error.errors())) from None
+        if problem := _misfit(result, column):
+            raise MakingError(problem)
+        yield MadeColumn(made, result, column)
+
+
+def _implied(result: Result, rest: Table) -> dict[str, Any]:
+    """What the columns are where nobody says it."""
+    is_input = rest.get("role") == "input"
+    if result.holds == TIME:
+        return {} if "role" in rest and not is_input else {"kind": "time"}
+    if "kind" in rest or ("role" in rest and not is_input):
+        category = rest.get("kind") == "category" and not is_input
+        return {"buckets": result.buckets} if category and result.buckets is not None else {}
+    if result.holds in (TEXT, HASH):
+        return {"kind": "category"}
+    if result.buckets is not None and not is_input:
+        return {"kind": "category", "buckets": result.buckets}
+    return {}
+
+
+def _misfit(result: Result, column: Column) -> str | None:
+    """Why a result is nothing to its column."""
+    kind = column.entry
+    holds = kind.holds(column)
+    if result.holds == TIME and holds != TIME:
+        return "expected a column of times for what holds times; say kind = \"time\", or role = \"event_time\""
+    if result.holds != TIME and holds == TIME:
+        return f"kind: expected another than a time's for what holds a {result.holds}"
+    if result.holds == HASH and holds != TEXT:
+        return "kind: expected a category for what is hashed"
+    if result.holds == TEXT and not kind.takes_text(column):
+        return "kind: expected one that takes text, or parse = \"decimal\", for what holds a text"
+    if result.holds == NUMBER and kind.role == "input" and holds != NUMBER:
+        return f"kind: expected a number for an input that holds numbers, got {column.kind}"
+    if column.role == "key":
+        return "role: expected another, a key is read by the producer alone"
+    if getattr(column, "unit", None) not in (None, "ms"):
+        return "unit: expected none, a time that a transform gives counts milliseconds"
+    if result.buckets is None or kind.block != "categories":
+        return None
+    if column.buckets != result.buckets:
+        return f"buckets: expected none, there are {result.buckets}; got {column.buckets}"
+    number = column.missing
+    if column.has_stand_in and not (type(number) is int and 0 <= number < result.buckets):
+        wanted = f'"dead_letter", "skip" or the number of one of {result.buckets} buckets'
+        return f"missing: expected {wanted}, got {number!r}"
+    return None

@@ -1,0 +1,155 @@
+"""The transforms of a job in their order: which are at work, what they read of records, and their native form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.columns.column import INPUT, Column
+from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.kinds.kind import SKIP
+from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, condition, making, sources
+from streamtrain.columns.transforms.transform import HASH, TEXT, TIME
+
+Columns = Sequence[tuple[str, Column]]
+_NOT_READ = {
+    "optional": "no request has it", "decoded": "transforms do not read it",
+    "ignored": 'say from = "key" of a column to read the key',
+}  # fmt: skip
+
+
+class Pipeline:
+    """Compiled of columns and transforms. `problems`: what is wrong with them, each beginning with its transform."""
+
+    def __init__(
+        self, columns: Columns, transforms: Sequence[tuple[str, Table]], where: str | None, loss: str, requests: bool
+    ) -> None:
+        self.problems: list[str] = []
+        self._loss, self._columns = loss, dict(columns)
+        found = self._compiled(columns, transforms)
+        filtering = None if where is None else self._condition(where)
+        self.made: list[MadeColumn] = [each for one in found for each in one.columns if each.column.role != INPUT]
+        self._has_where = filtering is not None and not requests
+
+        def is_used(column: Column) -> bool:
+            return column.role != INPUT and not (requests and column.entry.in_requests != "decoded")
+
+        ever = [*found, *([] if filtering is None else [filtering])]
+        self.read_ever = {name for one in ever for name in one.reads}
+        wanted = set(filtering.reads) if filtering is not None and self._has_where else set()
+        self.steps: list[Making] = [filtering] if filtering is not None and self._has_where else []
+        for one in reversed(found):
+            if any(is_used(each.column) or each.name in wanted for each in one.columns):
+                self.steps.insert(0, one)
+                wanted |= set(one.reads)
+        self._leaves_out = self._has_where or (not requests and any(each.column.missing == SKIP for each in self.made))
+        self._event = next((name for name, column in columns if column.role == "event_time"), None)
+        read = {name for one in self.steps for name in one.reads}
+        if self._leaves_out and self._event is not None:
+            read.add(self._event)
+        self.readings = [name for name, _ in columns if name in read]
+        self._asked = {name for one in self.steps for name in one.asks}
+
+    def _compiled(self, columns: Columns, transforms: Sequence[tuple[str, Table]]) -> list[Making]:
+        self._before = sources(columns)
+        self._unreadable = {name: f"which is the {column.role}: {_NOT_READ[column.entry.in_requests]}"
+                            for name, column in columns if name not in self._before}  # fmt: skip
+        found: list[Making] = []
+        for name, table in transforms:
+            try:
+                found.append(making(name, table, self._before, self._unreadable))
+            except MakingError as error:
+                self.problems.append(f"transforms.{name}: {error}")
+                continue
+            for made in found[-1].columns:
+                if made.name in self._columns or made.name in self._before:
+                    self.problems.append(f"transforms.{name}: expected a name of its own, got {made.name!r} again")
+                self._before[made.name] = made.source(found[-1].use)
+        return found
+
+    def _condition(self, where: str) -> Making | None:
+        try:
+            return condition(where, self._before, self._unreadable)
+        except MakingError as error:
+            self.problems.append(f"records.where: {error}")
+            return None
+
+    def cell(self, name: str) -> int | None:
+        """The column of cells that a column of the record goes into; None: none, or by way of the slot."""
+        if name not in self.readings or self._is_from_slot(name):
+            return None
+        return self.readings.index(name)
+
+    def _is_from_slot(self, name: str) -> bool:
+        """Whether transforms read it as the float32 that lies in the slot, where nothing tells that it was missing."""
+        column = self._columns[name]
+        return column.entry.block == "numbers" and name not in self._asked and column.around is None
+
+    def native(self, made_from: int) -> dict[str, Any] | None:
+        """As _native.DecodePlan takes it; None: there are none. `made_from`: the plan's column of the first made."""
+        if not self.steps:
+            return None
+        numbers = {name: number for number, name in enumerate(self._columns)}
+        cells = {name: number for number, name in enumerate(self.readings)}
+        column_of = {made.name: made_from + number for number, made in enumerate(self.made)}
+        steps, next_cell = [], len(cells)
+        for one in self.steps:
+            steps.append(self._step(one, cells, column_of))
+            cells |= {made.name: next_cell + number for number, made in enumerate(one.columns)}
+            next_cell += len(one.columns)
+        event = self._event if self._leaves_out and self._event is not None else None
+        rests_on = self._rests_on(self.steps[-1]) if self._has_where else set()
+        return {
+            "readings": [self._reading(name, numbers[name]) for name in self.readings],
+            "steps": steps,
+            "where": next_cell - 1 if self._has_where else -1,
+            "where_columns": sorted(map(numbers.__getitem__, rests_on)),
+            "event_cell": -1 if event is None else cells[event],
+        }
+
+    def _reading(self, name: str, number: int) -> dict[str, Any]:
+        column = self._columns[name]
+        kind = column.entry
+        told = {"column": number, "holds": kind.holds(column), "from_slot": self._is_from_slot(name)}
+        return {**told, "stand_in": kind.read_stand_in(column, self._loss)} if column.has_stand_in else told
+
+    def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
+        given = [cells[name] for name in one.reads]
+        results = []
+        for made in one.columns:
+            told: dict[str, Any] = {"holds": made.result.holds, "column": column_of.get(made.name)}
+            found = stand_in(made, one, self._loss) if made.column.has_stand_in else None
+            results.append(told if found is None else {**told, "stand_in": found})
+        options = one.entry.native_options(one.use)
+        return {"transform": one.transform, "sources": given, "results": results, "options": options}
+
+    def _rests_on(self, one: Making) -> set[str]:
+        """The columns of the record that a transform reads, itself or by way of others."""
+        makers = {made.name: each for each in self.steps for made in each.columns}
+        found: set[str] = set()
+        at = [one]
+        while at:
+            for name in at.pop().reads:
+                if name in self._columns:
+                    found.add(name)
+                elif makers[name] not in at:
+                    at.append(makers[name])
+        return found
+
+
+def stand_in(made: MadeColumn, one: Making, loss: str) -> Any:
+    """What stands in for a missing cell of a made column, as later transforms read it; None: nothing they could."""
+    column = made.column
+    if made.is_bucket:
+        return float(column.missing)
+    found = column.entry.stand_in(column, loss)
+    if made.result.holds == HASH:
+        return _native.murmur3(str(found).encode(), hash_seed(made.name), one.use.hash_bits)
+    if made.result.holds == TIME:
+        return int(found)
+    if isinstance(found, str) != (made.result.holds == TEXT):
+        return None
+    return found if isinstance(found, str) else column.entry.read_stand_in(column, loss)
+
+

@@ -1,0 +1,27 @@
+"""Whether the record gives a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Cell, ColumnName, Transform, Use
+
+HELP = "1 where the record gives no cell, whatever stands in for it, else 0"
+OPTIONS = {"is_missing": ColumnName(help="of what")}
+EXAMPLES = [
+    {"columns": {"x": {"missing": 5}}, "table": {"is_missing": "x"}, "cells": [[5], [None], [0]]},
+    {"columns": {"x": {"kind": "category", "buckets": 4, "missing": ""}}, "table": {"is_missing": "x"},
+     "cells": [["a"], [""], [None]]},
+    {"columns": {"x": {"kind": "time"}}, "table": {"is_missing": "x"}, "cells": [[1], [None]]},
+]  # fmt: skip
+
+
+class IsMissing(Transform):
+    takes = frozenset({NUMBER, TEXT, TIME, HASH})
+    asks_missing = True
+
+    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+        return [float(not given[0])]
+
+
+TRANSFORM = IsMissing()

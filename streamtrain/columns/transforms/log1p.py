@@ -1,0 +1,24 @@
+"""log(1 + x), of x above -1."""
+
+from __future__ import annotations
+
+import math
+
+from streamtrain.columns.transforms.transform import ColumnName, Transform, Use
+
+HELP = "log(1 + x); missing from -1 down"
+OPTIONS = {"log1p": ColumnName(help="of what")}
+EXAMPLES = [
+    {"columns": {"x": {}}, "table": {"log1p": "x", "missing": -1},
+     "cells": [[0], [1.5], [-0.5], [-1], [-3], [1e30], [2.5e-9], [0.1]]},
+    {"columns": {"x": {"role": "input"}}, "table": {"log1p": "x", "standardize": True, "missing": "skip"},
+     "cells": [[3], [None], [7], [1e300], [12.25], [-2]]},
+]  # fmt: skip
+
+
+class Log1p(Transform):
+    def of(self, use: Use, value: float) -> float | None:
+        return math.log1p(value) if value > -1 else None
+
+
+TRANSFORM = Log1p()

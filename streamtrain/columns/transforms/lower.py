@@ -1,0 +1,53 @@
+"""A text in small letters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from streamtrain.columns.transforms.transform import TEXT, Cell, ColumnName, Result, Transform, Use
+
+HELP = "a text in small letters, letter by letter (Unicode's simple mapping)"
+OPTIONS = {"lower": ColumnName(help="what")}
+EXAMPLES: list[dict[str, Any]] = [
+    {"columns": {"x": {"kind": "category", "buckets": 3, "missing": ""}},
+     "table": {"lower": "x", "buckets": 5000},
+     "cells": [["AbC"], ["Z\u00dcRICH \u0130 \u03a3\u03a3"], [None], ["\U0001f6eb A \U00010400"], ["X" * 300]]},
+    {"columns": {"x": {"role": "input", "kind": "category"}},
+     "table": {"lower": "x", "buckets": 5000, "missing": "none"}, "cells": [["\u0416"], [None], [12]]},
+]  # fmt: skip
+_END = 0x1E944  # behind the last capital there is
+
+
+@cache
+def pairs() -> tuple[int, ...]:
+    """Capitals beyond ASCII, ascending, each followed by its small letter."""
+    found: list[int] = []
+    for code in range(0x80, _END):
+        small = chr(code).lower()
+        if len(small) == 1 and small != chr(code):
+            found += (code, ord(small))
+    return tuple(found)
+
+
+@cache
+def _mapping() -> dict[int, int]:
+    ascii_pairs = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+    return ascii_pairs | dict(zip(pairs()[::2], pairs()[1::2], strict=True))
+
+
+class Lower(Transform):
+    takes = frozenset({TEXT})
+
+    def results(self, use: Use) -> list[Result]:
+        return [Result(TEXT)]
+
+    def native_options(self, use: Use) -> dict[str, Any]:
+        return {"pairs": list(pairs())}
+
+    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+        return [None if cells[0] is None else str(cells[0]).translate(_mapping())]
+
+
+TRANSFORM = Lower()

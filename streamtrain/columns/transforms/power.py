@@ -1,0 +1,31 @@
+"""x ** exponent."""
+
+from __future__ import annotations
+
+from streamtrain.columns.transforms.transform import ColumnName, Transform, Use
+from streamtrain.compute.options import Number
+
+HELP = "x ** exponent; missing where that is no real number"
+OPTIONS = {
+    "power": ColumnName(help="of what"),
+    "exponent": Number(least=-1000, most=1000, help="2, 0.5, -1 and so on"),
+}
+EXAMPLES = [
+    {"columns": {"x": {}}, "table": {"power": "x", "exponent": exponent, "missing": -9},
+     "cells": [[2], [0], [1.5], [-3], [1e10], [0.001]]}
+    for exponent in (0.5, 2, 3, -1, -2, 0, 0.3, -1.7)
+]  # fmt: skip
+
+
+class Power(Transform):
+    def of(self, use: Use, value: float) -> float | None:
+        exponent = use.given["exponent"]
+        if value < 0 and exponent != int(exponent):
+            return None
+        try:
+            return float(value**exponent)
+        except (OverflowError, ZeroDivisionError):
+            return None
+
+
+TRANSFORM = Power()

@@ -1,0 +1,45 @@
+"""A share of keys, always the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.kinds.cell import whole
+from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, ColumnName, Transform, Use
+from streamtrain.compute.options import Number
+
+HELP = "1 for a share of the keys, by their hash and so always the same, else 0: for where, or a weight"
+OPTIONS = {"sample": ColumnName(help="the key"), "share": Number(above=0, most=1, help="of the keys")}
+EXAMPLES: list[dict[str, Any]] = [
+    {"columns": {"x": {"role": "input", "kind": "category"}}, "table": {"sample": "x", "share": share, "missing": 0.5},
+     "cells": [["a"], ["b"], ["c"], [None], [17], ["\u00e9"], ["d"], ["e"]]}
+    for share in (0.3, 0.5, 1)
+] + [
+    {"columns": {"x": {"role": "input"}}, "table": {"sample": "x", "share": 0.5, "missing": 3},
+     "cells": [[i] for i in range(8)] + [[0.5], [None]]},
+]  # fmt: skip
+
+
+class Sample(Transform):
+    takes = frozenset({TEXT, NUMBER})
+
+    def native_options(self, use: Use) -> dict[str, Any]:
+        return {"seed": hash_seed(use.name), "below": below(use.given["share"])}
+
+    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+        cell = cells[0]
+        text = cell if cell is None or isinstance(cell, str) else whole(cell)
+        if text is None:
+            return [None]
+        return [float(_native.murmur3(str(text).encode(), hash_seed(use.name)) < below(use.given["share"]))]
+
+
+def below(share: float) -> int:
+    """The hashes below it, of 2^32, are the share."""
+    return round(share * 2**32)
+
+
+TRANSFORM = Sample()

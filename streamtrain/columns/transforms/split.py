@@ -1,0 +1,58 @@
+"""One part of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamtrain.columns.transforms.transform import TEXT, Cell, ColumnName, Result, Transform, Use
+from streamtrain.compute.options import Option, Whole
+
+HELP = "one part of a text between separators, counted from 0, or from -1 at its end; missing where there is none"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Separator(Option):
+    """A text that is not empty."""
+
+    def takes(self) -> str:
+        return "a text of 1 to 100 characters"
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str) or not 1 <= len(given) <= 100:
+            raise ValueError
+        given.encode()
+        return given
+
+
+OPTIONS = {
+    "split": ColumnName(help="what"),
+    "by": Separator(help="what stands between parts"),
+    "part": Whole(least=-1000, most=1000, default=0, help="which"),
+}
+EXAMPLES: list[dict[str, Any]] = [
+    {"columns": {"x": {"role": "input", "kind": "category"}},
+     "table": {"split": "x", "by": by, "part": part, "buckets": 5000, "missing": "none"},
+     "cells": [["a/b/c"], ["a"], ["/b"], ["a//"], [None], ["aXYbXYc/"], ["\u00e9/\U0001f6eb"]]}
+    for by, part in (("/", 0), ("/", 1), ("/", -1), ("XY", 1), ("/", -3), ("/", 7))
+]  # fmt: skip
+
+
+class Split(Transform):
+    takes = frozenset({TEXT})
+
+    def results(self, use: Use) -> list[Result]:
+        return [Result(TEXT)]
+
+    def native_options(self, use: Use) -> dict[str, Any]:
+        return {"by": use.given["by"], "part": use.given["part"]}
+
+    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+        if cells[0] is None:
+            return [None]
+        parts, part = str(cells[0]).split(use.given["by"]), use.given["part"]
+        return [parts[part] or None if -len(parts) <= part < len(parts) else None]
+
+
+TRANSFORM = Split()

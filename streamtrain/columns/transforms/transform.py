@@ -1,0 +1,106 @@
+"""What a transform is: which columns it reads, which it makes, and the questions every transform answers.
+
+A cell is a float, a text, a time (an int: milliseconds since 1970), the hash of what is no text, or None: missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from streamtrain.compute.options import Option, Several
+
+NUMBER, TEXT, TIME, HASH = "number", "text", "time", "hash"  # what a column of cells holds
+Cell = float | str | int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnName(Option):
+    """The name of a column that a transform reads."""
+
+    def takes(self) -> str:
+        return "the name of a column"
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str) or not given:
+            raise ValueError
+        return given
+
+
+class Source(NamedTuple):
+    """A column that a transform reads."""
+
+    name: str
+    holds: str
+    hash_bits: int = 32  # of a text
+    buckets: int | None = None  # of a number: whole and below
+
+
+class Result(NamedTuple):
+    """A column that a transform makes."""
+
+    holds: str
+    suffix: str = ""  # behind the transform's name and "_"
+    buckets: int | None = None  # of a number: whole and below, so that a category needs no hash
+
+
+@dataclass(frozen=True)
+class Use:
+    """A transform as a job has it."""
+
+    name: str
+    given: Mapping[str, Any]  # its own settings, defaults filled in
+    sources: tuple[Source, ...]
+    hash_bits: int = 32  # of the column it makes
+
+
+class Transform:
+    """One transform. Where a question is not answered, it makes a number of one number."""
+
+    takes: ClassVar[AbstractSet[str]] = frozenset({NUMBER})  # what a column may hold that it reads
+    asks_missing: ClassVar[bool] = False  # whether the record gave a cell, whatever stands in for it
+
+    def reads(self, options: Mapping[str, Option], given: Mapping[str, Any]) -> list[str]:
+        """The names of the columns it reads, in order. ValueError says why nobody can tell."""
+        found: list[str] = []
+        for name, option in options.items():
+            if isinstance(option, ColumnName):
+                found.append(given[name])
+            elif isinstance(option, Several) and isinstance(option.of, ColumnName):
+                found += given[name]
+        return found
+
+    def problems(self, use: Use) -> Iterable[str]:
+        """What is wrong with what it is told, each problem beginning with the setting's name where it is one's."""
+        for source in use.sources:
+            if source.holds not in self.takes:
+                wanted = " or ".join(sorted(self.takes))
+                yield f"expected columns that hold a {wanted}, got {source.name}, which holds a {source.holds}"
+
+    def results(self, use: Use) -> list[Result]:
+        """The columns it makes."""
+        return [Result(NUMBER)]
+
+    def asks(self, use: Use) -> AbstractSet[str]:
+        """The columns of which it asks whether the record gave a cell."""
+        return {source.name for source in use.sources} if self.asks_missing else frozenset()
+
+    def native_options(self, use: Use) -> dict[str, Any]:
+        """What the native half is told."""
+        return {name: value for name, value in use.given.items() if type(value) in (int, float, bool)}
+
+    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+        """The cells it makes of one row's, slowly. `given`: whether the record gave each."""
+        return [None if cells[0] is None else finite(self.of(use, float(cells[0])))]
+
+    def of(self, use: Use, value: float) -> float | None:
+        """The same of one number that is there."""
+        raise NotImplementedError
+
+
+def finite(value: float | None) -> float | None:
+    """What no float64 is, is missing."""
+    return value if value is not None and math.isfinite(value) else None

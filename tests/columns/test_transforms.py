@@ -1,0 +1,218 @@
+"""Every transform that the folder holds does what its slow half says, in every format, by rows and by blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from example_format import needs_no_option
+from slots import RowSlot
+from transformed import examples, ids, rows_of, schema_of
+
+from streamtrain import _native
+from streamtrain.columns import transforms
+from streamtrain.columns.formats import encode_records, format_names
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+from tests.columns import reference
+
+FORMATS = [name for name in format_names() if needs_no_option(name)]
+TIMES = 40  # so that packed rows go by blocks
+LOSS = "binary_cross_entropy"
+LATE: dict[str, Any] = {"role": "label"}
+
+
+def around_of(rows: list[dict[str, Any]]) -> reference.Around:
+    at = next((row["x"] for row in rows if isinstance(row.get("x"), int)), -1)
+    return reference.Around(timestamp_ms=at)
+
+
+@pytest.mark.parametrize("name", transforms.names())
+def test_a_transform_has_both_halves(name: str) -> None:
+    assert transforms.REGISTRY.describe()[name]
+    assert name in _native.cell_transforms()
+    assert next(iter(transforms.options(name))) == name
+
+
+def test_no_native_half_is_alone() -> None:
+    assert _native.cell_transforms() == transforms.names()
+
+
+@pytest.mark.parametrize(("name", "number", "example"), examples(), ids=ids())
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_the_examples_in_every_format(
+    format_name: str, name: str, number: int, example: dict[str, Any], same: Callable[..., reference.Reference]
+) -> None:
+    schema = schema_of(example)
+    for times in (1, TIMES):
+        rows = rows_of(example, times)
+        around = around_of(rows)
+        trained = 0
+        for record in encode_records(format_name, schema, rows):
+            for capacity in (7, 1024):
+                trained += same(schema, format_name, record, capacity, around).trained
+        assert trained > 0
+
+
+@pytest.mark.parametrize(("name", "number", "example"), examples(), ids=ids())
+def test_the_examples_as_rows_of_a_program(name: str, number: int, example: dict[str, Any]) -> None:
+    schema = schema_of(example).without_message()
+    rows = rows_of(example, 3)
+    (record,) = encode_records("json", schema, rows)
+    expected = reference.decode(schema, "json", record)
+    slot = RowSlot(schema, len(rows))
+    for given in (rows, [list(row.values()) for row in rows]):
+        ((count, tally),) = slot.batches(given)
+        assert (count, tally.dead, tally.filtered) == (expected.trained, len(expected.dead), len(expected.filtered))
+        for block, cells in expected.blocks.items():
+            found = slot.views[block][:count]
+            assert found.tobytes() == np.array(cells, found.dtype).reshape(found.shape).tobytes(), block
+
+
+CHAIN = {
+    "a": {"role": "input"},
+    "b": {"missing": 2},
+    "carrier": {"kind": "category", "buckets": 7, "missing": "none"},
+    "at": {"role": "event_time", "missing": 3},
+    "w": {"role": "weight"},
+}
+TABLES = {
+    "speed": {"expr": "a / b", "role": "input"},
+    "log_speed": {"log1p": "speed", "missing": "skip"},
+    "fast": {"bins": "speed", "edges": [1, 2.5], "role": "input"},
+    "small": {"lower": "carrier", "role": "input"},
+    "route": {"cross": ["small", "fast"], "buckets": 100, "missing": "none"},
+    "twice": {"cross": ["route", "carrier"], "buckets": 300, "hash_bits": 64},
+    "was_b": {"is_missing": "b"},
+    "late": {"expr": "a > 3 and not b is missing", "role": "label", "missing": 0},
+}
+WHERE = "(a is missing or a != 7) and carrier != 'XX' and (log_speed < 2 or log_speed is missing)"
+
+
+def chained(where: str | None = WHERE) -> Schema:
+    return Schema.from_columns(CHAIN, LOSS, TABLES, where)
+
+
+def chain_rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
+    random = np.random.default_rng(seed)
+    kinds = [[1, 2.5, 7, None, -4, 30, "n/a"], [0, 1, None, 2, 8], ["AA", "xx", "XX", None, "\u00c9"],
+             [5, None, 9], [1, 0.5, -1]]  # fmt: skip
+    weights = [[20, 20, 10, 5, 5, 5, 1], [3, 30, 5, 30, 20], [30, 30, 5, 5, 5], [5, 2, 5], [20, 20, 1]]
+    columns = [random.choice(len(kind), count, p=np.array(w) / sum(w)) for kind, w in zip(kinds, weights, strict=True)]
+    return [
+        {name: kind[column[i]] for name, kind, column in zip(CHAIN, kinds, columns, strict=True)} for i in range(count)
+    ]
+
+
+@pytest.mark.parametrize("where", [None, WHERE], ids=["all", "where"])
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_transforms_of_transforms(
+    format_name: str, where: str | None, same: Callable[..., reference.Reference]
+) -> None:
+    """Rows left out, rows skipped, dead ones and others beside one another; the label is one of what is made."""
+    schema = chained(where)
+    found = reference.Reference()
+    for seed in range(6):
+        rows = chain_rows(300, seed)
+        for row in rows:
+            if seed % 3:  # records without the cells that do not fit, which go by blocks
+                row["a"] = None if isinstance(row["a"], str) else row["a"]
+                row["w"] = abs(row["w"])
+        try:
+            records = encode_records(format_name, schema, rows)
+        except UserMistake:
+            continue
+        for record in records:
+            told = same(schema, format_name, record, 1024)
+            assert same(schema, format_name, record, 7).rows == told.rows
+            found.trained += told.trained
+            found.filtered += told.filtered
+            found.dead += told.dead
+    assert found.trained > 300 and len(found.filtered) > 50
+    assert found.dead or format_name == "packed"  # whose encoder refuses what would be
+
+
+def test_the_label_that_is_made_is_no_matter_of_requests(same: Callable[..., reference.Reference]) -> None:
+    schema = chained().for_requests()
+    rows = [{"a": 2, "b": 1, "carrier": "AA"}, {"a": 7, "b": 1, "carrier": "XX"}, {"a": None, "b": 1}]
+    (record,) = encode_records("json", schema, rows)
+    told = same(schema, "json", record)
+    assert told.trained == 2 and [path for _, path, _ in told.dead] == ["transforms.log_speed"]
+    assert schema.decoded_names == {"a", "b", "carrier"}
+
+
+def test_an_input_that_nothing_reads_is_passed_over(same: Callable[..., reference.Reference]) -> None:
+    schema = Schema.from_columns({"x": {}, "raw": {"role": "input"}, "late": LATE}, LOSS)
+    assert same(schema, "json", b'{"x":1,"raw":{"any":"thing"},"late":1}').trained == 1
+
+
+def test_hashes_do_not_stand_for_texts_that_transforms_read(same: Callable[..., reference.Reference]) -> None:
+    columns = {"c": {"kind": "category", "buckets": 9}, "late": LATE}
+    plain, read = (Schema.from_columns(columns, LOSS, given) for given in ({}, {"l": {"lower": "c", "buckets": 5}}))
+    rows = [{"c": "AA", "late": 1}, {"c": "B6", "late": 0}]
+    (hashed,), (texts,) = (encode_records("packed", schema, rows) for schema in (plain, read))
+    assert same(plain, "packed", hashed).trained == same(read, "packed", texts).trained == 2
+    assert [path for _, path, _ in same(read, "packed", hashed).dead] == ["$.c[0]", "$.c[1]"]
+
+
+def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
+    same: Callable[..., reference.Reference],
+) -> None:
+    columns = {"x": {"role": "input"}, "y": {}, "late": LATE}
+    schema = Schema.from_columns(columns, LOSS, {}, "x > 0")
+    for cells, fate in ((("n/a", 1), "dead"), ((-1, "n/a"), "filtered"), ((1, "n/a"), "dead"), ((None, 1), "filtered"),
+                        ((1, 1), "trained")):  # fmt: skip
+        (record,) = encode_records("msgpack", schema, [{"x": cells[0], "y": cells[1], "late": 1}])
+        told = same(schema, "msgpack", record)
+        assert {"dead": len(told.dead), "filtered": len(told.filtered), "trained": told.trained}[fate] == 1, cells
+    assert [(row, path) for row, path, _ in same(schema, "json", b"[-1,2]").dead] == [(0, "$")]
+
+
+@pytest.mark.parametrize(
+    ("tables", "where", "told"),
+    [
+        ({"t": {"log1p": "dista"}}, None, "transforms.t: expected a column that stands before it, got 'dista'; did you "
+                                          "mean 'distance'?"),
+        ({"t": {"expr": "distance / hour"}}, None, "transforms.t: expected a column that stands before it, got 'hour'"),
+        ({"t": {"log1q": "distance"}}, None, "did you mean 'log1p'?"),
+        ({"t": dict.fromkeys(transforms.names()[:2], "distance")}, None, "expected one transform, among"),
+        ({"t": {"log1p": "carrier"}}, None, "expected columns that hold a number, got carrier, which holds a text"),
+        ({"t": {"log1p": "late"}}, None, "got late, which is the label: no request has it"),
+        ({"t": {"log1p": "distance", "buckets": 4}}, None, "transforms.t: buckets: only a feature of kind category"),
+        ({"t": {"log1p": "distance", "path": "a.b"}}, None, "path: expected none, such cells stand in no record"),
+        ({"t": {"clip": "distance", "low": 3, "high": 2}}, None, "high: expected a number above low"),
+        ({"t": {"clip": "distance", "lowest": 3}}, None, "lowest: "),
+        ({"t": {"bins": "distance", "edges": [2, 1]}}, None, "edges: expected numbers that ascend"),
+        ({"t": {"bins": "distance", "edges": [1], "buckets": 9}}, None, "buckets: expected none, there are 2; got 9"),
+        ({"t": {"bins": "distance", "edges": [1], "missing": 2}}, None, "or the number of one of 2 buckets, got 2"),
+        ({"t": {"lower": "carrier"}}, None, "buckets: expected a number of buckets for a category, got none"),
+        ({"t": {"lower": "carrier", "kind": "number"}}, None, "expected one that takes text"),
+        ({"distance": {"log1p": "distance"}}, None, "expected a name of its own, got 'distance' again"),
+        ({"a": {"log1p": "b"}, "b": {"log1p": "distance"}}, None, "transforms.a: expected a column that stands before"),
+        ({"a{1..2}": {"log1p": "{distance,delay,hour}"}}, None, "expected braces for as many as the name's, 2, got 3"),
+        ({"t": {"time": "distance", "parts": ["hour"]}}, None, "expected columns that hold a time"),
+        ({"t": {"log1p": "distance", "missing": "keep"}}, None, '"keep" is for what transforms read'),
+        ({}, "distanc > 0", "records.where: expected a column that stands before it, got 'distanc'; did you mean"),
+        ({}, "distance + 1", "records.where: expected a condition, which is true or false, got the number"),
+        ({}, "carrier > 'A'", "expected a number"),
+        ({}, "carrier == 3", "expected a number, got carrier, which holds a text"),
+        ({}, "distance > ", "expected an expression such as"),
+        ({}, "__import__('os').system('x') == 0", "records.where: "),
+        ({}, "distance[0] > 1", "records.where: "),
+    ],
+)
+def test_mistakes_are_told_with_the_nearest_name(tables: dict[str, Any], where: str | None, told: str) -> None:
+    columns = {"distance": {}, "delay": {}, "carrier": {"kind": "category", "buckets": 4}, "late": LATE}
+    with pytest.raises(UserMistake) as raised:
+        Schema.from_columns(columns, LOSS, tables, where)
+    assert told in str(raised.value)
+
+
+def test_braces_go_in_step_and_each_has_its_own() -> None:
+    columns = {"x{1..3}": {}, "late": LATE}
+    schema = Schema.from_columns(columns, LOSS, {"log{1..3}": {"log1p": "x{1..3}"}, "d": {"expr": "x1 - x2"}})
+    assert schema.numbers == ["x1", "x2", "x3", "log1", "log2", "log3", "d"]
+    assert [one.reads for one in schema.makings] == [["x1"], ["x2"], ["x3"], ["x1", "x2"]]
+    assert Schema.from_dict(schema.to_dict()) == schema

@@ -53,8 +53,19 @@ struct CellColumn {
         if (holds == Holds::text) texts[row] = {};
     }
 
-    // Sets `given` by the cells themselves.
+    // Whether a row's cell is there, of what is no hash.
+    bool is_there(u32 row) const {
+        if (holds == Holds::number) return numbers[row] == numbers[row];
+        return holds == Holds::time ? times[row] != NO_TIME : !is_none(texts[row]);
+    }
+
+    // Sets `given` by the cells themselves. One row is most blocks, hence its own way.
     void find_given(u32 count) {
+        if (holds == Holds::hash) return;
+        if (count == 1) [[likely]] {
+            given[0] = is_there(0);
+            return;
+        }
         if (holds == Holds::number)
             for (u32 i = 0; i < count; ++i) given[i] = numbers[i] == numbers[i];
         if (holds == Holds::time)
@@ -72,6 +83,7 @@ struct CellStandIn {
     u64 hash = 0;
 
     void put(CellColumn &column, u32 count) const {
+        if (count == 1 && column.given[0]) return;
         for (u32 i = 0; i < count; ++i) {
             if (column.given[i]) continue;
             if (column.holds == Holds::number) column.numbers[i] = number;

@@ -34,6 +34,10 @@ class Transform {
     void each_number(Cells &cells, u32 count, Value value) const {
         const f64 *x = source(cells).numbers.data();
         f64 *y = result(cells).numbers.data();
+        if (count == 1) [[likely]] {
+            y[0] = number_or_none(value(x[0]));
+            return;
+        }
         for (u32 i = 0; i < count; ++i) y[i] = number_or_none(value(x[i]));
     }
 

@@ -72,6 +72,10 @@ class Expr final : public Transform {
         const f64 *a = nullptr, *b = nullptr;
         if (op.code > Code::same_text) a = at[op.a], b = at[op.b];
         const auto each = [&](auto value) {
+            if (count == 1) [[likely]] {
+                to[0] = value(0u);
+                return;
+            }
             for (u32 i = 0; i < count; ++i) to[i] = value(i);
         };
         const auto number = [&](auto value) { each([&](u32 i) { return number_or_none(value(i)); }); };

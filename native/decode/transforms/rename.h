@@ -10,6 +10,10 @@ class Rename final : public Transform {
     void run(Cells &cells, u32 count) const override {
         const CellColumn &from = source(cells);
         CellColumn &to = result(cells);
+        if (count == 1 && from.holds == Holds::number) [[likely]] {
+            to.numbers[0] = from.numbers[0];
+            return;
+        }
         std::copy_n(from.given.begin(), count, to.given.begin());
         if (from.holds == Holds::number) std::copy_n(from.numbers.begin(), count, to.numbers.begin());
         if (from.holds == Holds::time) std::copy_n(from.times.begin(), count, to.times.begin());

@@ -46,10 +46,11 @@ class Table:
     """An embedding table with what its sparse update needs."""
 
     parameter: Ref
-    gradient: Ref      # [rows, dim], valid for leading rows
-    categories: Ref    # [rows, columns]
+    gradient: Ref      # [entries, dim], valid for leading entries
+    categories: Ref    # [entries, columns]
     column: int
     lead: Ref
+    ends: Ref | None = None   # of each row's entries; none: a row has one
 
 
 # dy -> (dx or None, whether dx is already masked by the input's relu)
@@ -113,6 +114,12 @@ class Builder:
 
     def slot(self, name: str, dtype: str, width: int) -> Ref:
         return Ref("slot", name, dtype, (self.rows, width))
+
+    def ragged(self, name: str, dtype: str, width: int, least: int) -> tuple[Ref, Ref]:
+        """A ragged block of a slot: i32 [rows], where each row's entries end, and the entries [as many as it has room
+        for]."""
+        entries = max(int(self.rows) * width, least)
+        return Ref("slot", name, "i32", (self.rows,), start=1), Ref("slot", f"{name}.values", dtype, (entries,))
 
     def call(self, op: str, *args: Ref | int | float | None, types: str = "") -> None:
         """Appends a kernel call to the phases in force."""

@@ -1,8 +1,11 @@
-"""From slot blocks to the input matrix: numbers, standardised where asked for, then an embedding per category."""
+"""From slot blocks to the input matrix: numbers, standardised where asked for, embeddings of categories, vectors, bags.
+
+Side by side in that order; sparse columns without an embedding go past it, straight to the outputs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -35,6 +38,28 @@ class Category:
 
 
 @dataclass(frozen=True)
+class Vector:
+    """Numbers that come together."""
+
+    size: int
+    standardize: Standardize | None
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Rows of a table, any number of them for each row of the batch: their sum, or their mean."""
+
+    name: str
+    block: str      # of the slot, ragged: the indexes
+    buckets: int
+    embed: int      # 0: a number for each output, added to it
+    mean: bool
+    width: int      # entries of a row, in the mean
+    most: int       # of one row
+    scales: str     # of the slot, ragged: what each is multiplied by; "": 1
+
+
+@dataclass(frozen=True)
 class InputShape:
     """What the engine must know of the columns."""
 
@@ -43,10 +68,22 @@ class InputShape:
     categories: tuple[Category, ...]
     classes: int
     standardize_label: Standardize | None
+    vectors: tuple[Vector, ...] = ()
+    bags: tuple[Bag, ...] = ()
 
     @property
     def width(self) -> int:
-        return self.numbers + sum(category.embed for category in self.categories)
+        tables = sum(each.embed for each in self.categories) + sum(each.embed for each in self.bags)
+        return self.numbers + tables + sum(vector.size for vector in self.vectors)
+
+    @property
+    def linear(self) -> tuple[Bag, ...]:
+        """Those that are no part of the input matrix."""
+        return tuple(bag for bag in self.bags if not bag.embed)
+
+
+# dx -> the gradient of a table's touched rows
+Gather = Callable[[Ref], None]
 
 
 @dataclass(frozen=True)
@@ -79,49 +116,114 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
 
 
 def build(builder: Builder, shape: InputShape) -> Value:
-    """The input matrix [rows, width]; numbers alone and not standardised are used where they lie in the slot."""
+    """The input matrix [rows, width]; numbers alone and not standardised are used where they lie in the slot, and where
+    there is nothing but linear() it is a column of zeros."""
     rows, width = builder.rows, shape.width
-    numbers = builder.slot("numbers", "f32", shape.numbers) if shape.numbers else None
-    if numbers is not None and not shape.categories and not any(shape.standardize):
-        return Value(numbers, learns=False)
+    vectors = [vector.standardize for vector in shape.vectors for _ in range(vector.size)]
+    fixed = {"numbers": shape.standardize, "vectors": vectors}
+    blocks = [name for name, columns in fixed.items() if columns]
+    if not width:
+        return Value(builder.buffer("input", rows, 1), learns=False)
+    if len(blocks) == 1 and len(fixed[blocks[0]]) == width and not any(fixed[blocks[0]]):
+        return Value(builder.slot(blocks[0], "f32", width), learns=False)
     x = builder.buffer("input", rows, width)
-    if numbers is not None:
-        if any(shape.standardize):
-            found = scale_of(builder, "numbers", shape.standardize, numbers, builder.slot("weight", "f32", 1))
-            mean, scale, clip = found.mean, found.scale, found.clip
-        else:
-            mean, scale, clip = (
-                builder.constant(f"input.{name}", [number] * shape.numbers, "f32")
-                for name, number in (("mean", 0.0), ("scale", 1.0), ("clip", np.inf))
-            )
-        builder.call("standardize", rows, shape.numbers, width, numbers, mean, scale, clip, x)
-    if shape.categories:
-        embed(builder, shape, x)
-    return Value(x, learns=bool(shape.categories))
+    at = 0
+    if shape.numbers:
+        at = numbers(builder, "numbers", shape.standardize, x, at)
+    tables = [*embed(builder, shape, x, at)] if shape.categories else []
+    at += sum(category.embed for category in shape.categories)
+    if vectors:
+        at = numbers(builder, "vectors", vectors, x, at)
+    for bag in shape.bags:
+        if bag.embed:
+            tables.append(pool(builder, bag, x, at, EMBEDDING_LIMIT))
+            at += bag.embed
+
+    def backward(dx: Ref) -> tuple[Ref | None, bool]:
+        for gather in tables:
+            gather(dx)
+        return None, True
+
+    if tables:
+        builder.on_backward(backward, Value(x, learns=False))
+    return Value(x, learns=bool(tables))
 
 
-def embed(builder: Builder, shape: InputShape, x: Ref) -> None:
-    """Adds a table <name>.embedding [buckets, embed] per category column and its gradient on the way back."""
+def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], x: Ref, at: int) -> int:
+    """A block's columns into the input matrix from column `at` on; gives the column behind them."""
+    rows, width = x.shape
+    columns, given = len(chosen), builder.slot(block, "f32", len(chosen))
+    if any(chosen):
+        found = scale_of(builder, block, chosen, given, builder.slot("weight", "f32", 1))
+        mean, scale, clip = found.mean, found.scale, found.clip
+    else:
+        mean, scale, clip = (
+            builder.constant(f"{block}.{name}", [number] * columns, "f32")
+            for name, number in (("mean", 0.0), ("scale", 1.0), ("clip", np.inf))
+        )
+    builder.call("standardize", rows, columns, width, at, given, mean, scale, clip, x)
+    return at + columns
+
+
+def embed(builder: Builder, shape: InputShape, x: Ref, at: int) -> Iterator[Gather]:
+    """Adds a table <name>.embedding [buckets, embed] per category column."""
     rows, width, columns = builder.rows, shape.width, len(shape.categories)
     indices = builder.slot("categories", "i32", columns)
     weight = builder.slot("weight", "f32", 1)
-    at, starts = shape.numbers, []
     for column, category in enumerate(shape.categories):
         table = builder.table(f"{category.name}.embedding", category.buckets, category.embed, EMBEDDING_LIMIT)
         builder.call(
             "embedding_forward", rows, columns, column, category.buckets, category.embed, width, at, indices, table, x
         )
-        starts.append((column, category, table, at))
-        at += category.embed
 
-    def backward(dx: Ref) -> tuple[Ref | None, bool]:
-        for column, category, table, start in starts:
+        def gather(
+            dx: Ref, column: int = column, category: Category = category, table: Ref = table, at: int = at
+        ) -> None:
             seen = builder.buffer(f"{category.name}.seen", category.buckets, dtype="i32")
             lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
             gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
             builder.call("embedding_lead", rows, columns, column, category.buckets, indices, weight, seen, lead)
-            builder.call("embedding_gradient", rows, category.embed, width, start, dx, lead, gradient)
+            builder.call("embedding_gradient", rows, category.embed, width, at, dx, lead, gradient)
             builder.tables.append(Table(table, gradient, indices, column, lead))
-        return None, True
 
-    builder.on_backward(backward, Value(x, learns=False))
+        yield gather
+        at += category.embed
+
+
+def pool(builder: Builder, bag: Bag, x: Ref, at: int, limit: float, adds: bool = False) -> Gather:
+    """Adds a table <name>.embedding [buckets, dim], whose bags go into the columns of x from `at` on: as many as the
+    bag has, or with `adds` on top of what stands in all of them."""
+    rows, width = x.shape
+    dim, mean = bag.embed or width, int(bag.mean)
+    ends, index = builder.ragged(bag.block, "i32", bag.width, bag.most)
+    scale = builder.ragged(bag.scales, "f32", bag.width, bag.most)[1] if bag.scales else None
+    entries = index.elements
+    table = builder.table(f"{bag.name}.embedding", bag.buckets, dim, limit)
+    builder.call(
+        "bag_forward", rows, entries, bag.buckets, dim, width, at, ends, index, scale, table, mean, int(adds), x
+    )
+
+    def gather(dx: Ref) -> None:
+        weight = builder.slot("weight", "f32", 1)
+        seen = builder.buffer(f"{bag.name}.seen", bag.buckets, dtype="i32")
+        lead = builder.buffer(f"{bag.name}.lead", entries, dtype="i32")
+        gradient = builder.buffer(f"{bag.name}.gradient", entries, dim, dtype="f64")
+        builder.call("bag_lead", rows, entries, bag.buckets, ends, index, weight, seen, lead)
+        builder.call("bag_gradient", rows, entries, dim, width, at, ends, scale, dx, lead, mean, gradient)
+        indices = Ref(index.space, index.name, index.dtype, (entries, 1))
+        builder.tables.append(Table(table, gradient, indices, 0, lead, ends))
+
+    return gather
+
+
+def linear(builder: Builder, shape: InputShape, z: Value) -> None:
+    """Adds to the outputs the bags that are no part of the input matrix: their tables start at 0."""
+    tables = [pool(builder, bag, z.ref, 0, 0.0, adds=True) for bag in shape.linear]
+
+    def backward(dz: Ref) -> tuple[Ref | None, bool]:
+        for gather in tables:
+            gather(dz)
+        return dz, False
+
+    if tables:
+        builder.on_backward(backward, z)

@@ -134,6 +134,7 @@ class Model:
         for name, layer in hidden:
             x = layers.get(layer.kind).build(builder, name, x, **layer.options)
         z = dense.build(builder, output_name, x, **last.options, zero=True)
+        input.linear(builder, parsed.input, z)
         gradient, output = loss.build(builder, parsed.input, z)
         with builder.during("train"):
             builder.run_backward(gradient)
@@ -211,11 +212,25 @@ def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict
         for call in calls:
             for arg in call.args:
                 if isinstance(arg, Ref) and arg.space == "slot" and ("slot", arg.name) not in offsets:
-                    block, expected = blocks.get(arg.name), f"{arg.dtype} of width {arg.shape[1]}"
-                    if block is None or block.ragged or (block.dtype, block.width) != (arg.dtype, arg.shape[1]):
-                        ragged = "ragged " if block is not None and block.ragged else ""
-                        got = "none" if block is None else f"{ragged}{block.dtype} of width {block.width}"
-                        raise UserMistake(f"slot block {arg.name}: expected {expected}, got {got}")
-                    offsets["slot", arg.name] = block.offset
+                    offsets["slot", arg.name] = _slot_offset(blocks, arg)
     return offsets
+
+
+def _slot_offset(blocks: Mapping[str, _native.Block], part: Ref) -> int:
+    """Of a fixed block [rows, width]; of a ragged one its ends, or its entries."""
+    name = part.name.removesuffix(".values")
+    block = blocks.get(name)
+    if len(part.shape) == 1:
+        fits = block is not None and block.ragged
+        if block is not None and part.name != name:
+            fits = fits and (block.dtype, block.capacity) == (part.dtype, part.elements)
+        expected = f"ragged {part.dtype} of {part.elements} entries" if part.name != name else "ragged"
+    else:
+        fits = block is not None and not block.ragged and (block.dtype, block.width) == (part.dtype, part.shape[1])
+        expected = f"{part.dtype} of width {part.shape[1]}"
+    if block is None or not fits:
+        ragged = "ragged " if block is not None and block.ragged else ""
+        got = "none" if block is None else f"{ragged}{block.dtype} of width {block.width}"
+        raise UserMistake(f"slot block {name}: expected {expected}, got {got}")
+    return block.values if part.name != name else block.offset
 

@@ -9,12 +9,13 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers
-from streamtrain.compute.input import Category, InputShape, Standardize
+from streamtrain.compute.input import Bag, Category, InputShape, Standardize, Vector
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.errors import UserMistake
 
 MAX_WIDTH = _native.MAX_COLUMNS   # of a matrix; a spec from a manifest must not ask for any amount of memory
 MAX_BUCKETS = 1 << 28
+MAX_ENTRIES = 1 << 20   # of a bag in one row
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,8 @@ class ModelSpec:
 
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> ModelSpec:
-        """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label"}, "layers", "loss",
-        "optimizer", "average_optimizer_state"}; other keys are left alone."""
+        """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags"},
+        "layers", "loss", "optimizer", "average_optimizer_state"}; other keys are left alone."""
         optimizer, options = _optimizer(spec)
         loss = _text(spec, "loss")
         losses.get(loss)
@@ -81,11 +82,14 @@ def _input(spec: Mapping[str, Any]) -> InputShape:
     categories = tuple(_category(each, f"input.categories[{at}]") for at, each in tables)
     classes = _whole(given.get("classes", 0) or 0, "input.classes", 0, _native.MAX_CLASSES)
     label = _standardize(given.get("standardize_label", False), "input.standardize_label")
-    shape = InputShape(numbers, standardize, categories, classes, label)
-    if not 1 <= shape.width <= MAX_WIDTH:
+    vectors = tuple(_vector(each, f"input.vectors[{at}]") for at, each in enumerate(given.get("vectors", [])))
+    bags = tuple(_bag(each, f"input.bags[{at}]") for at, each in enumerate(given.get("bags", [])))
+    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags)
+    if not (0 if shape.linear else 1) <= shape.width <= MAX_WIDTH:
         raise _wrong("input", f"1 to {MAX_WIDTH} columns with their embeddings", shape.width)
-    if len({category.name for category in categories}) != len(categories):
-        raise _wrong("input.categories", "names that differ", [category.name for category in categories])
+    names = [*(each.name for each in categories), *(each.name for each in bags)]
+    if len(set(names)) != len(names):
+        raise _wrong("input.bags" if bags else "input.categories", "names that differ", names)
     return shape
 
 
@@ -107,6 +111,22 @@ def _category(given: object, where: str) -> Category:
         raise _wrong(where, "a table with name, buckets and embed", given)
     buckets = _whole(given.get("buckets"), f"{where}.buckets", 1, MAX_BUCKETS)
     return Category(_text(given, "name"), buckets, _whole(given.get("embed") or 1, f"{where}.embed", 1, MAX_WIDTH))
+
+
+def _vector(given: object, where: str) -> Vector:
+    if not isinstance(given, Mapping):
+        raise _wrong(where, "a table with size and standardize", given)
+    size = _whole(given.get("size"), f"{where}.size", 1, MAX_WIDTH)
+    return Vector(size, _standardize(given.get("standardize", False), f"{where}.standardize"))
+
+
+def _bag(given: object, where: str) -> Bag:
+    if not isinstance(given, Mapping):
+        raise _wrong(where, "a table with name, block, buckets, embed, mean, width, most and scales", given)
+    bounds = {"buckets": (1, MAX_BUCKETS), "embed": (0, MAX_WIDTH), "width": (1, MAX_ENTRIES), "most": (1, MAX_ENTRIES)}
+    sizes = {name: _whole(given.get(name), f"{where}.{name}", *bound) for name, bound in bounds.items()}
+    name, block, scales = (_text(given, text, f"{where}.{text}") for text in ("name", "block", "scales"))
+    return Bag(name=name, block=block, scales=scales, mean=bool(given.get("mean")), **sizes)
 
 
 def _layer(given: object, where: str) -> LayerSpec:

@@ -23,6 +23,7 @@ class Block:
     width: int
     offset: int   # of a ragged one that of its ends, u32 [rows + 1]
     values: int   # offset of its values; 0 where it is not ragged
+    capacity: int   # elements of all rows
     ragged: bool
 
 _Format = str | Mapping[str, Any]   # a name, or {"name": ...} with options
@@ -35,8 +36,9 @@ class SlotLayout:
     slot_bytes: int
     @staticmethod
     def make(
-        row_capacity: int, range_capacity: int, blocks: Sequence[tuple[str, str, int] | tuple[str, str, int, bool]]
-    ) -> SlotLayout: ...   # name, dtype, width of a row, whether it is ragged
+        row_capacity: int, range_capacity: int,
+        blocks: Sequence[tuple[str, str, int] | tuple[str, str, int, bool] | tuple[str, str, int, bool, int]],
+    ) -> SlotLayout: ...   # name, dtype, width of a row, whether it is ragged, elements there is room for at least
 
 # state: rules, where blocks lie
 

@@ -1,4 +1,4 @@
-"""Numbers into the first columns of the input matrix, centred, scaled and cut."""
+"""Numbers into columns of the input matrix, centred, scaled and cut."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ HELP = "(number - mean) * scale, cut at -clip and clip, into the input matrix"
 
 
 def reference(
-    rows: int, columns: int, width: int, numbers: Array, mean: Array, scale: Array, clip: Array, x: Array
+    rows: int, columns: int, width: int, at: int, numbers: Array, mean: Array, scale: Array, clip: Array, x: Array
 ) -> None:
-    x[:, :columns] = np.clip((numbers - mean) * scale, -clip, clip)
+    x[:, at : at + columns] = np.clip((numbers - mean) * scale, -clip, clip)
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     columns = n % 40
     return {
-        "rows": n, "columns": columns, "width": columns + 3, "numbers": rng.normal(5, 2, (n, columns)),
+        "rows": n, "columns": columns, "width": columns + 3, "at": n % 4, "numbers": rng.normal(5, 2, (n, columns)),
         "mean": rng.normal(5, 2, columns), "scale": rng.uniform(0.1, 2, columns),
         "clip": np.where(rng.random(columns) < 0.5, 1.0, np.inf), "x": np.zeros((n, columns + 3)),
     }
@@ -29,7 +29,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
 OPS = (
     Op(
         "standardize",
-        (size("rows"), size("columns"), size("width"), given("numbers", "f32", "rows", "columns"),
+        (size("rows"), size("columns"), size("width"), size("at"), given("numbers", "f32", "rows", "columns"),
          given("mean", "f32", "columns"), given("scale", "f32", "columns"), given("clip", "f32", "columns"),
          changed("x", "f32", "rows", "width")),
         reference, example, rows=("rows",),

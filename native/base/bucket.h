@@ -1,4 +1,4 @@
-// The table row of one category of the batch. A bucket outside the table is row 0: nothing but the table is ever read.
+// The table row of one entry of the batch. A bucket outside the table is row 0: nothing but the table is ever read.
 #pragma once
 #include "base/lane.h"
 
@@ -9,6 +9,11 @@ ST_INLINE i64 embedding_bucket(const i32 *categories_rc, i64 r, i64 columns, i64
     i64 bucket = categories_rc[r * columns + column];
     return bucket >= 0 && bucket < buckets ? bucket : 0;
 }
+
+// Where rows have any number of entries: the first one of row r, and how many there are in all. Without ends each row
+// has one.
+ST_INLINE i64 first_entry(const i32 *ends_r, i64 r) { return r ? ends_r[r - 1] : 0; }
+ST_INLINE i64 entry_count(i64 rows, const i32 *ends_r) { return ends_r ? first_entry(ends_r, rows) : rows; }
 
 }  // namespace ST_ISA
 }  // namespace st

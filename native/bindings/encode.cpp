@@ -41,7 +41,8 @@ class PythonEncoder {
   public:
     PythonEncoder(nb::handle format, nb::list columns, nb::callable convert)
         : encoder_(make_encoder(format_of(format))),
-          rows_(plan_columns(columns), std::move(convert), encoder_->keeps_others()) {}
+          rows_(plan_columns(columns), std::move(convert), encoder_->keeps_others(),
+                encoder_->keeps_matrices()) {}
 
     // The record of one dict; None where it is no row but columns.
     nb::object encode_row(nb::dict row) {

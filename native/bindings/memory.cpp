@@ -6,6 +6,7 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <tuple>
 #include <variant>
 
@@ -29,20 +30,28 @@ u32 index_of(const Names &names, const std::string &name, const char *what) {
 
 using NamedBlock = std::tuple<std::string, std::string, u32>;   // name, dtype, width
 using RaggedBlock = std::tuple<std::string, std::string, u32, bool>;   // and whether it is ragged
+using RoomyBlock = std::tuple<std::string, std::string, u32, bool, u64>;   // and of how many elements at least
 
 SlotLayout slot_layout(u32 row_capacity, u32 range_capacity,
-                       const std::vector<std::variant<NamedBlock, RaggedBlock>> &blocks) {
+                       const std::vector<std::variant<NamedBlock, RaggedBlock, RoomyBlock>> &blocks) {
     if (row_capacity == 0 || range_capacity == 0) mistake("SlotLayout.make", "at least one row and one range", "0");
     std::vector<SlotLayout::BlockSpec> specs;
     for (const auto &given : blocks) {
-        const auto *fixed = std::get_if<NamedBlock>(&given);
-        const auto [name, dtype, width, ragged] =
-            fixed ? std::tuple_cat(*fixed, std::tuple(false)) : std::get<RaggedBlock>(given);
+        const auto [name, dtype, width, ragged, least] = std::visit(
+            [](const auto &parts) -> RoomyBlock {
+                constexpr u64 count = std::tuple_size_v<std::decay_t<decltype(parts)>>;
+                if constexpr (count == 3) return std::tuple_cat(parts, std::tuple(false, u64{0}));
+                else if constexpr (count == 4) return std::tuple_cat(parts, std::tuple(u64{0}));
+                else return parts;
+            },
+            given);
         if (name.empty() || name.size() >= sizeof(Block::name))
             mistake("SlotLayout.make", "a name of 1 to 23 bytes", name);
         if (width == 0) mistake("SlotLayout.make block " + name, "a width of 1 or more", "0");
         const auto known = static_cast<Dtype>(index_of(DTYPE_NAMES, dtype, "SlotLayout.make dtype"));
-        specs.push_back({name, known, width, ragged});
+        specs.push_back({name, known, width, ragged, least});
+        if (ragged && std::max(least, u64{row_capacity} * width) > 0x7fffffff)   // ends are int32 to kernels
+            mistake("SlotLayout.make block " + name, "below 2^31 elements", "more");
     }
     return SlotLayout::make(row_capacity, range_capacity, specs);
 }
@@ -63,6 +72,7 @@ void bind_memory(nb::module_ &m) {
         .def_ro("width", &Block::width)
         .def_ro("offset", &Block::offset)
         .def_ro("values", &Block::values)
+        .def_ro("capacity", &Block::capacity)
         .def_prop_ro("ragged", &Block::is_ragged);
     nb::class_<SlotLayout>(m, "SlotLayout")
         .def_static("make", &slot_layout, nb::arg("row_capacity"), nb::arg("range_capacity"), nb::arg("blocks"))

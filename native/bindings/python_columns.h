@@ -11,7 +11,7 @@
 
 namespace st {
 
-// One 1-dimensional array of numbers or a list, held while the object lives.
+// One array of numbers, a row of which is one or as many, or a list; held while the object lives.
 class PythonColumn {
   public:
     PythonColumn(PyObject *values, const std::string &name) {
@@ -25,15 +25,20 @@ class PythonColumn {
             buffer_->obj = nullptr;
             throw nb::python_error();
         }
-        if (buffer_->ndim != 1 || !find_type(buffer_->format, static_cast<u64>(buffer_->itemsize)))
+        if (buffer_->ndim < 1 || buffer_->ndim > 2 || !find_type(buffer_->format, static_cast<u64>(buffer_->itemsize)))
             throw nb::type_error((name + ": expected a list or a 1-dimensional array of numbers").c_str());
         view_.data = static_cast<const char *>(buffer_->buf);
         view_.stride = buffer_->strides[0];
         rows_ = static_cast<u64>(buffer_->shape[0]);
+        if (buffer_->ndim == 1) return;
+        is_matrix_ = true;
+        view_.elements = static_cast<u32>(buffer_->shape[1]);
+        view_.element_stride = buffer_->strides[1];
     }
 
     u64 rows() const { return rows_; }
     bool is_list() const { return list_.is_valid(); }
+    bool is_matrix() const { return is_matrix_; }
     const ColumnView &view() const { return view_; }
     // Of a list; nullptr where something has cut it short meanwhile.
     PyObject *item(u64 row) const {
@@ -71,6 +76,7 @@ class PythonColumn {
     std::unique_ptr<Py_buffer, Release> buffer_;
     ColumnView view_;
     u64 rows_ = 0;
+    bool is_matrix_ = false;
 };
 
 // Columns → slot rows, with the checks and reasons of PythonRows.
@@ -85,6 +91,8 @@ class PythonColumns final : public RowSource {
         }
         for (const auto &[c, column] : columns_) {
             any_list_ |= column.is_list();
+            if (column.is_matrix() && plan_.columns[c].kind->form() != CellForm::list)
+                throw nb::type_error((plan_.columns[c].name + ": expected one value a row, got many").c_str());
             if (column.rows() != columns_.front().second.rows())
                 throw std::invalid_argument("columns must be of one length");
         }
@@ -99,11 +107,13 @@ class PythonColumns final : public RowSource {
             writer_.start(sink.slot, sink.rows);
             for (const auto &[c, column] : columns_) {
                 RowCell to{writer_, c};
-                if (!column.is_list()) {
+                if (column.is_matrix()) {
+                    read_matrix(column.view(), c);
+                } else if (!column.is_list()) {
                     column.view().read(next_, to);
                 } else if (PyObject *value = column.item(next_)) {
                     const nb::object held = nb::borrow(value);
-                    read_cell(value, to);
+                    to.put(value);
                 }
             }
             const i64 index = static_cast<i64>(next_);
@@ -113,6 +123,21 @@ class PythonColumns final : public RowSource {
     }
 
   private:
+    // An element, announced.
+    struct Element : RowCell {
+        void missing() { writer.next_element(); }
+        void boolean(bool value) { writer.next_element(), RowCell::boolean(value); }
+        void integer(u64 magnitude, bool negative) { writer.next_element(), RowCell::integer(magnitude, negative); }
+        void number(f64 value) { writer.next_element(), RowCell::number(value); }
+    };
+
+    void read_matrix(const ColumnView &view, u32 column) {
+        Element to{{writer_, column}};
+        writer_.open_list(column);
+        view.each(next_, to);
+        writer_.close_list(column);
+    }
+
     const DecodePlan &plan_;
     RowWriter &writer_;
     std::vector<std::pair<u32, PythonColumn>> columns_;

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "bindings/python_cell.h"
+#include "bindings/python_list.h"
 #include "bindings/python_tree.h"
 #include "decode/row_writer.h"
 #include "decode/utf8.h"
@@ -16,6 +16,10 @@ namespace st {
 struct RowCell {
     RowWriter &writer;
     u32 column;
+
+    void put(PyObject *value) {
+        if (writer.form(column) == CellForm::value || !read_list(value)) read_cell(value, *this);
+    }
 
     void missing() { writer.missing(column); }
     void boolean(bool value) { writer.boolean(column, value); }
@@ -31,6 +35,36 @@ struct RowCell {
     void surrogate() { writer.wrong(column, "text with half a surrogate pair"); }
     void other(PyObject *value) {
         writer.wrong(column, PyLong_Check(value) ? "an integer of more than 1024 bits" : type_name(value));
+    }
+
+  private:
+    // A list, or what else counts its elements; of pairs a dict as well. False: something else.
+    bool read_list(PyObject *value) {
+        const bool pairs = writer.form(column) == CellForm::pairs;
+        const bool is_map = pairs && PyDict_Check(value);
+        if (!is_map && !is_python_list(value)) return false;
+        writer.open_list(column);
+        if (is_map) {
+            each_entry(value, [this](PyObject *key, PyObject *item) {
+                writer.next_element();
+                part(key), part(item);
+                writer.end_pair(column);
+            });
+        } else {
+            each_item(value, [this, pairs](PyObject *item) {
+                writer.next_element();
+                if (!pairs || !is_python_list(item)) return read_cell(item, *this);
+                each_item(item, [this](PyObject *each) { part(each); });
+                writer.end_pair(column);
+            });
+        }
+        writer.close_list(column);
+        return true;
+    }
+
+    void part(PyObject *value) {
+        writer.next_part();
+        read_cell(value, *this);
     }
 };
 
@@ -130,7 +164,8 @@ class PythonRows final : public RowSource {
 
     void cell(u32 column, PyObject *value) {
         RowCell to{writer_, column};
-        read_cell(value, to);
+        if (PyFloat_CheckExact(value)) read_cell(value, to);
+        else to.put(value);
     }
 
     std::shared_ptr<const DecodePlan> plan_;

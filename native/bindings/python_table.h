@@ -15,9 +15,9 @@ namespace st {
 class PythonTable {
   public:
     // `convert(value, column)` gives a plain value for one of another type, or raises. With `others` plain fields that
-    // the job does not name go along.
-    PythonTable(std::vector<PlanColumn> columns, nb::callable convert, bool others)
-        : convert_(std::move(convert)), others_(others) {
+    // the job does not name go along. With `matrices` arrays of as many numbers a row stay views.
+    PythonTable(std::vector<PlanColumn> columns, nb::callable convert, bool others, bool matrices)
+        : convert_(std::move(convert)), others_(others), matrices_(matrices) {
         for (PlanColumn &column : columns) {
             if (column.from.empty()) table.tree.add(static_cast<u32>(table.columns.size()), column.name, column.path);
             table.columns.push_back({std::move(column), true, false, false, {}});
@@ -58,8 +58,10 @@ class PythonTable {
             if (column.rows() != rows) throw std::invalid_argument("columns must be of one length");
             table.columns[c].given = c < named_ || !column.is_list();
             if (!column.is_list()) {
-                table.columns[c].is_view = true;
                 table.columns[c].view = column.view();
+                table.columns[c].is_view = !column.is_matrix() || matrices_;
+                if (!table.columns[c].is_view)
+                    for (u64 r = 0; r < rows; ++r) Put{*this, c, r}.matrix_row(column.view());
                 continue;
             }
             for (u64 r = 0; r < rows; ++r) {
@@ -90,6 +92,7 @@ class PythonTable {
         if (table.columns.size() > named_ + LEAST_OTHERS) forget_others();
         table.rows = rows;
         table.letters.clear();
+        table.elements.clear();
         table.cells.assign(rows * table.columns.size(), Cell{});
     }
 
@@ -151,7 +154,7 @@ class PythonTable {
                 tree_->each(value, node, [this, r](u32 column, PyObject *cell) { put(cell, column, r); });
                 continue;
             }
-            if (first && c < named_) {
+            if (first && c < named_ && !takes_list(c)) {   // lists are no columns' sign
                 if (!is_scalar(value)) return false;
                 first = false;
             }
@@ -165,6 +168,11 @@ class PythonTable {
             }
         }
         return true;
+    }
+
+    bool takes_list(u32 c) const {
+        const Kind *kind = table.columns[c].plan.kind.get();
+        return kind && kind->form() != CellForm::value;
     }
 
     static bool is_scalar(PyObject *value) {
@@ -203,13 +211,54 @@ class PythonTable {
         PythonTable &self;
         u32 column;
         u64 row;
+        i64 element = -1;   // of a list, among the table's
         bool converted = false;
 
         Cell &cell(CellKind kind) {
-            Cell &found = self.table.cell(column, row);
+            Cell &found = element < 0 ? self.table.cell(column, row) : self.table.elements[static_cast<u64>(element)];
             found.kind = kind;
             return found;
         }
+        // The elements side by side; of a dict, and of a pair, a list each.
+        void list(PyObject *value, bool pairs) {
+            const u64 count = static_cast<u64>(PyObject_Size(value)), at = self.table.elements.size();
+            Cell &to = cell(CellKind::list);
+            to.size = static_cast<u32>(count);
+            to.letters_at = at;
+            self.table.elements.resize(at + count);
+            i64 next = static_cast<i64>(at);
+            const auto put = [&](PyObject *item, bool is_pair) {
+                if (next == static_cast<i64>(at + count)) return;
+                Put inner{self, column, row, next++};
+                if (is_pair && is_python_list(item)) inner.list(item, false);
+                else read_cell(item, inner);
+            };
+            if (PyDict_Check(value)) {
+                const nb::object items = nb::steal(PyDict_Items(value));
+                each_item(items.ptr(), [&](PyObject *item) { put(item, true); });
+            } else {
+                each_item(value, [&](PyObject *item) { put(item, pairs); });
+            }
+        }
+        void matrix_row(const ColumnView &view) {
+            Cell &to = cell(CellKind::list);
+            to.size = view.elements;
+            to.letters_at = self.table.elements.size();
+            self.table.elements.resize(to.letters_at + to.size);
+            Each each{self, column, row, static_cast<i64>(to.letters_at)};
+            view.each(row, each);
+        }
+        struct Each {
+            PythonTable &self;
+            u32 column;
+            u64 row;
+            i64 next;
+            Put put() { return {self, column, row, next++}; }
+            void missing() { put().missing(); }
+            void boolean(bool value) { put().boolean(value); }
+            void integer(u64 magnitude, bool negative) { put().integer(magnitude, negative); }
+            void number(f64 value) { put().number(value); }
+        };
         bool named() const { return column < self.named_; }
         void missing() { cell(CellKind::missing); }
         void boolean(bool value) { cell(CellKind::boolean).flag = value; }
@@ -254,7 +303,9 @@ class PythonTable {
 
     void put(PyObject *value, u32 c, u64 r) {
         Put to{*this, c, r};
-        read_cell(value, to);
+        const bool is_list = takes_list(c) && (is_python_list(value) || PyDict_Check(value));
+        if (is_list) to.list(value, table.columns[c].plan.kind->form() == CellForm::pairs);
+        else read_cell(value, to);
         // another field is left out where no row has a plain value
         table.columns[c].given |= c < named_ || table.cell(c, r).kind != CellKind::missing;
     }
@@ -265,7 +316,7 @@ class PythonTable {
     };
 
     nb::callable convert_;
-    bool others_;
+    bool others_, matrices_;
     u32 named_ = 0;
     nb::dict names_, keys_;        // what a column's name and a row's key lead to; of flat rows the same
     std::optional<PythonTree> tree_;

@@ -11,6 +11,7 @@ class AvroBytes {
     void load(const char *bytes, u64 size) { begin_ = bytes, end_ = bytes + size; }
     const char *begin() const { return begin_; }
     const char *end() const { return end_; }
+    void end_at(const char *end) { end_ = end; }   // of a part of them
     u64 left(const char *p) const { return static_cast<u64>(end_ - p); }
     const std::string &problem() const { return problem_; }
 

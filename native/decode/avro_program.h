@@ -17,6 +17,7 @@ enum class AvroCode : u8 {
     decimal, uuid, odd,                              // odd: of a type that no column takes
     constant,                                        // the reader's default of a field that the writer has not
     choice,                                          // a union: a part of its branch
+    list,                                            // an array as one cell: a part of each element
 };
 
 struct AvroOp {
@@ -249,6 +250,7 @@ class AvroCompiler {
                 return choose(to, type, [&](Part &part, const AvroType &branch) { cell(part, branch, column); });
             default: break;
         }
+        if (takes_list(type, column)) return add_list(to, type, column);
         if (type.logical == AvroType::decimal) add(to, AvroCode::decimal, type, column);
         else if (type.logical == AvroType::uuid) add(to, AvroCode::uuid, type, column);
         else add_odd(to, type, column);
@@ -275,6 +277,19 @@ class AvroCompiler {
         op.count = type.symbols.size();
         for (const std::string &symbol : type.symbols)
             made_.symbols.push_back({symbol, plan_.columns[column].kind->word(symbol)});
+    }
+
+    // Of what takes no bytes an array may hold any number.
+    bool takes_list(const AvroType &type, i32 column) const {
+        const bool is_list = type.kind == AvroType::array && writer_.form(static_cast<u32>(column)) == CellForm::list;
+        return is_list && type.inner[0]->bytes_each != 0;
+    }
+
+    void add_list(Part &to, const AvroType &type, i32 column) {
+        Part element;
+        cell(element, *type.inner[0], column);
+        const u32 at = keep(std::move(element));
+        add(to, AvroCode::list, type, column).at = at;
     }
 
     void add_odd(Part &to, const AvroType &type, i32 column) {

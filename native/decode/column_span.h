@@ -162,6 +162,7 @@ struct ColumnSpan {
             case CellType::hash32: return writer.hashed(column, {load_little<u32>(p), {32, seed}});
             case CellType::hash64: return writer.hashed(column, {load_little<u64>(p), {64, seed}});
             case CellType::words: return word_cell(writer, column, load_little<u32>(p));
+            case CellType::floats: return list_cell(writer, column, p);
         }
     }
 
@@ -187,6 +188,18 @@ struct ColumnSpan {
 
     static void whole(RowWriter &writer, u32 column, i64 value) {
         writer.integer(column, value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value), value < 0);
+    }
+
+    void list_cell(RowWriter &writer, u32 column, const char *p) const {
+        const u32 count = width / static_cast<u32>(sizeof(f32));
+        if (writer.form(column) == CellForm::value)
+            return writer.wrong(column, "a list of " + std::to_string(count) + " numbers");
+        writer.open_list(column);
+        for (u32 i = 0; i < count; ++i) {
+            writer.next_element();
+            writer.number(column, load_little<f32>(p + sizeof(f32) * i));
+        }
+        writer.close_list(column);
     }
 
     void text_cell(RowWriter &writer, u32 column, u32 row) const {

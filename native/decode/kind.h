@@ -30,6 +30,9 @@ struct PlainFloat {
     f32 stand_in;   // for a missing cell whose policy is a value
 };
 
+// What stands in a cell: one value; a list of any number of them; such a list of pairs, or a map.
+enum class CellForm : u8 { value, list, pairs };
+
 // A count of time: milliseconds of one.
 struct TimeUnit {
     i64 numerator, divisor;
@@ -67,6 +70,13 @@ class Kind {
 
     // A missing cell whose policy is a value.
     virtual void stand_in(RowWriter &row, u32 c) const = 0;
+
+    // Of a list the elements come between these two as cells do, of a pair its parts: RowWriter::open_list().
+    virtual CellForm form() const { return CellForm::value; }
+    virtual void start_list(RowWriter &, u32) const {}
+    virtual void end_list(RowWriter &, u32) const {}
+    virtual void end_pair(RowWriter &, u32) const {}
+    virtual void pair(RowWriter &, u32, u64 /*index*/, f64) const {}   // a whole one of an open list
 
     // Of texts that come as words and codes: what is worth knowing of a word once, not below 0, or NO_WORD of one whose
     // cells go by text(); a cell of a word; and what is as good as knowing the stand-in's.

@@ -5,7 +5,8 @@
 //   12 u8 type | 13 u8 0 | 14 u16 name bytes | 16 u32 of the type | 20 name
 // Offsets count from the record's start and are multiples of 64. Nulls: one bit a row, lowest first, 1 = missing.
 // text: u32 ends[rows], then UTF-8. words: u32 codes[rows], u32 words, u32 ends[words], then UTF-8. fixed: UTF-8, of
-// each row as many bytes as the entry says. hash32, hash64: of text_hash.h, with the entry's seed.
+// each row as many bytes as the entry says. hash32, hash64: of text_hash.h, with the entry's seed. floats: f32, of each
+// row as many as the entry says.
 #pragma once
 #include "decode/column_span.h"
 

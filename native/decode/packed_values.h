@@ -25,6 +25,7 @@ class PackedValues {
         more = 0;
         const Kind *const kind = given.plan.kind.get();
         if (kind && kind->hasher()) return take_hashes(*kind->hasher());
+        if (kind && kind->is_float() && kind->form() == CellForm::list) return take_floats(given);
         becomes_float_ = kind && kind->is_float();
         keeps_small_ = becomes_float_ && !kind->narrows();
         if (given.is_view && becomes_float_ && take_view(given)) return;
@@ -112,6 +113,67 @@ class PackedValues {
         data.assign(rows_->count * hasher.bits / 8, 0);
         Hashes to{*this, hasher};
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+    }
+
+    // A list's numbers behind each other, of each row as many as of the first.
+    struct Floats {
+        PackedValues &self;
+        u64 i = 0;
+        bool known = false, in_list = false;
+
+        void missing() {
+            if (!in_list) self.null(i);
+            else self.wrong(i, "a list with a missing number");
+        }
+        void boolean(bool value) { number(value); }
+        void integer(u64 magnitude, bool negative) { number(integer_number(magnitude, negative)); }
+        void long_integer(f64 rounded, std::string_view) { number(rounded); }
+        void text(std::string_view text) { self.wrong(i, quoted(text)); }
+        void number(f64 value) {
+            if (!in_list) self.wrong(i, shown_number(value));
+            const f32 narrow = static_cast<f32>(value);
+            self.data.append(reinterpret_cast<const char *>(&narrow), sizeof narrow);
+        }
+        void list(const RowTable &table, const Cell &cell) {
+            if (in_list || (known && cell.size != self.more))
+                self.wrong(i, "a list of " + std::to_string(cell.size));
+            if (!known) self.more = cell.size, known = true;
+            in_list = true;
+            table.each_element(cell, *this, [](u32) {});
+            in_list = false;
+        }
+    };
+
+    void take_floats(const RowTable::Column &given) {
+        type = CellType::floats;
+        data.clear();
+        if (given.is_view) return take_matrix(given.view);
+        Floats to{*this};
+        for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+        if (nulls.empty()) return;
+        std::string all;   // with room for those that are missing
+        for (u64 i = 0, from = 0; i < rows_->count; ++i) {
+            const bool gone = nulls[i >> 3] >> (i & 7) & 1;
+            all.append(gone ? std::string(4 * more, 0) : data.substr(from, 4 * more));
+            from += gone ? 0 : 4 * more;
+        }
+        data = std::move(all);
+    }
+
+    void take_matrix(const ColumnView &view) {
+        more = view.elements;
+        data.reserve(rows_->count * more * sizeof(f32));
+        const auto plain = static_cast<i64>(sizeof(f32));
+        for (u64 i = 0; i < rows_->count; ++i) {
+            const char *const from = view.data + view.stride * static_cast<i64>((*rows_)[i]);
+            if (view.type == CellType::f32 && view.element_stride == plain) {
+                data.append(from, more * sizeof(f32));
+                continue;
+            }
+            Floats to{*this, i};
+            to.in_list = true;
+            view.each((*rows_)[i], to);
+        }
     }
 
     // Whole arrays at once; false where a cell has to be looked at by itself.

@@ -1,5 +1,6 @@
 // The ragged cells of the row being written, gathered until it is known that the row is good and the slot has room.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -15,15 +16,14 @@ class RaggedRows {
             const Block &block = plan.layout.blocks[b];
             if (!block.is_ragged()) continue;
             of_[b] = static_cast<u32>(rows_.size());
-            rows_.push_back({block.offset, block.values, bytes_of(block.dtype),
-                             u64{plan.layout.row_capacity} * block.width, 0, {}});
+            rows_.push_back({block.offset, block.values, bytes_of(block.dtype), block.capacity, 0, {}});
         }
     }
 
     bool any() const { return !rows_.empty(); }
 
     void start() {
-        for (Row &row : rows_) row.count = 0;
+        for (Row &row : rows_) row.count = 0, row.bytes.clear();
     }
 
     // Replaces what the row has in a ragged block.
@@ -33,6 +33,25 @@ class RaggedRows {
         row.bytes.resize(count * row.element);
         if (count) std::memcpy(row.bytes.data(), values, count * row.element);
     }
+
+    // The same one after the other: none at first.
+    void clear(u32 block) {
+        rows_[of_[block]].count = 0;
+        rows_[of_[block]].bytes.clear();
+    }
+    template <class T>
+    void add(u32 block, T value, u64 most) {   // those behind the first `most` are only counted, until keep()
+        Row &row = rows_[of_[block]];
+        if (row.count++ >= most) return;
+        const u64 at = row.bytes.size();
+        row.bytes.resize(at + sizeof value);
+        std::memcpy(row.bytes.data() + at, &value, sizeof value);
+    }
+    void keep(u32 block) {
+        Row &row = rows_[of_[block]];
+        row.count = row.bytes.size() / row.element;
+    }
+    u64 count(u32 block) const { return rows_[of_[block]].count; }
 
     // The largest number of values that a slot has room for, of a block in which the row has more; 0: none.
     u64 exceeded() const {

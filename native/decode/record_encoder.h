@@ -19,6 +19,8 @@ class RecordEncoder {
     virtual u64 most_rows() const { return std::numeric_limits<u32>::max(); }
     // Whether a record has room for fields that the job does not name.
     virtual bool keeps_others() const { return true; }
+    // Whether it takes columns whose cells are as many numbers each as views.
+    virtual bool keeps_matrices() const { return false; }
 };
 
 // Throws std::invalid_argument for a name no format has.

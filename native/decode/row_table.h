@@ -11,16 +11,16 @@
 
 namespace st {
 
-enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text };
+enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text, list };
 
 struct Cell {
     CellKind kind = CellKind::missing;
     bool flag = false;     // a boolean's value; whether an integer is negative
-    u32 size = 0;          // of text and of a long integer's digits
+    u32 size = 0;          // of text and of a long integer's digits; elements of a list
     union {
         f64 number;
         u64 magnitude;
-        u64 letters_at;    // of text and digits
+        u64 letters_at;    // of text and digits; of a list, among the elements
     };
     Cell() : magnitude(0) {}
 };
@@ -65,6 +65,7 @@ struct RowTable {
     std::vector<Column> columns;
     KeyTree tree;                      // where rows hold the job's columns
     std::vector<Cell> cells;           // [column][row]
+    std::vector<Cell> elements;        // of all lists
     std::string letters;               // of all text
     u64 rows = 0;
     u64 naming = 0;                    // counted up where the columns' names change, for what encoders know of them
@@ -76,12 +77,23 @@ struct RowTable {
         return std::ranges::any_of(below, [this](u32 column) { return columns[column].given; });
     }
 
+    // Whether no given column would show that an object of arrays is columns: lists are cells too.
+    bool has_lists_alone() const {
+        bool any = false;
+        for (const Column &column : columns) {
+            if (!column.given || !column.named || !column.plan.kind) continue;
+            if (column.plan.kind->form() == CellForm::value) return false;
+            any = true;
+        }
+        return any;
+    }
+
     Cell &cell(u32 column, u64 row) { return cells[column * rows + row]; }
 
     std::string_view text(const Cell &cell) const { return {letters.data() + cell.letters_at, cell.size}; }
 
-    // Calls one of to.missing(), boolean(b), integer(magnitude, negative), long_integer(rounded, digits), number(f64)
-    // and text(UTF-8).
+    // Calls one of to.missing(), boolean(b), integer(magnitude, negative), long_integer(rounded, digits), number(f64),
+    // text(UTF-8) and list(table, cell), which reads each_element(). Throws CellMistake for a list where `to` has none.
     template <class To>
     void read(u32 column, u64 row, To &to) const {
         if (columns[column].is_view) {
@@ -89,6 +101,16 @@ struct RowTable {
             return columns[column].view.read(row, finite);
         }
         const Cell &cell = cells[column * rows + row];
+        if (cell.kind == CellKind::list) {
+            if constexpr (requires { to.list(*this, cell); }) return to.list(*this, cell);
+            else throw CellMistake{column, row, std::string("cells that the format has, and no ") +
+                                                    columns[column].plan.expected(), "a list"};
+        }
+        read_cell(cell, to);
+    }
+
+    template <class To>
+    void read_cell(const Cell &cell, To &to) const {
         switch (cell.kind) {
             case CellKind::missing: return to.missing();
             case CellKind::boolean: return to.boolean(cell.flag);
@@ -101,6 +123,17 @@ struct RowTable {
                 std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
                 return to.long_integer(rounded, digits);
             }
+            case CellKind::list:
+                if constexpr (requires { to.list(*this, cell); }) to.list(*this, cell);
+                return;
+        }
+    }
+
+    template <class To, class Between>
+    void each_element(const Cell &list, To &to, Between between) const {
+        for (u32 i = 0; i < list.size; ++i) {
+            between(i);
+            read_cell(elements[list.letters_at + i], to);
         }
     }
 };

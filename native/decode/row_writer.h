@@ -57,7 +57,7 @@ class RowWriter {
             std::fill(seen_.begin(), seen_.end(), 0);
             stamp_ = 1;
         }
-        failed_ = failed_whole_ = false;
+        failed_ = failed_whole_ = in_list_ = false;
         event_time_ms_ = -1;
     }
 
@@ -107,6 +107,27 @@ class RowWriter {
         for (const u32 c : columns) seen_[c] = 0;
     }
 
+    // A list in one cell of a column whose kind takes one: each element is announced, then comes as a cell does. So do
+    // the two parts of a pair.
+    CellForm form(u32 c) const { return columns_[c].kind ? columns_[c].kind->form() : CellForm::value; }
+    void open_list(u32 c) {
+        in_list_ = true;
+        elements_ = taken_ = 0;
+        parts_ = 0;
+        columns_[c].kind->start_list(*this, c);
+    }
+    void next_element() { ++elements_, parts_ = 0; }
+    void next_part() { ++parts_; }
+    void end_pair(u32 c) { columns_[c].kind->end_pair(*this, c); }
+    void close_list(u32 c) {
+        columns_[c].kind->end_list(*this, c);
+        in_list_ = false;
+    }
+    bool in_list() const { return in_list_; }
+    u64 elements() const { return elements_; }   // announced
+    u64 taken() const { return taken_; }         // of them, or of their parts, by put_element() and take_part()
+    u32 parts() const { return parts_; }         // of the element at hand, which is no pair where there is none
+
     // Where in its row a plain float column lies: for put_number(), which takes any value below 1e15 without a look.
     // NO_FLOAT for all other columns and NO_COLUMN.
     u32 number_place(i32 c) const { return c < 0 ? NO_FLOAT : float_at_[c]; }
@@ -141,7 +162,12 @@ class RowWriter {
         return i;
     }
 
-    bool has_any() const { return std::find(seen_.begin(), seen_.end(), stamp_) != seen_.end(); }
+    // A cell was given of a column that takes no list.
+    bool has_any() const {
+        for (u32 c = 0; c < seen_.size(); ++c)
+            if (seen_[c] == stamp_ && form(c) == CellForm::value) return true;
+        return false;
+    }
 
     // What kinds do with a cell: an element at the column's place, a time, or a reason.
     template <class T>
@@ -150,10 +176,29 @@ class RowWriter {
         seen_[c] = stamp_;
     }
 
+    // One element of a list that lies in a fixed block; all are there.
+    template <class T>
+    void put_element(Place place, T value) {
+        std::memcpy(row_[place.block] + place.offset, &value, sizeof value);
+        ++taken_;
+    }
+    void take_part() { ++taken_; }   // of a pair
+    void given(u32 c) { seen_[c] = stamp_; }
+
     // All elements of the cell, in a ragged block.
     template <class T>
     void put_values(u32 c, Place place, const T *values, u64 count) {
         ragged_.put(place.block, values, count);
+        seen_[c] = stamp_;
+    }
+
+    // The same one after the other, from start_values() to end_values(): the first `most` stay.
+    void start_values(Place place) { ragged_.clear(place.block); }
+    template <class T>
+    void add_value(Place place, T value, u64 most) { ragged_.add(place.block, value, most); }
+    u64 values(Place place) const { return ragged_.count(place.block); }
+    void end_values(u32 c, Place place) {
+        ragged_.keep(place.block);
         seen_[c] = stamp_;
     }
 
@@ -170,7 +215,8 @@ class RowWriter {
     // The cell does not fit its column; the first such cell of a row is reported.
     void wrong(u32 c, std::string_view got) {
         if (!columns_[c].kind) return;
-        fail(static_cast<i32>(c), std::string("expected ") + columns_[c].expected() + ", got " + std::string(got));
+        const std::string at = in_list_ && elements_ ? " at [" + std::to_string(elements_ - 1) + "]" : "";
+        fail(static_cast<i32>(c), std::string("expected ") + columns_[c].expected() + ", got " + std::string(got) + at);
     }
 
     void not_finite(u32 c, f64 got) {
@@ -308,7 +354,9 @@ class RowWriter {
     u8 *slot_ = nullptr;
     u64 at_ = 0;                  // the row's place in it
     std::vector<std::vector<u8>> scratch_;
-    bool failed_ = false, failed_whole_ = false;
+    bool failed_ = false, failed_whole_ = false, in_list_ = false;
+    u64 elements_ = 0, taken_ = 0;   // of the open list
+    u32 parts_ = 0;
     i32 failed_column_ = NO_COLUMN;
     std::string reason_;
     i64 event_time_ms_ = -1;

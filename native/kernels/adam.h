@@ -36,17 +36,17 @@ ST_KERNEL void adam(i64 n, StepBlock *step, const f32 *g, f32 *p, f32 *m, f32 *v
 ST_EXPORT(adam)
 
 // The same for the rows of a table that the batch touched: those that lead (embedding.h); others keep their moments.
-ST_KERNEL void adam_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
-                         const i32 *categories_rc, const i32 *lead_r, const f64 *g_rd, f32 *p_bd, f32 *m_bd, f32 *v_bd,
-                         f64 beta1, f64 beta2, f64 epsilon) {
+ST_KERNEL void adam_rows(i64 rows, i64 entries, i64 columns, i64 column, i64 buckets, i64 dim,
+                         StepBlock *step, const i32 *ends_r, const i32 *categories_ec, const i32 *lead_e,
+                         const f64 *g_ed, f32 *p_bd, f32 *m_bd, f32 *v_bd, f64 beta1, f64 beta2, f64 epsilon) {
     if (!(step->weight_sum > 0)) return;
     AdamFactors factors = adam_factors(step, beta1, beta2, epsilon);
-    ST_ROWS(r, rows) {
-        if (lead_r[r] != r) continue;
-        i64 at = embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
+    ST_ROWS(e, entry_count(rows, ends_r)) {
+        if (lead_e[e] != e) continue;
+        i64 at = embedding_bucket(categories_ec, e, columns, column, buckets) * dim;
         i32 bad = 0;
         ST_LANES(d, dim) {
-            f32 g = static_cast<f32>(g_rd[r * dim + d]);
+            f32 g = static_cast<f32>(g_ed[e * dim + d]);
             bad |= adam_update(factors, g, p_bd + at + d, m_bd + at + d, v_bd + at + d);
         }
         if (bad) step->not_finite = 1;

@@ -20,17 +20,17 @@ ST_KERNEL void momentum(i64 n, StepBlock *step, const f32 *g, f32 *p, f32 *u, f3
 ST_EXPORT(momentum)
 
 // The same for the rows of a table that the batch touched: those that lead (see embedding.h).
-ST_KERNEL void momentum_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
-                             const i32 *categories_rc, const i32 *lead_r, const f64 *g_rd, f32 *p_bd, f32 *u_bd,
-                             f32 factor) {
+ST_KERNEL void momentum_rows(i64 rows, i64 entries, i64 columns, i64 column, i64 buckets, i64 dim,
+                             StepBlock *step, const i32 *ends_r, const i32 *categories_ec, const i32 *lead_e,
+                             const f64 *g_ed, f32 *p_bd, f32 *u_bd, f32 factor) {
     if (!(step->weight_sum > 0)) return;
     f32 rate = step->learning_rate;
-    ST_ROWS(r, rows) {
-        if (lead_r[r] != r) continue;
-        i64 at = embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
+    ST_ROWS(e, entry_count(rows, ends_r)) {
+        if (lead_e[e] != e) continue;
+        i64 at = embedding_bucket(categories_ec, e, columns, column, buckets) * dim;
         i32 bad = 0;
         ST_LANES(d, dim) {
-            f32 g = static_cast<f32>(g_rd[r * dim + d]);
+            f32 g = static_cast<f32>(g_ed[e * dim + d]);
             bad |= momentum_update(rate, factor, g, p_bd + at + d, u_bd + at + d);
         }
         if (bad) step->not_finite = 1;

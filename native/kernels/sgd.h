@@ -18,15 +18,16 @@ ST_KERNEL void sgd(i64 n, StepBlock *step, const f32 *g, f32 *p) {
 ST_EXPORT(sgd)
 
 // The same for the rows of a table that the batch touched: those that lead (see embedding.h).
-ST_KERNEL void sgd_rows(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, StepBlock *step,
-                        const i32 *categories_rc, const i32 *lead_r, const f64 *g_rd, f32 *p_bd) {
+ST_KERNEL void sgd_rows(i64 rows, i64 entries, i64 columns, i64 column, i64 buckets, i64 dim,
+                        StepBlock *step, const i32 *ends_r, const i32 *categories_ec, const i32 *lead_e,
+                        const f64 *g_ed, f32 *p_bd) {
     if (!(step->weight_sum > 0)) return;
     f32 rate = step->learning_rate;
-    ST_ROWS(r, rows) {
-        if (lead_r[r] != r) continue;
-        i64 at = embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
+    ST_ROWS(e, entry_count(rows, ends_r)) {
+        if (lead_e[e] != e) continue;
+        i64 at = embedding_bucket(categories_ec, e, columns, column, buckets) * dim;
         i32 bad = 0;
-        ST_LANES(d, dim) bad |= sgd_update(rate, static_cast<f32>(g_rd[r * dim + d]), p_bd + at + d);
+        ST_LANES(d, dim) bad |= sgd_update(rate, static_cast<f32>(g_ed[e * dim + d]), p_bd + at + d);
         if (bad) step->not_finite = 1;
     }
 }

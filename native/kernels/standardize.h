@@ -1,12 +1,13 @@
-// The first columns of the input matrix: x_rw[r, c] = (numbers_rc[r, c] - mean_c) * scale_c, cut at -clip_c and clip_c.
+// Columns of the input matrix from `at` on: x_rw[r, at + c] = (numbers_rc[r, c] - mean_c) * scale_c, cut at -clip_c and
+// clip_c.
 #pragma once
 #include "base/kernel.h"
 
-ST_KERNEL void standardize(i64 rows, i64 columns, i64 width, const f32 *numbers_rc, const f32 *mean_c,
-                           const f32 *scale_c, const f32 *clip_c, f32 *x_rw) {
+ST_KERNEL void standardize(i64 rows, i64 columns, i64 width, i64 at, const f32 *numbers_rc,
+                           const f32 *mean_c, const f32 *scale_c, const f32 *clip_c, f32 *x_rw) {
     ST_ROWS(r, rows) {
         const f32 *from = numbers_rc + r * columns;
-        f32 *to = x_rw + r * width;
+        f32 *to = x_rw + r * width + at;
         ST_LANES(c, columns) {
             f32 z = (from[c] - mean_c[c]) * scale_c[c], clip = clip_c[c];
             z = z > clip ? clip : z;

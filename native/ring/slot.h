@@ -1,6 +1,7 @@
 // One slot of the ring: header, ranges, blocks. Ingest alone writes it, between taking it and publishing its number;
 // after that it is read-only until the coordinator has copied its log and frees it.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -29,13 +30,14 @@ static_assert(sizeof(Range) == 64);
 
 // At `offset` bytes from the slot's start, 64-byte aligned: rows x width elements of dtype. Or, where `values` is not
 // 0, ragged: there u32 ends[rows + 1], of which the first is 0, and at `values` the elements of row r from ends[r] up
-// to ends[r + 1]; in all rows together there is room for rows x width.
+// to ends[r + 1]. `capacity`: of elements in all rows together; of a ragged block at least what one row may have.
 struct Block {
     char name[24];
     Dtype dtype;
     u32 width;
     u64 offset;
     u64 values;
+    u64 capacity;
 
     bool is_ragged() const { return values != 0; }
 };
@@ -64,6 +66,7 @@ struct SlotLayout {
         Dtype dtype;
         u32 width;             // elements of a row; of a ragged block in the mean
         bool ragged = false;
+        u64 least = 0;         // elements that there is room for, however few the rows
     };
 
     static SlotLayout make(u32 row_capacity, u32 range_capacity, const std::vector<BlockSpec> &specs) {
@@ -77,11 +80,12 @@ struct SlotLayout {
             block.dtype = spec.dtype;
             block.width = spec.width;
             block.offset = at;
+            block.capacity = std::max(u64{row_capacity} * spec.width, spec.least);
             if (spec.ragged) {
                 at += align64((u64{row_capacity} + 1) * sizeof(u32));
                 block.values = at;
             }
-            at += align64(u64{row_capacity} * spec.width * bytes_of(spec.dtype));
+            at += align64(block.capacity * bytes_of(spec.dtype));
             layout.blocks.push_back(block);
         }
         layout.slot_bytes = at;
@@ -91,7 +95,7 @@ struct SlotLayout {
     // Zeroes what lies behind `rows` up to the capacity; ragged rows there are empty.
     void clear_from(u8 *slot, u32 rows) const {
         for (const Block &block : blocks) {
-            const u64 element = bytes_of(block.dtype), whole = u64{row_capacity} * block.width * element;
+            const u64 element = bytes_of(block.dtype), whole = block.capacity * element;
             u64 used = u64{rows} * block.width * element;
             if (block.is_ragged()) {
                 u32 *const ends = reinterpret_cast<u32 *>(slot + block.offset);

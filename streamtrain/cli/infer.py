@@ -83,6 +83,8 @@ def _feature(found: Found, column: Sampled) -> None:
     """One line of [columns]; a comment where the column does not look like a feature."""
     if not column.nested and not column.constant and column.time is not None:
         return _time(found, column, *column.time)
+    if column.elements:
+        return _list(found, column)
     if why := _unusable(column):
         return found.leave_out(column.name, why)
     if column.numeric and not column.boolean and not column.coded:
@@ -97,6 +99,25 @@ def _feature(found: Found, column: Sampled) -> None:
         missing = ', missing = ""' if column.missing else ""
         why = "digits that are no number" if column.coded else ""
         found.declare(column.name, f'kind = "category", buckets = {buckets}, embed = {embed}{missing}', why)
+        found.width += embed
+    found.features += 1
+
+
+def _list(found: Found, column: Sampled) -> None:
+    """Fractions of one length are a vector, else a list is of categories."""
+    sizes = [len(cell) for cell in column.values]
+    if len(set(sizes)) == 1 and any(isinstance(each, float) for each in column.elements):
+        missing = ", missing = 0" if column.missing else ""
+        why = f"lists of {sizes[0]} numbers"
+        found.declare(column.name, f'kind = "vector", size = {sizes[0]}, standardize = true{missing}', why)
+        found.width += sizes[0]
+    else:
+        distinct, most = len(set(map(str, column.elements))), _power_of_two(max(16, 2 * max(sizes)))
+        buckets, embed = _power_of_two(max(16, 2 * distinct)), max(2, min(16, round(math.sqrt(distinct))))
+        settings = f'kind = "category", list = true, buckets = {buckets}, embed = {embed}, most = {most}, cut = true'
+        missing = ', missing = ""' if column.missing else ""
+        why = f"lists of up to {max(sizes)}, {distinct} of {len(column.elements)} entries differ"
+        found.declare(column.name, settings + missing, why)
         found.width += embed
     found.features += 1
 

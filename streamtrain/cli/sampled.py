@@ -97,6 +97,16 @@ class Sampled:
     def nested(self) -> bool:
         return any(isinstance(value, dict | list) for value in self.values)
 
+    @cached_property
+    def elements(self) -> list[Any]:
+        """Those of all cells, where each is a list of numbers or texts, and they differ; else none."""
+        if not all(isinstance(value, list) for value in self.values) or len(set(map(str, self.values))) < 2:
+            return []
+        found = [each for value in self.values for each in value if each is not None and each != ""]
+        numbers = all(is_number(each) and not isinstance(each, str) for each in found)
+        plain = all(isinstance(each, str | int) for each in found)
+        return found if numbers or plain else []
+
     @property
     def flat(self) -> bool:
         return all(isinstance(value, str | int | float | bool) for value in self.values)

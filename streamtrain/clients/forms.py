@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
 Array = NDArray[Any]
@@ -42,25 +43,47 @@ def is_array(value: Any) -> bool:
     return isinstance(value, list | tuple | range) or (hasattr(value, "__array__") and hasattr(value, "__len__"))
 
 
-def is_columns(row: Mapping[str, Any], names: Collection[str], heads: Collection[str] = ()) -> bool:
+class Names(NamedTuple):
+    """What a job calls its columns."""
+
+    columns: Collection[str]
+    heads: Collection[str] = ()  # keys that their paths begin with
+    lists: Mapping[str, int] = {}  # those whose cells are lists, and how deep
+
+    @classmethod
+    def of(cls, schema: Schema) -> Names:
+        """Those that decoders look at."""
+        return cls(schema.decoded_names, schema.heads, schema.lists)
+
+
+def is_columns(row: Mapping[str, Any], names: Names) -> bool:
     """Whether a dict holds columns: the decoders' rule, that its first key that the job knows is the name of a column
-    and holds an array. `heads`: keys that the paths of columns begin with."""
+    and holds an array. Where all that it knows are lists, one that is deeper than its cells are."""
     for name, value in row.items():
-        if name in names:
+        if name in names.columns and name not in names.lists:
             return is_array(value)
-        if name in heads:
+        if name in names.heads:
             return False
-    return False
+    return any(_depth(row[name]) > deep for name, deep in names.lists.items() if name in row)
 
 
-def is_row(value: Any, names: Collection[str], heads: Collection[str] = ()) -> bool:
+def _depth(value: Any) -> int:
+    """How many lists lie within each other."""
+    if isinstance(value, np.ndarray):
+        return value.ndim
+    if isinstance(value, Mapping):
+        return 2
+    return 1 + (_depth(value[0]) if len(value) else 0) if is_array(value) else 0
+
+
+def is_row(value: Any, names: Names) -> bool:
     """Whether an iterator that gives this first gives rows, and not many at a time."""
     many = hasattr(value, "columns") or hasattr(value, "column_names")
-    return not (is_columns(value, names, heads) if isinstance(value, Mapping) else many)
+    return not (is_columns(value, names) if isinstance(value, Mapping) else many)
 
 
 def read(
-    rows: Any, names: Collection[str], others: bool = False, heads: Collection[str] = ()
+    rows: Any, names: Names, others: bool = False
 ) -> dict[str, Any] | list[dict[str, Any]] | Columns:
     """One row, many rows, or columns: those of `names`, and with `others` arrays of plain values beside them.
 
@@ -68,12 +91,12 @@ def read(
     """
     if isinstance(rows, Mapping):
         given = rows if type(rows) is dict else dict(rows)
-        return columns_of(given, names, others) if is_columns(given, names, heads) else given
+        return columns_of(given, names, others) if is_columns(given, names) else given
     if hasattr(rows, "to_pydict") and hasattr(rows, "column_names"):  # a pyarrow table or batch
-        arrow = {name: rows.column(name) for name in rows.column_names if others or name in names}
+        arrow = {name: rows.column(name) for name in rows.column_names if others or name in names.columns}
         return columns_of({name: _of_arrow(cells) for name, cells in arrow.items()}, names, others, len(rows))
     if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):  # a frame
-        frame = {str(name): rows[name] for name in rows.columns if others or str(name) in names}
+        frame = {str(name): rows[name] for name in rows.columns if others or str(name) in names.columns}
         return columns_of(frame, names, others, len(rows))
     if isinstance(rows, Iterable) and not isinstance(rows, str | bytes | np.ndarray):
         return dicts(rows)
@@ -93,23 +116,23 @@ def dicts(rows: Iterable[Any], first: int = 0) -> list[dict[str, Any]]:
     return [dict(row) for row in listed]
 
 
-def columns_of(given: Mapping[str, Any], names: Collection[str], others: bool = False, rows: int = 0) -> Columns:
+def columns_of(given: Mapping[str, Any], names: Names, others: bool = False, rows: int = 0) -> Columns:
     """The columns, checked; `rows` is how many rows there are where none is named."""
     named: dict[str, Column] = {}
     for name, values in given.items():
-        if name in names:
+        if name in names.columns:
             if not is_array(values):
-                first = next(other for other in given if other in names)
+                first = next(other for other in given if other in names.columns)
                 raise UserMistake(
                     f"rows: expected all arrays or all single values, got an array in {first!r}, none in {name!r}"
                 )
-            named[name] = column(name, values)
+            named[name] = column(name, values, name in names.lists)
     lengths = {name: len(values) for name, values in named.items()}
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"rows: expected columns of one length, got {lengths}")
     rows = next(iter(lengths.values()), rows)
     if others:
-        beside = ((str(name), _other(values, rows)) for name, values in given.items() if name not in names)
+        beside = ((str(name), _other(values, rows)) for name, values in given.items() if name not in names.columns)
         named |= {name: cells for name, cells in beside if cells is not None}
     return Columns(named, rows)
 
@@ -126,14 +149,17 @@ def _other(values: Any, rows: int) -> Column | None:
     return None if is_time or len(cells) != rows else cells
 
 
-def column(name: str, values: Any) -> Column:
-    """An array of numbers, booleans or times in this machine's byte order, else a list; masked cells are None."""
+def column(name: str, values: Any, of_lists: bool = False) -> Column:
+    """An array of numbers, booleans or times in this machine's byte order, else a list; masked cells are None.
+    `of_lists`: a cell is a list, so that an array may have two dimensions."""
     if type(values) is list:
         return values
     array = values if isinstance(values, np.ndarray) else np.asarray(values) if hasattr(values, "__array__") else None
     if array is None:
         return list(values)
-    if array.ndim != 1:
+    if of_lists and array.ndim != 2:
+        return list(array)
+    if array.ndim != (2 if of_lists else 1):
         raise UserMistake(f"rows: column {name!r}: expected one value a row, got an array of shape {array.shape}")
     if isinstance(array, np.ma.MaskedArray):
         return list(array.tolist())

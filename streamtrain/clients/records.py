@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.clients.cells import key_bytes
-from streamtrain.clients.forms import Columns, dicts, is_row, read
+from streamtrain.clients.forms import Columns, Names, dicts, is_row, read
 from streamtrain.columns.around import HEADERS, KEY
 from streamtrain.columns.formats import Format
 from streamtrain.columns.paths import cell_at, place
@@ -61,7 +61,8 @@ class Records:
         self._topic = topic
         self._most_bytes = most_bytes
         self._columns, self._paths = dict(schema.columns), schema.paths
-        self._heads = frozenset(str(path[0]) for path in self._paths.values())
+        heads = frozenset(str(path[0]) for path in self._paths.values())
+        self._names = Names(self._columns, heads, schema.lists)
         columns = [(column.entry, column) for _, column in schema.columns]
 
         def plain(value: Any, number: int) -> Any:
@@ -88,7 +89,7 @@ class Records:
 
         A record and `spare_bytes` are no larger than a message may be.
         """
-        for first, block in _blocks(rows, self._columns, self._heads):
+        for first, block in _blocks(rows, self._names):
             by_name = isinstance(block, Columns)
             try:
                 if isinstance(block, Columns):
@@ -181,19 +182,17 @@ class Records:
         )
 
 
-def _blocks(
-    rows: Any, names: Collection[str], heads: Collection[str]
-) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
+def _blocks(rows: Any, names: Names) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
     """(number of the first row, rows), at most BLOCK_ROWS at a time; an iterator is never held as a whole."""
     if not isinstance(rows, Iterator):
-        yield from _parts(read(rows, names, True, heads), 0)
+        yield from _parts(read(rows, names, True), 0)
         return
     first, head = 0, list(islice(rows, 1))
-    frames = bool(head) and not is_row(head[0], names, heads)  # or dicts of arrays
+    frames = bool(head) and not is_row(head[0], names)  # or dicts of arrays
     rows = chain(_taken(head), rows)
     if frames:
         for given in rows:
-            for number, part in _parts(read(given, names, True, heads), first):
+            for number, part in _parts(read(given, names, True), first):
                 yield number, part
                 first = number + (part.rows if isinstance(part, Columns) else len(part))
     while block := list(islice(rows, BLOCK_ROWS)):

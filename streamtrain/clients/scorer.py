@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, Literal
 
 from streamtrain import _native
-from streamtrain.clients.forms import Columns, is_columns, read
+from streamtrain.clients.forms import Columns, Names, is_columns, read
 from streamtrain.columns.served import Served
 from streamtrain.errors import RecordError, UserMistake
 
@@ -23,7 +23,7 @@ class Scorer:
         self.served = served
         self.version, self.digest, self.created_ms = served.version, served.digest, served.manifest.created_ms
         schema = served.shape.schema
-        self._names, self._heads = schema.decoded_names, schema.heads
+        self._names = Names.of(schema)
         weights = sum(block.count for block in served.shape.model.blocks if block.group == "parameters")
         self._free_from = max(1, _FREE_WORK // max(1, weights))
         self._one = deque([self._workspace(1)])
@@ -37,9 +37,9 @@ class Scorer:
             answer, failed = self._rows(self._one, 1, rows)
             if not failed:
                 return answer
-            if not is_columns(rows, self._names, self._heads):
+            if not is_columns(rows, self._names):
                 return _outcome(errors, _error(failed[0], alone=True))
-        given = read(rows, self._names, heads=self._heads)
+        given = read(rows, self._names)
         if isinstance(given, dict):
             return self.predict(given, errors)
         answers, failed = self._columns(given) if isinstance(given, Columns) else self._rows(

@@ -97,6 +97,8 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
         problem = source_problem(self.around)
         if problem is None and not self.entry.decoded:
             problem = f"a column with role {self.role} is read by the producer alone"
+        if problem is None and self.entry.cells(self) != "value":
+            problem = "a list is in the record"
         if problem is None and holds_text(self.around) and not self.entry.takes_text(self):
             problem = f"{self.around} is text; say how it is parsed (parse)"
         if problem is not None:

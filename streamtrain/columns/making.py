@@ -158,6 +158,8 @@ def _misfit(result: Result, column: Column) -> str | None:
     """Why a result is nothing to its column."""
     kind = column.entry
     holds = kind.holds(column)
+    if kind.cells(column) != "value":
+        return "expected a column of single values, got one of lists"
     if result.holds == TIME and holds != TIME:
         return "expected a column of times for what holds times; say kind = \"time\", or role = \"event_time\""
     if result.holds != TIME and holds == TIME:

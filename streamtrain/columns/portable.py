@@ -58,7 +58,8 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
 
 def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
     """The columns in the order they stand in the input matrix: numbers, one column each, then embeddings. `path`:
-    where a row holds them; `from`: of the message around the record."""
+    where a row holds them; `from`: of the message around the record. Bags whose `embed` is 0 are no part of it: they
+    are added to the outputs."""
     columns, shape = dict(schema.every), model.parsed.input
     for row, name in enumerate(schema.numbers):
         moments = {"moments_row": row} if shape.standardize[row] else {}
@@ -72,6 +73,28 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "hash_bits": columns[category.name].hash_bits,
             "hash_seed": hash_seed(category.name),
             "table": f"{category.name}.embedding",
+        }
+    row = 0
+    for name, column in schema.of_kind("vector"):
+        moments = {"moments_row": row} if column.standardize else {}
+        yield {**_where(name, column), "kind": "vector", "missing": column.missing, "size": column.size, **moments}
+        row += column.size
+    for bag in shape.bags:
+        column = columns[bag.name]
+        told = column.settings()
+        yield {
+            **_where(bag.name, column),
+            "kind": column.kind,
+            "missing": column.missing,
+            **{name: told[name] for name in ("list",) if name in told},
+            "buckets": bag.buckets,
+            "hash_bits": column.hash_bits,
+            "hash_seed": hash_seed(bag.name),
+            "table": f"{bag.name}.embedding",
+            "embed": bag.embed,
+            "pool": "mean" if bag.mean else "sum",
+            "most": bag.most,
+            "cut": column.cut,
         }
 
 

@@ -65,9 +65,10 @@ def record_rows(schema: Schema, format_name: Format, record: bytes) -> RecordRow
 
 
 def holds_columns(schema: Schema, row: Pairs) -> bool:
-    """Whether a map is columns."""
+    """Whether a map is columns. Columns whose cells are lists do not show it."""
     used = schema.record_names
-    known = ((key, value) for key, value in row if isinstance(key, str) and (key in used or key in schema.heads))
+    keys = (used | schema.heads) - schema.lists.keys()
+    known = ((key, value) for key, value in row if isinstance(key, str) and key in keys)
     first, value = next(known, (None, None))
     return first in used and type(value) is list
 

@@ -168,10 +168,18 @@ class Schema:
         around = {name for name, column in self.columns if column.around is not None}
         return self.decoded_names - around
 
+    @cached_property
+    def lists(self) -> dict[str, int]:
+        """The columns whose cells are lists, and how deep."""
+        deep = {"list": 1, "pairs": 2}
+        forms = {name: column.entry.cells(column) for name, column in self.every}
+        return {name: deep[form] for name, form in forms.items() if form != "value"}
+
     @property
     def reads_around(self) -> bool:
         """Whether what a record means depends on the message around it."""
         return self.decoded_names != self.record_names
+
     @cached_property
     def paths(self) -> dict[str, Path]:
         """Where the cells of columns stand that do not stand at their names."""
@@ -203,9 +211,12 @@ class Schema:
     def engine_inputs(self) -> dict[str, Any]:
         """What the engine needs to know of its input, by the slot's column order."""
         inputs: dict[str, Any] = {}
+        bags: list[Any] = []  # of several kinds
         for name, kind in kinds().items():
-            inputs |= kind.engine_inputs(self.of_kind(name), self.loss)
-        return inputs
+            given = kind.engine_inputs(self.of_kind(name), self.loss)
+            bags += given.pop("bags", [])
+            inputs |= given
+        return inputs | ({"bags": bags} if bags else {})
 
     def constants(self) -> dict[str, float]:
         """What lies in every row of a block that no column gives, by the block's name."""
@@ -290,7 +301,7 @@ class Schema:
             options["missing_value"] = kind.stand_in(column, self.loss)
         if (cell := self._pipeline.cell(name)) is not None:
             options["cell"] = cell
-        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name), "options": options}
+        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name, column), "options": options}
         return {"name": name, **told, **where}
 
     def _native_made(self, name: str, column: Column, is_bucket: bool) -> dict[str, Any]:
@@ -300,7 +311,7 @@ class Schema:
         options = kind.native_options(column, self.loss) | ({"is_bucket": True} if is_bucket else {})
         if missing == "value":
             options["missing_value"] = column.missing if is_bucket else kind.stand_in(column, self.loss)
-        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name), "options": options}
+        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name, column), "options": options}
         return {"name": name, "is_made": True, **told}
 
 

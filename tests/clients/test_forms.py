@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamtrain.clients.forms import Columns, read
+from streamtrain.clients.forms import Columns, Names, read
 from streamtrain.errors import UserMistake
 
-NAMES = ("x", "name")
+NAMES = Names(("x", "name"))
 COLUMNS = {"x": [1.5, None, 3.0], "name": ["a", None, "c"]}
 
 

@@ -93,6 +93,16 @@ SCHEMAS = {
         },
         "binary_cross_entropy",
     ),
+    "lists": Schema.from_columns(
+        {
+            "x1": {"missing": 0.5},
+            "other": {"kind": "category", "list": True, "buckets": 64, "most": 3, "cut": True, "missing": ""},
+            "list": {"kind": "category", "list": True, "buckets": 7, "most": 4, "hash_bits": 64, "missing": "none"},
+            "x2": {"kind": "vector", "size": 3, "missing": 0.25},
+            "late": {"role": "label", "missing": "skip"},
+        },
+        "binary_cross_entropy",
+    ),
     "named": Schema.from_columns(
         {
             "x1": {},
@@ -168,6 +178,9 @@ def assert_same(
     for name, block in blocks.items():
         if schema.requests and name == "label":
             continue
+        if block.dtype == object:  # ragged
+            assert [each.tolist() for each in block] == [list(row) for row in expected.blocks[name]], name
+            continue
         rows = np.array(expected.blocks[name], block.dtype).reshape(block.shape)
         if block.tobytes() != rows.tobytes():
             np.testing.assert_array_equal(block.view(np.uint32), rows.view(np.uint32), err_msg=name)
@@ -179,7 +192,7 @@ def format_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=sorted(SCHEMAS))
+@pytest.fixture(params=sorted(SCHEMAS.keys() - {"lists"}))  # which not every format has
 def schema(request: pytest.FixtureRequest) -> Schema:
     return SCHEMAS[request.param]
 

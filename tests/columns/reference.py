@@ -268,6 +268,9 @@ class _Reader:
             if self.schema.hashing(name, column) is None:
                 raise Wrong
             return self.facts.entries[number].meaning_of_hash(name, column, value)
+        entry = self.facts.entries[number]
+        if (form := entry.cells(column)) != "value":
+            return entry.meaning_of_list(name, column, self.schema.loss, _elements(form, value))
         if not isinstance(value, bool | int | float | str):
             raise Wrong
         if self.written and isinstance(value, str) and number not in self.facts.around:
@@ -323,13 +326,36 @@ class _Reader:
     def _train(self, given: dict[int, Any]) -> None:
         row: dict[str, list[Any]] = {name: [] for name in self.out.blocks}
         for i, value in sorted(given.items()):
-            block = self.facts.entries[i].block
-            if block is not None:
-                row[block].append(value)
-            elif self.facts.every[i][1].role == "event_time":
+            name, column = self.facts.every[i]
+            places = self.facts.entries[i].places(name, column)
+            if self.facts.entries[i].cells(column) != "value":
+                for block, entries in zip(places, value, strict=True):
+                    row[block] += entries
+            elif places:
+                row[places[0]].append(value)
+            elif column.role == "event_time":
                 self.out.newest_event_time_ms = max(self.out.newest_event_time_ms, value)
         row["weight"] = row["weight"] or [np.float32(1)]
         for name, cells in row.items():
             self.out.blocks[name].append(cells)
         self.out.rows += 1
         self.out.trained += 1
+
+
+def _elements(form: str, value: Any) -> list[Any]:
+    """A list's elements, those that are missing as None. Wrong for what is no list, or holds what is no cell."""
+    if isinstance(value, Pairs) and form == "pairs":
+        value = [[key, inner] for key, inner in value]
+    if type(value) is not list:
+        raise Wrong
+    return [_element(form, each) for each in value]
+
+
+def _element(form: str, value: Any) -> Any:
+    if type(value) is list and form == "pairs":
+        return [_element("list", part) for part in value]
+    if value is None or value is MISSING_ENTRY or value == "":
+        return None
+    if not isinstance(value, bool | int | float | str):
+        raise Wrong
+    return value

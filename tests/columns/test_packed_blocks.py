@@ -31,6 +31,7 @@ WRITTEN = {"decimal": ["1.5", "", "x"], "moment": ["2026-11-22T02:10:00Z", "2026
 KINDS: dict[str, dict[str, Any]] = {
     "number": {},
     "category": {"kind": "category", "buckets": 1000},
+    "vector": {"kind": "vector", "size": 3},
     "long_hash": {"kind": "category", "buckets": 1000, "hash_bits": 64},
     "time": {"role": "event_time"},
     "weight": {"role": "weight"},
@@ -74,6 +75,10 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
     if type_name.startswith("hash"):
         hashes = chance.integers(0, 2**32 if type_name == "hash32" else 2**63, ROWS).tolist()
         return Cells(type_name, hashes, missing, SEED if chance.random() < 0.8 else 0)
+    if type_name == "floats":
+        lists = chance.normal(size=(ROWS, 3)).round(3).tolist()
+        lists[int(chance.integers(ROWS))][1] = ODD.get(fraction, 1)
+        return Cells(type_name, lists, missing, 3)
     few = [0, 1, 1, 0, 2] if chance.random() < 0.5 else [0, 1]
     values: list[Any] = chance.choice(few, ROWS).tolist()
     if type_name in ("f4", "f8"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.clients.forms import is_columns
+from streamtrain.clients.forms import Names, is_columns
 from streamtrain.columns.formats import encode_rows, record_format
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import cell_at, nested, place, steps
@@ -311,13 +311,13 @@ def test_elements_side_by_side_are_columns_side_by_side(single: bool, same: Any)
 
 
 def test_a_dict_is_columns_by_its_first_known_key() -> None:
-    names, heads = NESTED.decoded_names, NESTED.heads
-    assert heads == {"user", "x1", "list"}
+    names = Names.of(NESTED)
+    assert names.heads == {"user", "x1", "list"}
     for row, expected in (
         ({"x1": [1, 2], "late": [0, 1]}, True), ({"note": 1, "late": [0, 1]}, True), ({"late": 1, "x1": [1]}, False),
         ({"user": {}, "late": [0, 1]}, False), ({"list": [1, 2], "late": [0, 1]}, False), ({"note": [1]}, False),
     ):  # fmt: skip
-        assert is_columns(row, names, heads) == expected
+        assert is_columns(row, names) == expected
         _, tally = decode_rows("json", NESTED, json.dumps(row).encode())
         assert tally.dead + tally.filtered == (2 if expected else 1)
         encoder = _native.RecordEncoder("json", NESTED.native_columns(), lambda value, column: None)

@@ -19,19 +19,28 @@ from streamtrain.errors import SnapshotError
 from streamtrain.kafka.chunks import Stored
 
 ROWS: list[dict[str, Any]] = [
+    # what is left out is missing
     {"dep_delay": 3.5, "distance": 700, "hour": 2, "carrier": "UA", "origin": "JFK"},
-    {"distance": -7, "hour": 23, "carrier": "Vueling é 日本", "origin": "LGA"},  # dep_delay is missing
-    {"dep_delay": 1e4, "distance": 1, "hour": 0, "carrier": 1007, "origin": True},
-    {"dep_delay": -1, "distance": 6, "hour": 5, "carrier": "B6"},  # origin is missing
+    {"distance": -7, "hour": 23, "carrier": "Vueling é 日本", "origin": "LGA", "tags": ["a", "b", 7, "a", "c"]},
+    {"dep_delay": 1e4, "distance": 1, "hour": 0, "carrier": 1007, "origin": True, "stops": [], "place": [1.5, -2, 1e4]},
+    {"dep_delay": -1, "distance": 6, "hour": 5, "carrier": "B6", "stops": ["x", True, "x"], "more": [2, 3.5]},
     {"dep_delay": 0, "distance": 5, "hour": 11, "carrier": -3, "origin": "abcdefg"},
 ]
 CLASSES = {**FLIGHTS, "late": {"role": "label", "classes": ["early", "on time", "späť"]}}
 DELAY = {**FLIGHTS, "late": {"role": "label", "standardize": True}}
+LISTS = {
+    **FLIGHTS,
+    "tags": {"kind": "category", "list": True, "buckets": 9, "embed": 3, "most": 4, "cut": True, "missing": ""},
+    "stops": {"kind": "category", "list": True, "buckets": 5, "pool": "sum", "missing": "none"},
+    "place": {"kind": "vector", "size": 3, "standardize": True, "missing": 0.5},
+    "more": {"kind": "vector", "size": 2, "missing": 1},
+}
 MODELS = {
     "binary": (FLIGHTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
     "linear": (FLIGHTS, "binary_cross_entropy", ()),
     "classes": (CLASSES, "softmax_cross_entropy", ({"dense": 8, "activation": "mish"}, {"dense": 5})),
     "number": (DELAY, "mean_squared_error", ({"dense": 4, "activation": "tanh"},)),
+    "lists": (LISTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
     "deep": (FLIGHTS, "mean_squared_error", tuple({"dense": 6, "activation": "sigmoid"} for _ in range(3))),
 }
 

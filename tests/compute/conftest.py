@@ -18,18 +18,32 @@ from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
 
+BAGS = [   # name, embed, mean, scales: a mean, a sum of scaled rows, and two that go to the outputs
+    ("tags", 3, True, ""), ("words", 2, False, "words.scales"), ("wide", 0, False, "wide.scales"),
+    ("line", 0, True, ""),
+]
 CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
 
 
 def spec_of(
     loss: str = "binary_cross_entropy", layers: Sequence[Mapping[str, Any]] = (), optimizer: str = "adam",
-    numbers: int = 5, standardize: bool = False, categories: int = 0, **label: Any,
+    numbers: int = 5, standardize: bool = False, categories: int = 0, vectors: Sequence[int] = (),
+    bags: Sequence[int] = (), **label: Any,
 ) -> dict[str, Any]:
     """A model spec with few columns."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
     classes = CLASSES[losses.label_kind(loss)]
     shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": classes}
+    shape["vectors"] = [{"size": size, "standardize": standardize} for size in vectors]
+    shape["bags"] = [bag_of(at) for at in bags]
     return {"input": shape | label, "layers": list(layers), "loss": loss, "optimizer": {"name": optimizer}}
+
+
+def bag_of(at: int) -> dict[str, Any]:
+    """A bag of a model spec."""
+    name, embed, mean, scales = BAGS[at]
+    sizes = {"buckets": 7, "embed": embed, "width": 4, "most": 6}
+    return {"name": name, "block": name, **sizes, "mean": mean, "scales": scales}
 
 
 class Rig:
@@ -41,12 +55,19 @@ class Rig:
         shape = self.model.parsed.input
         blocks = [("numbers", "f32", shape.numbers)] if shape.numbers else []
         blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
+        sizes = [vector.size for vector in shape.vectors]
+        blocks += [("vectors", "f32", sum(sizes))] if sizes else []
+        for bag in shape.bags:
+            blocks += [(bag.block, "i32", bag.width, True, bag.most)]
+            blocks += [(bag.scales, "f32", bag.width, True, bag.most)] if bag.scales else []
         blocks += [("label", self.model.label_dtype, 1), ("weight", "f32", 1)]
         self.layout = _native.SlotLayout.make(capacity, 4, blocks)
         self.slot = aligned(self.layout.slot_bytes)
         self.slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
         self.blocks: dict[str, np.ndarray[Any, Any]] = {}
         for block in self.layout.blocks:
+            if block.ragged:
+                continue
             size_bytes = capacity * block.width * 4
             view = self.slot[block.offset : block.offset + size_bytes].view(DTYPES[block.dtype])
             self.blocks[block.name] = view.reshape(capacity, block.width)
@@ -68,14 +89,32 @@ class Rig:
             view[:] = 0
         if "numbers" in blocks:
             blocks["numbers"][:rows] = self.rng.normal(1, 2, blocks["numbers"][:rows].shape)
+        if "vectors" in blocks:
+            blocks["vectors"][:rows] = self.rng.normal(1, 2, blocks["vectors"][:rows].shape)
+        self.fill_bags()
         if "categories" in blocks:
             blocks["categories"][:rows] = self.rng.integers(0, 7, blocks["categories"][:rows].shape)
-        driver = (blocks["numbers"] if "numbers" in blocks else blocks["categories"])[:rows, 0]
+        first = next((name for name in ("numbers", "categories", "vectors") if name in blocks), "")
+        driver = blocks[first][:rows, 0] if first else self.rng.normal(1, 2, rows)
         kind = losses.label_kind(self.model.parsed.loss)
         label = {"binary": driver > 1, "class": np.clip(driver, 0, 2).astype(int), "number": 30 + 4 * driver}[kind]
         blocks["label"][:rows, 0] = label
         blocks["weight"][:rows, 0] = self.rng.uniform(0.5, 2, rows)
         blocks["weight"][rows // 2, 0] = 0
+
+    def fill_bags(self) -> None:
+        """Of up to 6 entries a row, some rows without; those of scales are as many as their indexes."""
+        counts: dict[str, Any] = {}
+        for block in self.layout.blocks:
+            if not block.ragged:
+                continue
+            name = block.name.removesuffix(".scales")
+            ends = counts.setdefault(name, np.cumsum(self.rng.integers(0, 7, self.rows)))
+            self.slot[block.offset : block.values].view(np.uint32)[1 : self.layout.row_capacity + 1] = ends[-1]
+            self.slot[block.offset : block.values].view(np.uint32)[1 : self.rows + 1] = ends
+            values = self.slot[block.values : block.values + block.capacity * 4].view(DTYPES[block.dtype])
+            scales = self.rng.normal(1, 0.5, ends[-1])
+            values[: ends[-1]] = scales if block.dtype == "f32" else self.rng.integers(0, 7, ends[-1])
 
     @property
     def address(self) -> int:

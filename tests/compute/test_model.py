@@ -23,6 +23,10 @@ SHAPES += [
     for name in losses.names() for example in losses.get(name).EXAMPLES for standardize in (False, True)
 ]
 SHAPES += [{"optimizer": name, "categories": 2, "layers": [HIDDEN]} for name in optimizers.names()]
+SHAPES += [{"optimizer": name, "bags": [0, 1, 2], "layers": [HIDDEN]} for name in optimizers.names()]
+SHAPES += [{"bags": [at], "numbers": 0} for at in range(4)]
+SHAPES += [{"loss": "softmax_cross_entropy", "bags": [2, 3], "categories": 1}, {"vectors": [3], "numbers": 0}]
+SHAPES += [{"vectors": [3, 2], "standardize": True, "categories": 1, "bags": [0], "layers": [HIDDEN]}]
 SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
 

@@ -70,7 +70,21 @@ class Predictor:
         x: list[float] = []
         for column in self.inputs:
             cell = row.get(column["name"], column["missing"])
-            if column["kind"] == "category":
+            if column["kind"] == "vector":
+                for at, number in enumerate(cell if isinstance(cell, list) else [cell] * column["size"]):
+                    if "moments_row" in column:
+                        mean, deviation, clip = self.moments("standardize.vectors", column["moments_row"] + at)
+                        number = float(np.clip((number - mean) / deviation, -clip, clip))
+                    x.append(number)
+            elif column.get("list"):
+                entries = [cell] if isinstance(cell, str) and cell else list(cell)
+                texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in entries]
+                buckets = [murmur3(text.encode(), column["hash_seed"]) % column["buckets"] for text in texts]
+                table = self.tensors[column["table"]]
+                bag = table[buckets[: column["most"]]].astype(float)
+                share = len(bag) if column["pool"] == "mean" and len(bag) else 1
+                x += (bag.sum(axis=0) / share).tolist()
+            elif column["kind"] == "category":
                 text = str(cell).lower() if isinstance(cell, bool) else str(cell)
                 bucket = murmur3(text.encode(), column["hash_seed"]) % column["buckets"]
                 x += self.tensors[column["table"]][bucket].tolist()

@@ -16,7 +16,7 @@ class Cells(NamedTuple):
     type: str
     values: list[Any]
     missing: list[bool]
-    more: int = 0  # what the directory says of the type: a hash's seed, a fixed text's bytes
+    more: int = 0  # what the directory says of the type: a hash's seed, a fixed text's bytes, a list's floats
 
     def bytes(self) -> bytes:
         if self.type == "text":
@@ -29,6 +29,8 @@ class Cells(NamedTuple):
             return b"".join(value.encode() for value in self.values)
         if self.type.startswith("hash"):
             return np.array(self.values, f"<u{int(self.type[4:]) // 8}").tobytes()
+        if self.type == "floats":
+            return np.array(self.values).astype("<f4").tobytes()
         return np.array(self.values).astype("u1" if self.type == "bool" else "<" + self.type).tobytes()
 
     def nulls(self) -> bytes:

@@ -55,14 +55,33 @@ class Tally:
 
 
 def slot_views(layout: _native.SlotLayout, slot: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    """The blocks of a slot as arrays [row_capacity, width], without a copy."""
-    views = {}
+    """The blocks of a slot as arrays [row_capacity, width], without a copy; of a ragged one as objects, a list of its
+    entries for each row, read when it is asked for (Ragged)."""
+    views: dict[str, Any] = {}
     for block in layout.blocks:
         dtype = np.dtype(_DTYPES[block.dtype])
+        if block.ragged:
+            views[block.name] = Ragged(block, layout.row_capacity, slot)
+            continue
         size = layout.row_capacity * block.width * dtype.itemsize
         view = slot[block.offset : block.offset + size].view(dtype)
         views[block.name] = view.reshape(layout.row_capacity, block.width)
     return views
+
+
+class Ragged:
+    """A ragged block of a slot: [:rows] gives an object a row, an array of its entries."""
+
+    def __init__(self, block: _native.Block, rows: int, slot: NDArray[np.uint8]) -> None:
+        dtype = np.dtype(_DTYPES[block.dtype])
+        self._ends = slot[block.offset : block.offset + 4 * (rows + 1)].view(np.uint32)
+        self._values = slot[block.values : block.values + block.capacity * dtype.itemsize].view(dtype)
+
+    def __getitem__(self, rows: slice) -> NDArray[Any]:
+        found = np.empty(rows.stop, object)
+        for row in range(rows.stop):
+            found[row] = self._values[self._ends[row] : self._ends[row + 1]].copy()
+        return found
 
 
 def aligned_bytes(size: int) -> NDArray[np.uint8]:

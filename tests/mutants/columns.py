@@ -5,6 +5,26 @@ _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one
 
 GUARDS = [
     (
+        "a list longer than its column says is no row", "native/decode/list_kind.h",
+        "if (count > most && !cuts)", "if (false)",
+        "tests/columns/test_lists.py::test_a_list_that_is_too_long_is_refused_or_cut",
+    ),
+    (
+        "a vector has all its numbers", "native/decode/kinds/vector.h",
+        "if (row.elements() == size_ && row.taken() == size_)", "if (row.elements() == size_)",
+        "tests/columns/test_lists.py::test_what_is_no_such_list_is_a_dead_letter",
+    ),
+    (
+        "a vector of a packed record is finite", "native/decode/kinds/vector.h",
+        "return odd == 0;", "return true;",
+        "tests/columns/test_lists.py::test_what_is_not_finite_or_of_another_size_is_a_dead_row_of_a_packed_record",
+    ),
+    (
+        "a list of categories is no sign of columns", "native/decode/formats/json.h",
+        "first_known && !takes_list && ", "first_known && ",
+        "tests/columns/test_lists.py::test_a_list_is_its_categories_hashed",
+    ),
+    (
         "a row that waits is not passed by one that a missing cell ends", "native/decode/formats/packed.h",
         "for (u32 i = to; i < from && !held(); ++i)", "for (u32 i = to; i < from; ++i)",
         "tests/columns/test_ragged.py::test_a_row_that_waits_is_not_passed_by_one_that_a_missing_cell_ends[resumed]",

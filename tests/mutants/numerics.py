@@ -2,6 +2,13 @@
 
 GUARDS = [
     (
+        "a bag of rows without weight leads nothing", "native/kernels/bag.h",
+        "            if (!(weight_r[r] > 0)) {\n                lead_e[e] = -1;\n"
+        "                continue;\n            }\n            i32",
+        "            i32",
+        "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference[bag_lead--1000]",
+    ),
+    (
         "work goes up to the rows present", "native/plan/cpu_plan.cpp",
         "static_cast<u64>(step_->rows) * cell.times", "static_cast<u64>(rows_) * cell.times",
         "tests/compute/test_model.py::test_work_goes_up_to_the_rows_present",

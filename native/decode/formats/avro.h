@@ -199,6 +199,7 @@ class AvroDecoder final : public ShapedDecoder {
                     return bytes_.broken(p, "records nested deeper than " + std::to_string(DEEPEST));
                 return read(now_->program.parts[op.at].data(), p, depth + op.inside + 1);
             case AvroCode::blocks: return pass_blocks(op, p, depth);
+            case AvroCode::list: return read_list(op, p, depth);
             case AvroCode::choice:
                 p = bytes_.branch(p, op.count, branch);
                 return p ? read(now_->program.parts[now_->program.branches[op.at + branch]].data(), p, depth) : nullptr;
@@ -223,6 +224,38 @@ class AvroDecoder final : public ShapedDecoder {
             default:
                 writer_.wrong(column, op.type->article());
                 return read(now_->program.parts[op.at].data(), p, depth);
+        }
+    }
+
+    // A block that tells its size is passed over by that, whatever is in it.
+    const char *read_list(const AvroOp &op, const char *p, u32 depth) {
+        const u32 column = static_cast<u32>(op.column);
+        if (writer_.in_list()) return writer_.wrong(column, op.type->article()), pass_elements(op, p, depth);
+        writer_.open_list(column);
+        p = pass_elements(op, p, depth);
+        if (p) writer_.close_list(column);
+        return p;
+    }
+
+    const char *pass_elements(const AvroOp &op, const char *p, u32 depth) {
+        for (;;) {
+            u64 count, size;
+            bool sized;
+            if (!(p = bytes_.block(p, count, size, sized))) return nullptr;
+            if (count == 0) return p;
+            const char *const behind = p + size, *const end = bytes_.end();
+            if (sized) bytes_.end_at(behind);
+            for (; count && p; --count) {
+                writer_.next_element();
+                p = read(now_->program.parts[op.at].data(), p, depth);
+            }
+            if (!sized) {
+                if (!p) return nullptr;
+                continue;
+            }
+            bytes_.end_at(end);
+            if (!p) writer_.wrong(static_cast<u32>(op.column), "a block that is not as long as it says");
+            p = behind;
         }
     }
 

@@ -37,7 +37,10 @@ class AvroEncoder final : public RecordEncoder {
         f64 real = 0;
         std::string_view letters = {};
         const TimeUnit *unit = nullptr;
+        const RowTable *table = nullptr;
+        const Cell *elements = nullptr;   // of a list
 
+        void list(const RowTable &of, const Cell &cell) { kind = CellKind::list, table = &of, elements = &cell; }
         void missing() { kind = CellKind::missing; }
         void boolean(bool value) { kind = CellKind::boolean, flag = value; }
         void integer(u64 value, bool negative) {
@@ -53,6 +56,7 @@ class AvroEncoder final : public RecordEncoder {
         std::string shown() const {
             switch (kind) {
                 case CellKind::missing: return "nothing";
+                case CellKind::list: return "a list";
                 case CellKind::boolean: return flag ? "true" : "false";
                 case CellKind::text: return quoted(letters);
                 case CellKind::number: return shown_number(real);
@@ -130,8 +134,23 @@ class AvroEncoder final : public RecordEncoder {
             case AvroType::bytes:
             case AvroType::fixed: return type.logical == AvroType::decimal && put_decimal(type, given);
             case AvroType::choice: return put_choice(type, given, exact);
+            case AvroType::array: return given.kind == CellKind::list && put_list(type, given, exact);
             default: return false;
         }
+    }
+
+    bool put_list(const AvroType &type, const Given &given, bool exact) {
+        const u64 before = out_->size();
+        if (given.elements->size) number(given.elements->size);
+        for (u32 i = 0; i < given.elements->size; ++i) {
+            Given element{.unit = given.unit};
+            given.table->read_cell(given.table->elements[given.elements->letters_at + i], element);
+            if (put(*type.inner[0], element, exact)) continue;
+            out_->resize(before);
+            return false;
+        }
+        number(0);
+        return true;
     }
 
     bool put_choice(const AvroType &type, const Given &given, bool exact) {
@@ -181,22 +200,28 @@ class AvroEncoder final : public RecordEncoder {
         const bool is_real = given.kind == CellKind::number;
         if (exact && (!is_real || static_cast<f64>(value) != given.real)) return false;
         if (given.kind == CellKind::missing || given.kind == CellKind::text || std::isinf(value)) return false;
+        if (given.kind == CellKind::list) return false;
         out_->append(reinterpret_cast<const char *>(&value), sizeof value);
         return true;
     }
 
     bool put_text(const Given &given, bool exact) {
-        if (given.kind == CellKind::missing || (exact && given.kind != CellKind::text)) return false;
+        if (!is_word(given, exact)) return false;
         append(words(given));
         return true;
     }
 
     bool put_symbol(const AvroType &type, const Given &given, bool exact) {
-        if (given.kind == CellKind::missing || (exact && given.kind != CellKind::text)) return false;
+        if (!is_word(given, exact)) return false;
         const auto found = std::find(type.symbols.begin(), type.symbols.end(), words(given));
         if (found == type.symbols.end()) return false;
         number(found - type.symbols.begin());
         return true;
+    }
+
+    static bool is_word(const Given &given, bool exact) {
+        return given.kind == CellKind::text ||
+               (!exact && given.kind != CellKind::missing && given.kind != CellKind::list);
     }
 
     // The text that a cell stands for.

@@ -2,7 +2,7 @@
 // An object is a row; an array of objects or arrays is many, and so are rows on lines of their own; a flat array is a
 // row in column order; an object of arrays is columns, which stand at their names.
 #pragma once
-#include "decode/json_text.h"
+#include "decode/json_list.h"
 #include "decode/key_table.h"
 #include "decode/number_glance.h"
 #include "decode/shaped_decoder.h"
@@ -110,11 +110,12 @@ class JsonDecoder final : public ShapedDecoder {
             if (column == NO_COLUMN) {
                 p = skip_value(p);
             } else {
-                if (*p == '[' && first_known && !writer_.has_any() && plan_->tree.is_name(column)) {
+                const bool takes_list = column >= 0 && writer_.form(static_cast<u32>(column)) != CellForm::value;
+                if (*p == '[' && first_known && !takes_list && !writer_.has_any() && plan_->tree.is_name(column)) {
                     shape_ = Shape::columns;
                     return p;
                 }
-                first_known = false;
+                first_known &= takes_list;   // those are no columns' sign
                 p = read_value(p, column);
             }
             if (!p) return nullptr;
@@ -267,16 +268,22 @@ class JsonDecoder final : public ShapedDecoder {
             else if (p) writer_.text(column, text);
             return p;
         }
-        if (*p == '[' || *p == '{') {
-            const char *bad = nullptr;
-            p = json_.skip(p, bad, depth_);
-            if (p) writer_.wrong(column, *start == '[' ? "an array" : "an object");
-            return p;
-        }
+        if (*p == '[' || *p == '{') return read_list(p, column);
         if (const char *behind = JsonText::literal(p, "null")) return writer_.missing(column), behind;
         if (const char *behind = JsonText::literal(p, "true")) return writer_.boolean(column, true), behind;
         if (const char *behind = JsonText::literal(p, "false")) return writer_.boolean(column, false), behind;
         return read_not_finite(p, column);
+    }
+
+    // A cell that is an array or an object.
+    [[gnu::noinline]] const char *read_list(const char *const start, u32 column) {
+        const auto cell = [this, column](const char *p) { return read_cell(p, column); };
+        if (takes_json_list(writer_, column, *start))
+            return read_json_list(json_, writer_, start, column, depth_, cell);
+        const char *bad = nullptr;
+        const char *p = json_.skip(start, bad, depth_);
+        if (p) writer_.wrong(column, *start == '[' ? "an array" : "an object");
+        return p;
     }
 
     const char *read_not_finite(const char *const start, u32 column) {

@@ -13,6 +13,7 @@ class JsonEncoder final : public RecordEncoder {
         out.clear();
         Cells to{out};
         if (rows.count == 1 && table.tree.is_nested()) return append_node({table, rows[0], to}, 0);
+        if (rows.count > 1 && table.has_lists_alone()) return append_rows(table, rows, to);
         out += '{';
         for (u32 c = 0; c < table.columns.size(); ++c) {
             if (!table.columns[c].given) continue;
@@ -45,6 +46,11 @@ class JsonEncoder final : public RecordEncoder {
         }
         void long_integer(f64, std::string_view digits) { out += digits; }
         void text(std::string_view text) { append_text(out, text); }
+        void list(const RowTable &table, const Cell &cell) {
+            out += '[';
+            table.each_element(cell, *this, [this](u32 i) { out += i ? "," : ""; });
+            out += ']';
+        }
         void number(f64 value) {
             char buffer[32];
             char *end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
@@ -53,6 +59,16 @@ class JsonEncoder final : public RecordEncoder {
             if (digits.find_first_of(".en") == digits.npos) out += ".0";   // stays a number with a fraction
         }
     };
+
+    // An object each.
+    static void append_rows(const RowTable &table, const PickedRows &rows, Cells &to) {
+        to.out += '[';
+        for (u64 i = 0; i < rows.count; ++i) {
+            to.out += i ? "," : "";
+            append_node({table, rows[i], to}, 0);
+        }
+        to.out += ']';
+    }
 
     // One row, and where its cells go.
     struct Row {

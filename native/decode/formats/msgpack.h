@@ -94,11 +94,12 @@ class MsgpackDecoder final : public ShapedDecoder {
             if (column == NO_COLUMN) {
                 p = msgpack_.skip(p);
             } else {
-                if (is_array(*p) && first_known && !writer_.has_any() && plan_->tree.is_name(column)) {
+                const bool takes_list = column >= 0 && writer_.form(static_cast<u32>(column)) != CellForm::value;
+                if (is_array(*p) && first_known && !takes_list && !writer_.has_any() && plan_->tree.is_name(column)) {
                     shape_ = Shape::columns;
                     return p;
                 }
-                first_known = false;
+                first_known &= takes_list;   // those are no columns' sign
                 p = read_value(p, column);
             }
             if (!p) return nullptr;
@@ -223,8 +224,41 @@ class MsgpackDecoder final : public ShapedDecoder {
                 if (is_utf8(item.view())) writer_.text(column, item.view());
                 else writer_.wrong(column, "text that is not UTF-8");
                 return p;
-            default: writer_.wrong(column, item.name()); return msgpack_.skip(start);
+            default: return read_list(start, column);
         }
+    }
+
+    // A cell that is an array or a map: of a column that takes such, its elements.
+    [[gnu::noinline]] const char *read_list(const char *const start, u32 column) {
+        Item head;
+        const char *p = msgpack_.read(start, head);
+        if (!p) return nullptr;
+        const CellForm form = writer_.form(column);
+        const bool is_map = head.kind == Item::map;
+        const bool is_list = is_map ? form == CellForm::pairs : head.kind == Item::array && form != CellForm::value;
+        if (writer_.in_list() || !is_list) {
+            writer_.wrong(column, head.name());
+            return msgpack_.skip(start);
+        }
+        writer_.open_list(column);
+        for (u64 i = 0; i < head.count && p; ++i) {
+            writer_.next_element();
+            if (is_map) p = read_pair(p, 2, column);
+            else if (Item pair; form == CellForm::pairs && is_array(*p))
+                p = (p = msgpack_.read(p, pair)) ? read_pair(p, pair.count, column) : nullptr;
+            else p = read_cell(p, column);
+        }
+        if (p) writer_.close_list(column);
+        return p;
+    }
+
+    const char *read_pair(const char *p, u64 parts, u32 column) {
+        for (; parts && p; --parts) {
+            writer_.next_part();
+            p = read_cell(p, column);
+        }
+        if (p) writer_.end_pair(column);
+        return p;
     }
 
     // A map of arrays: one pass to check it and find each column's first cell, so that rows can then be read across.

@@ -27,6 +27,8 @@ class MsgpackEncoder final : public RecordEncoder {
         at_ = 0;
         if (is_nested) {
             put_node(table, rows[0], 0);
+        } else if (rows.count > 1 && table.has_lists_alone()) {
+            put_rows(table, rows, key_bytes);
         } else {
             head(given, 0x80, 15, 0xde);
             for (u32 c = 0; c < table.columns.size(); ++c)
@@ -68,6 +70,12 @@ class MsgpackEncoder final : public RecordEncoder {
         put(text);
     }
 
+    void list(const RowTable &table, const Cell &cell) {
+        out_->resize(out_->size() + cell.size * CELL_BYTES + 5);
+        head(cell.size, 0x90, 15, 0xdc);
+        table.each_element(cell, *this, [](u32) {});
+    }
+
   private:
     static constexpr u64 CELL_BYTES = 9;   // of the largest cell but text
 
@@ -82,6 +90,18 @@ class MsgpackEncoder final : public RecordEncoder {
         if (count <= most) byte(fix | static_cast<u8>(count));
         else if (count <= 0xffff) tagged(tag16, static_cast<u16>(count));
         else tagged(tag16 + 1, static_cast<u32>(count));
+    }
+    // A map each, where columns would not be told from a row.
+    void put_rows(const RowTable &table, const PickedRows &rows, u64 key_bytes) {
+        u64 given = 0;
+        for (const RowTable::Column &column : table.columns) given += column.given;
+        head(rows.count, 0x90, 15, 0xdc);
+        for (u64 i = 0; i < rows.count; ++i) {
+            out_->resize(out_->size() + key_bytes + 5);
+            head(given, 0x80, 15, 0xde);
+            for (u32 c = 0; c < table.columns.size(); ++c)
+                if (table.columns[c].given) put_column(table, c, {rows[i], 1, nullptr});
+        }
     }
     void put_column(const RowTable &table, u32 c, const PickedRows &rows) {
         put(keys_[c]);

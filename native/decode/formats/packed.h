@@ -120,7 +120,11 @@ class PackedDecoder final : public RecordDecoder {
         column.data_offset = static_cast<u32>(offset);
         column.data_bytes = static_cast<u32>(length);
         column.nulls_offset = static_cast<u32>(nulls);
-        column.width = column.type == CellType::fixed ? more : static_cast<u32>(bytes_of(column.type));
+        if (column.type == CellType::floats && more > length / sizeof(f32))
+            return refuse_column(column, rows_ ? "fewer bytes than rows need" : "lists longer than its bytes");
+        column.width = column.type == CellType::fixed    ? more
+                       : column.type == CellType::floats ? more * static_cast<u32>(sizeof(f32))
+                                                         : static_cast<u32>(bytes_of(column.type));
         column.seed = more;
         return rebind(column, bytes);
     }

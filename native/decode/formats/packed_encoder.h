@@ -39,6 +39,7 @@ class PackedEncoder final : public RecordEncoder {
     }
 
     bool keeps_others() const override { return false; }
+    bool keeps_matrices() const override { return true; }
 
   private:
     static u64 padded(u64 size, u64 to) { return (size + to - 1) / to * to; }

@@ -3,7 +3,7 @@
 #pragma once
 #include "decode/cell_kind.h"
 #include "decode/column_span.h"
-#include "decode/row_writer.h"
+#include "decode/list_kind.h"
 
 namespace st::kinds {
 
@@ -50,7 +50,8 @@ class Category : public Kind {
     void put_word(RowWriter &row, u32 c, std::string_view, i32 word) const override { row.put(c, place_, word); }
 
     bool takes_spans(CellType type) const override {
-        return type >= CellType::text || (type >= CellType::i8 && type <= CellType::u64);   // also hashes
+        return (type >= CellType::text && type <= CellType::hash64) ||   // also hashes
+               (type >= CellType::i8 && type <= CellType::u64);
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         u8 *to = rows.at(place_);
@@ -84,9 +85,11 @@ class Category : public Kind {
 
     bool is_text() const override { return true; }
 
-  private:
+  protected:
+    i32 missing() const { return missing_; }
     i32 bucket(std::string_view text) const { return bucket_of(hasher_(text)); }
 
+  private:
     i32 bucket_of(u64 hash) const { return hasher_.bits == 64 ? long_remainder(hash) : remainder(hash); }
 
     // Without a division (Lemire, Kaser, Kurz: Faster remainder by direct computation, 2019): exact up to 32 bits.
@@ -190,9 +193,48 @@ class Bucket final : public Kind {
     const i32 missing_;
 };
 
+// Any number of them in a cell: int32 in a ragged block. A missing element is none.
+class CategoryList final : public Category {
+  public:
+    CategoryList(const std::string &column, const Options &options)
+        : Category(column, options), most_(static_cast<u64>(options.get<i64>("most"))),
+          cuts_(options.get<bool>("cut")), empty_(options.get<std::string>("missing_value").empty()) {}
+
+    const char *expected() const override { return "list of texts, integers or booleans"; }
+    void place(SlotPlaces &places) override { at_ = places.take_ragged(sizeof(i32)); }
+
+    CellForm form() const override { return CellForm::list; }
+    void start_list(RowWriter &row, u32) const override { row.start_values(at_); }
+    void end_list(RowWriter &row, u32 c) const override { end_values(row, c, at_, most_, cuts_); }
+    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
+        if (!row.in_list()) return row.wrong(c, quoted(utf8));
+        row.add_value(at_, bucket(utf8), most_);
+    }
+    void hashed(RowWriter &row, u32 c, const TextHash &hash) const override { Kind::hashed(row, c, hash); }
+    void stand_in(RowWriter &row, u32 c) const override {   // one of the value; of the empty text none
+        const i32 found = missing();
+        row.put_values(c, at_, &found, empty_ ? 0 : 1);
+    }
+
+    i32 word(std::string_view) const override { return NO_WORD; }
+    void put_word(RowWriter &row, u32 c, std::string_view utf8, i32) const override { text(row, c, utf8); }
+    i32 stand_in_word() const override { return NO_WORD; }
+    bool takes_spans(CellType) const override { return false; }
+    bool put_span(const ColumnSpan &, u32, RowBlock &) const override { return false; }
+    bool put_texts(const std::string_view *, RowBlock &) const override { return false; }
+    bool stand_in_span(RowBlock &) const override { return false; }
+    const TextHasher *hasher() const override { return nullptr; }
+
+  private:
+    Place at_;
+    u64 most_;
+    bool cuts_, empty_;
+};
+
 inline std::unique_ptr<Kind> category(const std::string &column, const Options &options) {
     if (options.get<bool>("is_bucket")) return std::make_unique<Bucket>(options);
     if (options.has("cell")) return std::make_unique<ReadCategory>(column, options);
+    if (options.get<bool>("list")) return std::make_unique<CategoryList>(column, options);
     return std::make_unique<Category>(column, options);
 }
 

@@ -1,8 +1,8 @@
 """Record formats: each file that has a HELP is one; its native half is native/decode/formats/<stem>.h.
 
 A format module has HELP, encode(schema, columns) -> bytes, encode_rows(schema, rows) -> bytes, parse(record) -> Parsed
-(slow, the meaning) and EXAMPLES. With OPTIONS, settings that [records] takes beside the format's name, each of the
-three takes them as keywords; EXAMPLE_OPTIONS are those of the examples. What else one may have, the functions here ask.
+(slow, the meaning) and EXAMPLES. With OPTIONS, settings that [records] takes beside its name, all three take them as
+keywords; EXAMPLE_OPTIONS are those of the examples. What else one may have, the functions here ask.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ REGISTRY = Registry(__name__, "records.format")
 format_names: Callable[[], list[str]] = REGISTRY.names
 record_format: Callable[[str], ModuleType] = REGISTRY.get
 
+_FORMS = {"value": "values", "list": "lists", "pairs": "lists of pairs"}  # of cells
 Format = str | Mapping[str, Any]  # its name, or {"name": …} with its options
 
 
@@ -60,8 +61,15 @@ def encode_records(format: Format, schema: Any, rows: Sequence[Any]) -> list[byt
 
 
 def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
-    """(column, what is wrong) of a Schema whose cells such records cannot give: mistakes(schema, **options)."""
+    """(column, what is wrong) of a Schema whose cells such records cannot give: mistakes(schema, **options).
+
+    A module's CELLS say what a cell may be: "value", alone where it has none, "list", "pairs".
+    """
     module, given = _of(format)
+    cells = getattr(module, "CELLS", ("value",))
+    for name, column in schema.columns:
+        if name in schema.record_names and (form := column.entry.cells(column)) not in cells:
+            yield name, f"expected a format whose cells may be {_FORMS[form]}, got {module.__name__.rpartition('.')[2]}"
     found: Callable[..., Iterator[tuple[str, str]]] | None = getattr(module, "mistakes", None)
     if found is not None:
         yield from found(schema, **given)

@@ -32,7 +32,7 @@ def mistakes(columns: Schema, rows: Rows) -> Iterator[tuple[str, str]]:
             continue
         else:
             found = [fields[name]]
-        problems = [problem(column, branch) for each in found for branch in _branches(rows, each)]
+        problems = [_of_cell(rows, column, branch) for each in found for branch in _branches(rows, each)]
         if not problems or all(problems):
             got = problems[0] if problems else "null alone"
             yield name, f"expected a field of the schema that the column can take, got {got}"
@@ -53,6 +53,18 @@ def _at(rows: Rows, path: Path) -> list[Type]:
         found = [field["type"] for record in records if isinstance(record, dict) for field in record["fields"]
                  if field["name"] == step]  # fmt: skip
     return found
+
+
+def _of_cell(rows: Rows, column: Column, given: Type) -> str:
+    """The same as problem(), of a list by its elements."""
+    form = column.entry.cells(column)
+    if form == "value":
+        return problem(column, given)
+    if kind_of(given) != "array" or form == "pairs":
+        return "pairs, which Avro has none of" if form == "pairs" else f"no list ({kind_of(given)})"
+    assert isinstance(given, dict)
+    problems = [problem(column, branch) for branch in _branches(rows, given["items"])]
+    return "" if problems and not all(problems) else f"a list of {problems[0] if problems else 'null alone'}"
 
 
 def problem(column: Column, given: Type) -> str:

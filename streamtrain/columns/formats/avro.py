@@ -18,6 +18,7 @@ from streamtrain.compute.options import Word
 from streamtrain.errors import UserMistake
 
 HELP = "Avro by a schema: a record, or an array of records"
+CELLS = ("value", "list")
 OPTIONS = {
     "schema": SCHEMA,
     "frame": Word(

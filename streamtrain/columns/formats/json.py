@@ -17,6 +17,7 @@ from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 
 HELP = "JSON text: an object, an array of objects or arrays, the same on lines of their own, or an object of arrays"
+CELLS = ("value", "list", "pairs")
 DEEPEST = 256  # open arrays and objects; as native/decode/json_text.h
 
 EXAMPLES = [

@@ -15,6 +15,7 @@ from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 
 HELP = "msgpack: a map, an array of maps or arrays, or a map of arrays"
+CELLS = ("value", "list", "pairs")
 
 EXAMPLES = [
     msgpack.packb({"x1": 1.5, "x2": -2000, "carrier": "AA", "late": 1}),

@@ -6,7 +6,7 @@ NaN is a value (and refused); a missing cell is a null bit: None, a masked entry
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -22,12 +22,13 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
 HELP = "packed columns of many rows: float32, integers, text; the fastest"
+CELLS = ("value", "list")
 
 MAGIC, VERSION = b"STPK", 2
 _HEADER = struct.Struct("<4sHHII")  # magic, version, columns, rows, bytes of the directory
 _ENTRY = struct.Struct("<IIIBBHI")  # data offset, data bytes, nulls offset, type, 0, name bytes, of the type
 _NUMBERS = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool"]
-TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64"]  # from 1 on
+TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64", "floats"]  # from 1 on
 Array = NDArray[Any]
 
 
@@ -73,6 +74,8 @@ _Made = tuple[str, bytes, bytes, int]  # of one column: type, data, null bits (e
 def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = column.entry.plain_times(column, values)
+    if column.entry.cells(column) == "list":
+        return _floats(name, column, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = np.ma.getdata(values) if mask is not None else values
     if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
@@ -86,6 +89,26 @@ def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
     array = _narrowed(name, column, array)
     kind = "bool" if array.dtype.kind == "b" else array.dtype.str[1:]
     return kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask), 0
+
+
+def _floats(name: str, column: Column, values: Any) -> _Made:
+    """Of each row as many numbers."""
+    absent = np.array([cell is None for cell in values], bool)
+    present = [cell for cell in values if cell is not None]
+    try:
+        table = np.asarray(present, np.float64).reshape(len(present), -1 if present else 0).astype("<f4")
+    except (ValueError, TypeError):
+        raise UserMistake(f"packed: {name}: expected lists of as many numbers each, got others") from None
+    filled = np.zeros((len(absent), table.shape[1]), "<f4")
+    filled[~absent] = table
+    return "floats", filled.tobytes(), _bits(absent), table.shape[1]
+
+
+def mistakes(schema: Schema) -> Iterator[tuple[str, str]]:
+    """(column, what is wrong) of lists that are not of as many numbers each."""
+    for name, column in schema.columns:
+        if column.entry.cells(column) == "list" and not column.entry.is_float(column):
+            yield name, "expected a format whose cells may be lists of any length, got packed"
 
 
 def _bits(mask: Array | None) -> bytes:
@@ -229,6 +252,10 @@ def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int,
             values = [_read_text(data[more * row : more * (row + 1)]) for row in range(rows)]
             if more * rows > len(data):
                 return Unusable("fewer bytes than rows need")
+        elif type_name == "floats":
+            if 4 * more > len(data):
+                return Unusable("lists longer than its bytes")
+            values = np.frombuffer(data, "<f4", rows * more).reshape(rows, more).tolist()
         elif type_name in ("hash32", "hash64"):
             bits = int(type_name[4:])
             hashes = np.frombuffer(data, f"<u{bits // 8}", rows).tolist()

@@ -1,4 +1,7 @@
-"""Text, an integer or a boolean, hashed into buckets: an int32 in the slot. The hash is native/decode/murmur3.h's."""
+"""Text, an integer or a boolean, hashed into buckets: an int32 in the slot; of a list any number of them, as a bag.
+
+The hash is native/decode/murmur3.h's.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streamtrain import _native
+from streamtrain.columns.kinds.bags import Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
-from streamtrain.columns.kinds.kind import Block, Kind, Named, Settings, TextHash, Wrong
+from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
@@ -16,8 +20,8 @@ DEFAULT_EMBED = 8
 MISPLACED = {"misplaced": "only a feature of kind category has one"}
 
 
-class Options(Settings):
-    """Of a category."""
+class Hashed(Bagged):
+    """Of columns whose cells become buckets."""
 
     buckets: int | None = Field(
         None,
@@ -40,6 +44,16 @@ class Options(Settings):
     )
 
 
+class Options(Hashed):
+    """Of a category."""
+
+    list: bool = Field(
+        False,
+        description="category: a cell is a list of them",
+        json_schema_extra={"misplaced": "only a feature of kind category has one"},
+    )
+
+
 class Category(Kind[Options]):
     block = "categories"
     options = Options
@@ -47,6 +61,7 @@ class Category(Kind[Options]):
     def problems(self, column: Options) -> Any:
         if column.buckets is None:
             yield "buckets: expected a number of buckets for a category, got none"
+        yield from bag_problems(column, column.list)
 
     def missing_problem(self, column: Options) -> str | None:
         value = column.missing
@@ -55,17 +70,26 @@ class Category(Kind[Options]):
         return None
 
     def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
-        return [Block(self.block, "i32", len(columns))] if columns else []
+        alone = [Block(self.block, "i32", len(_alone(columns)))] if _alone(columns) else []
+        return alone + [ragged_block(name, "i32", column) for name, column in columns if column.list]
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
         tables = [
             {"name": name, "buckets": column.buckets, "embed": column.embed or DEFAULT_EMBED}
-            for name, column in columns
+            for name, column in _alone(columns)
         ]
-        return {"categories": tables}
+        bags = [bag(name, column, column.embed or DEFAULT_EMBED) for name, column in columns if column.list]
+        return {"categories": tables, "bags": bags}
+
+    def cells(self, column: Options) -> CellForm:
+        return "list" if column.list else "value"
+
+    def places(self, name: str, column: Options) -> list[str]:
+        return [block_name(name)] if column.list else [self.block]
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
-        return {"buckets": column.buckets, "hash_bits": column.hash_bits}
+        lists = {"list": True, "most": column.most_entries, "cut": column.cut} if column.list else {}
+        return {"buckets": column.buckets, "hash_bits": column.hash_bits, **lists}
 
     def stand_in(self, column: Options, loss: str) -> str:
         return as_text(int(column.missing) if isinstance(column.missing, float) else column.missing)
@@ -74,14 +98,24 @@ class Category(Kind[Options]):
         assert column.buckets is not None
         return _native.murmur3(as_text(cell).encode(), hash_seed(name), column.hash_bits) % column.buckets
 
+    def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
+        return [kept(column, [self.meaning(name, column, loss, each) for each in cell if each is not None])]
+
+    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
+        """Of a list one of the value; of the empty text none."""
+        alone = self.stand_in(column, loss)
+        if not column.list:
+            return self.meaning(name, column, loss, alone)
+        return self.meaning_of_list(name, column, loss, [alone] if alone else [])
+
     def meaning_of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
         assert column.buckets is not None
-        if (hashed.bits, hashed.seed) != self.hashing(name, column):
+        if column.list or (hashed.bits, hashed.seed) != self.hashing(name, column):
             raise Wrong
         return hashed.value % column.buckets
 
-    def holds(self, column: Options) -> str:
-        return "text"
+    def holds(self, column: Options) -> str | None:
+        return None if column.list else "text"
 
     def read(self, name: str, column: Options, loss: str, cell: Cell) -> str:
         return as_text(cell)
@@ -92,8 +126,13 @@ class Category(Kind[Options]):
     def takes_text(self, column: Options) -> bool:
         return True
 
-    def hashing(self, name: str, column: Options) -> tuple[int, int]:
-        return column.hash_bits, hash_seed(name)
+    def hashing(self, name: str, column: Options) -> tuple[int, int] | None:
+        return None if column.list else (column.hash_bits, hash_seed(name))
+
+
+def _alone(columns: Named[Options]) -> Named[Options]:
+    """Those of which a cell is one."""
+    return [(name, column) for name, column in columns if not column.list]
 
 
 def hash_seed(name: str) -> int:

@@ -47,6 +47,7 @@ class Block(NamedTuple):
     dtype: str
     width: int  # elements of a row; of a ragged block in the mean
     ragged: bool = False  # each row has as many as its cell; a slot is full when there is no more room for them
+    least: int = 0  # elements that a slot has room for, however few its rows
 
     @property
     def row_bytes(self) -> int:
@@ -67,6 +68,7 @@ class TextHash:
     seed: int
 
 
+CellForm = Literal["value", "list", "pairs"]
 S = TypeVar("S", bound=Settings)
 Named = Sequence[tuple[str, S]]  # columns of one kind with their names, in written order
 
@@ -103,7 +105,11 @@ class Kind(Generic[S]):
         """What the engine needs to know of them, by the order in their block."""
         return {}
 
-    def places(self, name: str) -> list[str]:
+    def cells(self, column: S) -> CellForm:
+        """What stands in a cell: a value, a list of any number of them, or such a list of pairs (a map too)."""
+        return "value"
+
+    def places(self, name: str, column: S) -> list[str]:
         """The blocks that the column `name` has its elements in, in the order in which the native half takes them."""
         return [] if self.block is None else [self.block]
 
@@ -126,6 +132,11 @@ class Kind(Generic[S]):
     def meaning(self, name: str, column: S, loss: str, cell: bool | int | float | str) -> Any:
         """What a cell becomes in its block, slowly. Wrong where it does not fit."""
         raise NotImplementedError
+
+    def meaning_of_list(self, name: str, column: S, loss: str, cell: list[Any]) -> list[Any]:
+        """The same of a list: for each of its blocks the elements. Those that are missing are None; a pair, and an
+        entry of a map, is a list."""
+        raise Wrong
 
     def meaning_of_hash(self, name: str, column: S, hashed: TextHash) -> Any:
         """The same of a text that is there as its hash alone."""

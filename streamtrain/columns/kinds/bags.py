@@ -1,0 +1,74 @@
+"""Columns whose cells hold any number of entries, each a row of a table: what they may say, and their ragged blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from streamtrain import _native
+from streamtrain.columns.kinds.kind import Block, Settings, Wrong
+from streamtrain.compute.model_spec import MAX_ENTRIES
+
+DEFAULT_MOST = 64
+MEAN_ENTRIES = 32  # of a row, that a slot has room for: it is full sooner where rows have more
+MISPLACED: dict[str, Any] = {"misplaced": "only a column of lists has one"}
+
+
+class Bagged(Settings):
+    """Of any such column."""
+
+    most: int | None = Field(
+        None, ge=1, le=MAX_ENTRIES, description="of lists: entries of one row; default 64, of a sparse column 4,096",
+        json_schema_extra=MISPLACED,
+    )  # fmt: skip
+    cut: bool = Field(
+        False, description="of lists: keep the first of those above `most`; else such a row is a dead letter",
+        json_schema_extra=MISPLACED,
+    )  # fmt: skip
+    pool: Literal["mean", "sum"] | None = Field(
+        None, description='of lists: what becomes of the entries\' numbers; default "mean"',
+        json_schema_extra=MISPLACED,
+    )  # fmt: skip
+
+    default_most: ClassVar[int] = DEFAULT_MOST
+    mean_entries: ClassVar[int] = MEAN_ENTRIES
+
+    @property
+    def most_entries(self) -> int:
+        """Of one row."""
+        return self.most or self.default_most
+
+
+def bag_problems(column: Bagged, is_bag: bool) -> Iterator[str]:
+    """Settings of lists in a column that has none."""
+    for name in () if is_bag else Bagged.model_fields.keys() - Settings.model_fields.keys():
+        if getattr(column, name) != Bagged.model_fields[name].default:
+            yield f"{name}: {MISPLACED['misplaced']}; say list = true"
+
+
+def block_name(name: str, part: str = "list") -> str:
+    """Of the ragged block of a column, whose name may be longer than a block's."""
+    return f"{part}:{_native.murmur3(name.encode(), 0, 64):016x}"
+
+
+def ragged_block(name: str, dtype: str, column: Bagged, part: str = "list") -> Block:
+    most = column.most_entries
+    return Block(block_name(name, part), dtype, min(most, column.mean_entries), True, most)
+
+
+def bag(name: str, column: Any, embed: int, mean: bool | None = None, scales: str = "") -> dict[str, Any]:
+    """What the engine needs to know of it. `scales`: the block of what each entry is multiplied by."""
+    block = ragged_block(name, "i32", column)
+    if mean is None:
+        mean = column.pool != "sum"
+    sizes = {"buckets": column.buckets, "embed": embed, "width": block.width, "most": block.least}
+    return {"name": name, "block": block.name, **sizes, "mean": mean, "scales": scales}
+
+
+def kept(column: Bagged, entries: list[Any]) -> list[Any]:
+    """The entries that a slot takes. Wrong where there are too many."""
+    if len(entries) > column.most_entries and not column.cut:
+        raise Wrong
+    return entries[: column.most_entries]

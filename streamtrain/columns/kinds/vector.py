@@ -1,0 +1,70 @@
+"""A list of so many numbers to learn from: float32 side by side in the slot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import Field
+
+from streamtrain import _native
+from streamtrain.columns.kinds.cell import float32
+from streamtrain.columns.kinds.kind import Block, CellForm, Named, Wrong
+from streamtrain.columns.kinds.parsed import NumberKind, number_of
+from streamtrain.columns.kinds.standardize import Standardized
+
+HELP = "a list of so many numbers, standardised where asked for"
+
+
+class Options(Standardized):
+    """Of a vector."""
+
+    size: int | None = Field(
+        None,
+        ge=1,
+        le=_native.MAX_COLUMNS,
+        description="vector: how many numbers it has",
+        json_schema_extra={"misplaced": "only a feature of kind vector has one"},
+    )
+
+
+class Vector(NumberKind[Options]):
+    block = "vectors"
+    options = Options
+
+    def problems(self, column: Options) -> Iterator[str]:
+        if column.size is None:
+            yield "size: expected how many numbers a vector has, got none"
+        yield from super().problems(column)
+
+    def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
+        return [Block(self.block, "f32", sum(_size(column) for _, column in columns))] if columns else []
+
+    def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
+        told = [{"size": column.size, "standardize": column.standardized()} for _, column in columns]
+        return {"vectors": told} if told else {}
+
+    def cells(self, column: Options) -> CellForm:
+        return "list"
+
+    def native_options(self, column: Options, loss: str) -> dict[str, Any]:
+        return {**super().native_options(column, loss), "size": column.size}
+
+    def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
+        if len(cell) != column.size or None in cell:
+            raise Wrong
+        return [[float32(number_of(column, each)) for each in cell]]
+
+    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
+        return [[float32(self.stand_in(column, loss))] * _size(column)]
+
+    def is_numeric(self, column: Options) -> bool:
+        return False
+
+
+def _size(column: Options) -> int:
+    assert column.size is not None
+    return column.size
+
+
+KIND = Vector()

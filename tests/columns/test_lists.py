@@ -1,0 +1,280 @@
+"""Cells that are lists: the same in every format and in a program's rows, cut or refused where they are too long."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from avro_schemas import record, written
+from example_format import needs_no_option
+from slots import RowSlot, decode_rows
+
+from streamtrain import _native
+from streamtrain.clients.forms import Names, is_columns
+from streamtrain.clients.records import Records
+from streamtrain.columns.formats import Format, format_names, mistakes, record_format
+from streamtrain.columns.kinds.bags import block_name
+from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+
+TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "most": 3}
+PLACE: dict[str, Any] = {"kind": "vector", "size": 3}
+LATE = {"late": {"role": "label"}}
+AVRO_TAGS: Any = {"type": "array", "items": ["null", "string", "long", "boolean"]}
+
+
+def schema_of(**columns: dict[str, Any]) -> Schema:
+    return Schema.from_columns({**columns, **LATE}, "binary_cross_entropy")
+
+
+def cannot(form: str, schema: Schema) -> bool:
+    """Whether a format has no cells for the columns; what else a schema of the records' own says is not asked."""
+    cells = getattr(record_format(form), "CELLS", ("value",))
+    return any(column.entry.cells(column) not in cells for _, column in schema.columns)
+
+
+# of any lists, and no schema of their own
+PLAIN = [name for name in format_names() if needs_no_option(name) and not list(mistakes(name, schema_of(tags=TAGS)))]
+
+
+def avro(*fields: tuple[str, Any]) -> dict[str, Any]:
+    return {"name": "avro", "schema": json.dumps(record(*fields, ("late", "long"))), "frame": "none"}
+
+
+def buckets(name: str, entries: list[str]) -> list[int]:
+    return [_native.murmur3(entry.encode(), hash_seed(name)) % 1000 for entry in entries]
+
+
+def bags(slot: RowSlot, name: str, rows: int) -> list[list[int]]:
+    return [row.tolist() for row in slot.views[block_name(name)][:rows]]
+
+
+def each_way(schema: Schema, cell: Any, avro_type: Any) -> dict[str, tuple[RowSlot, int, str]]:
+    """The slot, its rows and the reason of the dead one, by the way of a row into it."""
+    row, found = {"tags": cell, "late": 1}, {}
+    form = avro(("tags", avro_type))
+    records: list[tuple[str, Format, bytes]] = [
+        ("an object", "json", json.dumps(row).encode()),
+        ("columns", "json", json.dumps({"late": [1], "tags": [cell]}).encode()),
+        ("list first", "json", json.dumps({"tags": [cell], "late": [1]}).encode()),
+        ("binary", "msgpack", msgpack.packb(row)),
+        ("binary columns", "msgpack", msgpack.packb({"tags": [cell], "late": [1]})),
+        ("a schema", form, written(json.loads(form["schema"]), row)),
+    ]  # fmt: skip
+    for name, format_name, given in records:
+        slot = RowSlot(schema, 4, format_name)
+        ((rows, tally),) = list(slot.record(given))
+        found[name] = slot, rows, "".join(each[3] for each in tally.dead_rows)
+    slot = RowSlot(schema, 4)
+    ((rows, told),) = list(slot.batches([row]))
+    found["dict"] = slot, rows, "".join(each.reason for each in told.dead_rows)
+    for format_name in (*PLAIN, form):  # and written by the native encoder
+        for given in (row, {"tags": [cell], "late": [1]}, [row]):
+            try:
+                ((made,),) = Records(schema, format_name, "rows", 9, 1 << 20).blocks(given, None, False)
+            except UserMistake as mistake:
+                found[f"writer {format_name} {given}"] = slot, 0, str(mistake)
+                continue
+            slot = RowSlot(schema, 4, format_name)
+            ((rows, tally),) = list(slot.record(made.value))
+            found[f"writer {format_name} {given}"] = slot, rows, "".join(each[3] for each in tally.dead_rows)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cell", "entries"),
+    [(["AA", 7, True, None], ["AA", "7", "true"]), ([], []), (["é"], ["é"]), ([None, "x", "x"], ["x", "x"])],
+)
+def test_a_list_is_its_categories_hashed(cell: list[Any], entries: list[str]) -> None:
+    for way, (slot, rows, reason) in each_way(schema_of(tags=TAGS), cell, AVRO_TAGS).items():
+        assert (rows, reason) == (1, ""), way
+        assert bags(slot, "tags", 1) == [buckets("tags", entries)], way
+
+
+def test_a_list_that_is_too_long_is_refused_or_cut() -> None:
+    cell = ["a", "b", "c", "d", "e"]
+    for way, (_, rows, reason) in each_way(schema_of(tags=TAGS), cell, AVRO_TAGS).items():
+        assert (rows, reason) == (0, "expected at most 3 values, got 5"), way
+    for way, (slot, rows, reason) in each_way(schema_of(tags={**TAGS, "cut": True}), cell, AVRO_TAGS).items():
+        assert (rows, reason) == (1, ""), way
+        assert bags(slot, "tags", 1) == [buckets("tags", cell[:3])], way
+
+
+def test_a_missing_list_is_what_the_column_says() -> None:
+    for missing, entries in (("", []), ("none", ["none"])):
+        slot = RowSlot(schema_of(tags={**TAGS, "missing": missing}), 4, "json")
+        for given in (b'{"late":1}', b'{"tags":null,"late":1}', b'{"tags":["a"],"late":1,"tags":null}'):
+            ((rows, _),) = list(slot.record(given))
+            assert rows == 1 and bags(slot, "tags", 1) == [buckets("tags", entries)], given
+    slot = RowSlot(schema_of(tags=TAGS), 4, "json")
+    ((rows, tally),) = list(slot.record(b'{"late":1}'))
+    assert rows == 0 and "got nothing (missing)" in tally.dead_rows[0][3]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "reason"),
+    [
+        (TAGS, [1.5], "expected list of texts, integers or booleans, got 1.5 at [0]"),
+        (TAGS, ["a", ["b"]], "expected list of texts, integers or booleans, got an array at [1]"),
+        (TAGS, "AA", 'expected list of texts, integers or booleans, got "AA"'),
+        (PLACE, [1, 2], "expected a list of 3 numbers, got 2"),
+        (PLACE, [1, 2, 3, 4], "expected a list of 3 numbers, got 4"),
+        (PLACE, [1, None, 3], "expected a list of 3 numbers, got a missing one"),
+        (PLACE, [1, "x", 3], 'expected list of 3 numbers, got "x" at [1]'),
+        (PLACE, [1, 1e39, 3], "expected finite number that fits float32, got 1e+39"),
+        (PLACE, 5, "expected list of 3 numbers, got 5"),
+        (PLACE, {"a": 1}, "expected list of 3 numbers, got an object"),
+    ],
+)
+def test_what_is_no_such_list_is_a_dead_letter(column: dict[str, Any], cell: Any, reason: str) -> None:
+    schema = schema_of(tags=column)
+    _, tally = decode_rows("json", schema, json.dumps([{"tags": cell, "late": 1}, {"tags": cell, "late": 0}]).encode())
+    assert [(each.path, each.reason) for each in tally.dead_rows] == [("$[0].tags", reason)]
+    slot = RowSlot(schema, 4)
+    if not isinstance(cell, dict):
+        ((_, told),) = list(slot.batches([{"tags": cell, "late": 1}]))
+        assert [each.path for each in told.dead_rows] == ["$[0].tags"]
+
+
+NUMBERS = np.arange(60, dtype=np.float32).reshape(20, 3) / 7
+
+
+@pytest.mark.parametrize("given", [NUMBERS, NUMBERS.astype("f8"), NUMBERS.T.copy().T, NUMBERS.tolist(), list(NUMBERS)])
+@pytest.mark.parametrize("form", [name for name in format_names() if not cannot(name, schema_of(place=PLACE))])
+def test_a_vector_of_every_row(given: Any, form: str) -> None:
+    """An array of two dimensions goes into a packed record as it lies."""
+    schema = schema_of(place={**PLACE, "missing": -1})
+    format_name: Format = avro(("place", {"type": "array", "items": "float"})) if form == "avro" else form
+    columns = {"place": given, "late": np.zeros(20, int)}
+    expected = NUMBERS.tolist()
+    blocks = list(Records(schema, format_name, "rows", 9, 1 << 20).blocks(columns, None, False))
+    found = [decode_rows(format_name, schema, each.value)[0]["vectors"] for block in blocks for each in block]
+    assert np.concatenate(found).tolist() == expected
+    if form == "packed":
+        assert blocks[0][0].value.count(NUMBERS[:9].tobytes()) == 1
+
+
+def test_a_missing_vector_of_a_packed_record_has_its_stand_in() -> None:
+    schema = schema_of(place={**PLACE, "missing": -1})
+    given = [[1, 2, 3] if row % 4 else None for row in range(30)]
+    columns = {"place": given, "late": np.zeros(30, int)}
+    ((made,),) = Records(schema, "packed", "rows", 90, 1 << 20).blocks(columns, None, False)
+    found = decode_rows("packed", schema, made.value)[0]["vectors"].tolist()
+    assert found == [row or [-1, -1, -1] for row in given]
+
+
+def test_what_is_not_finite_or_of_another_size_is_a_dead_row_of_a_packed_record() -> None:
+    bad = NUMBERS.copy()
+    bad[7, 1] = np.nan
+    wide = schema_of(place={**PLACE, "size": 4})
+    for schema, dead in ((schema_of(place=PLACE), [7]), (wide, list(range(20)))):
+        columns = {"place": bad, "late": np.zeros(20, int)}
+        blocks, tally = decode_rows("packed", schema, record_format("packed").encode(schema, columns))
+        assert [row for each in tally.dead_rows for row in range(each.row_from, each.row_to)] == dead
+        assert len(blocks["vectors"]) == 20 - len(dead)
+
+
+def test_columns_are_told_from_a_row_by_those_that_are_no_lists() -> None:
+    names = Names(("tags", "x"), (), {"tags": 1})
+    assert is_columns({"tags": [["a"]], "x": [1]}, names) and not is_columns({"tags": ["a"], "x": 1}, names)
+    assert is_columns({"tags": [["a"], []]}, names) and not is_columns({"tags": ["a"]}, names)
+    assert is_columns({"tags": np.zeros((2, 2))}, names) and not is_columns({"tags": np.zeros(2)}, names)
+
+
+def test_many_rows_of_lists_alone_are_written_one_by_one() -> None:
+    schema = schema_of(tags=TAGS).for_requests()
+    rows = [{"tags": ["a", "b"]}, {"tags": []}, {"tags": ["c"]}]
+    for form in PLAIN:
+        for given in (rows, {"tags": [row["tags"] for row in rows]}):
+            ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(given, None, False)
+            slot = RowSlot(schema, 4, form)
+            ((count, _),) = list(slot.record(made.value))
+            assert count == 3 and bags(slot, "tags", 3) == [buckets("tags", row["tags"]) for row in rows]
+
+
+def test_a_slot_is_full_when_a_list_has_no_more_room() -> None:
+    schema = schema_of(tags={**TAGS, "most": 40})
+    row = {"tags": [str(i) for i in range(40)], "late": 1}
+    slot = RowSlot(schema, 8, "json")  # 8 x 32 entries
+    counts = [count for count, _ in slot.record(json.dumps([row] * 20).encode())]
+    assert counts == [6, 6, 6, 2]
+
+
+@pytest.mark.parametrize(
+    ("columns", "problem"),
+    [
+        ({"tags": {**TAGS, "list": False}}, "most: only a column of lists has one; say list = true"),
+        ({"tags": {"kind": "category", "buckets": 9, "pool": "sum"}}, "pool: only a column of lists has one"),
+        ({"place": {"kind": "vector"}}, "size: expected how many numbers a vector has, got none"),
+        ({"tags": {**TAGS, "from": "key"}}, "from: a list is in the record"),
+        ({"tags": {**TAGS, "most": 0}}, "most: Input should be greater than or equal to 1"),
+    ],
+)
+def test_mistakes(columns: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserMistake, match=problem.replace("[", r"\[")):
+        schema_of(**columns)
+
+
+def test_a_format_without_such_cells_is_a_mistake() -> None:
+    schema = schema_of(tags=TAGS, place=PLACE)
+    assert [name for name, _ in mistakes("csv", schema)] == ["tags", "place"]
+    assert [name for name, _ in mistakes("packed", schema)] == ["tags"]
+    assert not list(mistakes("json", schema))
+    wrong = avro(("tags", {"type": "array", "items": "bytes"}), ("place", "string"))
+    told = dict(mistakes(wrong, schema))
+    assert told["tags"].endswith("got a list of bytes") and told["place"].endswith("got no list (string)")
+
+
+MIXED = schema_of(tags={**TAGS, "missing": ""}, place={**PLACE, "missing": 0.5}, x={"missing": 1})
+GOOD = [
+    {"tags": ["a", 7, None, True], "place": [1, 2.5, -3], "late": 1},
+    {"x": 2, "tags": [], "late": 0},
+    {"late": 1, "place": None, "tags": ["\u00e9\n"]},
+    {"late": 0, "place": [1, 2], "tags": [[1], {"a": 2}]},
+]
+AVRO_PLACE: Any = {"type": "array", "items": "float"}
+AVRO = avro(("x", ["null", "double"]), ("tags", ["null", AVRO_TAGS]), ("place", ["null", AVRO_PLACE]))
+
+
+def examples() -> list[tuple[Format, bytes]]:
+    plain = [{name: row.get(name) for name in ("x", "tags", "place", "late")} for row in GOOD[:3]]
+    columns = {name: [row[name] for row in plain] for name in plain[0]}
+    vectors = {"place": [[1, 2, 3], None, [4, 5, np.nan]], "late": [1, 0, 1], "x": [1, 2, 3]}
+    bytes_of: dict[str, Any] = {"json": lambda record: json.dumps(record).encode()}
+    bytes_of["msgpack"] = msgpack.packb
+    return [
+        *((form, bytes_of[form](record)) for form in PLAIN for record in (GOOD, *GOOD, columns)),
+        *((AVRO, written(json.loads(AVRO["schema"]), row)) for row in plain),
+        # a block that tells its size, and one that lies
+        (AVRO, b"\0\2\5\x08\2\2a\2\2b\0\0\0\2"), (AVRO, b"\0\2\5\x06\2\2a\2\2b\0\0\0\2"),
+        ("packed", record_format("packed").encode(MIXED, vectors)),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(examples())))
+def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, number: int) -> None:
+    form, record = examples()[number]
+    for capacity in (1, 3, 64):
+        same(MIXED, form, record, capacity)
+    for size in range(len(record)):
+        same(MIXED, form, record[:size])
+    chance = random.Random(number)
+    for _ in range(300):
+        mutated = bytearray(record)
+        for _ in range(chance.randint(1, 4)):
+            mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), *b'{}[]",:0\x90\x81\xff'])
+        same(MIXED, form, bytes(mutated))
+
+
+def test_transforms_neither_read_nor_make_lists() -> None:
+    listed = {"lower": "word", "kind": "category", "list": True, "buckets": 9}
+    for transforms in ({"n": {"lower": "tags"}}, {"n": listed}):
+        with pytest.raises(UserMistake):
+            Schema.from_columns(
+                {"tags": TAGS, "word": {"kind": "category", "buckets": 9}, **LATE}, "binary_cross_entropy", transforms
+            )

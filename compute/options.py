@@ -103,6 +103,21 @@ class Word(Option):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Name(Option):
+    """A name that something else has, which says so when the two are put together."""
+
+    what: str
+
+    def takes(self) -> str:
+        return self.what
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str):
+            raise ValueError
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
 class Several(Option):
     """An array of `least` to `most` values of one kind; the engine has a tuple."""
 
@@ -130,6 +145,7 @@ class Document(Option):
     what: str
     is_text: Callable[[str], bool]
     reading: Callable[[str], str]
+    of_file: Callable[[bytes], str] = bytes.decode   # a file's text; UnicodeDecodeError, or ValueError as of `reading`
 
     def takes(self) -> str:
         return f"a file with {self.what}, or its text"

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 RANGE_BYTES: int
 MAX_WORKERS: int
 MAX_PARTITIONS: int
+SCHEMA_ENTRY: int
+SCHEMA_TEXT_LIMIT: int
 MAX_COLUMNS: int
 MAX_CLASSES: int
 DEAD_LETTER_KEY_BYTES: int
@@ -220,6 +222,7 @@ class CoordinatorEnd:
     def publication_due(self, due_ns: int) -> None: ...  # monotonic; 0: no round is closed for it
     def wait_publication(self, due_ns: int, timeout_s: float) -> bool: ...
     def dead_letters(self, last_round: int) -> tuple[builtins.bytes, int]: ...  # unpublished entries, number
+    def schemas(self, last_round: int) -> builtins.bytes: ...  # those of the entries that are schemas
     def release_dead_letters(self, bytes: int, entries: int) -> None: ...  # published
 
 class Heartbeat:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from streamtrain.columns.formats.avro_schema import canonical
+from streamtrain import _native
+from streamtrain.columns import formats
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.log import get_logger
@@ -20,21 +22,48 @@ Ask = Callable[[str], Answer | None]
 _OURS = {"timeout": 2, "max.retries": 0, "cache.latest.ttl.sec": 0.001}  # we ask again ourselves
 _AGAIN_S = 0.5
 _SAY_S = 60.0
-_MOST_KNOWN = 4096
+_MOST_KNOWN = 4096  # which may be asked for again and are the same
+_MOST_REFUSED = 65_536
 _NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403  # of Confluent's API
-_NEWEST = "; the newest of "
+
+
+_NOT_TOLD = ("", "its round log does not tell this schema")
 
 
 class Stopped(Exception):
     """A stop came while a schema was waited for."""
 
 
-class SchemaRegistry:
-    """One registry, of one topic's records. One thread at a time."""
+class Answers:
+    """What was said of each id, first come: what a round was trained by is one thing. For several threads."""
 
-    def __init__(self, properties: Mapping[str, Any], topic: str) -> None:
-        self._properties, self.subject = dict(properties), f"{topic}-value"
+    def __init__(self) -> None:
         self._known: OrderedDict[str, Answer] = OrderedDict()
+        self._refused: OrderedDict[str, Answer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, schema_id: str) -> Answer | None:
+        return self._known.get(schema_id) or self._refused.get(schema_id)
+
+    def put(self, schema_id: str, answer: Answer) -> Answer:
+        """What counts: this, or what another thread has put before."""
+        with self._lock:
+            if (before := self.get(schema_id)) is not None:
+                return before
+            group, most = (self._refused, _MOST_REFUSED) if answer[1] else (self._known, _MOST_KNOWN)
+            group[schema_id] = answer
+            if len(group) > most:
+                group.popitem(last=False)
+            return answer
+
+
+class SchemaRegistry:
+    """One registry, of one topic's records of a format. One thread at a time."""
+
+    def __init__(self, properties: Mapping[str, Any], topic: str, format: str, answers: Answers | None = None) -> None:
+        self._properties, self.subject = dict(properties), f"{topic}-value"
+        self._format = formats.record_format(format)
+        self._answers = Answers() if answers is None else answers
         self._client: Any = None
         self._said_at = -_SAY_S
         self._asked_at = -_AGAIN_S
@@ -43,8 +72,9 @@ class SchemaRegistry:
 
     def ask(self, schema_id: str) -> Answer | None:
         """The answer, or None where the registry gives none now. One that gives none is asked twice a second."""
-        if schema_id in self._known:
-            return self._known[schema_id]
+        if (known := self._answers.get(schema_id)) is not None:
+            self._open.discard(schema_id)
+            return known
         self._open.add(schema_id)
         if self._problem and time.monotonic() - self._asked_at < _AGAIN_S:
             return None
@@ -55,10 +85,7 @@ class SchemaRegistry:
             self._say(schema_id)
             return None
         self._open.discard(schema_id)
-        self._known[schema_id] = answer
-        if len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
-        return answer
+        return self._answers.put(schema_id, answer)
 
     def ask_again(self) -> bool:
         """Whether one of the ids that are not known yet now is."""
@@ -88,14 +115,17 @@ class SchemaRegistry:
                 return "", f"the registry knows no such schema{self._newest()}"
             self._problem = f"{type(error).__name__}: {str(error)[:200]}"
             return None
-        if (kind := found.schema_type or "AVRO") != "AVRO":
-            return "", f"expected an Avro schema, got {kind}{self._newest()}"
+        if (kind := found.schema_type or "AVRO") != self._format.REGISTRY_TYPE:
+            return "", f"expected a schema of type {self._format.REGISTRY_TYPE}, got {kind}{self._newest()}"
         if found.references:
             return "", "its schema refers to others of the registry, which is not supported"
         try:
-            return canonical(found.schema_str), ""
+            text = self._format.registry_reading(found.schema_str)
         except ValueError as error:
             return "", str(error)
+        if len(text.encode()) > _native.SCHEMA_TEXT_LIMIT:
+            return "", f"a schema of more than {_native.SCHEMA_TEXT_LIMIT:,} bytes"
+        return text, ""
 
     def _newest(self) -> str:
         """What the records ought to be of, as far as the registry tells."""
@@ -103,7 +133,7 @@ class SchemaRegistry:
             newest = self.newest()
         except KafkaUnreachable:
             return ""
-        return "" if newest is None else f"{_NEWEST}{self.subject} is {newest}"
+        return "" if newest is None else f"; the newest of {self.subject} is {newest}"
 
     def newest(self) -> int | None:
         """The id of the topic's newest schema, None where it has none. KafkaUnreachable where no answer comes."""
@@ -125,7 +155,8 @@ class SchemaRegistry:
         from confluent_kafka.schema_registry import Schema
 
         try:
-            return int(client.register_schema(self.subject, Schema(schema, "AVRO")))
+            written = self._format.registry_text(schema)
+            return int(client.register_schema(self.subject, Schema(written, self._format.REGISTRY_TYPE)))
         except Exception as error:  # whatever the client's HTTP library raises
             refused = 400 <= getattr(error, "http_status_code", 0) < 500
             text = f"{self.subject}: the registry does not take the schema: {error}"
@@ -146,11 +177,6 @@ class SchemaRegistry:
         return self._client
 
 
-def lasting(reason: str) -> str:
-    """A dead row's reason without what of it may be another when it is asked for again."""
-    return reason.partition(_NEWEST)[0]
-
-
 def decoded_by(format: Mapping[str, Any], ask: Ask | None) -> dict[str, Any]:
     """A format as decoders take it: where records name their schemas, with whom to ask."""
     return {**format, "schemas": ask} if is_framed(format) and ask is not None else dict(format)
@@ -165,13 +191,19 @@ def registry_of(job: Job, topic: str = "records") -> SchemaRegistry | None:
     """That of a job, for the records of a topic; none where it has none."""
     if not job.registry:
         return None
-    return _shared(tuple(sorted(job.registry.properties.items())), str(job.topic(topic).name))
+    properties = tuple(sorted(job.registry.properties.items()))
+    return _shared(properties, str(job.topic(topic).name), job.records.format)
 
 
 @lru_cache(16)
-def _shared(properties: tuple[tuple[str, Any], ...], topic: str) -> SchemaRegistry:
+def _shared(properties: tuple[tuple[str, Any], ...], topic: str, format: str) -> SchemaRegistry:
     """One of a process: what it knows is asked for once."""
-    return SchemaRegistry(dict(properties), topic)
+    return SchemaRegistry(dict(properties), topic, format)
+
+
+def told_by(schemas: Mapping[int, Answer]) -> Ask:
+    """Who answers with what a round log tells."""
+    return lambda schema_id: schemas.get(int(schema_id), _NOT_TOLD)
 
 
 def job_format(job: Job, topic: str = "records") -> dict[str, Any]:

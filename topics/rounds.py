@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,8 @@ import numpy.typing as npt
 from streamtrain._native import RANGE_BYTES
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.manifest import Counts, Run
+from streamtrain.topics.named_schemas import Answer
+from streamtrain.topics.named_schemas import decode as decode_schemas
 from streamtrain.topics.shown import Document
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.terms import decode as decode_terms
@@ -25,7 +28,7 @@ from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
 HELP = "the round log: what was trained, in row order"
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 TOPIC = Topic(
     key="rounds",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
@@ -55,7 +58,9 @@ ROUND_DTYPE = np.dtype(
 )  # fmt: skip
 assert RANGE_DTYPE.itemsize == RANGE_BYTES and SLOT_DTYPE.itemsize == 56 and ROUND_DTYPE.itemsize == 40
 
-_COLUMNS = {"rounds": ROUND_DTYPE, "slots": SLOT_DTYPE, "ranges": RANGE_DTYPE}
+BYTE_DTYPE = np.dtype("u1")
+_STRUCTS = {"rounds": ROUND_DTYPE, "slots": SLOT_DTYPE, "ranges": RANGE_DTYPE}
+_COLUMNS = {**_STRUCTS, "schemas": BYTE_DTYPE}
 _COLUMN_BYTES = 100  # room for the names and lengths of a part's columns, its number and the snapshot's digest
 _WHAT = "round log"
 Structs = npt.NDArray[Any]
@@ -81,6 +86,7 @@ class RoundLog:
     rounds: Structs
     slots: Structs
     ranges: Structs
+    schemas: Structs = field(default_factory=lambda: np.empty(0, BYTE_DTYPE))  # as named_schemas encodes them
     part: int = 0
     parts: int = 1
 
@@ -92,6 +98,11 @@ class RoundLog:
     def newest_event_ms(self) -> int:
         """The newest event time among the log's rows (of jobs without one: record timestamp); -1 if there is none."""
         return int(self.rounds["newest_event_ms"].max(initial=-1))
+
+    @cached_property
+    def named_schemas(self) -> dict[int, Answer]:
+        """What the schemas that its records name were, by id; of a whole log. CheckFailed where they are broken."""
+        return decode_schemas(self.schemas.tobytes())
 
     def terms_at(self, round_: int) -> Terms:
         """The terms in force in a round of the log."""
@@ -210,6 +221,7 @@ def decode(value: bytes) -> RoundLog:
         rounds=columns["rounds"],
         slots=columns["slots"],
         ranges=columns["ranges"],
+        schemas=columns["schemas"],
     )
 
 
@@ -222,8 +234,8 @@ def join(parts: Sequence[RoundLog]) -> RoundLog:
     for part in parts[1:]:
         if (_header(part), part.digest, part.parts) != identity:
             raise CheckFailed(f"{_WHAT}: part {part.part} belongs to another log than part 0, of {first.version}")
-    rounds, slots, ranges = (np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS)
-    whole = replace(first, part=0, parts=1, rounds=rounds, slots=slots, ranges=ranges)
+    rounds, slots, ranges, schemas = (np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS)
+    whole = replace(first, part=0, parts=1, rounds=rounds, slots=slots, ranges=ranges, schemas=schemas)
     check(whole)
     return whole
 
@@ -234,6 +246,7 @@ def check(log: RoundLog) -> None:
     for name, dtype in _COLUMNS.items():
         if getattr(log, name).dtype != dtype:
             raise CheckFailed(f"{where}: expected {name} as {dtype}, got {getattr(log, name).dtype}")
+    assert log.named_schemas is not None
     numbers, counts = log.rounds["round"], log.rounds["slots"].astype(np.int64)
     if len(numbers) and not np.array_equal(numbers, np.arange(len(numbers)) + numbers[0]):
         raise CheckFailed(f"{where}: expected rounds in a row, got {numbers[:20].tolist()}")
@@ -282,12 +295,20 @@ def document(message: Message) -> Document:
         "metrics": dict(log.metrics),
         "terms": [_shown_terms(terms) for terms in log.terms],
         "rows_trained": log.rows_trained,
-        **{name: _shown_structs(getattr(log, name)) for name in _COLUMNS},
+        **{name: _shown_structs(getattr(log, name)) for name in _STRUCTS},
+        "schemas": _shown_schemas(log),
     }
 
 
 def _shown_terms(terms: Terms) -> Document:
     return {**asdict(terms), "columns_digest": terms.columns_digest.hex(), "model_digest": terms.model_digest.hex()}
+
+
+def _shown_schemas(log: RoundLog) -> Document:
+    """Of a log in one part, by id."""
+    if log.parts > 1:
+        return {}
+    return {str(schema_id): text or refusal for schema_id, (text, refusal) in log.named_schemas.items()}
 
 
 def _shown_structs(structs: Structs) -> list[Document]:

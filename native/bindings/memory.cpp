@@ -62,6 +62,8 @@ void bind_memory(nb::module_ &m) {
     m.attr("RANGE_BYTES") = sizeof(Range);
     m.attr("MAX_WORKERS") = MAX_WORKERS;
     m.attr("MAX_PARTITIONS") = MAX_PARTITIONS;
+    m.attr("SCHEMA_ENTRY") = SCHEMA_ENTRY;
+    m.attr("SCHEMA_TEXT_LIMIT") = SCHEMA_TEXT_LIMIT;
     m.attr("MAX_COLUMNS") = MAX_COLUMNS;
     m.attr("MAX_CLASSES") = MAX_CLASSES;
     m.attr("DEAD_LETTER_KEY_BYTES") = DEAD_LETTER_KEY_LIMIT;

@@ -141,6 +141,9 @@ void bind_coordinator(nb::module_ &m) {
                  return std::pair(bytes_of_vector(bytes), entries);
              },
              nb::arg("last_round"))
+        .def("schemas",
+             [](const CoordinatorEnd &end, i64 last_round) { return bytes_of_vector(end.schemas(last_round)); },
+             nb::arg("last_round"))
         .def("release_dead_letters", &CoordinatorEnd::release_dead_letters, nb::arg("bytes"), nb::arg("entries"))
         .def_prop_ro("dead_letter_bytes_waiting", &CoordinatorEnd::dead_letter_bytes_waiting);
 }

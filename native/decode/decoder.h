@@ -46,6 +46,13 @@ class RowSource {
     virtual bool next(RowSink &sink, RowTally &tally) = 0;
 };
 
+// A schema that a record names, and what was read by it.
+struct NamedSchema {
+    static constexpr i64 NONE = -1;
+    i64 id = NONE;
+    const SchemaSource::Answer *answer = nullptr;
+};
+
 class Decoder : public RowSource {
   public:
     // Starts a record; it must stay in place until it is done or the next begin(). Rows before `from_row` are passed
@@ -60,8 +67,13 @@ class Decoder : public RowSource {
     virtual bool many() const = 0;
     // Whether the record that was begun last needs a schema that is not known yet: it is to be begun again, later.
     virtual bool waits() const { return false; }
+    // What the record that was begun last names; NONE where it is broken before that, or names none.
+    const NamedSchema &schema() const { return schema_; }
     // Where the cell of `column` stands in the current record, or its row (-1): as DeadRows::path.
     virtual std::string path(i32 column, i64 row) const = 0;
+
+  protected:
+    NamedSchema schema_;
 };
 
 struct DecodePlan;   // compiled from the job's columns: decode/decode_plan.h

@@ -102,6 +102,7 @@ class Kind {
     virtual bool narrows() const { return false; }
     virtual bool is_text() const { return false; }
     virtual bool takes_text() const { return is_text(); }
+    virtual bool takes_names() const { return is_text(); }   // an enum's value is its name, and not its number
     virtual bool refuses_text() const { return !takes_text(); }
 
     // By which a record may hold the hashes of its texts in their place. nullptr: by none.

@@ -2,6 +2,7 @@
 // direct path share it. Plain floats have ways of their own, for most cells are those.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -160,6 +161,22 @@ class RowWriter {
         }
         std::fill_n(seen_.data() + c, i, stamp_);
         return i;
+    }
+
+    // The same of so many columns that are plain numbers side by side, all of which value_at(i) gives: false where one
+    // does not fit, and they are to be given again one by one.
+    template <class ValueAt>
+    bool put_all(u32 c, u64 count, ValueAt value_at) {
+        u8 *to = floats_ + float_at_[c];
+        u32 largest = 0;
+        for (u64 i = 0; i < count; ++i) {
+            const u32 bits = std::bit_cast<u32>(static_cast<f32>(value_at(i)));
+            std::memcpy(to + 4 * i, &bits, 4);
+            largest = std::max(largest, bits & 0x7fffffffu);
+        }
+        if (largest > 0x7f7fffffu) [[unlikely]] return false;
+        std::fill_n(seen_.data() + c, count, stamp_);
+        return true;
     }
 
     // A cell was given of a column that takes no list.

@@ -75,6 +75,8 @@ class CoordinatorEnd {
     std::vector<u8> dead_letters(i64 last_round, i64 &entries) const {
         return DeadLetterReader(arena_).up_to(last_round, entries);
     }
+    // Of the same entries those that are schemas.
+    std::vector<u8> schemas(i64 last_round) const { return DeadLetterReader(arena_).schemas_up_to(last_round); }
     i64 dead_letter_bytes_waiting() const {
         const Control &words = control();
         return words.ingest.dead_letter_bytes_written.load() - words.coordinator.dead_letter_bytes_published.load();

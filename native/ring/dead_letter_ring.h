@@ -23,7 +23,7 @@ class DeadLetterWriter {
         return letters >= UNPUBLISHED_LETTERS || used() + ROUND_LETTER_BYTES_AT_MOST > arena_.dead_letter_bytes();
     }
 
-    void begin_round() { round_letters_ = 0; round_bytes_ = 0; last_partition_ = -1; }
+    void begin_round() { round_letters_ = 0; round_bytes_ = 0; last_partition_ = -1; round_schemas_.clear(); }
     bool round_full() const { return round_letters_ >= ROUND_LETTERS || round_bytes_ >= ROUND_LETTER_BYTES; }
     // Whether the round has all it may bring once those are written.
     bool round_full_with(const DeadLetters &letters) const {
@@ -38,6 +38,10 @@ class DeadLetterWriter {
             DeadLetterHead &head = entry.head;
             head.round = round;
             head.slot = slot;
+            if (head.partition == SCHEMA_ENTRY) {
+                write_schema(entry);
+                continue;
+            }
             const bool again = last_partition_ == head.partition && last_offset_ == head.offset;   // in the same round
             if (again) {
                 head.key_bytes = head.value_bytes = head.header_bytes = head.headers_left_out = 0;
@@ -50,6 +54,19 @@ class DeadLetterWriter {
     }
 
   private:
+    // Once a round, and with what it is once a run.
+    void write_schema(DeadLetters::Entry &entry) {
+        constexpr u64 MOST_TOLD = 65'536;   // behind so many each is told anew
+        DeadLetterHead &head = entry.head;
+        if (!round_schemas_.insert(head.offset).second) return;
+        if (told_schemas_.size() >= MOST_TOLD) told_schemas_.clear();
+        if (!told_schemas_.insert(head.offset).second) {
+            head.key_bytes = head.value_bytes = 0;
+            head.record_bytes = entry.record_bytes = 0;
+        }
+        put(entry);
+    }
+
     u64 used() const {
         const Control &control = arena_.control();
         return static_cast<u64>(control.ingest.dead_letter_bytes_written.load() -
@@ -90,6 +107,7 @@ class DeadLetterWriter {
     std::atomic<u64> round_bytes_{0};
     i64 last_offset_ = -1;
     i32 last_partition_ = -1;
+    std::unordered_set<i64> round_schemas_, told_schemas_;   // of the round; of the run
 };
 
 class DeadLetterReader {
@@ -109,6 +127,23 @@ class DeadLetterReader {
         }
         std::vector<u8> bytes(static_cast<u64>(end - begin));
         copy_out(bytes.data(), begin, bytes.size());
+        return bytes;
+    }
+
+    // Those among them that are schemas.
+    std::vector<u8> schemas_up_to(i64 last_round) const {
+        const i64 written = arena_.control().ingest.dead_letter_bytes_written.load();
+        std::vector<u8> bytes;
+        for (i64 at = arena_.control().coordinator.dead_letter_bytes_published.load(); at < written;) {
+            DeadLetterHead head;
+            copy_out(reinterpret_cast<u8 *>(&head), at, sizeof head);
+            if (head.round > last_round) break;
+            if (head.partition == SCHEMA_ENTRY) {
+                bytes.resize(bytes.size() + head.entry_bytes);
+                copy_out(bytes.data() + bytes.size() - head.entry_bytes, at, head.entry_bytes);
+            }
+            at += static_cast<i64>(head.entry_bytes);
+        }
         return bytes;
     }
 

@@ -1,11 +1,14 @@
 // The dead letters of a slot, gathered until it has its number.
 // An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason
 // bytes, path, reason}, then the key, per header {u32 name bytes, u32 value bytes, name, value}, and the record's bytes
-// (none when they go by reference).
+// (none when they go by reference). Between them stand the schemas that the slot's records name: entries of the
+// partition SCHEMA_ENTRY, whose offset is the schema's id, with its text as key and why there is none as value, both at
+// the id's first entry of a run alone (record_bytes is 1 there).
 #pragma once
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "base/types.h"
@@ -32,6 +35,8 @@ struct DeadLetterHeader {
     u64 size;
 };
 
+constexpr i32 SCHEMA_ENTRY = -2;
+constexpr u64 SCHEMA_TEXT_LIMIT = 256 * 1024;         // Python refuses longer ones
 constexpr u64 DEAD_LETTER_VALUE_LIMIT = 512 * 1024;   // longer records go by reference
 constexpr u64 DEAD_LETTER_KEY_LIMIT = 4096;           // longer keys are left out
 constexpr u64 DEAD_LETTER_HEADERS_LIMIT = 32 * 1024;  // of all of them; those that find no place are counted
@@ -41,7 +46,7 @@ constexpr u64 DEAD_LETTER_TEXT_LIMIT = 2048;          // of a path or a reason: 
 // bound of its own, but for its last entry.
 constexpr i64 ROUND_LETTERS = 4'000;
 constexpr u64 ROUND_LETTER_BYTES = u64{2} << 20;
-constexpr u64 ROUND_LETTER_BYTES_AT_MOST = 2 * ROUND_LETTER_BYTES + (u64{1} << 20);
+constexpr u64 ROUND_LETTER_BYTES_AT_MOST = 2 * ROUND_LETTER_BYTES + (u64{1} << 20) + 2 * SCHEMA_TEXT_LIMIT;
 static_assert(sizeof(DeadLetterHead) + DEAD_LETTER_ROWS_LIMIT + 28 + 2 * DEAD_LETTER_TEXT_LIMIT +
                   DEAD_LETTER_KEY_LIMIT + DEAD_LETTER_HEADERS_LIMIT + DEAD_LETTER_VALUE_LIMIT + 8 <= (u64{1} << 20));
 constexpr i64 UNPUBLISHED_LETTERS = 20'000;           // ingest opens no round above it: a publication is no longer than
@@ -59,7 +64,7 @@ class DeadLetters {
     bool empty() const { return entries_.empty(); }
     i64 count() const { return static_cast<i64>(entries_.size()); }
     u64 bytes() const { return bytes_.size() + entries_.size() * sizeof(DeadLetterHead); }
-    void clear() { entries_.clear(), bytes_.clear(); }
+    void clear() { entries_.clear(), bytes_.clear(), schemas_.clear(); }
 
     void add(DeadLetterHead head, const std::vector<DeadRows> &rows, const u8 *key,
              const std::vector<DeadLetterHeader> &headers, const u8 *value) {
@@ -73,6 +78,21 @@ class DeadLetters {
         put_headers(headers, head);
         append(value, head.value_bytes);
         entries_.push_back({head, begin, record, bytes_.size()});
+    }
+
+    // That a record names this schema: its text, or why there is none.
+    void add_schema(i64 id, const std::string &text, const std::string &refusal) {
+        if (!schemas_.insert(id).second) return;
+        const u64 begin = bytes_.size();
+        DeadLetterHead head{};
+        head.offset = id;
+        head.partition = SCHEMA_ENTRY;
+        head.record_bytes = 1;
+        head.key_bytes = static_cast<u32>(std::min<u64>(text.size(), SCHEMA_TEXT_LIMIT));
+        head.value_bytes = static_cast<u32>(std::min<u64>(refusal.size(), DEAD_LETTER_TEXT_LIMIT));
+        append(text.data(), head.key_bytes);
+        append(refusal.data(), head.value_bytes);
+        entries_.push_back({head, begin, begin, bytes_.size()});
     }
 
     Entry at(i64 index) const {
@@ -125,6 +145,7 @@ class DeadLetters {
 
     std::vector<u8> bytes_;
     std::vector<Place> entries_;
+    std::unordered_set<i64> schemas_;
 };
 
 }  // namespace st

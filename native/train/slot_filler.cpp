@@ -35,6 +35,7 @@ void SlotFiller::open_slot() {
     slot_.buffer = cutter_.open_slot(on_full_);
     slot_.header = {.newest_timestamp_ms = -1};
     slot_.letters.clear();
+    noted_schema_ = NamedSchema::NONE;
     batch_.open(cutter_.end().buffer(slot_.buffer), cutter_.batch_rows());
     ranges_ = cutter_.end().ranges(slot_.buffer);
     slot_open_ = true;
@@ -107,6 +108,7 @@ bool SlotFiller::decode(const RecordView &record, Position &position) {
     RowTally &tally = batch_.tally();
     for (;;) {
         Range &range = range_of(record.partition);
+        if (const NamedSchema &schema = batch_.record().schema(); schema.id != noted_schema_) note_schema(schema);
         tally.clear();
         const bool done = batch_.next();
         range.trained += tally.trained;

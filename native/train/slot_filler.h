@@ -44,6 +44,12 @@ class SlotFiller {
     bool decode(const RecordView &record, Position &position);
     void move_to(i32 partition, i64 offset);             // an empty range over control records up to `offset`
     void add_letter(const RecordView &record);
+    // A round is a function of its log, which says what its records' schemas were, and never asks for them again.
+    void note_schema(const NamedSchema &schema) {
+        if (schema.id == NamedSchema::NONE) return;
+        noted_schema_ = schema.id;
+        slot_.letters.add_schema(schema.id, schema.answer->schema, schema.answer->refusal);
+    }
     void count(const RecordView &record) { ++records_, bytes_ += static_cast<i64>(record.size); }
 
     RoundCutter &cutter_;
@@ -56,6 +62,7 @@ class SlotFiller {
     Range *ranges_ = nullptr;
     i64 records_ = 0, bytes_ = 0;                        // not told yet
     bool slot_open_ = false;
+    i64 noted_schema_ = NamedSchema::NONE;               // of the slot's the newest
     std::atomic<bool> holds_{false};
 };
 

@@ -11,6 +11,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
+from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.paths import nested
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
@@ -92,6 +93,8 @@ def _plain(value: Any) -> Any:
         return {name if isinstance(name, str) else str(name): _plain(inner) for name, inner in value}
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
+    if isinstance(value, Symbol) and value.name:
+        return value.name
     return None if value is MISSING_ENTRY else value
 
 

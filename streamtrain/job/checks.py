@@ -106,7 +106,7 @@ def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     known, own = tuple(Records.model_fields), formats.options(file.records.format)
     what = f"setting of {file.records.format}" if own else "setting"
-    for problem in problems(file.records.model_extra or {}, own, what):
+    for problem in formats.option_problems(file.records.format, file.records.model_extra or {}, what):
         yield _of_problem(gathered, ("records",), replace(problem, near=(*known, *own)) if problem.unknown else problem)
 
 

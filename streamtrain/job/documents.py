@@ -25,7 +25,7 @@ def read_documents(gathered: Gathered, folder: Path | None) -> None:
         given = records.get(setting)
         if isinstance(option, Document) and isinstance(given, str):
             try:
-                text = option.reading(given if option.is_text(given) else _text(folder, given))
+                text = option.reading(given if option.is_text(given) else _text(folder, given, option))
             except ValueError as error:
                 path: Keys = ("records", setting)
                 shown = f"{show_value(given)}: {error}"
@@ -42,10 +42,12 @@ def frame_records(gathered: Gathered) -> None:
         gathered.tree["records"] = {**implied, **records}
 
 
-def _text(folder: Path | None, name: str) -> str:
+def _text(folder: Path | None, name: str, option: Document) -> str:
     if folder is None:
         raise ValueError("no text")
     try:
-        return (folder / name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(error.strerror if isinstance(error, OSError) else "not UTF-8") from None
+        return option.of_file((folder / name).read_bytes())
+    except UnicodeDecodeError:
+        raise ValueError("not UTF-8") from None
+    except OSError as error:
+        raise ValueError(error.strerror) from None

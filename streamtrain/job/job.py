@@ -220,7 +220,7 @@ class Job:
         ours, lines = self.effective(), []
         pairs: list[tuple[Keys, Any, Any]] = []
         for section, mine in _named(ours).items():
-            other = _by_name(effective.get(section, []))
+            other = _by_name(section, effective.get(section, []))
             if mine.keys() == other.keys() and list(mine) != list(other):
                 lines.append(f"{section}: in another order than the snapshot's: " + ", ".join(other))
             pairs += _apart((section,), other, mine)
@@ -260,11 +260,13 @@ def _given(settings: Any) -> Any:
 
 def _named(settings: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Those sections of `effective()` that are lists, as a job file has them."""
-    return {section: _by_name(settings.get(section, [])) for section in _LISTED}
+    return {section: _by_name(section, settings.get(section, [])) for section in _LISTED}
 
 
-def _by_name(columns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Columns of `effective()` as a job file has them."""
+def _by_name(section: str, columns: Any) -> dict[str, Any]:
+    """Columns of `effective()` as a job file has them. UserMistake where they are none."""
+    if not isinstance(columns, list) or not all(isinstance(column, Mapping) and "name" in column for column in columns):
+        raise UserMistake(f"{section}: expected a list of tables that have a name, got {str(columns)[:100]}")
     return {str(column["name"]): {key: column[key] for key in column if key != "name"} for column in columns}
 
 

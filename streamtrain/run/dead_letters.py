@@ -20,6 +20,7 @@ from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
 _HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
+_SCHEMA = _native.SCHEMA_ENTRY
 _ROWS = struct.Struct("<qqIII")
 _HEADER = struct.Struct("<II")
 assert _HEAD.size == 72
@@ -180,6 +181,9 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
         head = _HEAD.unpack_from(ring, at)
         size, round_, _, offset, left_out, partition, ranges, key_bytes, value_bytes, *header, record_bytes = head
         header_bytes, headers_left_out = header
+        if partition == _SCHEMA:
+            at += size
+            continue
         cursor = at + _HEAD.size
         rows = []
         for _ in range(ranges):

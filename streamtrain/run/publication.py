@@ -19,7 +19,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.transaction import Batch
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.round_log import Columns, positions_after
-from streamtrain.topics import control, manifest, rounds, snapshots
+from streamtrain.topics import control, manifest, named_schemas, rounds, snapshots
 from streamtrain.topics.manifest import Manifest, Position, Run, Slot
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms, columns_digest, model_digest
@@ -92,6 +92,7 @@ class Assembler:
             rounds=columns.rounds,
             slots=columns.slots,
             ranges=columns.ranges,
+            schemas=np.frombuffer(named_schemas.encode(columns.schemas), rounds.BYTE_DTYPE),
         )
 
     def _terms(self, lineage: Lineage, first_round: int) -> Terms:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from dataclasses import replace
 from enum import Enum
 
 from streamtrain import _native
@@ -19,6 +20,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.renewing import in_background
 from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
 from streamtrain.run.lineage import Lineage
+from streamtrain.run.named_schemas import NamedSchemas
 from streamtrain.run.publication import Assembled, Assembler, adopt, score_after_averaging
 from streamtrain.run.publication_clock import PublicationClock
 from streamtrain.run.publisher import Publisher
@@ -62,6 +64,7 @@ class Publishing:
         self._quality = Quality(job.schema.numbers)
         self._quality.begin(views(self._layout, view(ring.mean_address(0), self._layout.state_bytes)))
         self._unpublished = unpublished
+        self._named_schemas = NamedSchemas(ring)
         self._ceiling = Ceiling(job.records.max_dead_letter_share)
         self._clock = PublicationClock(ring, job.publish.interval_s, job.train.round_interval_s is not None)
         self._reasons = Reasons()  # of the dead letters published
@@ -133,7 +136,7 @@ class Publishing:
         buffer, last_round = self._ring.pin_newest()
         self._publisher.prepare(self.lineage)
         state = view(self._ring.mean_address(buffer), self._layout.state_bytes)
-        columns = self._take_up_to(last_round)
+        columns = replace(self._take_up_to(last_round), schemas=self._named_schemas.up_to(last_round))
         metrics, progress = self._quality.look(views(self._layout, state)), self._ring.progress()
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = score_after_averaging(progress)

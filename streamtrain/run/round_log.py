@@ -5,13 +5,14 @@ Used by the coordinator.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from streamtrain import _native
 from streamtrain.topics.manifest import Position
+from streamtrain.topics.named_schemas import Answer
 from streamtrain.topics.rounds import RANGE_DTYPE, ROUND_DTYPE, SLOT_DTYPE, Structs
 
 
@@ -22,6 +23,7 @@ class Columns:
     rounds: Structs
     slots: Structs
     ranges: Structs
+    schemas: Mapping[int, Answer] = field(default_factory=dict)  # that the records of these rounds name
 
     @classmethod
     def empty(cls) -> Columns:
@@ -31,7 +33,9 @@ class Columns:
     def joined(cls, parts: Sequence[Columns]) -> Columns:
         if not parts:
             return cls.empty()
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in ("rounds", "slots", "ranges")))
+        names = ("rounds", "slots", "ranges")
+        rounds, slots, ranges = (np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        return cls(rounds, slots, ranges)
 
     def cut(self, last_round: int) -> tuple[Columns, Columns]:
         """(rounds up to and including `last_round`, the rest)."""

@@ -21,6 +21,7 @@ from streamtrain.columns.formats.parsed import (
     Unusable,
     contains_unusable,
 )
+from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.making import WHERE
 from streamtrain.columns.paths import Path, place
@@ -223,6 +224,7 @@ class _Reader:
             given.pop(column, None)
             if value is None or value is MISSING_ENTRY or value == "":
                 continue
+            value = self._named(column, value)
             try:
                 given[column] = self._take(column, value)
                 read[column] = self._read(column, value)
@@ -261,6 +263,11 @@ class _Reader:
                 continue
             given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.loss)
         self._train(given)
+
+    def _named(self, number: int, value: Any) -> Any:
+        """An enum's value is its name where the column takes names."""
+        takes_names = self.facts.entries[number].takes_names(self.columns[number][1])
+        return value.name if isinstance(value, Symbol) and value.name and takes_names else value
 
     def _take(self, number: int, value: Any) -> Any:
         name, column = self.columns[number]

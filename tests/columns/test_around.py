@@ -7,12 +7,12 @@ from typing import Any
 
 import msgpack
 import pytest
-from avro_schemas import record as avro_record
+from example_format import with_schema
 from long_tables import some
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats import Format, encode_rows, format_names, record_format
+from streamtrain.columns.formats import encode_rows, format_names, record_format
 from streamtrain.columns.schema import Schema
 from tests.columns.reference import Around
 
@@ -86,8 +86,7 @@ def test_what_is_around_a_record_is_not_looked_for_in_it(name: str) -> None:
     schema = Schema.from_columns(
         {"x": {}, "t": {"kind": "category", "buckets": 50, "from": "headers.t"}, "late": LATE}, "binary_cross_entropy"
     )
-    fields = avro_record(("x", "double"), ("t", "string"), ("late", "int"))
-    format: Format = {"name": name, "schema": json.dumps(fields)} if name == "avro" else name
+    format = with_schema(name, {"x": "number", "t": "text", "late": "number"})
     ((_, told),) = RowSlot(schema, 4, format).record(encode_rows(format, schema, [{"x": 1, "late": 1, "t": "inside"}]))
     assert told.dead_rows[0][2:4] == ("headers.t", "expected text, integer or boolean, got nothing (missing)")
 

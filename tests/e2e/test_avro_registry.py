@@ -20,6 +20,7 @@ from streamtrain import RecordWriter, read_predictions
 from streamtrain.clients.dead_letters import read_dead_letters
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
+from streamtrain.kafka.round_logs import round_logs
 from streamtrain.run.findings import findings
 from streamtrain.schemas import SchemaRegistry
 from tests.e2e.harness import LiveJob, rows
@@ -30,8 +31,8 @@ NEWER = record(("when", "long"), *{**FIELDS, "x1": "float", "colour": nullable("
 OTHER = record(*{**FIELDS, "x2": "string"}.items())
 
 
-def avro_job(kafka: Any, folder: Path, url: str = "", **settings: Any) -> LiveJob:
-    (folder / "row.avsc").write_text(json.dumps(ROW, indent=2))
+def avro_job(kafka: Any, folder: Path, url: str = "", schema: Any = ROW, **settings: Any) -> LiveJob:
+    (folder / "row.avsc").write_text(json.dumps(schema, indent=2))
     registry = f'\n[registry]\nurl = "{url}"' if url else ""
     named = {"format": 'avro"\nschema = "row.avsc', "max_dead_letter_share": f"0.9{registry}"}
     return LiveJob(kafka, folder, **{"batch_rows": 16, **named, **settings})
@@ -53,6 +54,13 @@ def test_a_schema_beside_the_job_file(kafka: Any, tmp_path: Path) -> None:
     assert len(answers) == 3 and all(answer.error is None for answer in answers)
 
 
+@pytest.fixture
+def front(registry: Any) -> Iterator[RegistryFront]:
+    made = RegistryFront(registry.url)
+    yield made
+    made.close()
+
+
 def framed(number: int, schema: Any, row: dict[str, Any]) -> bytes:
     return b"\0" + struct.pack(">I", number) + written(schema, row)
 
@@ -66,8 +74,10 @@ def registered(client: SchemaRegistryClient, subject: str, schema: Any) -> int:
     return int(client.register_schema(subject, Schema(json.dumps(schema), "AVRO")))
 
 
-def test_writers_of_several_schemas(kafka: Any, registry: Any, client: SchemaRegistryClient, tmp_path: Path) -> None:
-    job = avro_job(kafka, tmp_path, registry.url)
+def test_writers_of_several_schemas(
+    kafka: Any, registry: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    job = avro_job(kafka, tmp_path, front.url)
     subject = f"{job.records}-value"
     serialize = AvroSerializer(client, json.dumps(ROW))  # Confluent's own, which registers what it writes
     context = SerializationContext(job.records, MessageField.VALUE)
@@ -91,21 +101,19 @@ def test_writers_of_several_schemas(kafka: Any, registry: Any, client: SchemaReg
         ("$", f"schema {0x7fffff}: the registry knows no such schema; the newest of {subject} is {newest}"),
     }
     assert registered(client, subject, record(*FIELDS.items(), ("extra", "int"))) != newest
-    later = job.command("verify")  # asks again, in a process of its own
-    assert later.returncode == 0, later.stdout
-    with RecordWriter(Job.load(job.path), to="requests") as writer:  # registers the job's schema for the topic
+    front.mode = "away"  # what was read by which schema is in the round log
+    front.asked.clear()
+    assert job.verified()["rows"] == report["rows"]
+    job.replayed()
+    assert not front.asked
+    front.mode = "through"
+    direct = Job.load(job.path, environment={"STREAMTRAIN_REGISTRY__URL": registry.url})
+    with RecordWriter(direct, to="requests") as writer:  # registers the job's schema for the topic
         writer.write({**next(rows(1)), "y": None})
     assert job.command("predict", "--until-end").returncode == 0
     assert [answer.error for answer in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)] == [None]
     shown = job.command("read", "records", "--until-end", "--json", "--limit", "1")
     assert "x1" in json.loads(shown.stdout.splitlines()[0])["rows"][0], shown.stdout
-
-
-@pytest.fixture
-def front(registry: Any) -> Iterator[RegistryFront]:
-    made = RegistryFront(registry.url)
-    yield made
-    made.close()
 
 
 @pytest.mark.parametrize("fault", ["away", 500, 401, 404])
@@ -160,6 +168,39 @@ def test_partitions_of_known_schemas_go_on(
     assert running.events[-1]["rows"] == 600
     assert job.verified()["rows"] == {"trained": 600, "dead_lettered": 0, "filtered": 0}
     job.replayed()
+
+
+def test_every_log_tells_the_schemas_of_its_own_rounds(
+    kafka: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    """Also of a record that one round begins and another ends, and of an id that nobody knew at first."""
+    schema = {"type": "array", "items": ROW}
+    job = avro_job(kafka, tmp_path, front.url, schema, partitions=1, workers=1, batch_rows=1, averaging_frequency=1,
+                   publish_interval="20ms")  # fmt: skip
+    known = registered(client, f"{job.records}-value", schema)
+    late = registered(client, f"{job.records}-late", {"type": "array", "items": NEWER})
+    front.unknown = {str(late)}
+    more = {"when": 1, "note": ""}
+
+    def produced(seed: int) -> None:
+        job.produce_values([framed(known, schema, list(rows(5000, seed))),
+                            framed(late, {"type": "array", "items": NEWER}, [{**row, **more} for row in rows(5)])])
+
+    produced(1)
+    assert job.train("--until-end")[-1]["rows"] == 5000
+    front.unknown = set()
+    produced(2)
+    assert job.train("--until-end")[-1]["rows"] == 10_005
+    front.mode = "away"
+    front.asked.clear()
+    assert job.verified()["rows"] == {"trained": 10_005, "dead_lettered": 1, "filtered": 0}
+    job.replayed()
+    assert not front.asked
+    logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
+    told = [{number: bool(text) for number, (text, _) in log.named_schemas.items()} for log in logs if len(log.rounds)]
+    assert len(told) > 3 and all(log and log.get(known, True) for log in told), told
+    lately = [log[late] for log in told if late in log]  # its rows may be in several logs
+    assert told[0] == {known: True} and lately == sorted(lately) and set(lately) == {False, True}
 
 
 def test_a_predictor_hears_a_stop_while_it_waits_for_a_schema(
@@ -228,7 +269,7 @@ def test_a_writer_whose_schema_is_not_taken_says_so(
 
 def test_an_id_is_asked_for_once(registry: Any, client: SchemaRegistryClient, front: RegistryFront) -> None:
     number = registered(client, f"asked-{id(front)}-value", ROW)
-    ours = SchemaRegistry({"url": front.url}, "asked")
+    ours = SchemaRegistry({"url": front.url}, "asked", "avro")
     for schema_id in (number, number, 0x7ffffe, 0x7ffffe):
         assert ours.ask(str(schema_id)) is not None
     paths = [path.rpartition("/")[2].partition("?")[0] for path in front.asked if "/schemas/ids/" in path]

@@ -17,6 +17,12 @@ def example_format(given: Format) -> Format:
     return {"name": given, **options} if options else given
 
 
+def with_schema(name: str, fields: dict[str, str]) -> Format:
+    """A format by its name; where it takes a schema, with one of these fields, each a "number" or a "text"."""
+    schema_of = getattr(record_format(name), "schema_of", None)
+    return name if schema_of is None else {"name": name, "schema": schema_of(fields)}
+
+
 def needs_no_option(format_name: str) -> bool:
     """Whether its name says all of a format."""
     try:

@@ -16,6 +16,7 @@ class RegistryFront:
     def __init__(self, target: str) -> None:
         self.mode: str | int = "through"
         self.away: set[str] = set()  # ids that get no answer
+        self.unknown: set[str] = set()  # ids that it knows nothing of
         self.asked: list[str] = []
         front = self
         parts = urlsplit(target)
@@ -26,7 +27,10 @@ class RegistryFront:
                 if front.mode == "away" or front.names(self.path) & front.away:
                     self.close_connection = True
                     return
-                code, body = front.answer(f"{parts.scheme}://{parts.netloc}{self.path}")
+                if front.names(self.path) & front.unknown:
+                    code, body = 404, b'{"error_code": 40403, "message": "no such schema"}'
+                else:
+                    code, body = front.answer(f"{parts.scheme}://{parts.netloc}{self.path}")
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))

@@ -6,6 +6,7 @@ import json
 import pickle
 
 import pytest
+from example_format import with_schema
 
 from streamtrain.compute.model import Model
 from streamtrain.job import Job, settings_table
@@ -127,9 +128,6 @@ def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
     assert takes[f"{name}.floor"].startswith("a number from 1e-30")
 
 
-AVRO = {"type": "record", "name": "R", "fields": [{"name": name, "type": "float"} for name in ("a", "late")]}
-
-
 @pytest.mark.parametrize("setting", settings_table(), ids=lambda setting: setting.path)
 def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
@@ -140,8 +138,9 @@ def test_each_setting(job_text: str, setting: object) -> None:
         return
     bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
     when = [setting.when] if setting.when else []  # type: ignore[attr-defined]
-    if when == ['records.format="avro"']:
-        when.append(f"records.schema='{json.dumps(AVRO)}'")
+    if when and when[0].startswith("records.format="):
+        given = with_schema(json.loads(when[0].partition("=")[2]), {"a": "number", "late": "number"})
+        when += [f"records.schema='{given['schema']}'"] if isinstance(given, dict) else []
     bare_default = json.loads(default) if default.startswith('"') else default
     by_environment = Job.parse(bare, sets=when, environment={setting.environment: bare_default})  # type: ignore[attr-defined]
     by_flag = Job.parse(bare, sets=[*when, f"{path}={default}"])

@@ -100,7 +100,7 @@ GUARDS = [
     ),
     (
         "a letter's rows are decoded again", _V + "decoding.py",
-        "        elif not (_same(told.path, found.path) and _same(lasting(told.reason), lasting(found.reason))):",
+        "        elif not (_same(told.path, found.path) and _same(told.reason, found.reason)):",
         "        elif False:",
         _FORGERY.format("a dead letter tells another reason"),
     ),

@@ -14,7 +14,7 @@ from round_logs import example_log as log
 from round_logs import example_terms as terms
 
 from streamtrain.errors import CheckFailed
-from streamtrain.topics import rounds
+from streamtrain.topics import named_schemas, rounds
 from streamtrain.topics.manifest import Counts, Run
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import columns_digest, model_digest
@@ -30,7 +30,7 @@ def same(one: RoundLog, other: RoundLog) -> bool:
 def test_golden_bytes() -> None:
     (message,) = rounds.messages(log())
     assert message.key == b"8/0"
-    assert message.value == (GOLDEN / "rounds.v2.msgpack").read_bytes()
+    assert message.value == (GOLDEN / "rounds.v3.msgpack").read_bytes()
 
 
 def test_round_trip() -> None:
@@ -42,6 +42,33 @@ def test_round_trip() -> None:
         assert getattr(again, name) == getattr(plain, name)
     assert again.metrics == {"total": {"log_loss": 0.28, "auc": None}}
     assert again.rows_trained == 6 * 256 and again.newest_event_ms == 1_749_999_999_002
+
+
+SCHEMAS = {7: ('{"a":1}', ""), 3: ("", "no such schema"), 2**32 - 1: ("", "no such schema"), 8: ("é" * 700_000, "")}
+
+
+def with_schemas(schemas: dict[int, tuple[str, str]]) -> RoundLog:
+    return replace(log(), schemas=np.frombuffer(named_schemas.encode(schemas), rounds.BYTE_DTYPE))
+
+
+def test_the_schemas_that_records_name_are_part_of_a_log() -> None:
+    """However long their texts are."""
+    whole = with_schemas(SCHEMAS)
+    messages = rounds.messages(whole)
+    assert len(messages) > 1 and all(len(message.value or b"") <= MESSAGE_BYTES for message in messages)
+    again = rounds.join([rounds.decode(bytes(message.value or b"")) for message in messages])
+    assert again.named_schemas == SCHEMAS and log().named_schemas == {}
+    assert rounds.log_digest(again) == rounds.log_digest(whole) != rounds.log_digest(log())
+    backwards = dict(reversed(SCHEMAS.items()))
+    assert named_schemas.encode(backwards) == named_schemas.encode(SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    "raw", [b"\x01", b"\xc1", b"\x91\x01", b"\x91\x93\x91\xa1a\xa0\xa0", b"\x91\x93\x91\xff\xa0\xa0"]
+)
+def test_schemas_that_are_none_are_found(raw: bytes) -> None:
+    with pytest.raises(CheckFailed, match=r"round log.schemas: expected"):
+        rounds.messages(replace(log(), schemas=np.frombuffer(raw, rounds.BYTE_DTYPE)))
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 40_000), (40_000, 1, 1), (1, 50_000, 1), (200, 20, 7)])

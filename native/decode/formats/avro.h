@@ -26,6 +26,7 @@ class AvroDecoder final : public ShapedDecoder {
         bytes_.load(bytes, size);
         cursor_ = bytes;
         waits_ = false;
+        schema_.id = NamedSchema::NONE;
         if (framed_ && !open_frame(bytes, size)) return;
         if (!now_->program.refusal.empty()) return refuse_schema();
         if (shape_ == Shape::many) open_block();
@@ -48,9 +49,9 @@ class AvroDecoder final : public ShapedDecoder {
         // The job's own schema.
         Writer(const AvroSchema &own, const DecodePlan &plan, const RowWriter &row)
             : schema(&own), program(AvroCompiler::compile(own, nullptr, plan, row)) {}
-        Writer(std::string of_id, const SchemaSource::Answer &answer, const AvroSchema &reader, const DecodePlan &plan,
+        Writer(std::string of_id, const SchemaSource::Answer &given, const AvroSchema &reader, const DecodePlan &plan,
                const RowWriter &row)
-            : id(std::move(of_id)) {
+            : id(std::move(of_id)), answer(given) {
             program.refusal = answer.refusal;
             if (!answer.refusal.empty()) return;
             held = std::make_unique<AvroSchema>(answer.schema);
@@ -58,6 +59,7 @@ class AvroDecoder final : public ShapedDecoder {
             program = AvroCompiler::compile(*held, &reader, plan, row);
         }
         std::string id;
+        SchemaSource::Answer answer;
         std::unique_ptr<AvroSchema> held;
         const AvroSchema *schema = nullptr;   // none where there is a refusal
         AvroProgram program;
@@ -81,6 +83,7 @@ class AvroDecoder final : public ShapedDecoder {
         }
         cursor_ += FRAME_BYTES;
         const u32 id = __builtin_bswap32(load_little<u32>(bytes + 1));
+        schema_.id = id;
         if (now_ && id == newest_id_) return true;
         const std::string key = std::to_string(id);
         if (writers_.size() > MOST_WRITERS) now_ = nullptr, writers_.clear();
@@ -92,6 +95,7 @@ class AvroDecoder final : public ShapedDecoder {
             writer = std::make_unique<Writer>(key, *answer, reader_, *plan_, writer_);
         }
         newest_id_ = id;
+        schema_.answer = &writer->answer;
         use(writer);
         return true;
     }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "decode/avro_schema.h"
+#include "decode/given_cell.h"
 #include "decode/record_encoder.h"
 
 namespace st::formats {
@@ -29,45 +30,7 @@ class AvroEncoder final : public RecordEncoder {
     u64 most_rows() const override { return schema_.many() ? RecordEncoder::most_rows() : 1; }
 
   private:
-    // A cell of the table, and what its column counts where it is a time.
-    struct Given {
-        CellKind kind = CellKind::missing;
-        bool flag = false;
-        u64 magnitude = 0;
-        f64 real = 0;
-        std::string_view letters = {};
-        const TimeUnit *unit = nullptr;
-        const RowTable *table = nullptr;
-        const Cell *elements = nullptr;   // of a list
-
-        void list(const RowTable &of, const Cell &cell) { kind = CellKind::list, table = &of, elements = &cell; }
-        void missing() { kind = CellKind::missing; }
-        void boolean(bool value) { kind = CellKind::boolean, flag = value; }
-        void integer(u64 value, bool negative) {
-            kind = CellKind::integer, flag = negative, magnitude = value;
-            real = negative ? -static_cast<f64>(value) : static_cast<f64>(value);
-        }
-        void long_integer(f64 rounded, std::string_view digits) {
-            kind = CellKind::long_integer, real = rounded, letters = digits;
-        }
-        void number(f64 value) { kind = CellKind::number, real = value; }
-        void text(std::string_view value) { kind = CellKind::text, letters = value; }
-
-        std::string shown() const {
-            switch (kind) {
-                case CellKind::missing: return "nothing";
-                case CellKind::list: return "a list";
-                case CellKind::boolean: return flag ? "true" : "false";
-                case CellKind::text: return quoted(letters);
-                case CellKind::number: return shown_number(real);
-                default: return digits();
-            }
-        }
-        std::string digits() const {
-            char buffer[24];
-            return std::string(kind == CellKind::integer ? integer_text(magnitude, flag, buffer) : letters);
-        }
-    };
+    using Given = GivenCell;
 
     void learn_columns(const RowTable &table) {
         naming_ = table.naming;
@@ -94,24 +57,15 @@ class AvroEncoder final : public RecordEncoder {
         u32 null_branch;
         const AvroType *record = type.nullable(null_branch);
         if (!record || record->kind != AvroType::record) return false;
-        const auto has_cell = [&](u32 column) { return given_of(table, row, column).kind != CellKind::missing; };
+        const auto has_cell = [&](u32 column) { return Given::of(table, row, column).kind != CellKind::missing; };
         const bool is_null = std::ranges::none_of(tree_.node(node).columns, has_cell);
         number(is_null ? null_branch : 1 - null_branch);
         if (!is_null) put_fields(table, row, *record, node);
         return true;
     }
 
-    static Given given_of(const RowTable &table, u64 row, u32 column) {
-        Given given;
-        const Kind *kind = table.columns[column].plan.kind.get();
-        given.unit = kind ? kind->time_unit() : nullptr;
-        table.read(column, row, given);
-        if (given.kind == CellKind::text && given.letters.empty() && kind) given.missing();
-        return given;
-    }
-
     void put_field(const RowTable &table, u64 row, const AvroField &field, i32 column) {
-        const Given given = column < 0 ? Given() : given_of(table, row, static_cast<u32>(column));
+        const Given given = column < 0 ? Given() : Given::of(table, row, static_cast<u32>(column));
         if (put(*field.type, given, true) || put(*field.type, given, false)) return;
         const bool is_missing = given.kind == CellKind::missing;
         if (is_missing && field.otherwise) return put_default(*field.type, *field.otherwise);
@@ -207,29 +161,20 @@ class AvroEncoder final : public RecordEncoder {
 
     bool put_text(const Given &given, bool exact) {
         if (!is_word(given, exact)) return false;
-        append(words(given));
+        append(given.words());
         return true;
     }
 
     bool put_symbol(const AvroType &type, const Given &given, bool exact) {
         if (!is_word(given, exact)) return false;
-        const auto found = std::find(type.symbols.begin(), type.symbols.end(), words(given));
+        const auto found = std::find(type.symbols.begin(), type.symbols.end(), given.words());
         if (found == type.symbols.end()) return false;
         number(found - type.symbols.begin());
         return true;
     }
 
     static bool is_word(const Given &given, bool exact) {
-        return given.kind == CellKind::text ||
-               (!exact && given.kind != CellKind::missing && given.kind != CellKind::list);
-    }
-
-    // The text that a cell stands for.
-    static std::string words(const Given &given) {
-        if (given.kind == CellKind::text) return std::string(given.letters);
-        if (given.kind == CellKind::number && is_exact_whole(given.real))
-            return std::to_string(static_cast<i64>(given.real));
-        return given.shown();
+        return given.kind == CellKind::text || (!exact && !given.is_missing() && given.kind != CellKind::list);
     }
 
     // Of a number that a decimal of the type's scale is.

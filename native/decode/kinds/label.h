@@ -83,6 +83,7 @@ class ClassLabel : public Label {
         else NumberKind::written(row, c, utf8);
     }
     bool takes_text() const override { return parses_ || !classes_.empty(); }
+    bool takes_names() const override { return !classes_.empty(); }
 
     i32 word(std::string_view utf8) const override { return names_.find(utf8); }
     void put_word(RowWriter &row, u32 c, std::string_view, i32 word) const override {

@@ -16,7 +16,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, UserMistake
-from streamtrain.schemas import decoded_by
+from streamtrain.schemas import decoded_by, told_by
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
@@ -64,7 +64,8 @@ class Engine:
             state_layout=model.layout,
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
-        self._filler = _native.BatchFiller(decoded_by(_format(terms), reader.schemas), native_plan(schema, slot_layout))
+        self._plan = native_plan(schema, slot_layout)
+        self._schemas: bytes | None = None  # of the log at hand
         self._reads_around = schema.reads_around
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)
@@ -76,6 +77,13 @@ class Engine:
         worker = _native.Worker(self._arena, index, *model.betas)
         addresses = (worker.state_address, worker.base_address, worker.share_address)
         return worker, model.compile("cpu", slots, *addresses)
+
+    def read_by(self, log: RoundLog) -> None:
+        """The records of rounds from now on name schemas as this log tells them."""
+        if self._schemas == (told := log.schemas.tobytes()):
+            return
+        self._schemas = told
+        self._filler = _native.BatchFiller(decoded_by(_format(self._terms), told_by(log.named_schemas)), self._plan)
 
     def begin(self, first_round: int, state: State) -> None:
         """Goes on from `state`, the published form of the state before `first_round`."""

@@ -57,6 +57,7 @@ class LineageState:
         differences: list[str] = []
         for round_ in rounds_of(log):
             engine = self._engine_for(log.terms_at(round_.number), round_.number)
+            engine.read_by(log)
             differences += engine.train(round_)
         state = engine.state()
         told = differences[:_MOST_TOLD]

@@ -11,7 +11,6 @@ from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
-from streamtrain.schemas import Ask
 
 _NO_MORE = Message(0, sys.maxsize, -1, None, None, [], 0, "")
 
@@ -32,8 +31,7 @@ class _Stream:
 class RecordReader:
     """Records of each partition in offset order; one consumer a partition, opened when first needed."""
 
-    def __init__(self, topic: str, topic_id: str, kafka: Mapping[str, str], schemas: Ask | None = None) -> None:
-        self.schemas = schemas  # that the records name
+    def __init__(self, topic: str, topic_id: str, kafka: Mapping[str, str]) -> None:
         self._topic = topic
         self._topic_id = topic_id
         self._kafka = kafka

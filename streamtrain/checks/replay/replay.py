@@ -14,7 +14,6 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.schemas import registry_of
 
 
 def replay(job: Job, from_version: int, to_version: int | None = None) -> Report:
@@ -27,11 +26,9 @@ def replay(job: Job, from_version: int, to_version: int | None = None) -> Report
     assert rounds_topic is not None and records_topic is not None
     topic_id = Admin(job.kafka.bootstrap, job.kafka_admin()).topic_ids([records_topic])[records_topic]
     report = Report(job.name, from_version)
-    registry = registry_of(job)
-    schemas = registry.wait if registry is not None else None
     with (
         SnapshotTopic(job.name, job.kafka.bootstrap, kafka) as topic,
-        RecordReader(records_topic, topic_id or "none", kafka, schemas) as reader,
+        RecordReader(records_topic, topic_id or "none", kafka) as reader,
     ):
         state = LineageState(topic.version(from_version), reader)
         for log in round_logs(kafka, rounds_topic):

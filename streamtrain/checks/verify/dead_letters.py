@@ -96,7 +96,7 @@ class _Letters:
             return
         if letter.value is None and letter.value_bytes <= dead_letters.VALUE_BYTES:
             yield f"by reference, though its record has {letter.value_bytes} bytes"
-        decoder = self._decoders.of(terms) if letter.value is not None else None
+        decoder = self._decoders.of(told.log, terms) if letter.value is not None else None
         waits = decoder is not None and decoder.reads_around  # not all of what is around its record is in the letter
         if ours:
             self.waiting.put(where, letter, decoder if waits else None)

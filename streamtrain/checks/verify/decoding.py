@@ -13,8 +13,9 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
-from streamtrain.schemas import Ask, decoded_by, lasting
+from streamtrain.schemas import Answer, decoded_by, told_by
 from streamtrain.topics.dead_letters import DeadRange
+from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms, columns_digest
 
 _SCRATCH_ROWS = 4096
@@ -44,8 +45,8 @@ class Fates:
 class RecordDecoder:
     """Tells what becomes of rows; keeps none."""
 
-    def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Ask | None = None) -> None:
-        known = decoded_by(formats.checked(format), schemas)  # UserMistake for one this build does not have
+    def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Mapping[int, Answer]) -> None:
+        known = decoded_by(formats.checked(format), told_by(schemas))  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
         self._filler = _native.BatchFiller(known, native_plan(schema, layout))
         self.reads_around = schema.reads_around
@@ -70,7 +71,7 @@ class RecordDecoder:
         here = f"rows {told.row_from} to {told.row_to}"
         if found is None or found.row_from != told.row_from or found.row_to < told.row_to:
             yield f"{here} of its record are not dead"
-        elif not (_same(told.path, found.path) and _same(lasting(told.reason), lasting(found.reason))):
+        elif not (_same(told.path, found.path) and _same(told.reason, found.reason)):
             yield f"{here} are dead for another reason: {found.path}: {found.reason}"
 
     def _count(self, messages: list[Message], from_row: int = 0, most: int | None = None) -> _native.RowTally:
@@ -88,22 +89,23 @@ def _counts(tally: _native.RowTally) -> tuple[int, int, int, int]:
 
 
 class Decoders:
-    """A decoder for each format and set of columns there ever was; None where no manifest holds those columns."""
+    """A decoder for each format, columns and schemas there ever were; None where no manifest holds those columns."""
 
-    def __init__(self, snapshots: Snapshots, schemas: Ask | None = None) -> None:
-        self._ask = schemas
+    def __init__(self, snapshots: Snapshots) -> None:
         self._schemas = {columns_digest(each.manifest.schema): each.manifest.schema for each in snapshots.manifests}
-        self._made: dict[tuple[str, bytes], RecordDecoder | None] = {}  # by format and digest of the columns
+        # by format, digest of the columns and the schemas that a log tells
+        self._made: dict[tuple[str, bytes, bytes], RecordDecoder | None] = {}
 
-    def of(self, terms: Terms) -> RecordDecoder | None:
-        key = repr(sorted(terms.format.items())), terms.columns_digest
+    def of(self, log: RoundLog, terms: Terms) -> RecordDecoder | None:
+        """Of a log's records, where these terms are in force."""
+        key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes()
         if key not in self._made:
-            self._made[key] = self._make(terms.format, terms.columns_digest)
+            self._made[key] = self._make(terms.format, terms.columns_digest, log.named_schemas)
         return self._made[key]
 
-    def _make(self, format: Mapping[str, Any], digest: bytes) -> RecordDecoder | None:
+    def _make(self, format: Mapping[str, Any], digest: bytes, schemas: Mapping[int, Answer]) -> RecordDecoder | None:
         schema = self._schemas.get(digest)
         try:
-            return None if schema is None else RecordDecoder(format, Schema.from_dict(dict(schema)), self._ask)
+            return None if schema is None else RecordDecoder(format, Schema.from_dict(dict(schema)), schemas)
         except (UserMistake, StreamtrainError):
             return None  # told where manifests are checked

@@ -58,9 +58,10 @@ def _times(log: RoundLog) -> list[RoundTime]:
 
 @dataclass(frozen=True)
 class _Stretch:
-    """Ranges of one partition that follow one another, under the same format and columns."""
+    """Ranges of one partition that follow one another, under the same format, columns and schemas."""
 
     partition: int
+    log: RoundLog  # the first
     terms: Terms
     ranges: list[tuple[Any, RoundTime]]
 
@@ -73,7 +74,7 @@ def check_records(topic: Topic | None, logs: Logs, decoders: Decoders, waiting: 
         if topic is None or stretch.terms.topic_id != topic.topic_id:
             check.not_checkable.append(f"{where}: of a topic that is not there any more")
             continue
-        decoder = decoders.of(stretch.terms)
+        decoder = decoders.of(stretch.log, stretch.terms)
         if decoder is None:
             check.not_checkable.append(f"{where}: no manifest holds the columns they were read with")
         elif stretch.partition < len(topic.partitions):
@@ -109,12 +110,12 @@ def _of_partition(logs: list[tuple[RoundLog, list[RoundTime]]], partition: int, 
         for index in np.flatnonzero(log.ranges["partition"] == partition):
             part = log.ranges[index]
             begin = (int(part["from_offset"]), int(part["from_row"]))
-            if current is not None and not (_follows(current, begin) and _read_alike(current.terms, terms)):
+            if current is not None and not (_follows(current, begin) and _read_alike(current, log)):
                 yield current
                 current = None
             if current is None and fast and _is_whole(part):
                 continue
-            current = _Stretch(partition, terms, []) if current is None else current
+            current = _Stretch(partition, log, terms, []) if current is None else current
             current.ranges.append((part, times[index]))
             if fast and not int(part["to_row"]):
                 yield current
@@ -128,8 +129,11 @@ def _follows(stretch: _Stretch, begin: tuple[int, int]) -> bool:
     return (int(last["to_offset"]), int(last["to_row"])) == begin
 
 
-def _read_alike(one: Terms, other: Terms) -> bool:
-    return (one.topic_id, one.format, one.columns_digest) == (other.topic_id, other.format, other.columns_digest)
+def _read_alike(stretch: _Stretch, log: RoundLog) -> bool:
+    one, other = stretch.terms, log.terms[-1]
+    if (one.topic_id, one.format, one.columns_digest) != (other.topic_id, other.format, other.columns_digest):
+        return False
+    return stretch.log.schemas.tobytes() == log.schemas.tobytes()
 
 
 def _is_whole(part: Any) -> bool:

@@ -19,7 +19,6 @@ from streamtrain.checks.verify.terms import check_terms
 from streamtrain.checks.verify.topics import JobTopics
 from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
-from streamtrain.schemas import Ask, registry_of
 
 
 def verify(job: Job, fast: bool = False) -> Report:
@@ -28,12 +27,11 @@ def verify(job: Job, fast: bool = False) -> Report:
     With `fast` whole records are not read again. Raises KafkaUnreachable when no broker answers and CheckFailed where
     there is nothing to look at.
     """
-    registry = registry_of(job)
     with job_topics(job) as topics:
-        return check_topics(topics, fast, registry.wait if registry is not None else None)
+        return check_topics(topics, fast)
 
 
-def check_topics(topics: JobTopics, fast: bool = False, schemas: Ask | None = None) -> Report:
+def check_topics(topics: JobTopics, fast: bool = False) -> Report:
     """What the messages of a job's topics say of its guarantees. Whatever bytes they hold: a finding, no exception.
 
     Raises CheckFailed where there is no snapshot.
@@ -56,7 +54,7 @@ def check_topics(topics: JobTopics, fast: bool = False, schemas: Ask | None = No
     def first_offsets(topic_id: str) -> Sequence[int] | None:
         return firsts if topics.records is not None and topics.records.topic_id == topic_id else None
 
-    decoders = Decoders(snapshots, schemas)
+    decoders = Decoders(snapshots)
     letters, waiting = check_dead_letters(topics, logs, newest, decoders)
     report.checks += [
         log_check,

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from streamtrain.columns.formats.parsed import Parsed
-from streamtrain.compute.options import Options, problems, read
+from streamtrain.compute.options import Options, Problem, problems, read
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
 
@@ -29,14 +29,23 @@ def options(name: str) -> Options:
     return getattr(record_format(name), "OPTIONS", {})
 
 
+def option_problems(name: str, given: Mapping[str, Any], what: str) -> Iterator[Problem]:
+    """Everything that is wrong with a format's options: each by itself, else together: problems(**options)."""
+    known = options(name)
+    alone = list(problems(given, known, what))
+    yield from alone
+    together: Callable[..., Iterator[Problem]] | None = getattr(record_format(name), "problems", None)
+    if together is not None and not alone:
+        yield from together(**read(given, known))
+
+
 def checked(format: Mapping[str, Any]) -> dict[str, Any]:
     """{"name": …} and options, as a manifest or a log may hold them. UserMistake where this build has none such."""
     name, given = str(format.get("name")), {key: value for key, value in format.items() if key != "name"}
-    known = options(name)
-    wrong = next(problems(given, known, f"setting of {name}"), None)
+    wrong = next(option_problems(name, given, f"setting of {name}"), None)
     if wrong is not None:
         raise UserMistake(f"records.{wrong.name}: {wrong}")
-    return {"name": name, **read(given, known)}
+    return {"name": name, **read(given, options(name))}
 
 
 def parse(format: Format, record: bytes) -> Parsed:

@@ -6,6 +6,7 @@ import math
 import struct
 from typing import Any
 
+from streamtrain.columns.formats._cells import is_empty
 from streamtrain.columns.formats.avro_schema import MOMENTS, Rows, Type, kind_of, logical_of
 from streamtrain.columns.formats.parsed import Unusable
 from streamtrain.columns.kinds.cell import Moment
@@ -54,7 +55,7 @@ def _put(rows: Rows, given: Type, value: Any, unit: Unit, exact: bool) -> bytes 
                 return number(branch) + made
         return None
     if kind == "null":
-        return b"" if _is_empty(value) else None
+        return b"" if is_empty(value) else None
     if value is None or isinstance(value, Unusable):
         return None
     if kind == "boolean":
@@ -70,11 +71,6 @@ def _put(rows: Rows, given: Type, value: Any, unit: Unit, exact: bool) -> bytes 
         return _decimal(found, value) if logical_of(found) == "decimal" else None
     assert isinstance(found, dict)
     return _nested(rows, found, value)
-
-
-def _is_empty(value: Any) -> bool:
-    """Nothing, or a map of nothing but that: a record none of whose columns has a cell."""
-    return value is None or (isinstance(value, dict) and bool(value) and all(map(_is_empty, value.values())))
 
 
 def _whole(found: Type, kind: str, value: Any, unit: Unit, exact: bool) -> bytes | None:

@@ -17,3 +17,8 @@ def plain(column: Any) -> list[Any]:
     if isinstance(column, np.ndarray):  # a masked array's tolist gives None
         return list(column.tolist())
     return [cell.item() if isinstance(cell, np.generic) else cell for cell in column]
+
+
+def is_empty(value: Any) -> bool:
+    """Nothing, or a map of nothing but that: a record none of whose columns has a cell."""
+    return value is None or (isinstance(value, dict) and bool(value) and all(map(is_empty, value.values())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -9,7 +10,16 @@ from typing import Any
 from streamtrain.columns.formats import _avro_columns
 from streamtrain.columns.formats._avro_values import number, row_bytes
 from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats.avro_schema import MOMENTS, SCHEMA, Rows, Type, kind_of, logical_of, rows_of
+from streamtrain.columns.formats.avro_schema import (
+    MOMENTS,
+    SCHEMA,
+    Rows,
+    Type,
+    canonical,
+    kind_of,
+    logical_of,
+    rows_of,
+)
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.paths import nested
@@ -28,6 +38,7 @@ OPTIONS = {
     ),
 }
 REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
+REGISTRY_TYPE = "AVRO"
 
 _FRAME_BYTES = 5
 _DEEPEST = 64  # records within each other, but those that always take as many bytes; as native/decode/formats/avro.h
@@ -78,6 +89,23 @@ def encode_rows(
     if not known.many:
         return before + made[0]
     return before + (number(len(made)) if made else b"") + b"".join(made) + number(0)
+
+
+def registry_reading(text: str) -> str:
+    """A schema as a registry holds it → as settings do. ValueError where it is none."""
+    return canonical(text)
+
+
+def registry_text(schema: str) -> str:
+    """And back."""
+    return schema
+
+
+def schema_of(fields: Mapping[str, str]) -> str:
+    """A schema of rows with these fields, each a "number" or a "text"."""
+    types = {"number": "double", "text": "string"}
+    row = [{"name": name, "type": types[kind]} for name, kind in fields.items()]
+    return canonical(json.dumps({"type": "record", "name": "Row", "fields": row}))
 
 
 def holds_many(schema: str, **others: Any) -> bool:

@@ -22,6 +22,17 @@ class Moment(int):
         return made
 
 
+class Symbol(int):
+    """An enum's number, and its name; "" of one without."""
+
+    name: str
+
+    def __new__(cls, number: int, name: str) -> Symbol:
+        made = super().__new__(cls, number)
+        made.name = name
+        return made
+
+
 def float32(value: Cell) -> np.float32:
     """A number that fits float32; text is none."""
     if isinstance(value, str):

@@ -178,6 +178,10 @@ class Kind(Generic[S]):
         """Whether a text fits it."""
         return False
 
+    def takes_names(self, column: S) -> bool:
+        """Whether an enum's value is its name, and not its number."""
+        return self.is_text(column)
+
     def hashing(self, name: str, column: S) -> tuple[int, int] | None:
         """Bits and seed of the hash that a record may hold in the place of its texts."""
         return None

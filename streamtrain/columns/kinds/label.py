@@ -153,6 +153,9 @@ class Label(Kind[Options]):
         """A class name, or what the decoder answers."""
         return True
 
+    def takes_names(self, column: Options) -> bool:
+        return bool(column.names)
+
     def is_numeric(self, column: Options) -> bool:
         return column.kind != "category" and not column.classes
 

@@ -25,7 +25,7 @@ from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.log import get_logger
 from streamtrain.run import exits
-from streamtrain.schemas import SchemaRegistry, decoded_by
+from streamtrain.schemas import Answers, SchemaRegistry, decoded_by
 
 HELP = "reads records and turns them into batches"
 log = get_logger(__name__)
@@ -63,7 +63,8 @@ def run(config: Config) -> int:
             round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
             batch_growth=config.batch_growth or 0,
         )
-        return _together([_Thread(config, cutter, plan, own) for own in readers], cutter)
+        answers = Answers()  # one to each id, whichever thread has asked
+        return _together([_Thread(config, cutter, plan, own, answers) for own in readers], cutter)
 
 
 def _clients(config: Config) -> Renewing[KafkaConsumer]:
@@ -89,10 +90,15 @@ class _Thread:
     """Reads partitions of its own with a client of its own, into slots of its own."""
 
     def __init__(
-        self, config: Config, cutter: _native.RoundCutter, plan: _native.DecodePlan, readers: Renewing[KafkaConsumer]
+        self,
+        config: Config,
+        cutter: _native.RoundCutter,
+        plan: _native.DecodePlan,
+        readers: Renewing[KafkaConsumer],
+        answers: Answers,
     ) -> None:
         self._config, self._readers = config, readers
-        self._schemas = SchemaRegistry(config.registry, config.topic)
+        self._schemas = SchemaRegistry(config.registry, config.topic, config.format["name"], answers)
         self._source = _native.KafkaSource(
             readers.client.native,
             config.topic,

@@ -97,7 +97,7 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
     except RuntimeError as error:
         raise UserMistake(f"[kafka] {error}") from None
     events = Events(config.kafka_consumer, (config.requests, config.predictions) if config.until_end else ())
-    schemas = SchemaRegistry(config.registry, config.requests)
+    schemas = SchemaRegistry(config.registry, config.requests, config.format["name"])
     feed = _Feed(config, native, lambda schema_id: schemas.wait(schema_id, stop.is_set))
     feed.start()
     try:

@@ -1,0 +1,53 @@
+"""Which Protobuf fields a column can be given by, asked before any record is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats._protobuf_values import article
+from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
+from streamtrain.columns.paths import Path
+from streamtrain.columns.schema import Schema
+from streamtrain.registry import nearest
+
+
+def mistakes(columns: Schema, known: Messages, row: Message) -> Iterator[tuple[str, str]]:
+    """(column, what is wrong) of columns that no record of the schema can give."""
+    for name, column in columns.columns:
+        if name not in columns.record_names:
+            continue
+        found = _at(known, row, columns.paths.get(name, (name,)))
+        if found is None and column.path is not None:
+            yield name, f"path: expected a field of the schema's, within messages alone, got none at {column.path}"
+        elif found is None:
+            near = nearest(name, [field.name for field in row.fields.values()])
+            hint = f"; did you mean {near!r}?" if near else ""
+            yield name, f"expected a field of the schema's {row.name}, got none named {name!r}{hint}"
+        elif wrong := problem(column, found):
+            yield name, f"expected a field of the schema that the column can take, got {wrong}"
+
+
+def _at(known: Messages, row: Message, path: Path) -> Field | None:
+    """The field that a path leads to, through messages; None where it leads nowhere."""
+    within: Message | None = row
+    found: Field | None = None
+    for step in path:
+        found = next((field for field in within.fields.values() if field.name == step), None) if within else None
+        if found is None:
+            return None
+        within = known.by_name[found.of] if found.type == "message" and not found.repeated else None
+    return found
+
+
+def problem(column: Column, field: Field) -> str:
+    """What of a field the column cannot take; "" where it can."""
+    entry: Any = column.entry
+    if field.repeated or field.type in ("message", "bytes"):
+        return "bytes" if field.type == "bytes" else article(field)
+    if field.type == "string":
+        return "" if entry.takes_text(column) else "text (string)"
+    if field.type == "bool" and entry.time_unit(column) is not None:
+        return "a bool"
+    return ""

@@ -1,0 +1,239 @@
+"""Protobuf records: one message of the schema that [records] names; one that has no other field than many is many rows.
+
+A field that its schema lets go unwritten (proto3 without `optional`) is then 0, false or "", any other is missing.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from streamtrain.columns.formats import _protobuf_columns
+from streamtrain.columns.formats._cells import plain_columns
+from streamtrain.columns.formats._proto_writing import proto_text
+from streamtrain.columns.formats._protobuf_read import Reading, resolved
+from streamtrain.columns.formats._protobuf_values import message_bytes
+from streamtrain.columns.formats._protobuf_wire import LENGTH, Wire, sized, unzigzag, varint, zigzag
+from streamtrain.columns.formats.parsed import BrokenRecord, Parsed, registry_frame
+from streamtrain.columns.formats.protobuf_schema import (
+    SCHEMA,
+    Message,
+    Messages,
+    canonical,
+    canonical_file,
+    messages_of,
+)
+from streamtrain.columns.paths import nested
+from streamtrain.columns.schema import Schema
+from streamtrain.compute.options import Name, Problem, Word
+from streamtrain.errors import UserMistake
+
+HELP = "Protobuf by a schema: a message, or many in one"
+OPTIONS = {
+    "schema": SCHEMA,
+    "message": Name(
+        what="a message's full name", default="", help="of the schema's messages; default: the file's first"
+    ),
+    "frame": Word(
+        of=("none", "registry"),
+        default="none",
+        help="what stands before a message: nothing, or 0, the schema's id in a registry and which of its messages it "
+        "is; with [registry] that",
+    ),
+}
+REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
+REGISTRY_TYPE = "PROTOBUF"
+
+_FRAME_BYTES = 5
+_MOST_INDEXES = 32
+_EXAMPLE = """
+syntax = "proto2";
+message Rows { repeated Row rows = 1; }
+message Row {
+  optional float x1 = 1;
+  optional double x2 = 2;
+  optional float x3 = 3;
+  optional string id = 4;
+  optional double when = 5;
+  optional string carrier = 6;
+  optional string origin = 7;
+  optional Late late = 16;
+  optional double w = 17;
+  optional double x = 18;
+  optional Row other = 2048;
+  repeated float more = 19 [packed = true];
+  oneof either { int64 one = 20; Row two = 21; }
+}
+enum Late { walk = 2; sit = 3; }
+"""
+EXAMPLE_OPTIONS = {"schema": SCHEMA.reading(_EXAMPLE)}
+
+
+def problems(*, schema: str, message: str = "", **others: Any) -> Iterator[Problem]:
+    """What of the settings does not go together."""
+    try:
+        messages_of(schema).named(message)
+    except ValueError as error:
+        yield Problem("message", str(error), message)
+
+
+def encode(columns_of: Schema, columns: Mapping[str, Any], *, schema: str, **others: Any) -> bytes:
+    """All rows of `columns`, arrays or lists of one length; None is a field that is not there.
+
+    UserMistake for what the schema cannot hold.
+    """
+    cells = plain_columns(columns)
+    count = len(next(iter(cells.values()), []))
+    rows = [nested({name: cells[name][i] for name in cells}, columns_of.paths) for i in range(count)]
+    return encode_rows(columns_of, rows, schema=schema, **others)
+
+
+def encode_rows(
+    columns_of: Schema, rows: Sequence[Any], *, schema: str, message: str = "", frame: str = "none",
+    schema_id: int = 0, **others: Any,
+) -> bytes:  # fmt: skip
+    """Rows as they are, one record: each a map. UserMistake for what the schema cannot hold."""
+    known = messages_of(schema)
+    top = known.named(message)
+    row_message, many = known.row(top)
+    if many is None and len(rows) != 1:
+        raise UserMistake(f"protobuf: expected one row for a record of {top.name}, got {len(rows)}")
+    columns = {name: column for name, column in columns_of.columns if name in columns_of.record_names}
+    cells = {columns_of.paths.get(name, (name,)): column.entry.time_unit(column) for name, column in columns.items()}
+    made = []
+    for row in rows:
+        if not isinstance(row, Mapping):
+            raise UserMistake(f"protobuf: expected rows with names, got {type(row).__name__}")
+        given = {name: None if value == "" and name in columns else value for name, value in row.items()}
+        try:
+            made.append(message_bytes(known, row_message, given, cells))
+        except ValueError as error:
+            field, expected, got = error.args
+            raise UserMistake(f"protobuf: {field}: expected {expected}, got {got}") from None
+    before = frame_bytes(schema_id, top) if frame == "registry" else b""
+    return before + (made[0] if many is None else b"".join(sized(many.number, each) for each in made))
+
+
+def frame_bytes(schema_id: int, message: Message) -> bytes:
+    """What a registry's serializers write before a message: 0, the id, and the message's place in the schema."""
+    index = message.index or (0,)
+    places = b"\0" if index == (0,) else b"".join(varint(zigzag(each)) for each in (len(index), *index))
+    return b"\0" + struct.pack(">I", schema_id) + places
+
+
+def registry_reading(text: str) -> str:
+    """A schema as a registry holds it, a .proto or a file descriptor in base64 → as settings do; else ValueError."""
+    if "{" in text:
+        return canonical(text)
+    try:
+        return canonical_file(base64.b64decode(text, validate=True))
+    except binascii.Error:
+        raise ValueError("expected a .proto or a file descriptor in base64") from None
+
+
+def registry_text(schema: str) -> str:
+    """And back."""
+    return proto_text(messages_of(schema))
+
+
+def schema_of(fields: Mapping[str, str]) -> str:
+    """A schema of rows with these fields, each a "number" or a "text"."""
+    types = {"number": "double", "text": "string"}
+    told = (f"optional {types[kind]} {name} = {i};" for i, (name, kind) in enumerate(fields.items(), 1))
+    return canonical('syntax = "proto3"; message Row { ' + " ".join(told) + " }")
+
+
+def holds_many(schema: str, message: str = "", **others: Any) -> bool:
+    """Whether a record may hold many rows."""
+    known = messages_of(schema)
+    return known.row(known.named(message))[1] is not None
+
+
+def mistakes(columns: Schema, *, schema: str, message: str = "", **others: Any) -> Iterator[tuple[str, str]]:
+    """(column, what is wrong) of columns that no record of the schema can give."""
+    known = messages_of(schema)
+    return _protobuf_columns.mistakes(columns, known, known.row(known.named(message))[0])
+
+
+def parse(
+    record: bytes,
+    schema: str,
+    message: str = "",
+    frame: str = "none",
+    schemas: Callable[[str], tuple[str, str] | None] | None = None,
+    **others: Any,
+) -> Parsed:
+    """The record's values, slowly; `schemas` gives the text of an id, or why there is none."""
+    known = messages_of(schema)
+    top = known.named(message)
+    if frame != "registry":
+        if record and (why_not := registry_frame(record)):
+            return Parsed(broken=why_not, maps_of_arrays=False)
+        return _read(record, 0, known, top)
+    try:
+        schema_id, index, at = _frame(record)
+    except BrokenRecord as broken:
+        return Parsed(broken=f"no registry's frame: {broken}", maps_of_arrays=False)
+    text, why_not = (schemas(str(schema_id)) if schemas is not None else None) or ("", "its schema is not known yet")
+    written = None if why_not else messages_of(text).at(index)
+    alike = written is not None and (messages_of(text).row(written)[1] is None) == (known.row(top)[1] is None)
+    if written is None or written.short != top.short or not alike:
+        return Parsed(broken=why_not or "no such message", maps_of_arrays=False)
+    return _read(record, at, resolved(messages_of(text), known, written, top), written)
+
+
+def _frame(record: bytes) -> tuple[int, tuple[int, ...], int]:
+    """A schema's id, a message's place in it, and where the message begins."""
+    if len(record) < _FRAME_BYTES or record[0] != 0:
+        raise BrokenRecord("no 0 and id")
+    wire = Wire(record)
+    wire.at = _FRAME_BYTES
+    count = unzigzag(wire.varint(len(record)))
+    if not 0 <= count <= _MOST_INDEXES:
+        raise BrokenRecord(f"{count} indexes")
+    index = tuple(unzigzag(wire.varint(len(record))) for _ in range(count))
+    return int.from_bytes(record[1:_FRAME_BYTES], "big"), index or (0,), wire.at
+
+
+def _read(record: bytes, at: int, known: Messages, top: Message) -> Parsed:
+    row_message, many = known.row(known.by_name[top.name])
+    parsed = Parsed(many=many is not None, maps_of_arrays=False)
+    reading = Reading(record, known)
+    reading.wire.at = at
+    end = len(record)
+    try:
+        if many is None:
+            parsed.rows.append(reading.row(row_message, end))
+        while many is not None and reading.wire.more(end):
+            number, wire = reading.wire.tag(end)
+            if number != many.number:
+                reading.wire.value(wire, end)
+                continue
+            if wire != LENGTH:
+                raise BrokenRecord(f"wire type {wire}")
+            parsed.rows.append(reading.row(row_message, reading.past_length(end)))
+    except BrokenRecord as broken:
+        parsed.broken, parsed.broken_field = str(broken), reading.field
+    return parsed
+
+
+def _example(*rows: dict[str, Any]) -> bytes:
+    known = messages_of(EXAMPLE_OPTIONS["schema"])
+    top = known.by_name["Row"]
+    return b"".join(sized(1, message_bytes(known, top, row, {})) for row in rows)
+
+
+_ROW = {"x1": 1.5, "x2": -2000, "carrier": "AA", "late": 1}
+EXAMPLES = [
+    _example(_ROW),
+    _example({"late": 1, "carrier": "é", "x1": 0.25, "x2": 2**40, "more": [1.0, 2.0, 3.0], "one": -5}),
+    _example({**_ROW, "x1": 1}, {"x2": 2}, {"x1": 7, "late": 1, "x2": 1}),
+    _example({**_ROW, "other": {**_ROW, "other": {"x2": 3}}}, {**_ROW, "x1": float("nan")}, {**_ROW, "two": _ROW}),
+    _example(*({**_ROW, "x3": float(i), "when": 10**i, "w": i % 3, "id": str(i)} for i in range(16))),
+    _example(_ROW, {**_ROW, "carrier": "x" * 300, "late": 0}, {"x2": 5}) + varint(2 << 3) + b"\x05",
+    _example({**_ROW, "late": "walk"}, {**_ROW, "x1": 2}) + sized(1, b"\x0d\0\0\x80\x3f" * 3 + b"\x80\x01\x03"),
+    _example(),
+]

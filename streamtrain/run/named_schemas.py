@@ -1,0 +1,43 @@
+"""Which schemas the records of a publication name: what ingest has left of them among the dead letters in the ring.
+
+Used by the coordinator.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+
+from streamtrain import _native
+from streamtrain.topics.named_schemas import Answer
+
+_HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
+
+
+class NamedSchemas:
+    """Of one run, whose ingest tells what a schema is once, and then in which rounds it is named."""
+
+    def __init__(self, ring: _native.CoordinatorEnd) -> None:
+        self._ring = ring
+        self._known: dict[int, Answer] = {}
+
+    def up_to(self, last_round: int) -> dict[int, Answer]:
+        """Those of the unpublished rounds up to `last_round`, by id."""
+        named = {}
+        for schema_id, answer in _entries(self._ring.schemas(last_round)):
+            if answer is not None:
+                self._known[schema_id] = answer
+            named[schema_id] = self._known[schema_id]
+        return named
+
+
+def _entries(ring: bytes) -> Iterator[tuple[int, Answer | None]]:
+    """None: it has been told before."""
+    at = 0
+    while at < len(ring):
+        size, _, _, schema_id, _, _, _, text_bytes, refusal_bytes, _, _, is_new = _HEAD.unpack_from(ring, at)
+        refusal_at = at + _HEAD.size + text_bytes
+        text = ring[at + _HEAD.size : refusal_at].decode()
+        refusal = ring[refusal_at : refusal_at + refusal_bytes].decode("utf-8", "replace")
+        yield schema_id, (text, refusal) if is_new else None
+        at += size

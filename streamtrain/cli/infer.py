@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 
 from streamtrain.cli.sampled import Row, Sampled, flattened
 from streamtrain.columns.formats import format_names
+from streamtrain.columns.formats.sparse_text import WEIGHT
 from streamtrain.errors import UserMistake
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 MOST_CLASSES = 1_000
 MOST_WHOLE_CLASSES = 10  # distinct whole numbers of a label that are taken for classes
 MANY_CLASSES = 16  # from which on a larger network learns more: of 30 and 100 by a sixth and a tenth in 3,000 rows
+SPARSE_RATE = "2e-2"
+LEAST_SPARSE = 1 << 18  # indexes: what vw -b is by default
 WIDE_INPUT = 256  # columns of the input matrix from which on steps are smaller
 
 
@@ -37,6 +40,8 @@ class Found:
     width: int = 0
     features: int = 0
     event_time: str = ""
+    sparse: int = 0  # columns that are no part of the input
+    weight: str = ""  # the column that is one
     paths: dict[str, str] = field(default_factory=dict)  # of columns that stand inside of others
 
     def declare(self, name: str, settings: str, why: str = "") -> None:
@@ -83,8 +88,12 @@ def _feature(found: Found, column: Sampled) -> None:
     """One line of [columns]; a comment where the column does not look like a feature."""
     if not column.nested and not column.constant and column.time is not None:
         return _time(found, column, *column.time)
+    if column.name == found.weight and column.values:
+        return found.declare(column.name, 'role = "weight", missing = 1')
     if column.elements:
         return _list(found, column)
+    if column.pairs:
+        return _pairs(found, column)
     if why := _unusable(column):
         return found.leave_out(column.name, why)
     if column.numeric and not column.boolean and not column.coded:
@@ -119,6 +128,18 @@ def _list(found: Found, column: Sampled) -> None:
         why = f"lists of up to {max(sizes)}, {distinct} of {len(column.elements)} entries differ"
         found.declare(column.name, settings + missing, why)
         found.width += embed
+    found.features += 1
+
+
+def _pairs(found: Found, column: Sampled) -> None:
+    """Of an index, or a name, and a number."""
+    keys, most = [key for key, _ in column.pairs], max(len(cell) for cell in column.values)
+    highest = max((key for key in keys if isinstance(key, int)), default=0)
+    buckets = max(_power_of_two(highest + 1), LEAST_SPARSE)
+    room = _power_of_two(max(64, 2 * most))
+    settings = f'kind = "sparse", buckets = {buckets}, most = {room}, cut = true'
+    found.declare(column.name, settings, f"up to {most} pairs, {len(set(map(str, keys)))} of {len(keys)} keys differ")
+    found.sparse += 1
     found.features += 1
 
 
@@ -164,7 +185,7 @@ def _label(found: Found, column: Sampled) -> None:
     found.declare(name, f'role = "label", classes = [{classes}]{skip}')
 
 
-def _of_rows(sample: str, rows: Sequence[Row], label: str) -> Found:
+def _of_rows(sample: str, rows: Sequence[Row], label: str, weight: str) -> Found:
     if not rows:
         raise UserMistake(f"{sample}: expected rows, found none")
     rows, paths = flattened(rows)
@@ -172,7 +193,7 @@ def _of_rows(sample: str, rows: Sequence[Row], label: str) -> Found:
     label = next((name for name, path in paths.items() if path == label), label)
     if label not in names:
         raise UserMistake(f"--label: expected a column of {sample}, one of {', '.join(names)}; got {label!r}")
-    found = Found(paths=paths)
+    found = Found(paths=paths, weight=weight)
     for name in names:
         if name != label:
             _feature(found, Sampled.of(rows, name))
@@ -195,19 +216,35 @@ def _network(found: Found) -> tuple[tuple[int, int], str]:
     return (64, 32), "Two small layers: with one column as with 400, larger ones seldom learned more"
 
 
+def _layers(found: Found) -> tuple[str, str]:
+    """The model's, and why."""
+    if not found.width:
+        return "[]", "Pairs alone are a linear model"
+    (first, second), why = _network(found)
+    return f'[ {{ dense = {first}, activation = "relu" }}, {{ dense = {second}, activation = "relu" }} ]', why
+
+
+def _rate(found: Found) -> tuple[str, str]:
+    """The learning rate, and why."""
+    if found.sparse:
+        return SPARSE_RATE, "large: of the pairs' weights few are touched at a time"
+    if found.width > WIDE_INPUT:
+        return "1e-3", f"small: the input is {found.width} wide"
+    return "2e-3", "suits small batches"
+
+
 def job_text(
-    job: str, sample: str, rows: Sequence[Row], label: str, bootstrap: str, machine: Machine | None = None
+    job: str, sample: str, rows: Sequence[Row], label: str, bootstrap: str, machine: Machine | None = None,
+    records: str = "json",
 ) -> tuple[str, list[str]]:
     """A commented job file for rows like these, and what should be said of it.
 
     Raises UserMistake where the rows or the label cannot be used.
     """
-    found, devices = _of_rows(sample, rows, label), (machine or Machine()).devices
+    found, devices = _of_rows(sample, rows, label, "" if records == "json" else WEIGHT), (machine or Machine()).devices
     columns = "\n".join(found.lines)
     job_name = re.sub(r"[^A-Za-z0-9._-]", "-", job) or "job"
-    wide = found.width > WIDE_INPUT
-    rate, why_rate = ("1e-3", f"small: the input is {found.width} wide") if wide else ("2e-3", "suits small batches")
-    (first, second), why_size = _network(found)
+    (rate, why_rate), (layers, why_size) = _rate(found), _layers(found)
     workers, why_workers = (
         (devices, "a device each") if devices else (1, "learns most from the same rows; more are for large models")
     )
@@ -217,7 +254,7 @@ def job_text(
 bootstrap.servers = {json.dumps(bootstrap)}
 
 [records]
-format = "json"                        # {' | '.join(format_names())}
+format = {json.dumps(records):<30}# {' | '.join(format_names())}
 start = "earliest"                     # holds for the first start only
 
 # As found in {len(rows)} rows of the sample. missing: "dead_letter" (default), "skip", or a value.
@@ -226,7 +263,7 @@ start = "earliest"                     # holds for the first start only
 
 # The input matrix has {found.width} columns. {why_size}; [] is the linear model.
 [model]
-layers = [ {{ dense = {first}, activation = "relu" }}, {{ dense = {second}, activation = "relu" }} ]
+layers = {layers}
 loss = "{found.loss}"
 
 [optimizer]

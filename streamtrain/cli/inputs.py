@@ -1,6 +1,6 @@
-"""Rows from a CSV, JSON lines or Parquet file, or from standard input, for `produce` and `init`; never a file at once.
+"""Rows from a CSV, JSON lines, Parquet, VW or libsvm file, or from standard input, for `produce` and `init`.
 
-Cells of a CSV are texts; an empty one is None.
+Never a file at once. Cells of a CSV are texts; an empty one is None.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
+from streamtrain.columns.formats import format_names, parse
+from streamtrain.columns.formats.parsed import contains_unusable
 from streamtrain.errors import UserMistake
 
 Row = dict[str, Any]
-SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+SUFFIXES = {
+    ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet", ".vw": "vw", ".libsvm": "libsvm",
+    ".svm": "libsvm", ".svmlight": "libsvm",
+}  # fmt: skip
 _BATCH_ROWS = 10_000  # of a Parquet file held at once
 
 
@@ -48,10 +53,26 @@ def _text_rows(file: IO[str], name: str, kind: str | None) -> Iterator[Row]:
     if not first.strip():
         return
     lines = chain([first], file)
-    if kind == "jsonl" or (kind is None and first.lstrip().startswith("{")):
+    if kind is not None and is_records(kind):
+        yield from _format_rows(lines, name, kind)
+    elif kind == "jsonl" or (kind is None and first.lstrip().startswith("{")):
         yield from _json_rows(lines, name)
     else:
         yield from _csv_rows(lines, name)
+
+
+def is_records(kind: str) -> bool:
+    """Whether a file's lines are records of a format as they stand: of texts that hold features by index."""
+    return kind in format_names() and parse(kind, b"").by_role
+
+
+def _format_rows(lines: Iterator[str], name: str, kind: str) -> Iterator[Row]:
+    for number, line in enumerate(lines, 1):
+        parsed = parse(kind, line.encode()) if line.strip() else None
+        for row in [] if parsed is None else parsed.rows:
+            if not isinstance(row, list) or contains_unusable(row):
+                raise UserMistake(f"{name}:{number}: expected a line of {kind}, got {line.strip()[:60]!r}")
+            yield dict(row)
 
 
 def _json_rows(lines: Iterator[str], name: str) -> Iterator[Row]:

@@ -107,6 +107,16 @@ class Sampled:
         plain = all(isinstance(each, str | int) for each in found)
         return found if numbers or plain else []
 
+    @cached_property
+    def pairs(self) -> list[Any]:
+        """Those of all cells, where each is a list of pairs of an index or a name and a number; else none."""
+        found = [pair for value in self.values if isinstance(value, list) for pair in value]
+        fits = all(
+            isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str | int) and is_number(pair[1])
+            for pair in found
+        )
+        return found if fits and all(isinstance(value, list) for value in self.values) else []
+
     @property
     def flat(self) -> bool:
         return all(isinstance(value, str | int | float | bool) for value in self.values)

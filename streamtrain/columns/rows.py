@@ -12,6 +12,7 @@ from streamtrain import _native
 from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
 from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.formats.sparse_text import named
 from streamtrain.columns.paths import nested
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
@@ -59,6 +60,8 @@ def record_rows(schema: Schema, format_name: Format, record: bytes) -> RecordRow
     parsed = parse(format_name, record)
     if parsed.columns is not None:
         return _turned(schema, parsed.columns, parsed.broken)
+    if parsed.by_role:
+        return RecordRows([_plain(named(schema, row)) for row in parsed.rows], parsed.broken)
     first = parsed.rows[0] if parsed.maps_of_arrays and parsed.rows and not parsed.many else None
     if isinstance(first, Pairs) and holds_columns(schema, first):
         return _turned(schema, first, parsed.broken)

@@ -22,6 +22,7 @@ from streamtrain.columns.formats.parsed import (
     contains_unusable,
 )
 from streamtrain.columns.kinds.cell import Symbol
+from streamtrain.columns.formats.sparse_text import named
 from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.making import WHERE
 from streamtrain.columns.paths import Path, place
@@ -129,7 +130,8 @@ class _Reader:
     def shaped(self, parsed: Parsed) -> None:
         if parsed.maps_of_arrays and not parsed.many and parsed.rows and self._is_columns(parsed.rows[0]):
             return self._columns(parsed.rows[0])
-        for row in parsed.rows:
+        for given in parsed.rows:
+            row = named(self.schema, given) if parsed.by_role else given
             at = f"$[{self.out.rows}]" if parsed.many else "$"
             try:
                 cells = self._cells(row)

@@ -23,9 +23,11 @@ ROWS: list[dict[str, Any]] = [
     {"dep_delay": 3.5, "distance": 700, "hour": 2, "carrier": "UA", "origin": "JFK"},
     {"distance": -7, "hour": 23, "carrier": "Vueling é 日本", "origin": "LGA", "tags": ["a", "b", 7, "a", "c"]},
     {"dep_delay": 1e4, "distance": 1, "hour": 0, "carrier": 1007, "origin": True, "stops": [], "place": [1.5, -2, 1e4]},
-    {"dep_delay": -1, "distance": 6, "hour": 5, "carrier": "B6", "stops": ["x", True, "x"], "more": [2, 3.5]},
-    {"dep_delay": 0, "distance": 5, "hour": 11, "carrier": -3, "origin": "abcdefg"},
-]
+    {"dep_delay": -1, "distance": 6, "hour": 5, "carrier": "B6", "stops": ["x", True, "x"], "more": [2, 3.5],
+     "wide": {"a": 2, "7": -1}},
+    {"dep_delay": 0, "distance": 5, "hour": 11, "carrier": -3, "origin": "abcdefg",
+     "wide": [[1, 2], [3, 0.5], [1, 1], [4, 9]], "deep": [["x", 1.5], [49, -3]]},
+]  # fmt: skip
 CLASSES = {**FLIGHTS, "late": {"role": "label", "classes": ["early", "on time", "späť"]}}
 DELAY = {**FLIGHTS, "late": {"role": "label", "standardize": True}}
 LISTS = {
@@ -34,6 +36,12 @@ LISTS = {
     "stops": {"kind": "category", "list": True, "buckets": 5, "pool": "sum", "missing": "none"},
     "place": {"kind": "vector", "size": 3, "standardize": True, "missing": 0.5},
     "more": {"kind": "vector", "size": 2, "missing": 1},
+    "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
+    "deep": {"kind": "sparse", "buckets": 50, "embed": 2, "missing": 0},
+}
+ALONE = {
+    "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
+    "late": {"role": "label", "classes": ["early", "on time", "late"]},
 }
 MODELS = {
     "binary": (FLIGHTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
@@ -41,6 +49,7 @@ MODELS = {
     "classes": (CLASSES, "softmax_cross_entropy", ({"dense": 8, "activation": "mish"}, {"dense": 5})),
     "number": (DELAY, "mean_squared_error", ({"dense": 4, "activation": "tanh"},)),
     "lists": (LISTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
+    "wide alone": (ALONE, "softmax_cross_entropy", ()),
     "deep": (FLIGHTS, "mean_squared_error", tuple({"dense": 6, "activation": "sigmoid"} for _ in range(3))),
 }
 

@@ -66,8 +66,19 @@ class Predictor:
             deviation = 1.0
         return of["mean"], deviation, of.get("clip", 0) or np.inf
 
+    def pairs(self, column: Mapping[str, Any], given: list[Any]) -> np.ndarray:
+        """The sum or mean of an index's or a name's row times its number."""
+        table = self.tensors[column["table"]]
+        total = np.zeros(table.shape[1])
+        for key, value in given[: column["most"]]:
+            named = isinstance(key, str) and not key.isdigit()
+            hashed = murmur3(str(key).encode(), column["hash_seed"]) % column["buckets"]
+            total += value * table[hashed if named else int(key)]
+        return total / (len(given) if column["pool"] == "mean" and given else 1)
+
     def predict(self, row: Mapping[str, Any]) -> np.ndarray:
         x: list[float] = []
+        wide: Any = 0.0  # what goes past the layers
         for column in self.inputs:
             cell = row.get(column["name"], column["missing"])
             if column["kind"] == "vector":
@@ -76,6 +87,12 @@ class Predictor:
                         mean, deviation, clip = self.moments("standardize.vectors", column["moments_row"] + at)
                         number = float(np.clip((number - mean) / deviation, -clip, clip))
                     x.append(number)
+            elif column["kind"] == "sparse":
+                total = self.pairs(column, list(cell.items() if isinstance(cell, dict) else cell or []))
+                if column["embed"]:
+                    x += total.tolist()
+                else:
+                    wide = wide + total
             elif column.get("list"):
                 entries = [cell] if isinstance(cell, str) and cell else list(cell)
                 texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in entries]
@@ -93,10 +110,11 @@ class Predictor:
                 x.append(float(np.clip((cell - mean) / deviation, -clip, clip)))
             else:
                 x.append(cell)
-        y = np.array(x)
+        y = np.array(x or [0.0])
         for layer in self.layers:
             z = y @ self.tensors[layer["weight"]] + self.tensors[layer["bias"]]
             y = ACTIVATIONS[layer["activation"]](z)
+        y = y + wide
         seen = self.tensors.get("label.classes", np.zeros(0)) + 0.5
         if self.metadata["loss"] == "softmax_cross_entropy":
             return seen * np.exp(y) / (seen * np.exp(y)).sum()

@@ -5,6 +5,22 @@ _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one
 
 GUARDS = [
     (
+        "an index out of range is no index", "native/decode/kinds/sparse.h",
+        "if (index < buckets_ && (!negative || index == 0)) return take_index",
+        "if (!negative || index == 0) return take_index",
+        "tests/columns/test_sparse.py::test_what_is_no_such_pair_is_a_dead_letter",
+    ),
+    (
+        "a pair has both its parts", "native/decode/kinds/sparse.h",
+        'if (row.taken() != 2 * row.elements()) row.wrong(c, "a missing value");', "",
+        "tests/columns/test_sparse.py::test_what_is_no_such_pair_is_a_dead_letter",
+    ),
+    (
+        "a name of digits is a number to VW", "native/decode/formats/vw.h",
+        "if (!number_text::is_digit(*at)) return", "return",
+        "tests/columns/test_sparse.py::test_native_and_slow_agree_cut_at_every_byte_and_mutated[vw]",
+    ),
+    (
         "a list longer than its column says is no row", "native/decode/list_kind.h",
         "if (count > most && !cuts)", "if (false)",
         "tests/columns/test_lists.py::test_a_list_that_is_too_long_is_refused_or_cut",

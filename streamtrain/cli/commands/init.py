@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from streamtrain.cli.infer import Machine, job_text
-from streamtrain.cli.inputs import read_rows
+from streamtrain.cli.inputs import SUFFIXES, is_records, read_rows
 from streamtrain.cli.session import Session, command
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
@@ -25,7 +25,10 @@ def init(
     session: Session,
     job: Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file to write.", show_default=False)],
     sample: Annotated[
-        str, typer.Option("--from", metavar="SAMPLE", help="A .csv, .jsonl or .parquet file.", show_default=False)
+        str,
+        typer.Option(
+            "--from", metavar="SAMPLE", help="A .csv, .jsonl, .parquet, .vw or .libsvm file.", show_default=False
+        ),
     ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The column to learn.", show_default=False)],
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that is there.")] = False,
@@ -35,7 +38,9 @@ def init(
         raise UserMistake(f"{job}: is there already; give another name, or --force to write over it")
     rows = [row for row, _ in zip(read_rows(sample), range(SAMPLE_ROWS), strict=False)]
     machine = Machine(backends.devices())
-    text, told = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092", machine)
+    suffix = SUFFIXES.get(Path(sample).suffix.lower(), "")
+    records = suffix if is_records(suffix) else "json"
+    text, told = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092", machine, records)
     try:
         made = Job.parse(text, name=job.name)
     except JobMistakes as mistakes:  # it has not been written: what is wrong is the sample

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -11,8 +11,8 @@ from streamtrain import _native
 from streamtrain.columns.kinds.kind import Block, Settings, Wrong
 from streamtrain.compute.model_spec import MAX_ENTRIES
 
-DEFAULT_MOST = 64
-MEAN_ENTRIES = 32  # of a row, that a slot has room for: it is full sooner where rows have more
+DEFAULT_MOST, OTHER_MOST = {"sparse": 4096}, 64  # by kind
+MEAN_ENTRIES, OTHER_MEAN = {"sparse": 128}, 32
 MISPLACED: dict[str, Any] = {"misplaced": "only a column of lists has one"}
 
 
@@ -32,13 +32,15 @@ class Bagged(Settings):
         json_schema_extra=MISPLACED,
     )  # fmt: skip
 
-    default_most: ClassVar[int] = DEFAULT_MOST
-    mean_entries: ClassVar[int] = MEAN_ENTRIES
-
     @property
     def most_entries(self) -> int:
         """Of one row."""
-        return self.most or self.default_most
+        return self.most or DEFAULT_MOST.get(self.kind or "", OTHER_MOST)
+
+    @property
+    def mean_entries(self) -> int:
+        """Of a row, that a slot has room for: it is full sooner where rows have more."""
+        return min(self.most_entries, MEAN_ENTRIES.get(self.kind or "", OTHER_MEAN))
 
 
 def bag_problems(column: Bagged, is_bag: bool) -> Iterator[str]:
@@ -55,7 +57,7 @@ def block_name(name: str, part: str = "list") -> str:
 
 def ragged_block(name: str, dtype: str, column: Bagged, part: str = "list") -> Block:
     most = column.most_entries
-    return Block(block_name(name, part), dtype, min(most, column.mean_entries), True, most)
+    return Block(block_name(name, part), dtype, column.mean_entries, True, most)
 
 
 def bag(name: str, column: Any, embed: int, mean: bool | None = None, scales: str = "") -> dict[str, Any]:

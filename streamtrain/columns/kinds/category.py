@@ -17,7 +17,7 @@ from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHas
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
 DEFAULT_EMBED = 8
-MISPLACED = {"misplaced": "only a feature of kind category has one"}
+MISPLACED = {"misplaced": "only a category or a sparse column has one"}
 
 
 class Hashed(Bagged):
@@ -27,7 +27,7 @@ class Hashed(Bagged):
         None,
         ge=1,
         le=MOST_BUCKETS,
-        description="category: how many buckets the hash has",
+        description="category: how many buckets the hash has; sparse: how many indexes there are",
         json_schema_extra=MISPLACED,  # type: ignore[arg-type]
     )
     hash_bits: Literal[32, 64] = Field(
@@ -39,7 +39,7 @@ class Hashed(Bagged):
         None,
         ge=1,
         le=_native.MAX_COLUMNS,
-        description=f"category: numbers per bucket; default {DEFAULT_EMBED}",
+        description=f"numbers per bucket; default {DEFAULT_EMBED}, of a sparse column one for each output",
         json_schema_extra=MISPLACED,  # type: ignore[arg-type]
     )
 

@@ -1,0 +1,14 @@
+// libsvm text of a table: the label, then the features by index.
+#pragma once
+#include "decode/sparse_text_encoder.h"
+
+namespace st::formats {
+
+class LibsvmEncoder final : public SparseTextEncoder {
+  protected:
+    void write_head(const std::string &label, const std::string &, std::string &out) const override { out += label; }
+};
+
+inline std::unique_ptr<RecordEncoder> libsvm_encoder() { return std::make_unique<LibsvmEncoder>(); }
+
+}  // namespace st::formats

@@ -1,0 +1,95 @@
+// Vowpal Wabbit's text: label, importance and tag, then namespaces of features, name:value each, behind bars. A
+// feature's index is VW's own (--hash strings): a name of digits is a number, any other one is hashed by
+// MurmurHash3_x86_32, both from its namespace's hash on; of the sum the lowest bits.
+#pragma once
+#include "decode/murmur3.h"
+#include "decode/sparse_text.h"
+
+namespace st::formats {
+
+class VwDecoder final : public SparseTextDecoder {
+  public:
+    VwDecoder(std::shared_ptr<const DecodePlan> plan, const Options &options)
+        : SparseTextDecoder(std::move(plan)), mask_((u64{1} << options.get<i64>("bits", 18)) - 1) {}
+
+  protected:
+    void read_line(const char *p, const char *end) override {
+        const char *const bar = static_cast<const char *>(std::memchr(p, '|', static_cast<u64>(end - p)));
+        if (!bar) return writer_.fail(NO_COLUMN, "expected a '|' before the features, got none");
+        read_head(p, bar);
+        if (features_ == NO_COLUMN) return;
+        open_features();
+        for (p = bar; p < end;) p = read_namespace(p + 1, end);
+        close_features();
+    }
+
+  private:
+    // Label, importance and initial prediction; a tag begins with ' or stands at the bar.
+    void read_head(const char *p, const char *bar) {
+        i32 columns[] = {label_, weight_};
+        for (u32 at = 0; (p = behind_spaces(p)) < bar; ++at) {
+            const char *const word = word_end(p, bar);
+            if (*p == '\'' || word == bar) return;
+            if (at < std::size(columns)) put(columns[at], {p, static_cast<u64>(word - p)});
+            p = word;
+        }
+    }
+
+    static bool ends_name(char c) { return c == ' ' || c == ':' || c == '|' || c == '\t'; }
+    static const char *name_end(const char *p, const char *end) {
+        while (p < end && !ends_name(*p)) ++p;
+        return p;
+    }
+
+    // A name's own number, or its hash.
+    static u64 hashed(const char *p, const char *end, u32 seed) {
+        u64 number = 0;
+        for (const char *at = p; at < end; ++at) {
+            if (!number_text::is_digit(*at)) return murmur3(p, static_cast<u64>(end - p), seed);
+            number = 10 * number + static_cast<u64>(*at - '0');
+        }
+        return number + seed;
+    }
+
+    // From behind a bar up to the next one, or the end.
+    const char *read_namespace(const char *p, const char *end) {
+        u32 seed = 0;
+        f32 factor = 1;
+        if (p < end && !is_space(*p)) {
+            const char *const name = name_end(p, end);
+            seed = static_cast<u32>(hashed(p, name, 0));
+            if (p = name; p < end && *p == ':' && !(p = read_value(p, end, factor))) return end;
+        }
+        u32 nameless = 0;
+        while ((p = behind_spaces(p)) < end && *p != '|') {
+            const char *const name = name_end(p, end);
+            const u64 index = name == p ? u64{seed} + nameless++ : hashed(p, name, seed);
+            f32 value = 1;
+            if (p = name; p < end && *p == ':' && !(p = read_value(p, end, value))) return end;
+            value *= factor;
+            if (value != 0) feature(index & mask_, static_cast<f64>(value));
+        }
+        return p;
+    }
+
+    // A number behind the colon at p; nullptr where there is none, and the row is lost.
+    const char *read_value(const char *const colon, const char *end, f32 &value) {
+        const char *word = colon + 1;
+        while (word < end && !is_space(*word) && *word != '|') ++word;
+        f64 exact;
+        if (word > colon + 1 && read_number(colon + 1, word, exact)) [[likely]] {
+            value = static_cast<f32>(exact);
+            return word;
+        }
+        wrong_feature(colon, word);
+        return nullptr;
+    }
+
+    u64 mask_;
+};
+
+inline std::unique_ptr<Decoder> vw(std::shared_ptr<const DecodePlan> plan, const Options &options) {
+    return std::make_unique<VwDecoder>(std::move(plan), options);
+}
+
+}  // namespace st::formats

@@ -1,0 +1,108 @@
+// Pairs of an index, or a name hashed into one, and a number: int32 and float32 in two ragged blocks.
+#pragma once
+#include <charconv>
+
+#include "decode/list_kind.h"
+
+namespace st::kinds {
+
+class Sparse final : public Kind {
+  public:
+    Sparse(const std::string &column, const Options &options)
+        : hasher_{static_cast<u32>(options.get<i64>("hash_bits")), murmur3(column.data(), column.size(), 0)},
+          buckets_(static_cast<u64>(options.get<i64>("buckets"))), most_(static_cast<u64>(options.get<i64>("most"))),
+          cuts_(options.get<bool>("cut")) {}
+
+    const char *expected() const override { return "list of pairs of an index or a name and a number"; }
+    void place(SlotPlaces &places) override {
+        index_ = places.take_ragged(sizeof(i32));
+        scale_ = places.take_ragged(sizeof(f32));
+    }
+
+    CellForm form() const override { return CellForm::pairs; }
+    void start_list(RowWriter &row, u32) const override {
+        row.start_values(index_);
+        row.start_values(scale_);
+    }
+    void end_list(RowWriter &row, u32 c) const override {
+        end_values(row, c, index_, most_, cuts_);
+        row.end_values(c, scale_);
+    }
+    void end_pair(RowWriter &row, u32 c) const override {
+        if (row.parts() != 2) return row.wrong(c, "a list of " + std::to_string(row.parts()));
+        if (row.taken() != 2 * row.elements()) row.wrong(c, "a missing value");
+    }
+
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        if (!row.in_list() || row.parts() == 0) return row.wrong(c, shown_number(value));
+        if (row.parts() > 1) return put_scale(row, c, value);
+        if (!is_exact_whole(value)) return row.wrong(c, shown_number(value));
+        integer(row, c, static_cast<u64>(std::abs(value)), value < 0);
+    }
+    void integer(RowWriter &row, u32 c, u64 magnitude, bool negative) const override {
+        if (row.in_list() && row.parts() == 1) return put_index(row, c, magnitude, negative);
+        number(row, c, integer_number(magnitude, negative));
+    }
+    void long_integer(RowWriter &row, u32 c, f64 rounded, std::string_view digits) const override {
+        if (row.in_list() && row.parts() == 1) return out_of_range(row, c, std::string(digits));
+        number(row, c, rounded);
+    }
+    void boolean(RowWriter &row, u32 c, bool value) const override {
+        if (row.in_list() && row.parts() > 1) return put_scale(row, c, value);
+        row.wrong(c, value ? "true" : "false");
+    }
+    // A name, or the index that it is.
+    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
+        if (!row.in_list() || row.parts() != 1) return row.wrong(c, quoted(utf8));
+        const char *const end = utf8.data() + utf8.size();
+        u64 index = 0;
+        const auto [read, error] = std::from_chars(utf8.data(), end, index);
+        if (read != end) return take_index(row, hasher_(utf8) % buckets_);
+        if (error != std::errc()) return out_of_range(row, c, shown(utf8));
+        put_index(row, c, index, false);
+    }
+    void pair(RowWriter &row, u32 c, u64 index, f64 value) const override {
+        if (index >= buckets_) return out_of_range(row, c, std::to_string(index));
+        const f32 scale = static_cast<f32>(value);
+        if (!fits_float(scale)) return row.not_finite(c, value);
+        row.add_value(index_, static_cast<i32>(index), most_);
+        row.add_value(scale_, scale, most_);
+    }
+    void stand_in(RowWriter &row, u32 c) const override {
+        row.put_values<i32>(c, index_, nullptr, 0);
+        row.put_values<f32>(c, scale_, nullptr, 0);
+    }
+
+    bool takes_text() const override { return true; }
+
+  private:
+    void put_index(RowWriter &row, u32 c, u64 index, bool negative) const {
+        if (index < buckets_ && (!negative || index == 0)) return take_index(row, index);
+        out_of_range(row, c, (negative ? "-" : "") + std::to_string(index));
+    }
+    void take_index(RowWriter &row, u64 index) const {
+        row.add_value(index_, static_cast<i32>(index), most_);
+        row.take_part();
+    }
+    void put_scale(RowWriter &row, u32 c, f64 value) const {
+        const f32 scale = static_cast<f32>(value);
+        if (!fits_float(scale)) return row.not_finite(c, value);
+        row.add_value(scale_, scale, most_);
+        row.take_part();
+    }
+    void out_of_range(RowWriter &row, u32 c, const std::string &index) const {
+        row.fail(static_cast<i32>(c),
+                 "expected an index below " + std::to_string(buckets_) + ", got " + index);
+    }
+
+    Place index_, scale_;
+    TextHasher hasher_;
+    u64 buckets_, most_;
+    bool cuts_;
+};
+
+inline std::unique_ptr<Kind> sparse(const std::string &column, const Options &options) {
+    return std::make_unique<Sparse>(column, options);
+}
+
+}  // namespace st::kinds

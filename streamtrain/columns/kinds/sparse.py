@@ -1,0 +1,92 @@
+"""Pairs of an index, or a name hashed into one, and a number: a weighted bag, or a linear part of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from streamtrain import _native
+from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
+from streamtrain.columns.kinds.category import Hashed, hash_seed
+from streamtrain.columns.kinds.cell import float32, whole
+from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, Wrong
+
+HELP = "pairs of an index or a name and a number, or a map; without `embed` each index has a weight for each output"
+SCALE = "scale"  # of a block's name
+
+
+class Options(Hashed):
+    """Of a sparse column."""
+
+
+class Sparse(Kind[Options]):
+    options = Options
+
+    def problems(self, column: Options) -> Iterator[str]:
+        if column.buckets is None:
+            yield "buckets: expected how many indexes there are, got none"
+        if column.pool is not None and column.embed is None:
+            yield "pool: expected with embed alone: without it the numbers are added to the outputs"
+
+    def missing_problem(self, column: Options) -> str | None:
+        value = column.missing
+        return None if value in (0, "") else f'expected "dead_letter", "skip" or 0 for no pairs, got {value!r}'
+
+    def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
+        return [
+            ragged_block(name, dtype, column, part)
+            for name, column in columns
+            for dtype, part in (("i32", "list"), ("f32", SCALE))
+        ]
+
+    def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
+        return {
+            "bags": [
+                bag(name, column, column.embed or 0, column.pool == "mean", block_name(name, SCALE))
+                for name, column in columns
+            ]
+        }
+
+    def cells(self, column: Options) -> CellForm:
+        return "pairs"
+
+    def places(self, name: str, column: Options) -> list[str]:
+        return [block_name(name), block_name(name, SCALE)]
+
+    def native_options(self, column: Options, loss: str) -> dict[str, Any]:
+        hashing = {"buckets": column.buckets, "hash_bits": column.hash_bits}
+        return {**hashing, "most": column.most_entries, "cut": column.cut}
+
+    def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
+        pairs = [self._pair(name, column, each) for each in cell]
+        return [kept(column, [index for index, _ in pairs]), kept(column, [scale for _, scale in pairs])]
+
+    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
+        return [[], []]
+
+    def stand_in(self, column: Options, loss: str) -> float:
+        return 0.0
+
+    def _pair(self, name: str, column: Options, given: Any) -> tuple[int, Any]:
+        if not isinstance(given, list) or len(given) != 2 or None in given:
+            raise Wrong
+        assert column.buckets is not None
+        key, value = given
+        if isinstance(key, str):
+            is_index = key.isascii() and key.isdigit()
+            hashed = _native.murmur3(key.encode(), hash_seed(name), column.hash_bits) % column.buckets
+            index: int | None = int(key) if is_index else hashed
+        else:
+            index = None if isinstance(key, bool) else whole(key)
+        if index is None or not 0 <= index < column.buckets:
+            raise Wrong
+        return index, float32(value)
+
+    def takes_text(self, column: Options) -> bool:
+        return True
+
+    def is_numeric(self, column: Options) -> bool:
+        return False
+
+
+KIND = Sparse()

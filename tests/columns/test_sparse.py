@@ -1,0 +1,223 @@
+"""Pairs of an index or a name and a number, and the texts that hold them: libsvm, and VW with VW's own indexes."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+from example_format import needs_no_option
+from slots import RowSlot, decode_rows
+
+from streamtrain import _native
+from streamtrain.cli.inputs import is_records
+from streamtrain.clients.records import Records
+from streamtrain.columns.formats import Format, format_names, mistakes, record_format
+from streamtrain.columns.kinds.bags import block_name
+from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+
+DATA = Path(__file__).parents[3] / "shared/data/rcv1"
+SPARSE: dict[str, Any] = {"kind": "sparse", "buckets": 64, "most": 4}
+WIDE = Schema.from_columns(
+    {"wide": {**SPARSE, "missing": 0}, "late": {"role": "label", "missing": 1}, "w": {"role": "weight", "missing": 1}},
+    "binary_cross_entropy",
+)
+NAMED = Schema.from_columns(
+    {"wide": {**SPARSE, "cut": True}, "late": {"role": "label", "classes": ["-1", "1"]}}, "binary_cross_entropy"
+)
+LINES = [name for name in format_names() if needs_no_option(name) and is_records(name)]
+
+
+def entries(slot: RowSlot, rows: int) -> list[list[tuple[int, float]]]:
+    index, scale = (slot.views[block_name("wide", part)][:rows] for part in ("list", "scale"))
+    return [list(zip(i.tolist(), v.tolist(), strict=True)) for i, v in zip(index, scale, strict=True)]
+
+
+def bucket(name: str) -> int:
+    return _native.murmur3(name.encode(), hash_seed("wide")) % 64
+
+
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [
+        ([[1, 2.5], [63, -1]], [(1, 2.5), (63, -1.0)]),
+        ([["12", 0.5], ["a", 1], [1, True]], [(12, 0.5), (bucket("a"), 1.0), (1, 1.0)]),
+        ({"12": 0.5, "name": 2}, [(12, 0.5), (bucket("name"), 2.0)]),
+        ([], []),
+        ({}, []),
+        ([[3, 1], [3, 1]], [(3, 1.0), (3, 1.0)]),
+    ],
+)
+def test_pairs_and_maps(cell: Any, expected: list[tuple[int, float]]) -> None:
+    row = {"wide": cell, "late": 1}
+    found = {}
+    for form, record in (("json", json.dumps(row).encode()), ("msgpack", msgpack.packb(row))):
+        slot = RowSlot(WIDE, 4, form)
+        ((rows, _),) = list(slot.record(record))
+        found[form] = entries(slot, rows)
+        ((made,),) = Records(WIDE, form, "rows", 9, 1 << 20).blocks([row, row], None, False)
+        ((rows, _),) = list(slot.record(made.value))
+        found[f"{form} written"] = entries(slot, rows)[:1]
+    slot = RowSlot(WIDE, 4)
+    ((rows, _),) = list(slot.batches([row]))
+    found["dict"] = entries(slot, rows)
+    assert all(each == [expected] for each in found.values()), found
+
+
+@pytest.mark.parametrize(
+    ("cell", "reason"),
+    [
+        ([[64, 1]], "expected an index below 64, got 64"),
+        ([[-1, 1]], "expected an index below 64, got -1"),
+        ({"99999999999999999999999": 1}, "expected an index below 64, got 99999999999999999999999"),
+        ([[1, 1e39]], "expected finite number that fits float32, got 1e+39"),
+        ([[1, 2, 3]], "got a list of 3 at [0]"),
+        ([[1, 2], [1]], "got a list of 1 at [1]"),
+        ([[1, None]], "got a missing value at [0]"),
+        ([[1.5, 1]], "got 1.5 at [0]"),
+        ([[True, 1]], "got true at [0]"),
+        ([5], "got 5 at [0]"),
+        ([[1, "x"]], 'got "x" at [0]'),
+        ("a", 'got "a"'),
+        ([[1, 1]] * 5, "expected at most 4 values, got 5"),
+    ],
+)
+def test_what_is_no_such_pair_is_a_dead_letter(cell: Any, reason: str) -> None:
+    _, tally = decode_rows("json", WIDE, json.dumps({"wide": cell, "late": 1}).encode())
+    assert [each.path for each in tally.dead_rows] == ["$.wide"] and tally.dead_rows[0].reason.endswith(reason)
+    slot = RowSlot(WIDE, 4)
+    ((_, told),) = list(slot.batches([{"wide": cell, "late": 1}]))
+    assert [each.path for each in told.dead_rows] == ["$[0].wide"]
+
+
+def test_nan_is_a_dead_letter() -> None:
+    _, tally = decode_rows("json", WIDE, b'{"wide": [[1, NaN]], "late": 1}')
+    assert tally.dead == 1 and "got NaN" in tally.dead_rows[0].reason
+
+
+def same_of(form: str, same: Any, record: bytes) -> None:
+    format_name: Format = {"name": form, "bits": 6} if form == "vw" else form
+    for schema in (WIDE, NAMED, WIDE.for_requests()):
+        for capacity in (1, 64):
+            same(schema, format_name, record, capacity)
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, form: str) -> None:
+    chance = random.Random(3)
+    for record in record_format(form).EXAMPLES:
+        same_of(form, same, record)
+        for size in range(len(record)):
+            same_of(form, same, record[:size])
+        for _ in range(150):
+            mutated = bytearray(record)
+            for _ in range(chance.randint(1, 4)):
+                mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), *b" |:'\n\t.1e-#"])
+            same_of(form, same, bytes(mutated))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_generated_pairs(same: Any, seed: int) -> None:
+    chance = random.Random(seed)
+    parts = [0, 1, 63, 64, -1, 1.5, True, None, "a", "12", "", "7e", [1], {"a": 1}, float("nan"), 2**70]
+    for _ in range(300):
+        sizes = [chance.choice((2, 2, 2, 1, 3)) for _ in range(chance.randrange(6))]
+        pairs: Any = [[chance.choice(parts) for _ in range(size)] for size in sizes]
+        if chance.random() < 0.3:
+            pairs = {str(chance.choice(parts)): chance.choice(parts) for _ in range(3)}
+        row = {"late": chance.choice([0, 1]), "wide": chance.choice([pairs, pairs, chance.choice(parts)])}
+        for schema in (WIDE, NAMED):
+            same(schema, "json", json.dumps(row).encode())
+            try:
+                record = msgpack.packb(row)
+            except OverflowError:
+                continue
+            same(schema, "msgpack", record)
+
+
+@pytest.mark.parametrize("form", LINES)
+def test_rows_are_written_and_read_again(form: str) -> None:
+    columns = {"wide": {**SPARSE, "buckets": 1 << 18}, "late": {"role": "label"}}
+    schema = Schema.from_columns(columns, "binary_cross_entropy")
+    rows = [{"wide": [[3, 0.5], [99, -2.0]], "late": 1}, {"wide": [], "late": 0}, {"wide": {"7": 1e-3}, "late": 1}]
+    expected = [[(3, 0.5), (99, -2.0)], [], [(7, float(np.float32(1e-3)))]]
+    ((made,),) = Records(schema, form, "rows", 9, 1 << 20).blocks(rows, None, False)
+    for record in (made.value, record_format(form).encode_rows(schema, rows)):
+        slot = RowSlot(schema, 4, form)
+        ((count, _),) = list(slot.record(record))
+        assert count == 3 and entries(slot, 3) == expected
+        assert slot.views["label"][:3, 0].tolist() == [1, 0, 1]
+    with pytest.raises(UserMistake):
+        list(Records(schema, form, "rows", 9, 1 << 20).blocks([{"wide": [["a b", 1]], "late": 1}], None, False))
+
+
+def vw_lines() -> list[str]:
+    chance = random.Random(1)
+    made = ["1 |f 9:6.27e-02 14:0.5 words more:2", "-1 2.5 'tag|a:2 x:3 y |b z:.5 7 |c", "0 tag| p 3:1 :2 :3"]
+    made.append(" |ab 0012 +5")
+    for _ in range(300):
+        line = chance.choice(["1 ", "-1 ", "0.5 2 "])
+        for _ in range(chance.randint(1, 3)):
+            line += "|" + chance.choice(["", "f", "12", "long_name é", "x:0.5"])
+            for _ in range(chance.randint(0, 5)):
+                name = chance.choice(["a", "7", "0", "abc", "é日本", "x^y", "00", "12345678901", "q.r-s"])
+                line += " " + name + chance.choice(["", ":1", ":0.25", ":-3e-2", ":.5", ":0"])
+            line += " "
+        made.append(line)
+    return made
+
+
+def test_indexes_are_those_of_vw() -> None:
+    """Feature by feature, and the rcv1 data as `vw --invert_hash` lists it."""
+    vowpal = pytest.importorskip("vowpalwabbit")
+    columns = {"wide": {**SPARSE, "buckets": 1 << 18, "most": 99}, "late": {"role": "label", "missing": 0}}
+    schema = Schema.from_columns(columns, "mean_squared_error")
+    workspace = vowpal.Workspace("--quiet -b 18 --noconstant")
+    for line in vw_lines():
+        slot = RowSlot(schema, 1, "vw")
+        ((rows, _),) = list(slot.record(line.encode()))
+        assert rows == 1, line
+        parsed = workspace.parse(line)
+        example = parsed[0] if isinstance(parsed, list) else parsed
+        workspace.setup_example(example)
+        theirs = sorted((at // 4 & 0x3FFFF, round(value, 6)) for at, value in example.iter_features())
+        assert sorted((at, round(value, 6)) for at, value in entries(slot, 1)[0]) == theirs, line
+        workspace.finish_example(example)
+    workspace.finish()
+
+
+def test_rcv1_has_the_indexes_that_invert_hash_shows(tmp_path: Path) -> None:
+    vowpal = pytest.importorskip("vowpalwabbit")
+    if not DATA.exists():
+        pytest.skip("no data set rcv1")
+    schema = Schema.from_columns(
+        {"wide": {**SPARSE, "buckets": 1 << 18, "most": 4096}, "late": {"role": "label", "classes": ["-1", "1"]}},
+        "binary_cross_entropy",
+    )
+    data = (DATA / "rcv1_small.dat").read_bytes()
+    slot, ours = RowSlot(schema, 1000, "vw"), set()
+    for rows, tally in slot.record(data):
+        assert tally.dead == 0
+        ours |= {index for row in entries(slot, rows) for index, _ in row}
+    inverted = tmp_path / "inverted"
+    workspace = vowpal.Workspace(f"--quiet -b 18 --noconstant --invert_hash {inverted}")
+    for line in data.decode().splitlines():
+        workspace.learn(line)
+    workspace.finish()
+    shown = [line.split(":") for line in inverted.read_text().splitlines() if line.startswith("f^")]
+    assert len(shown) > 9_000 and {int(index) for _, index, *_ in shown} <= ours
+
+
+def test_what_lines_cannot_give_is_a_mistake() -> None:
+    schema = Schema.from_columns({"x": {}, "wide": SPARSE, "late": {"role": "label"}}, "binary_cross_entropy")
+    for form in LINES:
+        assert "x" in dict(mistakes(form, schema))
+    alone = Schema.from_columns({"wide": SPARSE, "late": {"role": "label"}}, "binary_cross_entropy")
+    assert dict(mistakes("vw", alone))["wide"].startswith("buckets: expected 262,144 or more")
+    assert not list(mistakes({"name": "vw", "bits": 6}, alone))

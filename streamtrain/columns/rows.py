@@ -11,8 +11,8 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
-from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.formats.sparse_text import named
+from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.paths import nested
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema

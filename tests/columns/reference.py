@@ -21,8 +21,8 @@ from streamtrain.columns.formats.parsed import (
     Unusable,
     contains_unusable,
 )
-from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.formats.sparse_text import named
+from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.kinds.kind import TextHash, Wrong
 from streamtrain.columns.making import WHERE
 from streamtrain.columns.paths import Path, place

@@ -148,7 +148,7 @@ class Witness:
         return logs
 
 
-_COLUMNS = {"rounds": ROUND, "slots": SLOT, "ranges": RANGE}
+_COLUMNS = {"rounds": ROUND, "slots": SLOT, "ranges": RANGE, "schemas": np.dtype("u1")}
 
 
 def outcome(value: bytes | None) -> Outcome:
@@ -192,7 +192,7 @@ def _rounds(log: dict[str, Any], last: int) -> int:
     assert int(log["rounds"]["slots"].sum()) == len(log["slots"])
     assert int(log["slots"]["range_count"].sum()) == len(log["ranges"])
     assert np.isfinite(log["slots"]["loss_sum"]).all()
-    assert not log["slots"]["rejected"].any()
+    assert not log["slots"]["rejected"].any() and not log["schemas"].size
     return int(numbers[-1])
 
 

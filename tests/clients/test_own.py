@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from example_format import needs_no_option
+from example_format import plain_formats
 from slots import RowSlot
 
 from streamtrain import RecordWriter, UserMistake
 from streamtrain.clients.dead_letters import Rows, dead_rows
 from streamtrain.clients.records import Own, Record, Records
 from streamtrain.clients.topic_reader import read_messages
-from streamtrain.columns.formats import format_names
 from streamtrain.columns.schema import Schema
 from streamtrain.job import Job
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
@@ -48,7 +47,7 @@ def made(given: Any, format: Any = "json", **settings: Any) -> list[Record]:
     return [record for block in records.blocks(given, **along) for record in block]
 
 
-@pytest.mark.parametrize("name", [name for name in format_names() if needs_no_option(name)])
+@pytest.mark.parametrize("name", plain_formats(SCHEMA))
 def test_rows_share_a_record_where_all_around_is_the_same(name: str) -> None:
     columns = {key: [row.get(key) for row in ROWS] for key in ROWS[0]}
     for given in (ROWS, columns, {**columns, "x": np.arange(1, 6)}):

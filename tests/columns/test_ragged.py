@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from example_format import needs_no_option
+from example_format import plain_formats
 from packed_wire import Cells, packed
 
 from streamtrain import _native
-from streamtrain.columns.formats import encode_rows, format_names
+from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.schema import Schema
 from tests.columns.sanitized import USUAL, drivers, needs_compiler
 
@@ -43,7 +43,7 @@ def encoded(format_name: str, rows: Sequence[dict[str, Any]]) -> bytes:
 
 
 @pytest.mark.parametrize("resumes", [False, True], ids=["on", "resumed"])
-@pytest.mark.parametrize("name", [*filter(needs_no_option, format_names()), "lines"])
+@pytest.mark.parametrize("name", [*plain_formats(SCHEMA), "lines"])
 def test_rows_fill_slots_until_a_block_is_full(driver: Path, tmp_path: Path, name: str, resumes: bool) -> None:
     files = []
     for number, rows in enumerate((ROWS[:15], ROWS[15:16], ROWS[16:])):

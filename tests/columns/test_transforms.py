@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from example_format import needs_no_option
+from example_format import plain_formats
 from slots import RowSlot
 from transformed import examples, ids, rows_of, schema_of
 
 from streamtrain import _native
 from streamtrain.columns import transforms
-from streamtrain.columns.formats import encode_records, format_names
+from streamtrain.columns.formats import encode_records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns import reference
 
-FORMATS = [name for name in format_names() if needs_no_option(name)]
+FORMATS = plain_formats(Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy"))
 TIMES = 40  # so that packed rows go by blocks
 LOSS = "binary_cross_entropy"
 LATE: dict[str, Any] = {"role": "label"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtrain.columns.formats import Format, checked, record_format
+from streamtrain.columns.formats import Format, checked, format_names, mistakes, record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -29,6 +29,16 @@ def needs_no_option(format_name: str) -> bool:
         return bool(checked({"name": format_name}))
     except UserMistake:
         return False
+
+
+def suits(format_name: str, schema: Schema) -> bool:
+    """Whether a job of these columns may have the format, by its name and the options of its examples."""
+    return not list(mistakes(example_format(format_name), schema))
+
+
+def plain_formats(schema: Schema) -> list[str]:
+    """Those that suit the columns and need no option."""
+    return [name for name in format_names() if needs_no_option(name) and suits(name, schema)]
 
 
 def encoded(format: Format, schema: Schema, columns: Any) -> bytes:

@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from example_format import needs_no_option
+from example_format import plain_formats
 
 import streamtrain
 from streamtrain.clients.records import Records
-from streamtrain.columns.formats import format_names
+from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job.mistakes import JobMistakes
 from tests.e2e.harness import LiveJob, rows
 from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import workers
+
+SCHEMA = Schema.from_columns(TABLES["columns"], TABLES["model"]["loss"])
 
 
 def test_it_learns_from_arrays() -> None:
@@ -69,7 +71,7 @@ class Frame:
         return len(self._given[self.columns[0]])
 
 
-@pytest.mark.parametrize("format", list(filter(needs_no_option, format_names())))
+@pytest.mark.parametrize("format", plain_formats(SCHEMA))
 def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path, format: str) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, format=format, round_interval="off", workers=2)
     records = Records(job.job.schema, format, job.records, pack=7, most_bytes=100_000)
@@ -129,7 +131,7 @@ def test_rows_that_cannot_be_used_are_told(caplog: pytest.LogCaptureFixture) -> 
     assert "rows were left out" in caplog.text and '"much"' in caplog.text
 
 
-@pytest.mark.parametrize("format", list(filter(needs_no_option, format_names())))
+@pytest.mark.parametrize("format", plain_formats(SCHEMA))
 def test_rows_that_cannot_be_used_are_told_by_the_programs_numbers(
     caplog: pytest.LogCaptureFixture, format: str
 ) -> None:

@@ -8,12 +8,13 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from example_format import row_formats
 from hypothesis import HealthCheck, settings
 from long_tables import examples
 from slots import RowSlot, Tally
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, format_names
+from streamtrain.columns.formats import Format
 from streamtrain.columns.schema import Schema
 from tests.columns import reference
 
@@ -187,7 +188,7 @@ def assert_same(
     return expected
 
 
-@pytest.fixture(params=format_names())
+@pytest.fixture(params=row_formats())
 def format_name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import msgpack
 import pytest
-from example_format import suits, with_schema
+from example_format import row_formats, with_schema
 from long_tables import some
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats import encode_rows, format_names, record_format
+from streamtrain.columns.formats import encode_rows, record_format
 from streamtrain.columns.schema import Schema
 from tests.columns.reference import Around
 
@@ -85,7 +85,7 @@ INSIDE = Schema.from_columns(
 )
 
 
-@pytest.mark.parametrize("name", [name for name in format_names() if suits(name, INSIDE)])
+@pytest.mark.parametrize("name", row_formats())
 def test_what_is_around_a_record_is_not_looked_for_in_it(name: str) -> None:
     """Nor written into it by RecordWriter's encoder."""
     schema = INSIDE

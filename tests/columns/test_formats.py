@@ -10,13 +10,13 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from example_format import encoded, example_format
+from example_format import encoded
 from hypothesis import given, note
 from hypothesis import strategies as st
 from long_tables import some
 
 from streamtrain import _native
-from streamtrain.columns.formats import format_names, mistakes, record_format
+from streamtrain.columns.formats import format_names, record_format
 
 NAMES = ["x1", "x2", "x3", "carrier", "origin", "late", "w", "when", "id", "other"]
 numbers = st.one_of(
@@ -62,7 +62,7 @@ def test_examples(schema: Any, format_name: str, same: Any) -> None:
     for record in record_format(format_name).EXAMPLES:
         for capacity in (1, 3, 64):
             trained += same(schema, format_name, record, capacity).trained
-    assert trained > 0 or list(mistakes(example_format(format_name), schema))
+    assert trained > 0
 
 
 def test_cut_at_every_byte(schema: Any, format_name: str, same: Any) -> None:

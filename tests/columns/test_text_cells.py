@@ -9,12 +9,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from example_format import example_format, suits
+from example_format import example_format, untyped_formats
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats import encode_rows, format_names
-from streamtrain.columns.kinds import kinds
+from streamtrain.columns.formats import encode_rows
+from streamtrain.columns.kinds import DEFAULT, FEATURE, kinds
 from streamtrain.columns.kinds.cell import float32
 from streamtrain.columns.kinds.kind import Kind, Wrong
 from streamtrain.columns.kinds.parsed import Parsed, number_of
@@ -77,7 +77,12 @@ def slow_time(format: str, zone: str | None, text: str) -> int | None:
         return None
 
 
-@pytest.mark.parametrize("role", [name for name, kind in kinds().items() if parses_numbers(kind)])
+def is_alone(name: str, kind: Any) -> bool:
+    """Whether a column of it holds one cell."""
+    return name == DEFAULT or kind.role != FEATURE
+
+
+@pytest.mark.parametrize("role", [name for name, kind in kinds().items() if parses_numbers(kind) and is_alone(name, kind)])
 def test_numbers_as_text(role: str) -> None:
     parsed = {"parse": "decimal"} | ({"role": role} if role != "number" else {})
     others = {"y": {}} | ({"late": LATE} if role != "label" else {})
@@ -99,7 +104,7 @@ def test_numbers_as_text(role: str) -> None:
 DECIMAL = Schema.from_columns({"x": {"parse": "decimal"}, "late": LATE}, "binary_cross_entropy")
 
 
-@pytest.mark.parametrize("name", [name for name in format_names() if suits(name, DECIMAL)])
+@pytest.mark.parametrize("name", untyped_formats())
 def test_texts_and_fractions_may_stand_in_one_column(name: str) -> None:
     slot = RowSlot(DECIMAL, 4, name)
     rows = [{"x": x, "late": 1} for x in ("1.5", 0.1, 2, 1e-7)]

@@ -180,7 +180,11 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
         ({"t": dict.fromkeys(transforms.names()[:2], "distance")}, None, "expected one transform, among"),
         ({"t": {"log1p": "carrier"}}, None, "expected columns that hold a number, got carrier, which holds a text"),
         ({"t": {"log1p": "late"}}, None, "got late, which is the label: no request has it"),
-        ({"t": {"log1p": "distance", "buckets": 4}}, None, "transforms.t: buckets: only a feature of kind category"),
+        (
+            {"t": {"log1p": "distance", "buckets": 4}},
+            None,
+            "transforms.t: buckets: only a category or a sparse column has one",
+        ),
         ({"t": {"log1p": "distance", "path": "a.b"}}, None, "path: expected none, such cells stand in no record"),
         ({"t": {"clip": "distance", "low": 3, "high": 2}}, None, "high: expected a number above low"),
         ({"t": {"clip": "distance", "lowest": 3}}, None, "lowest: "),

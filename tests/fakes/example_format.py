@@ -31,14 +31,19 @@ def needs_no_option(format_name: str) -> bool:
         return False
 
 
-def suits(format_name: str, schema: Schema) -> bool:
-    """Whether a job of these columns may have the format, by its name and the options of its examples."""
-    return not list(mistakes(example_format(format_name), schema))
+def row_formats() -> list[str]:
+    """Those whose rows have columns of any kind, not one sparse column; tests/columns/test_sparse.py has the others."""
+    return [name for name in format_names() if getattr(record_format(name), "CELLS", ()) != ("value", "pairs")]
+
+
+def untyped_formats() -> list[str]:
+    """Of those the ones in which a column's cell may be of any type: no field of Protobuf."""
+    return [name for name in row_formats() if name != "protobuf"]
 
 
 def plain_formats(schema: Schema) -> list[str]:
-    """Those that suit the columns and need no option."""
-    return [name for name in format_names() if needs_no_option(name) and suits(name, schema)]
+    """Those that need no option and suit the columns."""
+    return [name for name in format_names() if needs_no_option(name) and not list(mistakes(name, schema))]
 
 
 def encoded(format: Format, schema: Schema, columns: Any) -> bytes:

@@ -82,7 +82,10 @@ def is_alone(name: str, kind: Any) -> bool:
     return name == DEFAULT or kind.role != FEATURE
 
 
-@pytest.mark.parametrize("role", [name for name, kind in kinds().items() if parses_numbers(kind) and is_alone(name, kind)])
+ALONE = [name for name, kind in kinds().items() if parses_numbers(kind) and is_alone(name, kind)]
+
+
+@pytest.mark.parametrize("role", ALONE)
 def test_numbers_as_text(role: str) -> None:
     parsed = {"parse": "decimal"} | ({"role": role} if role != "number" else {})
     others = {"y": {}} | ({"late": LATE} if role != "label" else {})

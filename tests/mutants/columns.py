@@ -175,12 +175,12 @@ GUARDS = [
     ),
     (
         "a plan reads no ragged block as a fixed one", "compute/model.py",
-        "if block is None or block.ragged or", "if block is None or",
+        "block is not None and not block.ragged and", "block is not None and",
         "tests/compute/test_byte_blocks.py::test_a_block_of_another_form_is_refused",
     ),
     (
         "what is around a record is not looked for in it", "native/decode/decode_plan.cpp",
-        "plan->wanted.push_back(column.kind && column.from.empty());",
+        "plan->wanted.push_back(column.kind && column.in_record());",
         "plan->wanted.push_back(column.kind != nullptr);",
         "tests/columns/test_around.py::test_what_is_around_a_record_is_not_looked_for_in_it[json]",
     ),
@@ -207,7 +207,7 @@ GUARDS = [
     ),
     (
         "array rows have no place for what is around the record", "native/decode/decode_plan.cpp",
-        "        if (column.from.empty()) plan->array_columns", "        plan->array_columns",
+        "        if (column.in_record()) plan->array_columns", "        plan->array_columns",
         "tests/columns/test_around.py::test_examples_in_messages[json-1]",
     ),
     (
@@ -277,7 +277,7 @@ GUARDS = [
         "tests/columns/test_csv.py::test_a_row_that_holds_nothing_is_one",
     ),
     (
-        "a time in whole numbers is exact in CSV", "native/decode/kinds/time.h",
+        "a time in whole numbers is exact in CSV", "native/decode/time_kind.h",
         "else if (parse_whole(utf8, whole, negative)) integer", "else if (false) integer",
         "tests/columns/test_csv.py::test_texts_are_numbers_without_leave",
     ),

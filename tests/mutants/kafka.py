@@ -358,7 +358,7 @@ GUARDS = [
     (
         "ingest does not wait for more open files",
         "streamtrain/run/roles/ingest.py",
-        "    except TooManyOpenFiles:\n        raise\n",
+        "        except TooManyOpenFiles:\n            raise\n",
         "",
         f"{FILES}::test_a_trainer_ends[ingest]",
     ),

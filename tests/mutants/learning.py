@@ -90,7 +90,7 @@ GUARDS = [
     ),
     (
         "a run that goes on has the batches of its lineage's age",
-        "native/train/slot_filler.cpp",
+        "native/train/round_cutter.cpp",
         "    rows_before_ = end_.rows_seen();\n",
         "    rows_before_ = 0;\n",
         "tests/train/test_batch_growth.py::test_a_run_that_goes_on_has_the_batches_of_a_lineage_of_its_age",

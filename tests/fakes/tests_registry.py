@@ -52,8 +52,9 @@ def unpacked() -> Path:
 
 
 def _free_port() -> int:
-    """Below those that connections get of themselves."""
-    for port in range(21000, 32000):
+    """Below those that connections get of themselves; each of xdist's workers has its own hundred."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    for port in range(21000 + 100 * worker, 32000):
         with socket.socket() as one:
             try:
                 one.bind(("127.0.0.1", port))

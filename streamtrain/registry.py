@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import ast
 import difflib
+import gc
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -58,7 +60,8 @@ class Registry:
             near = nearest(name, shown)
             hint = f"; did you mean {near!r}?" if near else ""
             raise UserMistake(f"{self.what}: expected one of {', '.join(shown)}, got {name!r}{hint}")
-        return import_module(f"{self.package}.{stem}")
+        with _without_collection():
+            return import_module(f"{self.package}.{stem}")
 
     def constants(self, name: str) -> dict[str, Any]:
         """What an entry's file sets at its top level to a plain value, and its docstring as `__doc__`; by its text."""
@@ -84,6 +87,18 @@ class Registry:
 def registries() -> dict[str, Registry]:
     """Every registry of this package by its folder's name, sorted: a folder whose __init__ has a line REGISTRY = …"""
     return {name: import_module(package).REGISTRY for name, package in sorted(_folders().items())}
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """What imports make is made to last: going through it again and again for garbage is a tenth of a start."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @cache

@@ -7,7 +7,6 @@ import signal
 import sys
 
 import typer.main
-from typer import rich_utils
 
 from streamtrain.cli.app import app
 from streamtrain.cli.failure import report_failure
@@ -25,7 +24,8 @@ def main(arguments: list[str] | None = None) -> None:
     """
     given = sys.argv[1:] if arguments is None else arguments
     if not sys.stdout.isatty():
-        rich_utils.MAX_WIDTH = rich_utils.MAX_WIDTH or HELP_WIDTH
+        os.environ.setdefault("TERMINAL_WIDTH", str(HELP_WIDTH))  # Typer's; its help's module is a third of a start
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's pool, which no command has a use for
     before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         typer.main.get_command(app).main(given, prog_name="streamtrain")

@@ -30,6 +30,11 @@ def commands() -> dict[str, str]:
     return {REGISTRY.shown(name): helps[name] for name in ordered}
 
 
+def _stem(name: str) -> str | None:
+    """The file of a command of that name; the others are not looked at."""
+    return next((stem for stem in REGISTRY.names() if REGISTRY.shown(stem) == name), None)
+
+
 def unwrapped(text: str) -> str:
     """A docstring's paragraphs, each in one line for the terminal to wrap."""
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
@@ -56,13 +61,12 @@ class CommandFolder(typer.core.TyperGroup):
         return list(commands())
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in commands():
-            return None
-        return LazyCommand(cmd_name, help=commands()[cmd_name])
+        stem = _stem(cmd_name)
+        return None if stem is None else LazyCommand(cmd_name, help=REGISTRY.help(stem))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
-        if name not in commands() and not name.startswith("-"):
+        if _stem(name) is None and not name.startswith("-"):
             near = nearest(name, commands())
             hint = f" Did you mean '{near}'?" if near else ""
             ctx.fail(f"No such command '{name}'.{hint}")

@@ -118,6 +118,7 @@ class Host:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if heard or last_words else subprocess.DEVNULL,
             pass_fds=(self.arena.descriptor,),
+            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # NumPy's pool; what works in parallel here are workers
             process_group=0,  # a Ctrl-C of the terminal is the supervisor's alone
             text=True,
         )

@@ -1,0 +1,38 @@
+"""A process of a run is what DESIGN says it is: workers are what works in parallel, no library's pool (see conftest)."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import streamtrain
+from tests.fitting.example import TABLES, columns, dicts
+from tests.fitting.left import workers
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="NumPy's pool has one thread where there is one core")
+def test_a_worker_has_no_pool_of_numpys() -> None:
+    counts: list[int] = []
+
+    def rows() -> Iterator[dict[str, Any]]:
+        yield from dicts(columns(100))
+        deadline = time.monotonic() + 60
+        while not (workers() and all(map(_has_numpy, workers()))):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        counts.extend(psutil.Process(pid).num_threads() for pid in workers())
+
+    streamtrain.fit({**TABLES, "train": {**TABLES["train"], "workers": 2}}, rows())
+    assert counts == [1, 1]
+
+
+def _has_numpy(pid: int) -> bool:
+    """And what is loaded after it."""
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    return "openblas" in maps and "arena" in maps

@@ -12,6 +12,7 @@ from streamtrain.cli.app import app
 from streamtrain.cli.failure import report_failure
 from streamtrain.cli.stopping import INTERRUPTED, StoppedAtOnce
 from streamtrain.errors import StreamtrainError
+from streamtrain.run.environment import ENVIRONMENT
 
 HELP_WIDTH = 100  # columns of help where there is no terminal: wide enough for every option's name
 
@@ -25,7 +26,8 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     if not sys.stdout.isatty():
         os.environ.setdefault("TERMINAL_WIDTH", str(HELP_WIDTH))  # Typer's; its help's module is a third of a start
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's pool, which no command has a use for
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         typer.main.get_command(app).main(given, prog_name="streamtrain")

@@ -44,7 +44,7 @@ _Options: Any = create_model(
 class Column(_Options):  # type: ignore[misc]  # its bases are those found in the folder
     """The settings of a column, or of all columns its name in braces stands for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

@@ -14,7 +14,7 @@ from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Text
 
 
 class Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def _as_table(value: object) -> object:

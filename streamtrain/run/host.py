@@ -20,6 +20,7 @@ from streamtrain import _native
 from streamtrain.failpoints import for_life
 from streamtrain.log import get_logger
 from streamtrain.run import exits
+from streamtrain.run.environment import ENVIRONMENT
 
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
@@ -118,7 +119,7 @@ class Host:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE if heard or last_words else subprocess.DEVNULL,
             pass_fds=(self.arena.descriptor,),
-            env={"OPENBLAS_NUM_THREADS": "1", **os.environ},  # NumPy's pool; what works in parallel here are workers
+            env={**ENVIRONMENT, **os.environ},
             process_group=0,  # a Ctrl-C of the terminal is the supervisor's alone
             text=True,
         )

@@ -15,7 +15,7 @@ DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
 class Settings(BaseModel):
     """What any column may say. A kind's own settings are added by its file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     kind: str | None = None
     role: str = "feature"

@@ -24,7 +24,7 @@ def rows_of(value: object) -> object:
 class Standardize(BaseModel):
     """How a number is standardised, where `standardize` is a table."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
     clip: Annotated[float, Field(gt=0, le=1e6)] | Literal["off"] = Field(
         CLIP, description="deviations at which what the model sees is cut; further out is an outlier"

@@ -1,4 +1,4 @@
-"""A process of a run is what DESIGN says it is: workers are what works in parallel, no library's pool (see conftest)."""
+"""A process of a run has the threads DESIGN gives it: what works in parallel are workers, not a library's pool."""
 
 from __future__ import annotations
 

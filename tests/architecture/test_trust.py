@@ -6,7 +6,7 @@ import ast
 import re
 
 # the modules, beside the command line, that hand their own environment on to a child
-PASS_ON: set[str] = set()
+PASS_ON = {"streamtrain.run.host"}
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}
 UNSAFE_CALLS = {"eval", "exec", "__import__", "yaml.load", "yaml.unsafe_load", "torch.load", "os.system"}
 

@@ -43,22 +43,28 @@ inline bool is_utf8(std::string_view text) {
     return true;
 }
 
+// The code point at `p` of valid UTF-8, and `p` behind it.
+inline u32 take_point(const char *&p) {
+    const u32 first = static_cast<u8>(*p++);
+    if (first < 0x80) return first;
+    const u32 more = first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+    u32 point = first & (0x3fu >> more);
+    for (u32 k = 0; k < more; ++k) point = point << 6 | (static_cast<u8>(*p++) & 0x3f);
+    return point;
+}
+
+// At most 4 bytes; where the next one goes.
+inline char *put_point(char *to, u32 point) {
+    const u32 more = point < 0x80 ? 0 : point < 0x800 ? 1 : point < 0x10000 ? 2 : 3;
+    constexpr u32 HEADS[] = {0, 0xc0, 0xe0, 0xf0};
+    *to++ = static_cast<char>(HEADS[more] | point >> 6 * more);
+    for (u32 k = more; k-- > 0;) *to++ = static_cast<char>(0x80 | (point >> 6 * k & 0x3f));
+    return to;
+}
+
 inline void append_utf8(std::string &out, u32 point) {
-    if (point < 0x80) {
-        out += static_cast<char>(point);
-    } else if (point < 0x800) {
-        out += static_cast<char>(0xc0 | point >> 6);
-        out += static_cast<char>(0x80 | (point & 0x3f));
-    } else if (point < 0x10000) {
-        out += static_cast<char>(0xe0 | point >> 12);
-        out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
-        out += static_cast<char>(0x80 | (point & 0x3f));
-    } else {
-        out += static_cast<char>(0xf0 | point >> 18);
-        out += static_cast<char>(0x80 | (point >> 12 & 0x3f));
-        out += static_cast<char>(0x80 | (point >> 6 & 0x3f));
-        out += static_cast<char>(0x80 | (point & 0x3f));
-    }
+    char bytes[4];
+    out.append(bytes, put_point(bytes, point));
 }
 
 }  // namespace st

@@ -102,6 +102,8 @@ def _feature(found: Found, column: Sampled) -> None:
         found.width += 1
     else:
         distinct = len(column.distinct)
+        if column.prose:
+            return _text(found, column)
         if distinct > 20 and distinct > 0.9 * len(column.values):
             return found.leave_out(column.name, "nearly every row has another text")
         buckets, embed = _power_of_two(max(16, 2 * distinct)), max(2, min(16, round(math.sqrt(distinct))))
@@ -128,6 +130,15 @@ def _list(found: Found, column: Sampled) -> None:
         why = f"lists of up to {max(sizes)}, {distinct} of {len(column.elements)} entries differ"
         found.declare(column.name, settings + missing, why)
         found.width += embed
+    found.features += 1
+
+
+def _text(found: Found, column: Sampled) -> None:
+    """Its words and those that follow each other."""
+    most, missing = _power_of_two(max(64, 4 * column.prose)), ', missing = ""' if column.missing else ""
+    settings = f'kind = "text", ngrams = [1, 2], buckets = {LEAST_SPARSE}, embed = 8, most = {most}, cut = true'
+    found.declare(column.name, settings + missing, f"texts of up to {column.prose} words")
+    found.width += 8
     found.features += 1
 
 

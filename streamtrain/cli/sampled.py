@@ -18,6 +18,7 @@ EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _WHOLE = re.compile(r"-?(0|[1-9]\d*)")
 _CODE = re.compile(r"0\d+")  # "01007": its digits are letters
+_WORD = re.compile(r"[^\W_]+")
 _TIME_NAME = re.compile(r"(^|_)(time|timestamp|ts|date|datetime|epoch|at|when)(_|$|\d)|(Time|Timestamp|Date|At)$", re.I)
 _ID_NAME = re.compile(r"(^|_)(id|uuid|guid|rowid|row|index|idx)$|(Id|ID)$|^unnamed", re.I)
 _UNITS = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))
@@ -166,6 +167,15 @@ class Sampled:
         forward = sum(a <= b for a, b in pairwise(wholes))
         in_order = len(wholes) >= EVIDENCE_ROWS and forward >= 0.95 * (len(wholes) - 1)
         return (f"unix time in {unit}", unit) if in_order or _TIME_NAME.search(self.name) else None
+
+    @cached_property
+    def prose(self) -> int:
+        """Words of the longest of many texts that are no names: they mostly differ, and have some words each."""
+        if self.numeric or not all(isinstance(value, str) for value in self.values) or len(self.distinct) <= 20:
+            return 0
+        words = [len(_WORD.findall(value)) for value in self.values]
+        differ = len(self.distinct) > 0.5 * len(self.values)
+        return max(words) if differ and sum(words) >= 3 * len(words) else 0
 
     @property
     def counts_rows(self) -> bool:

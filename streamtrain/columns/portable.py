@@ -8,6 +8,7 @@ from typing import Any
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.kinds.kind import Settings
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute import losses, snapshot
@@ -19,6 +20,11 @@ _HASH = (
     "bucket = hash(UTF-8 text, seed = hash_seed) mod buckets; of hash_bits 32 it is MurmurHash3_x86_32, of 64 "
     "the first 64 bits of MurmurHash3_x64_128; hash_seed is MurmurHash3_x86_32 of the column's name with seed 0; a "
     "whole number is hashed as its decimal text, a boolean as true or false"
+)
+_TEXT = (
+    "of a text small letters stand for capitals (Unicode's simple mapping) where lower_case says so; by word its "
+    "tokens are the longest runs of letters, marks and numbers (general categories L, M, N), by char its code points; "
+    "an entry is so many tokens in a row as ngrams says, with a space between words; at each token the shorter first"
 )
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
@@ -52,6 +58,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "prediction": losses.get(schema.loss).PREDICTION,
         "standardized": _STANDARDIZED,
         "hash": _HASH,
+        "text": _TEXT,
     }
     return {**texts, **{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}}
 
@@ -81,20 +88,17 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
         row += column.size
     for bag in shape.bags:
         column = columns[bag.name]
-        told = column.settings()
+        own = column.entry.options.model_fields.keys() - Settings.model_fields.keys()
         yield {
+            **{name: getattr(column, name) for name in sorted(own)},
             **_where(bag.name, column),
             "kind": column.kind,
             "missing": column.missing,
-            **{name: told[name] for name in ("list",) if name in told},
-            "buckets": bag.buckets,
-            "hash_bits": column.hash_bits,
             "hash_seed": hash_seed(bag.name),
             "table": f"{bag.name}.embedding",
             "embed": bag.embed,
             "pool": "mean" if bag.mean else "sum",
             "most": bag.most,
-            "cut": column.cut,
         }
 
 

@@ -262,3 +262,12 @@ def test_the_file_passes_check_and_its_sample_trains(run: Run, kafka: Any, sampl
     assert ended.code == 0 and ended.document["ok"]
     (records,) = [finding for finding in ended.document["findings"] if finding["what"] == "records"]
     assert records["text"] == "51 records: 50 trained, 1 filtered"
+
+
+def test_texts_of_some_words_are_texts() -> None:
+    rows = [{"note": f"gate {i} is closed again", "name": f"name {i}", "late": i % 2} for i in range(40)]
+    text, _ = job_text("notes", "notes.jsonl", rows, "late", "localhost:9092", Machine())
+    told = tomllib.loads(text)["columns"]["note"]
+    assert told["kind"] == "text" and told["ngrams"] == [1, 2] and told["cut"]
+    assert "# name: nearly every row has another text" in text
+    Job.parse(text)

@@ -337,7 +337,7 @@ class _Reader:
         for i, value in sorted(given.items()):
             name, column = self.facts.every[i]
             places = self.facts.entries[i].places(name, column)
-            if self.facts.entries[i].cells(column) != "value":
+            if isinstance(value, list):
                 for block, entries in zip(places, value, strict=True):
                     row[block] += entries
             elif places:

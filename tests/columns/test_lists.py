@@ -208,8 +208,11 @@ def test_a_slot_is_full_when_a_list_has_no_more_room() -> None:
 @pytest.mark.parametrize(
     ("columns", "problem"),
     [
-        ({"tags": {**TAGS, "list": False}}, "most: only a column of lists has one; say list = true"),
-        ({"tags": {"kind": "category", "buckets": 9, "pool": "sum"}}, "pool: only a column of lists has one"),
+        ({"tags": {**TAGS, "list": False}}, "most: only a column of lists, or a text, has one; say list = true"),
+        (
+            {"tags": {"kind": "category", "buckets": 9, "pool": "sum"}},
+            "pool: only a column of lists, or a text, has one; say list = true",
+        ),
         ({"place": {"kind": "vector"}}, "size: expected how many numbers a vector has, got none"),
         ({"tags": {**TAGS, "from": "key"}}, "from: a list is in the record"),
         ({"tags": {**TAGS, "most": 0}}, "most: Input should be greater than or equal to 1"),

@@ -24,7 +24,7 @@ ROWS: list[dict[str, Any]] = [
     {"distance": -7, "hour": 23, "carrier": "Vueling é 日本", "origin": "LGA", "tags": ["a", "b", 7, "a", "c"]},
     {"dep_delay": 1e4, "distance": 1, "hour": 0, "carrier": 1007, "origin": True, "stops": [], "place": [1.5, -2, 1e4]},
     {"dep_delay": -1, "distance": 6, "hour": 5, "carrier": "B6", "stops": ["x", True, "x"], "more": [2, 3.5],
-     "wide": {"a": 2, "7": -1}},
+     "wide": {"a": 2, "7": -1}, "said": "Late again: fog, FOG & more fog!", "spelt": "Zürich"},
     {"dep_delay": 0, "distance": 5, "hour": 11, "carrier": -3, "origin": "abcdefg",
      "wide": [[1, 2], [3, 0.5], [1, 1], [4, 9]], "deep": [["x", 1.5], [49, -3]]},
 ]  # fmt: skip
@@ -38,6 +38,9 @@ LISTS = {
     "more": {"kind": "vector", "size": 2, "missing": 1},
     "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
     "deep": {"kind": "sparse", "buckets": 50, "embed": 2, "missing": 0},
+    "said": {"kind": "text", "buckets": 90, "embed": 2, "ngrams": [1, 2], "missing": "Nothing at all", "pool": "sum"},
+    "spelt": {"kind": "text", "buckets": 90, "by": "char", "ngrams": 3, "lower_case": False, "most": 4, "cut": True,
+              "missing": ""},
 }
 ALONE = {
     "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},

@@ -43,7 +43,7 @@ def test_names_that_do_not_expand(pattern: str) -> None:
     [
         ({"x": {"knd": "number"}, **LABEL}, BINARY, "did you mean 'kind'"),
         ({"x": {"kind": "category"}, **LABEL}, BINARY, "columns.x: buckets: expected a number of buckets"),
-        ({"x": {"buckets": 3}, **LABEL}, BINARY, "buckets: only a category or a sparse column has one"),
+        ({"x": {"buckets": 3}, **LABEL}, BINARY, "buckets: only a category, a text or a sparse column has one"),
         ({"x": {"kind": "category", "buckets": 2, "standardize": True}, **LABEL}, BINARY, "standardize: only"),
         ({"x": {"missing": "zero"}, **LABEL}, BINARY, "'zero'"),
         ({"x": {"missing": 1e39}, **LABEL}, BINARY, "fits float32"),

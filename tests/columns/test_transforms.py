@@ -183,7 +183,7 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
         (
             {"t": {"log1p": "distance", "buckets": 4}},
             None,
-            "transforms.t: buckets: only a category or a sparse column has one",
+            "transforms.t: buckets: only a category, a text or a sparse column has one",
         ),
         ({"t": {"log1p": "distance", "path": "a.b"}}, None, "path: expected none, such cells stand in no record"),
         ({"t": {"clip": "distance", "low": 3, "high": 2}}, None, "high: expected a number above low"),

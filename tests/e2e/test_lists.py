@@ -1,4 +1,4 @@
-"""Lists and vectors from a topic to a snapshot and back: trained, verified, replayed, predicted; the same by `fit`."""
+"""Lists, vectors and texts from a topic to a snapshot and back: verified, replayed, predicted; the same by `fit`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ COLUMNS = """
 tags = { kind = "category", list = true, buckets = 64, embed = 4, most = 6 }
 stops = { kind = "category", list = true, buckets = 16, embed = 2, most = 3, cut = true, pool = "sum", missing = "" }
 place = { kind = "vector", size = 3, standardize = true, missing = 0 }
+said = { kind = "text", ngrams = [1, 2], buckets = 512, most = 9, missing = "" }
 """
 
 
 def given(count: int = COUNT) -> list[dict[str, Any]]:
-    """Rows of which a tag says the label; every 50th has too many tags."""
+    """Rows of which a tag says the label; every 50th has too many tags, every 40th too many words."""
     random = np.random.default_rng(5)
     made = []
     for number, row in enumerate(rows(count)):
         label = int(random.random() < 0.5)
         tags = random.choice(list("abcdefgh"), random.integers(0, 5)).tolist() + (["yes"] if label else [])
         cells: dict[str, Any] = {"tags": tags * 9 if number % 50 == 7 and tags else tags, "y": label}
+        cells["said"] = " ".join(random.choice(["Fog", "late,", "AGAIN", "\u00e9t\u00e9"], 5 + number % 40 // 39))
         if number % 3:
             cells["stops"] = random.integers(0, 30, random.integers(0, 6)).tolist()
         if number % 4:
@@ -49,7 +51,8 @@ def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path, form: s
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", more_columns=COLUMNS, format=form,
                   averaging_frequency=2)  # fmt: skip
     data = given()
-    dead = sum(len(row["tags"]) > 6 for row in data)
+    good = [row for row in data if len(row["tags"]) <= 6 and row["said"].count(" ") < 5]
+    dead = COUNT - len(good)
     assert dead > 10
     cuts = [0, 1, 3, 300, 307, 1200, COUNT]
     job.produce_values(
@@ -62,8 +65,7 @@ def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path, form: s
     assert len(job.replayed()["snapshots"]) >= 1
     newest = job.newest()
     names = {name for name in streamtrain.compute.snapshot.decode(newest.model)}
-    assert {"tags.embedding", "stops.embedding", "standardize.vectors"} <= names
-    good = [row for row in data if len(row["tags"]) <= 6]
+    assert {"tags.embedding", "stops.embedding", "said.embedding", "standardize.vectors"} <= names
     fitted = streamtrain.fit(job.job, data)
     with LiveModel(job.name, bootstrap=job.bootstrap) as model:
         model.wait_ready(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,16 @@ def murmur3(text: bytes, seed: int) -> int:
     return h ^ h >> 16
 
 
+def entries(column: Mapping[str, Any], text: str) -> list[str]:
+    """What a text is: its words or letters, and those that follow each other."""
+    text = text.lower() if column["lower_case"] else text
+    words = column["by"] == "word"
+    tokens = re.findall(r"[^\W_]+", text) if words else list(text)
+    sizes = column["ngrams"] if isinstance(column["ngrams"], list) else [column["ngrams"]] * 2
+    return [(" " if words else "").join(tokens[at : at + size]) for at in range(len(tokens))
+            for size in range(sizes[0], sizes[1] + 1) if at + size <= len(tokens)]
+
+
 class Predictor:
     """The model of a file; predict() takes one row as a dict and gives the outputs."""
 
@@ -76,6 +87,14 @@ class Predictor:
             total += value * table[hashed if named else int(key)]
         return total / (len(given) if column["pool"] == "mean" and given else 1)
 
+    def bag(self, column: Mapping[str, Any], texts: list[str]) -> list[float]:
+        """The sum or mean of the rows of some texts."""
+        buckets = [murmur3(text.encode(), column["hash_seed"]) % column["buckets"] for text in texts]
+        bag = self.tensors[column["table"]][buckets[: column["most"]]].astype(float)
+        share = len(bag) if column["pool"] == "mean" and len(bag) else 1
+        total: list[float] = (bag.sum(axis=0) / share).tolist()
+        return total
+
     def predict(self, row: Mapping[str, Any]) -> np.ndarray:
         x: list[float] = []
         wide: Any = 0.0  # what goes past the layers
@@ -93,14 +112,15 @@ class Predictor:
                     x += total.tolist()
                 else:
                     wide = wide + total
+            elif column["kind"] == "text":
+                pooled = self.bag(column, entries(column, str(cell)))
+                if column["embed"]:
+                    x += pooled
+                else:
+                    wide = wide + np.array(pooled)
             elif column.get("list"):
-                entries = [cell] if isinstance(cell, str) and cell else list(cell)
-                texts = [str(each).lower() if isinstance(each, bool) else str(each) for each in entries]
-                buckets = [murmur3(text.encode(), column["hash_seed"]) % column["buckets"] for text in texts]
-                table = self.tensors[column["table"]]
-                bag = table[buckets[: column["most"]]].astype(float)
-                share = len(bag) if column["pool"] == "mean" and len(bag) else 1
-                x += (bag.sum(axis=0) / share).tolist()
+                given = [cell] if isinstance(cell, str) and cell else list(cell)
+                x += self.bag(column, [str(each).lower() if isinstance(each, bool) else str(each) for each in given])
             elif column["kind"] == "category":
                 text = str(cell).lower() if isinstance(cell, bool) else str(cell)
                 bucket = murmur3(text.encode(), column["hash_seed"]) % column["buckets"]

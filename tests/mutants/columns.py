@@ -5,6 +5,16 @@ _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one
 
 GUARDS = [
     (
+        "an entry of words is not longer than the text", "native/decode/kinds/text.h",
+        "size <= longest_ && first + size <= count", "size <= longest_ && first + size <= count + 1",
+        "tests/columns/test_text.py::test_a_text_is_its_entries_hashed",
+    ),
+    (
+        "a code point of no word ends a word", "native/decode/kinds/text.h",
+        "within = belongs;", "within |= belongs;",
+        "tests/columns/test_text.py::test_generated_texts",
+    ),
+    (
         "an index out of range is no index", "native/decode/kinds/sparse.h",
         "if (index < buckets_ && (!negative || index == 0)) return take_index",
         "if (!negative || index == 0) return take_index",

@@ -193,29 +193,16 @@ class Bucket final : public Kind {
     const i32 missing_;
 };
 
-// Any number of them in a cell: int32 in a ragged block. A missing element is none.
-class CategoryList final : public Category {
+// Any number of them for a cell: int32 in a ragged block.
+class Buckets : public Category {
   public:
-    CategoryList(const std::string &column, const Options &options)
+    Buckets(const std::string &column, const Options &options)
         : Category(column, options), most_(static_cast<u64>(options.get<i64>("most"))),
-          cuts_(options.get<bool>("cut")), empty_(options.get<std::string>("missing_value").empty()) {}
+          cuts_(options.get<bool>("cut")) {}
 
-    const char *expected() const override { return "list of texts, integers or booleans"; }
     void place(SlotPlaces &places) override { at_ = places.take_ragged(sizeof(i32)); }
-
-    CellForm form() const override { return CellForm::list; }
-    void start_list(RowWriter &row, u32) const override { row.start_values(at_); }
-    void end_list(RowWriter &row, u32 c) const override { end_values(row, c, at_, most_, cuts_); }
-    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
-        if (!row.in_list()) return row.wrong(c, quoted(utf8));
-        row.add_value(at_, bucket(utf8), most_);
-    }
     void hashed(RowWriter &row, u32 c, const TextHash &hash) const override { Kind::hashed(row, c, hash); }
-    void stand_in(RowWriter &row, u32 c) const override {   // one of the value; of the empty text none
-        const i32 found = missing();
-        row.put_values(c, at_, &found, empty_ ? 0 : 1);
-    }
-
+    const TextHasher *hasher() const override { return nullptr; }
     i32 word(std::string_view) const override { return NO_WORD; }
     void put_word(RowWriter &row, u32 c, std::string_view utf8, i32) const override { text(row, c, utf8); }
     i32 stand_in_word() const override { return NO_WORD; }
@@ -223,12 +210,40 @@ class CategoryList final : public Category {
     bool put_span(const ColumnSpan &, u32, RowBlock &) const override { return false; }
     bool put_texts(const std::string_view *, RowBlock &) const override { return false; }
     bool stand_in_span(RowBlock &) const override { return false; }
-    const TextHasher *hasher() const override { return nullptr; }
+
+  protected:
+    void start(RowWriter &row) const { row.start_values(at_); }
+    void add(RowWriter &row, std::string_view utf8) const { row.add_value(at_, bucket(utf8), most_); }
+    void end(RowWriter &row, u32 c) const { end_values(row, c, at_, most_, cuts_); }
 
   private:
     Place at_;
     u64 most_;
-    bool cuts_, empty_;
+    bool cuts_;
+};
+
+// A list of them. A missing element is none.
+class CategoryList final : public Buckets {
+  public:
+    CategoryList(const std::string &column, const Options &options)
+        : Buckets(column, options), stand_in_(options.get<std::string>("missing_value")) {}
+
+    const char *expected() const override { return "list of texts, integers or booleans"; }
+    CellForm form() const override { return CellForm::list; }
+    void start_list(RowWriter &row, u32) const override { start(row); }
+    void end_list(RowWriter &row, u32 c) const override { end(row, c); }
+    void text(RowWriter &row, u32 c, std::string_view utf8) const override {
+        if (!row.in_list()) return row.wrong(c, quoted(utf8));
+        add(row, utf8);
+    }
+    void stand_in(RowWriter &row, u32 c) const override {   // one of the value; of the empty text none
+        start(row);
+        if (!stand_in_.empty()) add(row, stand_in_);
+        end(row, c);
+    }
+
+  private:
+    const std::string stand_in_;
 };
 
 inline std::unique_ptr<Kind> category(const std::string &column, const Options &options) {

@@ -11,25 +11,25 @@ from streamtrain import _native
 from streamtrain.columns.kinds.kind import Block, Settings, Wrong
 from streamtrain.compute.model_spec import MAX_ENTRIES
 
-DEFAULT_MOST, OTHER_MOST = {"sparse": 4096}, 64  # by kind
-MEAN_ENTRIES, OTHER_MEAN = {"sparse": 128}, 32
-MISPLACED: dict[str, Any] = {"misplaced": "only a column of lists has one"}
+DEFAULT_MOST, OTHER_MOST = {"sparse": 4096, "text": 512}, 64  # by kind
+MEAN_ENTRIES, OTHER_MEAN = {"sparse": 128, "text": 128}, 32
+MISPLACED: dict[str, Any] = {"misplaced": "only a column of lists, or a text, has one"}
 
 
 class Bagged(Settings):
     """Of any such column."""
 
     most: int | None = Field(
-        None, ge=1, le=MAX_ENTRIES, description="of lists: entries of one row; default 64, of a sparse column 4,096",
-        json_schema_extra=MISPLACED,
+        None, ge=1, le=MAX_ENTRIES, json_schema_extra=MISPLACED,
+        description="of lists: entries of one row; default 64, of a text 512, of a sparse column 4,096",
     )  # fmt: skip
     cut: bool = Field(
         False, description="of lists: keep the first of those above `most`; else such a row is a dead letter",
         json_schema_extra=MISPLACED,
     )  # fmt: skip
     pool: Literal["mean", "sum"] | None = Field(
-        None, description='of lists: what becomes of the entries\' numbers; default "mean"',
-        json_schema_extra=MISPLACED,
+        None, json_schema_extra=MISPLACED,
+        description='of lists: what becomes of the entries\' numbers; default "mean", without `embed` "sum"',
     )  # fmt: skip
 
     @property

@@ -17,7 +17,7 @@ from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHas
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
 DEFAULT_EMBED = 8
-MISPLACED = {"misplaced": "only a category or a sparse column has one"}
+MISPLACED = {"misplaced": "only a category, a text or a sparse column has one"}
 
 
 class Hashed(Bagged):
@@ -27,19 +27,19 @@ class Hashed(Bagged):
         None,
         ge=1,
         le=MOST_BUCKETS,
-        description="category: how many buckets the hash has; sparse: how many indexes there are",
+        description="category, text: how many buckets the hash has; sparse: how many indexes there are",
         json_schema_extra=MISPLACED,  # type: ignore[arg-type]
     )
     hash_bits: Literal[32, 64] = Field(
         32,
-        description="category: bits of the text's hash, of which the bucket is the remainder",
+        description="category, text: bits of the text's hash, of which the bucket is the remainder",
         json_schema_extra=MISPLACED,  # type: ignore[arg-type]
     )
     embed: int | None = Field(
         None,
         ge=1,
         le=_native.MAX_COLUMNS,
-        description=f"numbers per bucket; default {DEFAULT_EMBED}, of a sparse column one for each output",
+        description=f"numbers per bucket; default {DEFAULT_EMBED}, of a text and a sparse column one for each output",
         json_schema_extra=MISPLACED,  # type: ignore[arg-type]
     )
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
+from streamtrain.columns.letters import capitals, small
 from streamtrain.columns.transforms.transform import TEXT, Cell, ColumnName, Result, Transform, Use
 
 HELP = "a text in small letters, letter by letter (Unicode's simple mapping)"
@@ -17,24 +17,6 @@ EXAMPLES: list[dict[str, Any]] = [
     {"columns": {"x": {"role": "input", "kind": "category"}},
      "table": {"lower": "x", "buckets": 5000, "missing": "none"}, "cells": [["\u0416"], [None], [12]]},
 ]  # fmt: skip
-_END = 0x1E944  # behind the last capital there is
-
-
-@cache
-def pairs() -> tuple[int, ...]:
-    """Capitals beyond ASCII, ascending, each followed by its small letter."""
-    found: list[int] = []
-    for code in range(0x80, _END):
-        small = chr(code).lower()
-        if len(small) == 1 and small != chr(code):
-            found += (code, ord(small))
-    return tuple(found)
-
-
-@cache
-def _mapping() -> dict[int, int]:
-    ascii_pairs = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
-    return ascii_pairs | dict(zip(pairs()[::2], pairs()[1::2], strict=True))
 
 
 class Lower(Transform):
@@ -44,10 +26,10 @@ class Lower(Transform):
         return [Result(TEXT)]
 
     def native_options(self, use: Use) -> dict[str, Any]:
-        return {"pairs": list(pairs())}
+        return {"pairs": list(capitals())}
 
     def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        return [None if cells[0] is None else str(cells[0]).translate(_mapping())]
+        return [None if cells[0] is None else small(str(cells[0]))]
 
 
 TRANSFORM = Lower()

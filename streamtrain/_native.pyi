@@ -567,6 +567,9 @@ class BatchFiller:
         None are kept, and no batch is open afterwards.
         """
 
+def csv_lines(text: bytes, most: int, last: bool, delimiter: str, quote: str) -> tuple[int, int]:
+    """(how many whole lines a text begins with, up to `most`, and their bytes); `last`: nothing comes behind it."""
+
 class RecordEncoder:
     """Python rows → records of one format. One thread at a time.
 
@@ -582,6 +585,12 @@ class RecordEncoder:
 
     def read_rows(self, rows: list[dict[str, Any]]) -> None: ...
     def read_columns(self, columns: dict[str, Any], rows: int) -> None: ...
+    def read_csv(
+        self, text: bytes, order: Sequence[tuple[int, int]], rows: int, delimiter: str, quote: str
+    ) -> None:
+        """`rows` lines. Of each cell its column, below 0 of none, and whether a text is (0) itself, (1) a number if it
+        is one, (2) a number or, in ISO 8601, milliseconds. A line that is none is a mistake without a column's name."""
+
     def encode(self, first: int, count: int) -> bytes:
         """A record of `count` of the rows read last."""
 

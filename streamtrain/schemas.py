@@ -7,12 +7,11 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.job import Job
 from streamtrain.log import get_logger
 
 log = get_logger(__name__)
@@ -187,7 +186,17 @@ def is_framed(format: Mapping[str, Any]) -> bool:
     return format.get("frame") == "registry"
 
 
-def registry_of(job: Job, topic: str = "records") -> SchemaRegistry | None:
+class Registered(Protocol):
+    """A job, as far as its records' schemas go."""
+
+    @property
+    def records(self) -> Any: ...
+    @property
+    def registry(self) -> Any: ...
+    def topic(self, key: str) -> Any: ...
+
+
+def registry_of(job: Registered, topic: str = "records") -> SchemaRegistry | None:
     """That of a job, for the records of a topic; none where it has none."""
     if not job.registry:
         return None
@@ -206,21 +215,21 @@ def told_by(schemas: Mapping[int, Answer]) -> Ask:
     return lambda schema_id: schemas.get(int(schema_id), _NOT_TOLD)
 
 
-def job_format(job: Job, topic: str = "records") -> dict[str, Any]:
+def job_format(job: Registered, topic: str = "records") -> dict[str, Any]:
     """A job's format as decoders take it; schemas that are not known are waited for."""
     registry = registry_of(job, topic)
     return decoded_by(job.records.named, registry.wait if registry is not None else None)
 
 
-def bare_format(job: Job) -> dict[str, Any]:
+def bare_format(job: Registered) -> dict[str, Any]:
     """A job's format without a frame: of records that never meet a registry."""
-    format = job.records.named
+    format: dict[str, Any] = job.records.named
     return {**format, "frame": "none"} if is_framed(format) else format
 
 
-def written_format(job: Job, topic: str) -> dict[str, Any]:
+def written_format(job: Registered, topic: str) -> dict[str, Any]:
     """A job's format as encoders take it: its schema is registered for the topic, if it is not yet."""
-    format = job.records.named
+    format: dict[str, Any] = job.records.named
     registry = registry_of(job, topic)
     if registry is None or not is_framed(format):
         return format

@@ -1,5 +1,6 @@
 // Python rows → records, in every format. The rows are read with the GIL, a record is encoded without it.
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -7,6 +8,7 @@
 
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
+#include "bindings/python_csv.h"
 #include "bindings/python_table.h"
 #include "decode/record_encoder.h"
 
@@ -17,7 +19,8 @@ constexpr u64 FREE_CELLS = 8192;   // from which on the GIL is given up: for few
 
 // A CellMistake as Python sees it: ValueError((row, column, expected, got)).
 [[noreturn]] void raise(const RowTable &table, const CellMistake &mistake) {
-    const std::string &name = mistake.field.empty() ? table.columns[mistake.column].plan.name : mistake.field;
+    const bool of_line = mistake.column == CsvTable::NO_CELL;
+    const std::string &name = of_line || !mistake.field.empty() ? mistake.field : table.columns[mistake.column].plan.name;
     PyErr_SetObject(PyExc_ValueError, nb::make_tuple(mistake.row, name, mistake.expected, mistake.got).ptr());
     throw nb::python_error();
 }
@@ -60,6 +63,20 @@ class PythonEncoder {
         checked([&] { rows_.read_columns(columns, rows); });
     }
 
+    void read_csv(nb::bytes text, const std::vector<std::pair<i64, u8>> &order, u64 rows, char delimiter, char quote) {
+        std::vector<CsvTable::Field> fields;
+        for (const auto &[column, is] : order) {
+            if (column >= static_cast<i64>(rows_.table.columns.size()) || is > static_cast<u8>(CsvCell::time))
+                throw std::invalid_argument("a column of CSV text that there is not");
+            fields.push_back({column, static_cast<CsvCell>(is)});
+        }
+        checked([&] {
+            rows_.start(rows);
+            CsvTable(delimiter, quote).read({text.c_str(), text.size()}, fields, rows_.table);
+            rows_.show_count();
+        });
+    }
+
     nb::object encode(u64 first, u64 count) {
         if (first + count > rows_.table.rows) throw std::invalid_argument("rows behind the last one that was read");
         return checked([&] { return bytes({first, count, nullptr}); });
@@ -93,12 +110,21 @@ class PythonEncoder {
 }  // namespace
 
 void bind_encode(nb::module_ &m) {
+    m.def(
+        "csv_lines",
+        [](nb::bytes text, u64 most, bool last, char delimiter, char quote) {
+            const auto found = CsvTable(delimiter, quote).whole_lines({text.c_str(), text.size()}, most, last);
+            return nb::make_tuple(found.rows, found.bytes);
+        },
+        nb::arg("text"), nb::arg("most"), nb::arg("last"), nb::arg("delimiter"), nb::arg("quote"));
     nb::class_<PythonEncoder>(m, "RecordEncoder")
         .def(nb::init<nb::handle, nb::list, nb::callable>(), nb::arg("format"), nb::arg("columns"),
              nb::arg("convert"))
         .def("encode_row", &PythonEncoder::encode_row, nb::arg("row"))
         .def("read_rows", &PythonEncoder::read_rows, nb::arg("rows"))
         .def("read_columns", &PythonEncoder::read_columns, nb::arg("columns"), nb::arg("rows"))
+        .def("read_csv", &PythonEncoder::read_csv, nb::arg("text"), nb::arg("order"), nb::arg("rows"),
+             nb::arg("delimiter"), nb::arg("quote"))
         .def("encode", &PythonEncoder::encode, nb::arg("first"), nb::arg("count"))
         .def("encode_chosen", &PythonEncoder::encode_chosen, nb::arg("rows"))
         .def("clear", &PythonEncoder::clear)

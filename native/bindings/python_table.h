@@ -80,13 +80,7 @@ class PythonTable {
         for (RowTable::Column &column : table.columns) column.given = column.is_view = false;
     }
 
-  private:
-    // A key leads to a column, to a node of the tree (its number above NODES), or NOWHERE.
-    static constexpr u32 NODES = u32{1} << 31, NOWHERE = ~u32{0};
-    // Other fields' names that are remembered from call to call, and as many new ones a call may bring: names that rows
-    // give by the thousand are data.
-    static constexpr u32 LEAST_OTHERS = 64, MOST_OTHERS = 2 * LEAST_OTHERS;
-
+    // An empty table of so many rows, whose cells are missing.
     void start(u64 rows) {
         clear();
         if (table.columns.size() > named_ + LEAST_OTHERS) forget_others();
@@ -95,6 +89,24 @@ class PythonTable {
         table.elements.clear();
         table.cells.assign(rows * table.columns.size(), Cell{});
     }
+
+    // Rows without any of the columns that a decoder looks at are rows all the same: one of these says how many.
+    void show_count() {
+        const auto used = [](const RowTable::Column &column) {
+            return column.named && column.plan.kind && column.plan.from.empty();
+        };
+        const auto shows = [&](const RowTable::Column &column) { return used(column) && column.given; };
+        if (table.rows < 2 || std::any_of(table.columns.begin(), table.columns.end(), shows)) return;
+        const auto first = std::find_if(table.columns.begin(), table.columns.end(), used);
+        if (first != table.columns.end()) first->given = true;
+    }
+
+  private:
+    // A key leads to a column, to a node of the tree (its number above NODES), or NOWHERE.
+    static constexpr u32 NODES = u32{1} << 31, NOWHERE = ~u32{0};
+    // Other fields' names that are remembered from call to call, and as many new ones a call may bring: names that rows
+    // give by the thousand are data.
+    static constexpr u32 LEAST_OTHERS = 64, MOST_OTHERS = 2 * LEAST_OTHERS;
 
     void forget_others() {
         table.columns.resize(named_);
@@ -122,17 +134,6 @@ class PythonTable {
             keys_[key] = each.target < 0 ? NODES + node_of(each.target) : to;
             if (!names_.contains(key)) names_[key] = NOWHERE;
         }
-    }
-
-    // Rows without any of the columns that a decoder looks at are rows all the same: one of these says how many.
-    void show_count() {
-        const auto used = [](const RowTable::Column &column) {
-            return column.named && column.plan.kind && column.plan.from.empty();
-        };
-        const auto shows = [&](const RowTable::Column &column) { return used(column) && column.given; };
-        if (table.rows < 2 || std::any_of(table.columns.begin(), table.columns.end(), shows)) return;
-        const auto first = std::find_if(table.columns.begin(), table.columns.end(), used);
-        if (first != table.columns.end()) first->given = true;
     }
 
     // `alone`: false where this is no row but columns.

@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 from streamtrain.columns.paths import MOST_STEPS, Path, place
+from streamtrain.files.wanted import iso_ms
 
 Row = dict[str, Any]
 EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says nothing
@@ -31,24 +31,6 @@ def is_number(value: Any) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, str) and _NUMBER.fullmatch(value.strip()) is not None
-
-
-def iso_ms(value: Any) -> int | None:
-    """Milliseconds since 1970 of a datetime, a date or an ISO 8601 text (UTC where no zone is given); None for none."""
-    if isinstance(value, str):
-        text = value.strip()
-        if len(text) < 8 or text.isdecimal():
-            return None
-        try:
-            value = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-    if isinstance(value, datetime):
-        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
-        return math.floor(moment.timestamp() * 1_000)
-    if isinstance(value, date):
-        return iso_ms(datetime(value.year, value.month, value.day))
-    return None
 
 
 def flattened(rows: Sequence[Row]) -> tuple[list[Row], dict[str, str]]:

@@ -6,7 +6,7 @@ from collections import deque
 from typing import Any, Literal
 
 from streamtrain import _native
-from streamtrain.clients.forms import Columns, Names, is_columns, read
+from streamtrain.columns.forms import Columns, Names, is_columns, read
 from streamtrain.columns.served import Served
 from streamtrain.errors import RecordError, UserMistake
 

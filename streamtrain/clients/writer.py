@@ -19,11 +19,11 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from confluent_kafka import KafkaException
 
-from streamtrain.clients.cells import key_bytes
 from streamtrain.clients.door import job_of
 from streamtrain.clients.forks import after_fork
 from streamtrain.clients.outbox import Headers, OnDelivery, Outbox, Outgoing
-from streamtrain.clients.records import Record, Records, header_bytes
+from streamtrain.columns.keys import key_bytes
+from streamtrain.columns.records import Record, Records, header_bytes
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.settings import Purpose, client_settings

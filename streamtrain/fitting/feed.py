@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.clients.records import Records
+from streamtrain.columns.records import Records
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format

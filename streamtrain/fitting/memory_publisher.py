@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
+from streamtrain.columns.row_plan import cell_path
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 
 _ROWS_TOLD = 5
-_ROW = re.compile(r"(?<=^\$)\[\d+\]|\[\d+\]$")
 
 
 class MemoryPublisher:
@@ -40,8 +39,8 @@ class MemoryPublisher:
         self._newest = assembled
         for letter in letters if len(self._told) < _ROWS_TOLD else ():
             for part in letter.rows:
-                path = _ROW.sub("", part.path)  # the place in a record is the program's row
-                self._told.append(f"row {self._number(letter.offset, part.row_from)} at {path}: {part.reason}")
+                where = f"row {self._number(letter.offset, part.row_from)} at {cell_path(part.path)}"
+                self._told.append(f"{where}: {part.reason}")
         self._published += 1
         return self._published - 1
 

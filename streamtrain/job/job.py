@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, topic_settings
@@ -22,6 +23,7 @@ from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
 from streamtrain.job.registry_settings import RegistrySettings, registry_settings
 from streamtrain.job.sections import Ingest, Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
+from streamtrain.schemas import bare_format, job_format
 from streamtrain.topics.topic import topic
 
 _LISTED = ("columns", "transforms")  # sections of named tables, whose order matters
@@ -170,6 +172,12 @@ class Job:
     def schema(self) -> Schema:
         """The columns and transforms, compiled."""
         return schema_of(self.file)
+
+    def plan(self, *, requests: bool = False) -> RowPlan:
+        """What decoders and transforms make of this job's records and rows, as arrays. With `requests` of those to
+        predict for, which have no label."""
+        schema = self.schema.for_requests() if requests else self.schema
+        return RowPlan(schema, job_format(self, "requests" if requests else "records"), bare_format(self))
 
     @property
     def state_bytes(self) -> int:

@@ -20,8 +20,8 @@ from learning_rivals import Decoded, decoded, pytorch, river
 from learning_run import trained
 from learning_streams import STREAMS, Stream
 
-from streamtrain.cli.cells import prepared
-from streamtrain.cli.inputs import read_rows
+from streamtrain.files.reading import read_rows
+from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
 
 SMOKE = ["tiny", "--seeds", "1", "--rows", "200"]
@@ -37,7 +37,7 @@ def first_job(path: Path, label: str) -> Path:
 
 def records_of(job: Job, path: Path, rows: int | None) -> list[bytes]:
     """The CSV's rows as `produce` sends them, one a record."""
-    found = islice(prepared(job, read_rows(str(path)), label=True), rows)
+    found = islice(map(Wanted(job.schema).row, read_rows(str(path))), rows)
     return [json.dumps(row).encode() for row in found]
 
 

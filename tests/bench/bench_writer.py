@@ -17,7 +17,7 @@ from confluent_kafka import Producer
 from workbench import NAMES, figure, in_turns, rows
 
 from streamtrain import Job, RecordWriter
-from streamtrain.clients.records import Records
+from streamtrain.columns.records import Records
 
 FIGURES = 6
 NOWHERE = "127.0.0.1:9"

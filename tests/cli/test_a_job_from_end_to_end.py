@@ -12,7 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy_predict
 import pytest
+
+from streamtrain.files.reading import read_rows
 
 Run = Callable[..., Any]
 PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
@@ -34,6 +38,37 @@ def trained(run: Run, job: Path, tmp_path: Path) -> Path:
     assert events[0]["event"] == "started" and not events[0]["resumed"] and events[-1]["event"] == "ended"
     assert events[-1]["rows"] == 1_797
     return job
+
+
+def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_path: Path) -> None:
+    version = run("status", trained, "--json").document["snapshot"]["version"]
+    rows = tmp_path / "new.csv"
+    rows.write_text("delay,carrier,late,flight\n50,A1,1,2\nn/a,A1,1,2\n,B2,0,1\n3,A1,,1\n-1e9,B2,0,1\n")
+    told = {}
+    for end in ("npy", "arrow", "parquet", "packed"):
+        for snapshot in ([], ["--snapshot", version]):
+            output = tmp_path / f"out{len(snapshot)}.{end}"
+            ended = run("vectorize", trained, "--input", rows, "-o", output, *snapshot, "--json")
+            assert ended.code == 0, ended.err
+            told = ended.document
+            assert (told["rows_read"], told["rows_written"], told["left_out"], told["filtered"]) == (5, 3, 1, 1)
+    assert told["first_left_out"] == [f'{rows} row 1 at $.delay: expected number, got "n/a"']
+    plain, made = np.load(tmp_path / "out0.npy"), np.load(tmp_path / "out2.npy")
+    assert plain.dtype.names == ("delay", "carrier", "late") and plain["delay"].tolist() == [50, 0, -1e9]
+    snapshot_ = run("snapshots", "get", trained, "-o", tmp_path / "model.safetensors", "--json")
+    assert snapshot_.code == 0
+    _, tensors = numpy_predict.read(tmp_path / "model.safetensors")
+    count, mean, squares = tensors["standardize.numbers"][0][:3]
+    expected = np.clip((plain["delay"] - mean) / np.sqrt(squares / count), -8, 8)
+    assert np.allclose(made["delay"], expected, rtol=1e-5) and made["delay"][2] == -8
+    assert np.array_equal(made["carrier"], plain["carrier"]) and np.array_equal(made["late"], plain["late"])
+    for path in ("out2.arrow", "out2.parquet", "out2.packed"):
+        again = {name: [row[name] for row in read_rows(str(tmp_path / path))] for name in made.dtype.names}
+        assert all(np.array_equal(again[name], made[name]) for name in made.dtype.names), path
+    output = tmp_path / "out.txt"
+    assert run("vectorize", trained, "--input", rows, "-o", output).code == 2 and not output.exists()
+    assert run("vectorize", trained, "--input", rows, "-o", tmp_path / "x.npy", "--snapshot", 99).code == 2
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".") or path.name == "x.npy"] == []
 
 
 def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -> None:

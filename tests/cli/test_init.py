@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from streamtrain.cli.cells import prepared
 from streamtrain.cli.infer import Machine, job_text
+from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
 
 Run = Callable[..., Any]
@@ -110,11 +110,10 @@ def test_fields_of_objects_are_columns_with_paths(run: Run, tmp_path: Path, labe
         "user_age": ("feature", None), "odd_x": ("feature", "odd.x"), "out_late": ("label", "out.late"),
     }  # fmt: skip
     assert dict(job.schema.columns)["odd_x"].missing == 0
-    (first, *_) = prepared(job, iter(rows), label=True)
+    wanted = Wanted(job.schema)
+    first = wanted.row(rows[0])
     assert first["user"] == rows[0]["user"] and first["out"] == rows[0]["out"]
-    assert list(prepared(job, iter([{"user_age_": "5", "out_late": "true"}]), label=True)) == [
-        {"user": {"age": 5}, "out": {"late": 1}}
-    ]
+    assert wanted.row({"user_age_": "5", "out_late": "true"}) == {"user": {"age": 5}, "out": {"late": 1}}
 
 
 def columns_of(path: Path) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def test_requests_have_no_label(run: Run, job: Path, rows: Path) -> None:
 
 def test_standard_input_as_json_lines(run: Run, job: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = "\n".join(json.dumps(row) for row in EXPECTED)
-    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     assert run("produce", job, "--input", "-", "--json").document["rows"] == 4
     assert len(rows_of(records(run, job))) == 4
 
@@ -130,7 +130,7 @@ def test_parquet(run: Run, job: Path, tmp_path: Path) -> None:
         ("rows.csv", "delay,late\n1\n", "rows.csv:2: expected 2 cells, got 1"),
         ("rows.jsonl", '{"delay": 1}\n[1]\n', "rows.jsonl:2: expected a JSON object"),
         ("rows.jsonl", '{"delay": 1}\n{"delay\n', "rows.jsonl:2: expected a JSON object"),
-        ("rows.txt", "x", "expected a file ending in .csv"),
+        ("rows.txt", "x", "rows.txt: expected a file ending in .arrow"),
         ("rows.csv", "a,b\n1,2\n", "expected some of the job's columns"),
         ("rows.parquet", "x", "not a Parquet file"),
     ],

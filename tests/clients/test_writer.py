@@ -18,8 +18,8 @@ import pytest
 
 from streamtrain import Job, RecordWriter
 from streamtrain.clients.outbox import Outgoing
-from streamtrain.clients.records import BLOCK_ROWS
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.columns.records import BLOCK_ROWS
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.admin import Admin, job_topics
 

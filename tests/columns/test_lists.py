@@ -14,11 +14,11 @@ from example_format import needs_no_option
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.clients.forms import Names, is_columns
-from streamtrain.clients.records import Records
 from streamtrain.columns.formats import Format, format_names, mistakes, record_format
+from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 

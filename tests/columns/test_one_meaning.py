@@ -10,8 +10,8 @@ import pytest
 from example_format import example_format, untyped_formats
 from slots import RowSlot, decode_rows
 
-from streamtrain.clients.records import Records
 from streamtrain.columns.formats import encode_rows, parse
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 

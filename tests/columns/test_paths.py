@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.clients.forms import Names, is_columns
 from streamtrain.columns.formats import encode_rows, record_format
+from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import cell_at, nested, place, steps
 from streamtrain.columns.rows import record_rows

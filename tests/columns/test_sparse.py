@@ -14,13 +14,13 @@ from example_format import needs_no_option
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.cli.inputs import is_records
-from streamtrain.clients.records import Records
 from streamtrain.columns.formats import Format, format_names, mistakes, record_format
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from streamtrain.files.format_lines import is_records
 
 DATA = Path(__file__).parents[3] / "shared/data/rcv1"
 SPARSE: dict[str, Any] = {"kind": "sparse", "buckets": 64, "most": 4}

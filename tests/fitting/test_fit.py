@@ -14,7 +14,7 @@ import pytest
 from example_format import plain_formats
 
 import streamtrain
-from streamtrain.clients.records import Records
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job.mistakes import JobMistakes

@@ -201,7 +201,7 @@ GUARDS = [
         "tests/columns/test_encode.py::test_dicts_are_encoded_as_python_does",
     ),
     (
-        "rows that differ in what is around them share no record", "streamtrain/clients/records.py",
+        "rows that differ in what is around them share no record", "streamtrain/columns/records.py",
         "        if len(groups) == 1:\n", "        if groups:\n",
         "tests/clients/test_own.py::test_rows_share_a_record_where_all_around_is_the_same[json]",
     ),
@@ -211,7 +211,7 @@ GUARDS = [
         "tests/clients/test_own.py::test_rows_are_sent_again_with_all_that_stood_around_them_or_not_at_all",
     ),
     (
-        "what is around a record counts in its message", "streamtrain/clients/records.py",
+        "what is around a record counts in its message", "streamtrain/columns/records.py",
         "first, spare_bytes + own.bytes)", "first, spare_bytes)",
         "tests/clients/test_own.py::test_what_is_around_counts_in_a_message",
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.clients.records import Records
+from streamtrain.columns.records import Records
 from streamtrain.job import Job
 
 

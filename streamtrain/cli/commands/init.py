@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from streamtrain.cli.infer import Machine, job_text
-from streamtrain.cli.inputs import SUFFIXES, is_records, read_rows
 from streamtrain.cli.session import Session, command
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
+from streamtrain.files.format_lines import is_records
+from streamtrain.files.forms import suffixes
+from streamtrain.files.reading import read_rows
 from streamtrain.job import Job, JobMistakes
 
 ORDER = 30
@@ -27,7 +29,7 @@ def init(
     sample: Annotated[
         str,
         typer.Option(
-            "--from", metavar="SAMPLE", help="A .csv, .jsonl, .parquet, .vw or .libsvm file.", show_default=False
+            "--from", metavar="SAMPLE", help="A .csv, .jsonl, .parquet, .arrow … file.", show_default=False
         ),
     ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The column to learn.", show_default=False)],
@@ -38,7 +40,7 @@ def init(
         raise UserMistake(f"{job}: is there already; give another name, or --force to write over it")
     rows = [row for row, _ in zip(read_rows(sample), range(SAMPLE_ROWS), strict=False)]
     machine = Machine(backends.devices())
-    suffix = SUFFIXES.get(Path(sample).suffix.lower(), "")
+    suffix = suffixes("rows").get(Path(sample).suffix.lower(), "")
     records = suffix if is_records(suffix) else "json"
     text, told = job_text(job.stem, sample, rows, label, session.bootstrap or "localhost:9092", machine, records)
     try:

@@ -1,22 +1,24 @@
-"""Produce records or requests from a CSV, JSON lines or Parquet file, or standard input."""
+"""Produce records or requests from files or standard input."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from enum import StrEnum
-from itertools import islice
 from typing import Annotated
 
 import typer
 
-from streamtrain.cli.cells import Row, prepared
 from streamtrain.cli.choice import one_of
-from streamtrain.cli.inputs import read_rows
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.clients.writer import RecordWriter
+from streamtrain.columns.forms import FileRows
+from streamtrain.files.blocks import Size
+from streamtrain.files.forms import form_names
+from streamtrain.files.reading import read_blocks
+from streamtrain.files.source import STANDARD_INPUT
+from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.topics.topic import row_topics, topic
@@ -27,20 +29,16 @@ PACE_S = 0.05  # the least pause of --rate
 app = typer.Typer(add_completion=False)
 
 
-class Input(StrEnum):
-    CSV = "csv"
-    JSONL = "jsonl"
-    PARQUET = "parquet"
-
-
 @app.command()
 @command
 def produce(
     session: Session,
     job: JobFile,
     input: Annotated[
-        str,
-        typer.Option(metavar="FILE", help="A .csv, .jsonl or .parquet file; - is standard input.", show_default=False),
+        list[str],
+        typer.Option(
+            metavar="FILE", help="By its name's end .csv, .jsonl, .parquet …; - is standard input.", show_default=False
+        ),
     ],
     to: Annotated[str, typer.Option(**one_of(row_topics, "The topic to write to"))] = "records",
     rate: Annotated[
@@ -49,16 +47,18 @@ def produce(
     pack: Annotated[int, typer.Option(min=1, max=65_536, help="Rows in a record; many are much faster to read.")] = 1,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
     form: Annotated[
-        Input | None,
-        typer.Option("--form", help="What the input is, where its name does not say it.", show_default=False),
+        str | None,
+        typer.Option("--form", **one_of(form_names, "What the input is, where its name does not say it")),
     ] = None,
 ) -> None:
     """Produce records or requests from a file or standard input. Ctrl-C or SIGTERM ends it when what was
     written is delivered."""
     found = session.connected_job(job)
     _check_topic(session, found, to)
-    rows = islice(prepared(found, read_rows(input, form), label=topic(to).rows == "training"), limit)
-    blocks = _paced(rows, rate or 0, pack, pack if input == "-" else BLOCK_ROWS)
+    rows = BLOCK_ROWS if STANDARD_INPUT not in input else pack
+    size = Size(rows if not rate else max(1, min(rows, int(rate * PACE_S))), pack, limit)
+    wanted = Wanted(found.schema, label=topic(to).rows == "training")
+    blocks = _paced(read_blocks(input, wanted, size, form), rate or 0)
     started_s = time.monotonic()
     with (
         StopSignals() as stop,
@@ -90,14 +90,12 @@ def _check_topic(session: Session, job: Job, to: str) -> None:
         raise no_such_topic(name, job.kafka.bootstrap)
 
 
-def _paced(rows: Iterator[Row], rate: float, pack: int, block_rows: int) -> Iterator[list[Row]]:
-    """Blocks of about `block_rows` rows, whole packs, no faster than `rate` rows a second (0: no limit)."""
-    size = block_rows if rate == 0 else max(1, min(block_rows, int(rate * PACE_S)))
-    size = max(pack, size - size % pack)
+def _paced(blocks: Iterator[FileRows], rate: float) -> Iterator[FileRows]:
+    """No faster than `rate` rows a second (0: no limit)."""
     started_s, sent = time.monotonic(), 0
-    while block := list(islice(rows, size)):
+    for block in blocks:
         yield block
-        sent += len(block)
+        sent += block.row_count
         ahead_s = sent / rate - (time.monotonic() - started_s) if rate else 0
         if ahead_s > 0:
             time.sleep(ahead_s)

@@ -75,9 +75,9 @@ def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
     A module's CELLS say what a cell may be: "value", alone where it has none, "list", "pairs".
     """
     module, given = _of(format)
-    cells = getattr(module, "CELLS", ("value",))
+    cells, names = getattr(module, "CELLS", ("value",)), schema.record_names
     for name, column in schema.columns:
-        if name in schema.record_names and (form := column.entry.cells(column)) not in cells:
+        if name in names and (form := column.entry.cells(column)) not in cells:
             yield name, f"expected a format whose cells may be {_FORMS[form]}, got {module.__name__.rpartition('.')[2]}"
     found: Callable[..., Iterator[tuple[str, str]]] | None = getattr(module, "mistakes", None)
     if found is not None:

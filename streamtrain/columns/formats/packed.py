@@ -29,6 +29,7 @@ _HEADER = struct.Struct("<4sHHII")  # magic, version, columns, rows, bytes of th
 _ENTRY = struct.Struct("<IIIBBHI")  # data offset, data bytes, nulls offset, type, 0, name bytes, of the type
 _NUMBERS = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool"]
 TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64", "floats"]  # from 1 on
+MOST_DIRECTORY_BYTES = 16 << 20
 Array = NDArray[Any]
 
 
@@ -202,6 +203,26 @@ def _texts(array: Array, mask: Array | None) -> _Made:
 
 def _ends(texts: list[bytes]) -> bytes:
     return np.cumsum([len(text) for text in texts], dtype="<u4").tobytes() + b"".join(texts)
+
+
+def record_bytes(begin: bytes) -> int | None:
+    """How long a record is that begins so; None where that is not known yet. What is no record is as long as it is."""
+    if len(begin) < _HEADER.size:
+        return None
+    magic, _, count, rows, directory_bytes = _HEADER.unpack_from(begin)
+    end = _HEADER.size + directory_bytes
+    if magic != MAGIC or end > MOST_DIRECTORY_BYTES:
+        return len(begin)
+    if len(begin) < end:
+        return None
+    at, size = _HEADER.size, _padded(end, 64)
+    for _ in range(count):
+        if at + _ENTRY.size > end:
+            break
+        data_at, data_bytes, nulls_at, *_, name_bytes, _ = _ENTRY.unpack_from(begin, at)
+        size = max(size, data_at + _padded(data_bytes, 64), nulls_at + _padded((rows + 7) // 8, 64) if nulls_at else 0)
+        at += _padded(_ENTRY.size + name_bytes, 4)
+    return size
 
 
 def parse(record: bytes) -> Parsed:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamtrain.clients.forms import Columns, Names, read
+from streamtrain.columns.forms import Columns, Names, read
 from streamtrain.errors import UserMistake
 
 NAMES = Names(("x", "name"))

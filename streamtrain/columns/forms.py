@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from streamtrain import _native
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -31,6 +32,40 @@ class Columns(NamedTuple):
         if first == 0 and end >= self.rows:
             return self
         return Columns({name: cells[first:end] for name, cells in self.named.items()}, min(end, self.rows) - first)
+
+
+class CsvText(NamedTuple):
+    """Lines of CSV, each a row. `order`: of each cell the number of its column, below 0 of none, and what texts are:
+    see _native.RecordEncoder.read_csv()."""
+
+    text: bytes
+    rows: int
+    order: tuple[tuple[int, int], ...]
+    delimiter: str
+    quote: str
+
+
+class FileRows(NamedTuple):
+    """Rows out of a file: `first` is the first one's number in it, from 0. `lines`: each one's line where it is known,
+    of CSV that of the first."""
+
+    rows: list[dict[str, Any]] | CsvText | Columns
+    name: str
+    first: int
+    lines: tuple[int, ...] = ()
+
+    @property
+    def row_count(self) -> int:
+        return len(self.rows) if isinstance(self.rows, list) else self.rows.rows
+
+    def where(self, row: int) -> str:
+        """What mistakes call a row."""
+        if isinstance(self.rows, CsvText):
+            text, _, _, delimiter, quote = self.rows
+            before = _native.csv_lines(text, row, True, delimiter, quote)[1] if row else 0
+            breaks = text.count(b"\n", 0, before)
+            return f"{self.name}:{self.lines[0] + breaks}"
+        return f"{self.name}:{self.lines[row]}" if self.lines else f"{self.name} row {self.first + row}"
 
 
 def is_array(value: Any) -> bool:
@@ -94,7 +129,7 @@ def read(
         return columns_of(given, names, others) if is_columns(given, names) else given
     if hasattr(rows, "to_pydict") and hasattr(rows, "column_names"):  # a pyarrow table or batch
         arrow = {name: rows.column(name) for name in rows.column_names if others or name in names.columns}
-        return columns_of({name: _of_arrow(cells) for name, cells in arrow.items()}, names, others, len(rows))
+        return columns_of({name: of_arrow(cells) for name, cells in arrow.items()}, names, others, len(rows))
     if hasattr(rows, "columns") and hasattr(rows, "__getitem__"):  # a frame
         frame = {str(name): rows[name] for name in rows.columns if others or str(name) in names.columns}
         return columns_of(frame, names, others, len(rows))
@@ -172,6 +207,6 @@ def column(name: str, values: Any, of_lists: bool = False) -> Column:
     return array if kind == "M" else list(array.tolist())
 
 
-def _of_arrow(values: Any) -> Any:
+def of_arrow(values: Any) -> Any:
     """A pyarrow column as an array where it has no nulls, else as a list."""
     return values.to_pylist() if values.null_count else values.to_numpy(zero_copy_only=False)

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.clients.cells import key_bytes
-from streamtrain.clients.forms import Columns, Names, dicts, is_row, read
 from streamtrain.columns.around import HEADERS, KEY
 from streamtrain.columns.formats import Format
+from streamtrain.columns.forms import Columns, CsvText, FileRows, Names, dicts, is_row, read
+from streamtrain.columns.keys import key_bytes
 from streamtrain.columns.paths import cell_at, place
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -89,17 +89,24 @@ class Records:
 
         A record and `spare_bytes` are no larger than a message may be.
         """
+        source = rows if isinstance(rows, FileRows) else None
+        rows = rows if source is None else source.rows
         for first, block in _blocks(rows, self._names):
-            by_name = isinstance(block, Columns)
+            by_name = not isinstance(block, list)
             try:
-                if isinstance(block, Columns):
+                if isinstance(block, CsvText):
+                    self._encoder.read_csv(block.text, block.order, block.rows, block.delimiter, block.quote)
+                    count = block.rows
+                elif isinstance(block, Columns):
                     named = {name: self._cells(name, cells) for name, cells in block.named.items()}
                     self._encoder.read_columns(named, block.rows)
                     count = block.rows
                 else:
                     self._encoder.read_rows(block)
                     count = len(block)
-                groups = self._groups(block, count, key, own_keys) if self.has_own else [(Own(key), None)]
+                groups: Iterable[tuple[Own, list[int] | None]] = [(Own(key), None)]
+                if self.has_own and not isinstance(block, CsvText):
+                    groups = self._groups(block, count, key, own_keys)
                 yield [
                     record
                     for own, chosen in groups
@@ -107,7 +114,7 @@ class Records:
                 ]
             except ValueError as error:
                 alone = isinstance(rows, dict) and not by_name
-                raise self._mistake(error, first, alone, by_name) from None
+                raise self._mistake(error, first, alone, by_name, source) from None
             finally:
                 self._encoder.clear()
 
@@ -165,12 +172,18 @@ class Records:
             yield from self._fitting(own, chosen[:middle], first, spare_bytes)
             yield from self._fitting(own, chosen[middle:], first, spare_bytes)
 
-    def _mistake(self, error: ValueError, first: int, alone: bool, by_name: bool = False) -> UserMistake:
+    def _mistake(
+        self, error: ValueError, first: int, alone: bool, by_name: bool = False, source: FileRows | None = None
+    ) -> UserMistake:
         """Of a cell the encoder refuses: in columns it stands at its column's name, in a row at its path."""
         if len(error.args) != 4:
             raise error
         row, name, expected, got = error.args
         where = "row" if alone else f"row {first + row}"
+        if source is not None:
+            where = source.where(first + row)
+        if not name:
+            return UserMistake(f"{where}: expected {expected}, got {got}")
         path = None if by_name else self._paths.get(name)
         return UserMistake(f"{where} at ${f'.{name}' if path is None else place(path)}: expected {expected}, got {got}")
 
@@ -182,11 +195,19 @@ class Records:
         )
 
 
-def _blocks(rows: Any, names: Names) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
+def _blocks(rows: Any, names: Names) -> Iterator[tuple[int, Columns | list[dict[str, Any]] | CsvText]]:
     """(number of the first row, rows), at most BLOCK_ROWS at a time; an iterator is never held as a whole."""
-    if not isinstance(rows, Iterator):
+    if isinstance(rows, CsvText):
+        yield 0, rows
+    elif isinstance(rows, Columns):
+        yield from _parts(rows, 0)
+    elif not isinstance(rows, Iterator):
         yield from _parts(read(rows, names, True), 0)
-        return
+    else:
+        yield from _iterated(rows, names)
+
+
+def _iterated(rows: Iterator[Any], names: Names) -> Iterator[tuple[int, Columns | list[dict[str, Any]]]]:
     first, head = 0, list(islice(rows, 1))
     frames = bool(head) and not is_row(head[0], names)  # or dicts of arrays
     rows = chain(_taken(head), rows)

@@ -13,8 +13,8 @@ from slots import RowSlot
 
 from streamtrain import RecordWriter, UserMistake
 from streamtrain.clients.dead_letters import Rows, dead_rows
-from streamtrain.clients.records import Own, Record, Records
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.columns.records import Own, Record, Records
 from streamtrain.columns.schema import Schema
 from streamtrain.job import Job
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange

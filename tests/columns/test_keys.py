@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from streamtrain.clients.cells import key_bytes
 from streamtrain.columns.column import Column
+from streamtrain.columns.keys import key_bytes
 from streamtrain.columns.kinds.time import time
 
 MOMENT = datetime(2026, 3, 4, 5, 6, 7, 250_000)

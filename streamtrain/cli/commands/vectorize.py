@@ -1,0 +1,105 @@
+"""Write what the model would be given of files of rows: by the job's decoder and transforms, as columns of a file."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from streamtrain.cli.choice import one_of
+from streamtrain.cli.progress import Progress
+from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.clients.snapshots import Snapshot, snapshot_of
+from streamtrain.columns.row_plan import Rows, cell_path
+from streamtrain.files.forms import form_names
+from streamtrain.files.records import FileRecords
+from streamtrain.files.standardized import Standardized
+from streamtrain.files.writing import Stopped, write_rows
+from streamtrain.job import Job
+from streamtrain.kafka.snapshots import SnapshotTopic
+
+ORDER = 65
+TOLD = 5  # of the rows that cannot be used
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@command
+def vectorize(
+    session: Session,
+    job: JobFile,
+    input: Annotated[
+        list[str],
+        typer.Option(metavar="FILE", help="Rows, as produce takes them; may be repeated.", show_default=False),
+    ],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .arrow, .npy or .packed file.")
+    ],
+    snapshot: Annotated[
+        int | None,
+        typer.Option(metavar="VERSION", help="Numbers standardised by this snapshot's statistics.", show_default=False),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--form", **one_of(form_names, "What the input is, where its name does not say it")),
+    ] = None,
+) -> None:
+    """Write what the model would be given of rows: numbers, buckets of categories, what transforms make. Rows that
+    cannot be used are left out and told. Ctrl-C leaves no file."""
+    found = session.job(job)
+    by = None if snapshot is None else _snapshot(found, snapshot)
+    plan = found.plan()
+    scaled = None if by is None else Standardized(by, found.schema, plan.parts)
+    started_s = time.monotonic()
+    with StopSignals() as stop, Progress(session.out, f"rows to {output}", limit) as bar:
+        records = FileRecords(found, input, form, limit, stop.is_set)
+        told = Told(records)
+
+        def batches() -> Iterator[Rows]:
+            for batch in plan.batches(records, bare=True, copy=False):
+                if stop.is_set():
+                    raise Stopped
+                told.add(batch)
+                bar.show(records.rows)
+                yield batch if scaled is None else scaled(batch)
+
+        try:
+            written = write_rows(output, plan.parts, batches())
+        except Stopped:
+            raise typer.Exit(INTERRUPTED) from None
+    document = {"output": output, "rows_read": records.rows, "rows_written": written, "filtered": told.filtered,
+                "left_out": told.count, "first_left_out": told.first, "snapshot": snapshot,
+                "columns": [part.name for part in plan.parts],
+                "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
+    session.out.document(document, f"{written:,} rows of {len(plan.parts)} columns to {output}", *told.lines())
+
+
+class Told:
+    """What became of the rows that are not in the output."""
+
+    def __init__(self, records: FileRecords) -> None:
+        self._records = records
+        self.count = self.filtered = 0
+        self.first: list[str] = []
+
+    def add(self, batch: Rows) -> None:
+        self.filtered += batch.filtered
+        for each in batch.left_out:
+            self.count += each.row_to - each.row_from
+            if len(self.first) < TOLD:
+                where = f"{self._records.where(each.record, each.row_from)} at {cell_path(each.path)}"
+                self.first.append(f"{where}: {each.reason}")
+
+    def lines(self) -> list[str]:
+        left = [f"rows that cannot be used, left out: {self.count:,}", *(f"  {line}" for line in self.first)]
+        filtered = [f"rows filtered, as the job says: {self.filtered:,}"]
+        return (left if self.count else []) + (filtered if self.filtered else [])
+
+
+def _snapshot(job: Job, version: int) -> Snapshot:
+    with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
+        return snapshot_of(topic.version(version, trainer=False))

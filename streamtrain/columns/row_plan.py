@@ -1,0 +1,186 @@
+"""What a job's columns and transforms make of records, or of a program's rows: arrays by column, as the model has them.
+
+The decoders' own work, a batch at a time; what a row is and what is wrong with it, they say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamtrain import _native
+from streamtrain.columns.formats import Format
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.records import Records
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import RecordError, UserMistake
+
+Array = NDArray[Any]
+Around = _native.RecordAround
+BATCH_ROWS = 4096
+_ROW = re.compile(r"(?<=^\$)\[\d+\]|\[\d+\]$")
+_PACK_ROWS, _RECORD_BYTES = 1024, 1 << 20  # of a program's rows, on their way to the decoder
+
+
+class Lists(NamedTuple):
+    """A column whose cells are lists: row r has `values[offsets[r] : offsets[r + 1]]`."""
+
+    offsets: Array  # int64 [rows + 1]
+    values: Array
+
+
+Cells = Array | Lists
+
+
+class LeftOut(NamedTuple):
+    """Rows that cannot be used: of the `record` given so far, from 0, its rows [row_from, row_to)."""
+
+    record: int
+    row_from: int
+    row_to: int
+    path: str
+    reason: str
+
+
+class Rows(dict[str, Cells]):
+    """Columns by name: float32 of numbers and labels [rows], of vectors [rows, size]; int32 buckets of categories and
+    class labels; Lists. Of a sparse column its numbers too, as `name.scale`."""
+
+    def __init__(self, columns: dict[str, Cells], count: int, left_out: list[LeftOut], filtered: int) -> None:
+        super().__init__(columns)
+        self.count, self.left_out, self.filtered = count, left_out, filtered
+
+
+class Part(NamedTuple):
+    """A column's place in a slot: elements [first, first + width) of a row of the block."""
+
+    name: str
+    block: _native.Block
+    first: int
+    width: int
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        kind, bits = self.block.dtype[0], int(self.block.dtype[1:])
+        return np.dtype(f"{kind}{bits // 8}")
+
+
+class RowPlan:
+    """One job's decoder and transforms. One thread at a time."""
+
+    def __init__(self, schema: Schema, format: Format, bare: Format, batch_rows: int = BATCH_ROWS) -> None:
+        """`format` is that of records from a topic, `bare` that of records that never meet a registry."""
+        self._schemas = schema, schema.without_message()
+        self._formats = format, bare
+        self.layout = _native.SlotLayout.make(batch_rows, 1, schema.block_specs())
+        self._slot = np.zeros(self.layout.slot_bytes, np.uint8)
+        self.parts = list(_parts(schema, self.layout))
+        self._records: Records | None = None
+
+    def decode(self, records: Sequence[bytes], errors: Literal["raise", "leave_out"] = "raise") -> Rows:
+        """The rows of records in the job's format. RecordError for one that cannot be used, unless it is left out."""
+        return self.joined(self.batches(records), errors)
+
+    def transform(self, rows: Any, errors: Literal["raise", "leave_out"] = "raise") -> Rows:
+        """The same of a program's rows: a dict, many dicts, a dict of arrays, a frame. UserMistake for what is none."""
+        return self.joined(self.batches(self.encoded(rows), bare=True), errors)
+
+    def encoded(self, rows: Any) -> Iterator[bytes]:
+        """A program's rows as records, as `fit` has them."""
+        if self._records is None:
+            self._records = Records(self._schemas[1], self._formats[1], "rows", _PACK_ROWS, _RECORD_BYTES)
+        for block in self._records.blocks(rows, key=None, own_keys=False):
+            yield from (record.value for record in block)
+
+    def batches(
+        self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False, copy: bool = True
+    ) -> Iterator[Rows]:
+        """A batch at a time, each as soon as it is full; what is left out is told with the batch it is found at.
+        Without `copy` a batch's arrays hold until the next one."""
+        filler = _native.BatchFiller(self._formats[bare], native_plan(self._schemas[bare], self.layout))
+        filler.open(self._slot)
+        left_out: list[LeftOut] = []
+        filtered = 0
+        for number, record in enumerate(records):
+            done = filler.fill(record) if isinstance(record, bytes) else filler.fill(record[0], around=record[1])
+            while True:
+                tally = filler.take_tally()
+                left_out += [LeftOut(number, *told[:4]) for told in tally.dead_rows]
+                filtered += tally.filtered
+                if done:
+                    break
+                yield self._batch(filler.close(), left_out, filtered, copy)
+                left_out, filtered = [], 0
+                filler.open(self._slot)
+                done = filler.more()
+        yield self._batch(filler.close(), left_out, filtered, copy)
+
+    def _batch(self, rows: int, left_out: list[LeftOut], filtered: int, copy: bool) -> Rows:
+        columns = {part.name: self._cells(part, rows) for part in self.parts}
+        if copy:
+            columns = {name: _copied(cells) for name, cells in columns.items()}
+        return Rows(columns, rows, left_out, filtered)
+
+    def _cells(self, part: Part, rows: int) -> Cells:
+        block = part.block
+        if block.ragged:
+            ends = np.frombuffer(self._slot, np.uint32, rows + 1, block.offset)
+            return Lists(ends.astype(np.int64), np.frombuffer(self._slot, part.dtype, int(ends[-1]), block.values))
+        table = np.frombuffer(self._slot, part.dtype, rows * block.width, block.offset).reshape(rows, block.width)
+        return table[:, part.first] if part.width == 1 else table[:, part.first : part.first + part.width]
+
+    def joined(self, batches: Iterator[Rows], errors: str = "raise") -> Rows:
+        """Batches one behind the other, with `errors` as decode()."""
+        if errors not in ("raise", "leave_out"):
+            raise UserMistake(f'plan: expected errors="raise" or errors="leave_out", got {errors!r}')
+        found: list[Rows] = []
+        for batch in batches:
+            if batch.left_out and errors == "raise":
+                raise RecordError(told(batch.left_out[0]))
+            found.append(batch)
+        columns = {part.name: joined([batch[part.name] for batch in found]) for part in self.parts}
+        left_out = [each for batch in found for each in batch.left_out]
+        return Rows(columns, sum(batch.count for batch in found), left_out, sum(batch.filtered for batch in found))
+
+
+def cell_path(path: str) -> str:
+    """A path of a record without the row's place in it, where the row is told beside it."""
+    return _ROW.sub("", path)
+
+
+def told(each: LeftOut) -> str:
+    """Where, expected, got."""
+    return f"record {each.record}, row {each.row_from} at {each.path}: {each.reason}"
+
+
+def joined(cells: Sequence[Cells]) -> Cells:
+    """One behind the other."""
+    lists = [each for each in cells if isinstance(each, Lists)]
+    if not lists:
+        return np.concatenate([each for each in cells if not isinstance(each, Lists)])
+    before = np.cumsum([0, *(len(each.values) for each in lists)])
+    ends = [each.offsets[1:] + start for each, start in zip(lists, before, strict=False)]
+    return Lists(np.concatenate([[0], *ends]).astype(np.int64), np.concatenate([each.values for each in lists]))
+
+
+def _copied(cells: Cells) -> Cells:
+    return Lists(*(np.array(each) for each in cells)) if isinstance(cells, Lists) else np.array(cells)
+
+
+def _parts(schema: Schema, layout: _native.SlotLayout) -> Iterator[Part]:
+    """In the order in which decoders give out the places of a block."""
+    blocks = {block.name: block for block in layout.blocks}
+    used: Counter[str] = Counter()
+    given = {name for name, _ in schema.columns}
+    for name, column in schema.every:
+        if not (schema.is_decoded(name, column) if name in given else schema.is_used(column)):
+            continue
+        for number, block in enumerate(column.entry.blocks([(name, column)], schema.loss)):
+            shown = f"{name}.{block.name.partition(':')[0]}" if number else name
+            yield Part(shown, blocks[block.name], used[block.name], block.width)
+            used[block.name] += block.width

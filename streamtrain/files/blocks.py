@@ -1,0 +1,38 @@
+"""Rows of files in blocks: so many at a time, whole packs of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+from streamtrain.columns.forms import FileRows
+from streamtrain.files.wanted import Row, Wanted
+
+
+class Size:
+    """How many rows a block has at most: a `multiple` of packs, and no more than `limit` in all."""
+
+    def __init__(self, rows: int, multiple: int = 1, limit: int | None = None) -> None:
+        self._rows = max(multiple, rows - rows % multiple)
+        self.multiple = multiple
+        self._left = limit
+
+    @property
+    def rows(self) -> int:
+        """Of the next block; 0 where there is none."""
+        return self._rows if self._left is None else min(self._rows, self._left)
+
+    def passed(self, rows: int) -> None:
+        if self._left is not None:
+            self._left -= rows
+
+
+def in_blocks(name: str, rows: Iterator[tuple[int, Row]], wanted: Wanted, size: Size) -> Iterator[FileRows]:
+    """Rows with the job's columns; of each its line or number is known."""
+    first = 0
+    while size.rows and (block := list(islice(rows, size.rows))):
+        if not first:
+            wanted.check_row(block[0][1], name)
+        yield FileRows([wanted.row(row) for _, row in block], name, first, tuple(line for line, _ in block))
+        first += len(block)
+        size.passed(len(block))

@@ -1,0 +1,27 @@
+"""Files whose lines are records of a format as they stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamtrain.columns.formats import format_names, parse
+from streamtrain.columns.formats.parsed import contains_unusable
+from streamtrain.errors import UserMistake
+from streamtrain.files.source import Source
+from streamtrain.files.wanted import Row
+
+
+def is_records(kind: str) -> bool:
+    """Whether a file's lines are records of a format as they stand: of texts that hold features by index."""
+    return kind in format_names() and parse(kind, b"").by_role
+
+
+def format_rows(source: Source, format: str) -> Iterator[tuple[int, Row]]:
+    """The rows of such a file."""
+    source.begin()
+    for number, line in source.lines():
+        for row in parse(format, line).rows:
+            if not isinstance(row, list) or contains_unusable(row):
+                got = line.strip()[:60].decode(errors="replace")
+                raise UserMistake(f"{source.name}:{number}: expected a line of {format}, got {got!r}")
+            yield number, dict(row)

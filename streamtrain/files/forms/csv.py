@@ -1,0 +1,80 @@
+"""CSV files: names in the first line, a row in each other. All cells are text; an empty one is missing."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from streamtrain import _native
+from streamtrain.columns.forms import CsvText, FileRows
+from streamtrain.errors import UserMistake
+from streamtrain.files.blocks import Size, in_blocks
+from streamtrain.files.source import Source, is_too_long, too_long
+from streamtrain.files.wanted import Row, Wanted
+
+HELP = "CSV with names in the first line"
+SUFFIXES = (".csv",)
+TEXT = True
+_DELIMITER, _QUOTE = ",", '"'
+_BLOCK_BYTES = 4 << 20
+
+
+def rows(source: Source) -> Iterator[tuple[int, Row]]:
+    """Texts by name; None for an empty one."""
+    for block, names in _texts(source, Size(4_096)):
+        for number, cells in enumerate(_cells(block, source)):
+            if len(cells) != len(names):
+                raise UserMistake(f"{block.where(number)}: expected {len(names)} cells, got {len(cells)}")
+            found = (cell if cell != "" else None for cell in cells)
+            yield block.first + number, dict(zip(names, found, strict=True))
+
+
+def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
+    """Lines as they are, which native code reads."""
+    if wanted.by_rows:
+        yield from in_blocks(source.name, rows(source), wanted, size)
+        return
+    for block, names in _texts(source, size):
+        if not block.first:
+            wanted.check(names, source.name)
+        assert isinstance(block.rows, CsvText)
+        yield block._replace(rows=block.rows._replace(order=tuple(wanted.order(names))))
+
+
+def _cells(block: FileRows, source: Source) -> Iterator[list[str]]:
+    assert isinstance(block.rows, CsvText)
+    text = source.text(block.rows.text, block.lines[0] if block.lines else 1)
+    return (cells for cells in csv.reader(io.StringIO(text, newline="")) if cells)
+
+
+def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
+    """Whole lines, at most so many, and the names of their cells."""
+    names: list[str] = []
+    held, at_end, first, line = source.begin() and source.read(), False, 0, 1
+    while held or not at_end:
+        most = size.rows if names else 1
+        count, end = _native.csv_lines(held, most, at_end, _DELIMITER, _QUOTE)
+        enough = count == most or (count >= size.multiple and len(held) >= _BLOCK_BYTES)
+        if not at_end and not enough and not (source.is_live and count >= size.multiple):
+            if is_too_long(len(held)):
+                raise too_long(f"{source.name}:{line}")
+            piece = source.read()
+            at_end, held = not piece, held + piece
+            continue
+        if not count:
+            return
+        if names and not at_end and count % size.multiple:
+            count, end = _native.csv_lines(held, count - count % size.multiple, False, _DELIMITER, _QUOTE)
+        text, held = held[:end], held[end:]
+        if names:
+            yield FileRows(CsvText(text, count, (), _DELIMITER, _QUOTE), source.name, first, (line,)), names
+            first += count
+            size.passed(count)
+            if not size.rows:
+                return
+        else:
+            names = next(iter(csv.reader(io.StringIO(source.text(text, line), newline=""))), [""])
+            if len(set(names)) != len(names):
+                raise UserMistake(f"{source.name}:{line}: expected column names that differ, got {', '.join(names)}")
+        line += text.count(b"\n")

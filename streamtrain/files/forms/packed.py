@@ -1,0 +1,104 @@
+"""Packed records one behind the other: native/decode/packed_column.h has the wire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats import packed
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Unusable
+from streamtrain.columns.forms import Columns, FileRows
+from streamtrain.columns.row_plan import Lists, Part, Rows
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+from streamtrain.files.blocks import Size, in_blocks
+from streamtrain.files.source import Source, is_too_long, too_long
+from streamtrain.files.wanted import Row, Wanted
+
+HELP = "packed records one behind the other"
+SUFFIXES = (".packed",)
+TEXT = False
+
+
+def rows(source: Source) -> Iterator[tuple[int, Row]]:
+    number = 0
+    for columns in _columns(source):
+        for row in range(columns.rows):
+            number += 1
+            yield number, {name: cells[row] for name, cells in columns.named.items()}
+
+
+def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
+    if wanted.by_rows:
+        for block in in_blocks(source.name, rows(source), wanted, size):
+            yield block._replace(lines=())
+        return
+    first = 0
+    for columns in _columns(source):
+        if not first:
+            wanted.check(list(columns.named), source.name)
+        columns = Columns({name: each for name, each in columns.named.items() if name in wanted.columns}, columns.rows)
+        for start in range(0, columns.rows, max(size.rows, 1)):
+            count = min(size.rows, columns.rows - start)
+            if not count:
+                return
+            yield FileRows(columns.part(start, start + count), source.name, first)
+            first += count
+            size.passed(count)
+
+
+def _columns(source: Source) -> Iterator[Columns]:
+    """The records' columns, as lists."""
+    held, number = b"", 0
+    while True:
+        size = packed.record_bytes(held)
+        if size is None or size > len(held):
+            if is_too_long(size or len(held)):
+                raise too_long(f"{source.name}: record {number}")
+            piece = source.read()
+            if piece:
+                held += piece
+                continue
+            if not held:
+                return
+            got = f"{len(held):,} bytes"
+            raise UserMistake(f"{source.name}: record {number}: expected a whole packed record, got {got}")
+        record, held = held[:size], held[size:]
+        yield _read(packed.parse(record), f"{source.name}: record {number}")
+        number += 1
+
+
+def _read(parsed: Any, where: str) -> Columns:
+    named: dict[str, Any] = {}
+    for name, cells in parsed.columns or ():
+        if isinstance(cells, Unusable) or any(isinstance(cell, Unusable) for cell in cells):
+            raise UserMistake(f"{where}: column {name}: expected cells that can be read, got others")
+        named[name] = [None if cell is MISSING_ENTRY else cell for cell in cells]
+    if parsed.broken is not None:
+        raise UserMistake(f"{where}: expected a packed record, got {parsed.broken}")
+    return Columns(named, parsed.row_count)
+
+
+class Writer:
+    """A record for each batch; whole numbers keep their type."""
+
+    def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
+        ragged = [part.name for part in parts if part.block.ragged]
+        if ragged:
+            raise UserMistake(f"{path}: expected a form whose cells may be lists, such as .parquet, for {ragged[0]}")
+        self._file = file
+        self._schema = Schema(tuple((part.name, _column(part)) for part in parts), "mean_squared_error")
+
+    def add(self, batch: Rows) -> None:
+        if batch.count:
+            arrays = {name: cells for name, cells in batch.items() if not isinstance(cells, Lists)}
+            self._file.write(packed.encode(self._schema, arrays))
+
+    def finish(self) -> None: ...
+
+
+def _column(part: Part) -> Column:
+    if part.width > 1:
+        return Column(kind="vector", size=part.width)
+    return Column() if part.dtype.kind == "f" else Column(role="event_time")

@@ -1,0 +1,62 @@
+"""Parquet files, by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from streamtrain.columns.forms import FileRows
+from streamtrain.columns.row_plan import Part, Rows
+from streamtrain.errors import UserMistake
+from streamtrain.files.arrow import BATCH_ROWS, arrow_batch, arrow_schema, batch_blocks, batch_rows, pyarrow_for
+from streamtrain.files.blocks import Size
+from streamtrain.files.source import Source
+from streamtrain.files.wanted import Row, Wanted
+
+HELP = "Parquet (extra data)"
+SUFFIXES = (".parquet",)
+TEXT = False
+_GROUP_BATCHES = 16
+
+
+def rows(source: Source) -> Iterator[tuple[int, Row]]:
+    return batch_rows(_batches(source))
+
+
+def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
+    known = {*wanted.columns, *(str(path[0]) for path in wanted.paths.values())}
+    yield from batch_blocks(source.name, _batches(source, known), wanted, size)
+
+
+def _batches(source: Source, columns: set[str] | None = None) -> Iterator[Any]:
+    """Those columns alone, where the file has one of them."""
+    pyarrow = pyarrow_for(source.name, "Parquet")
+    try:
+        with pyarrow.parquet.ParquetFile(source.file) as file:
+            chosen = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+            yield from file.iter_batches(batch_size=BATCH_ROWS, columns=chosen or None, use_threads=False)
+    except (pyarrow.lib.ArrowInvalid, OSError) as error:
+        raise UserMistake(f"{source.name}: not a Parquet file: {error}") from error
+
+
+class Writer:
+    """A row group for some batches."""
+
+    def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
+        self._pyarrow = pyarrow_for(path, "Parquet")
+        self._schema = arrow_schema(self._pyarrow, parts)
+        self._writer = self._pyarrow.parquet.ParquetWriter(file, self._schema)
+        self._held: list[Any] = []
+
+    def add(self, batch: Rows) -> None:
+        self._held.append(arrow_batch(self._pyarrow, self._schema, batch))
+        if len(self._held) >= _GROUP_BATCHES:
+            self._write()
+
+    def finish(self) -> None:
+        self._write()
+        self._writer.close()
+
+    def _write(self) -> None:
+        self._writer.write_table(self._pyarrow.Table.from_batches(self._held, self._schema))
+        self._held = []

@@ -1,0 +1,17 @@
+"""Files of Vowpal Wabbit's text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamtrain.files.format_lines import format_rows
+from streamtrain.files.source import Source
+from streamtrain.files.wanted import Row
+
+HELP = "Vowpal Wabbit's text"
+SUFFIXES = (".vw",)
+TEXT = True
+
+
+def rows(source: Source) -> Iterator[tuple[int, Row]]:
+    return format_rows(source, "vw")

@@ -1,0 +1,48 @@
+"""Every file that is read is read here: rows as they are, or blocks of what a job wants of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from streamtrain.columns.forms import FileRows
+from streamtrain.errors import UserMistake
+from streamtrain.files.blocks import Size, in_blocks
+from streamtrain.files.forms import file_form, form_names, form_of
+from streamtrain.files.source import STANDARD_INPUT, Source, opened
+from streamtrain.files.wanted import Row, Wanted
+
+
+def read_rows(path: str, form: str | None = None) -> Iterator[Row]:
+    """The rows of a file; "-" is standard input, JSON lines or CSV by its first letter.
+
+    Raises UserMistake, naming the line, for what is not a row.
+    """
+    with _source(path, form) as (source, found):
+        for _, row in file_form(found).rows(source):
+            yield row
+
+
+def read_blocks(paths: Sequence[str], wanted: Wanted, size: Size, form: str | None = None) -> Iterator[FileRows]:
+    """What a job wants of the rows of files, one file behind the other."""
+    for path in paths:
+        if not size.rows:
+            return
+        with _source(path, form) as (source, found):
+            module = file_form(found)
+            if hasattr(module, "blocks"):
+                yield from module.blocks(source, wanted, size)
+            else:
+                yield from in_blocks(source.name, module.rows(source), wanted, size)
+
+
+@contextmanager
+def _source(path: str, form: str | None) -> Iterator[tuple[Source, str]]:
+    found = form or (None if path == STANDARD_INPUT else form_of(path, "rows"))
+    if path == STANDARD_INPUT and found is not None and not file_form(found).TEXT:
+        texts = [name for name in form_names() if file_form(name).TEXT]
+        raise UserMistake(f"standard input: expected one of {', '.join(texts)}, got {found}")
+    with opened(path) as source:
+        if found is None:
+            found = "jsonl" if source.begin().lstrip().startswith(b"{") else "csv"
+        yield source, found

@@ -1,0 +1,110 @@
+"""What a job wants of the rows of files: its columns; numbers for texts of a column that is one; times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from math import floor
+from typing import Any
+
+from streamtrain.columns.paths import cell_at, nested
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+
+Row = dict[str, Any]
+AS_TEXT, AS_NUMBER, AS_TIME = 0, 1, 2  # as native/bindings/python_csv.h has them
+
+
+def iso_ms(value: Any) -> int | None:
+    """Milliseconds since 1970 of a datetime, a date or an ISO 8601 text (UTC where no zone is given); None for none."""
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) < 8 or text.isdecimal():
+            return None
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if isinstance(value, datetime):
+        moment = value if value.tzinfo else value.replace(tzinfo=UTC)
+        return floor(moment.timestamp() * 1_000)
+    if isinstance(value, date):
+        return iso_ms(datetime(value.year, value.month, value.day))
+    return None
+
+
+def number_of(cell: Any) -> Any:
+    """A number for a text that is one; anything else stays, and is answered by a dead letter."""
+    if not isinstance(cell, str):
+        return cell
+    text = cell.strip()
+    if not text.isascii() or "_" in text:  # which Python's numbers may have
+        return cell
+    if text.isdecimal():
+        return int(text)
+    try:
+        number = float(text)
+    except ValueError:
+        return {"true": 1, "false": 0}.get(text.lower(), cell)
+    return number if abs(number) < float("inf") else cell
+
+
+class Wanted:
+    """Of one job. Without `label`, as requests."""
+
+    def __init__(self, schema: Schema, label: bool = True) -> None:
+        asked = schema.for_requests().decoded_names
+        columns = {
+            name: column for name, column in schema.columns if label or not column.entry.decoded or name in asked
+        }
+        self.columns = columns
+        self.numbers = {name for name, column in columns.items() if column.entry.is_numeric(column)}
+        self.times = {name for name, column in columns.items()
+                      if column.entry.time_unit(column) == (1, 1) and not column.entry.takes_text(column)}  # fmt: skip
+        self.paths, self.lists = schema.paths, schema.lists
+        self.place = {name: number for number, (name, _) in enumerate(schema.columns) if name in columns}
+        around = [column.around or "" for column in columns.values()]
+        keyed = any(column.role == "key" for column in columns.values())
+        self.by_rows = keyed or any(each == "key" or each.startswith("headers.") for each in around)
+        self._known = frozenset(columns)
+
+    def order(self, names: list[str]) -> list[tuple[int, int]]:
+        """Of a table's columns, each the job's, or -1, and what its texts are."""
+        return [(self.place.get(name, -1), self.texts(name)) for name in names]
+
+    def texts(self, name: str) -> int:
+        """What the texts of a column are read as."""
+        return AS_TIME if name in self.times else AS_NUMBER if name in self.numbers else AS_TEXT
+
+    def check(self, names: list[str], where: str) -> None:
+        """UserMistake where a table has none of the columns: it is of another job."""
+        if not self._known.intersection(names):
+            raise self._other(names, where)
+
+    def row(self, row: Row) -> Row:
+        """A row with the job's columns only: a cell stands at its path, or, as in a table, at its name."""
+        found = row if row.keys() <= self._known else {name: row[name] for name in self.columns if name in row}
+        if self.paths:
+            found = self._at_paths(row)
+        texts = [name for name, cell in found.items() if type(cell) is str and name in self.numbers]
+        if texts:
+            found = {**found, **{name: number_of(found[name]) for name in texts}}
+        for name in self.times & found.keys():
+            if type(found[name]) is not int and (moment := iso_ms(found[name])) is not None:
+                found = {**found, name: moment}
+        return nested(found, self.paths) if self.paths else found
+
+    def check_row(self, row: Row, where: str) -> None:
+        """The same of a first row."""
+        if not self.row(row):
+            raise self._other(list(row), where)
+
+    def _at_paths(self, row: Row) -> Row:
+        paths: Mapping[str, Any] = self.paths
+        found = {name: cell_at(row, paths.get(name, (name,))) for name in self.columns}
+        found |= {name: row[name] for name in self.columns if found[name] is None and name in row}
+        return {name: cell for name, cell in found.items() if cell is not None}
+
+    def _other(self, names: list[str], where: str) -> UserMistake:
+        wanted, got = ", ".join(list(self.columns)[:12]), ", ".join(map(str, names[:12]))
+        return UserMistake(f"{where}: expected some of the job's columns {wanted}; got {got}")

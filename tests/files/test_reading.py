@@ -1,0 +1,169 @@
+"""Rows of files: every form gives the same cells, whatever the pieces they are read in; mistakes name file and row."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from streamtrain import Job
+from streamtrain.columns.row_plan import Rows
+from streamtrain.errors import UserMistake
+from streamtrain.files import source
+from streamtrain.files.blocks import Size
+from streamtrain.files.forms import file_form, form_names
+from streamtrain.files.reading import read_blocks, read_rows
+from streamtrain.files.wanted import Wanted
+
+COLUMNS: dict[str, Any] = {
+    "x": {"missing": -1},
+    "n": {"missing": 0},
+    "word": {"kind": "category", "buckets": 64, "missing": ""},
+    "code": {"kind": "category", "buckets": 64},
+    "at": {"role": "event_time", "missing": 0},
+    "late": {"role": "label"},
+}
+TABLES = {"columns": COLUMNS, "model": {"loss": "binary_cross_entropy"}}
+ROWS = [
+    {"x": 1.5, "n": 7, "word": "a", "code": "007", "at": "2026-11-22T02:10:00Z", "late": True, "other": "z"},
+    {"x": None, "n": -3, "word": 'say "b,\nc"', "code": "1", "at": "2026-11-22 02:10:00+01:00", "late": False},
+    {"x": 1e-7, "n": 0, "word": None, "code": "é", "at": None, "late": True, "other": None},
+    {"x": 123456.75, "n": 2**40, "word": "x" * 300, "code": "\u2028", "at": "2026-11-23", "late": False},
+] * 3
+
+
+def texts(rows: list[dict[str, Any]], end: str = "\n") -> str:
+    """As CSV."""
+    names = ["x", "n", "word", "other", "code", "at", "late"]
+    lines = [names, *(["" if row.get(name) is None else str(row[name]) for name in names] for row in rows)]
+    return end.join(",".join(quoted(cell) for cell in line) for line in lines) + end
+
+
+def quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if set(cell) & set(',"\n') else cell
+
+
+def tabled() -> pyarrow.Table:
+    return pyarrow.Table.from_pylist([{name: row.get(name) for name in (*COLUMNS, "other")} for row in ROWS])
+
+
+def written(folder: Path) -> dict[str, Path]:
+    """The rows as files, by what they are."""
+    paths = {name: folder / f"rows.{name}" for name in ("csv", "jsonl", "parquet", "arrow", "arrows")}
+    paths["csv"].write_text(texts(ROWS), newline="")
+    paths["jsonl"].write_text("\n\n".join(json.dumps(row) for row in ROWS))
+    pyarrow.parquet.write_table(tabled(), paths["parquet"], row_group_size=5)
+    with pyarrow.ipc.new_file(paths["arrow"], tabled().schema) as file:
+        file.write_table(tabled(), max_chunksize=5)
+    with pyarrow.ipc.new_stream(paths["arrows"], tabled().schema) as file:
+        file.write_table(tabled(), max_chunksize=7)
+    return paths
+
+
+def decoded(job: Job, paths: list[str], size: Size | None = None, form: str | None = None) -> Rows:
+    """What the model would be given of files."""
+    plan = job.plan()
+    blocks = read_blocks(paths, Wanted(job.schema), size or Size(4_096), form)
+    return plan.joined(plan.batches((record for block in blocks for record in plan.encoded(block)), bare=True))
+
+
+def same(one: Rows, other: Rows) -> None:
+    assert one.count == other.count and list(one) == list(other)
+    assert all(np.array_equal(np.asarray(one[name]), np.asarray(other[name])) for name in one)
+
+
+@pytest.fixture
+def job() -> Job:
+    return Job.from_tables(TABLES)
+
+
+@pytest.mark.parametrize("piece", [1, 7, 64, 1 << 20])
+def test_every_form_gives_the_same_cells(
+    job: Job, tmp_path: Path, piece: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source, "_PIECE_BYTES", piece)
+    given = [{**row, "at": ms} for row, ms in zip(ROWS, [1795313400000, 1795309800000, None, 1795392000000] * 3,
+                                                    strict=True)]  # fmt: skip
+    expected = job.plan().transform(given)
+    assert expected.count == len(ROWS) and np.isin([1.5, -1], expected["x"]).all()
+    for path in written(tmp_path).values():
+        same(decoded(job, [str(path)]), expected)
+        same(decoded(job, [str(path)], Size(5, 3)), expected)
+    half = decoded(job, [str(path) for path in written(tmp_path).values()], Size(5, limit=4 * len(ROWS) + 2))
+    assert half.count == 4 * len(ROWS) + 2
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", "\r"])
+def test_csv_by_native_code_is_what_it_is_row_by_row(job: Job, tmp_path: Path, end: str) -> None:
+    plain = [{**row, "word": "b"} for row in ROWS]
+    odd = [{"x": cell, "n": " 5", "word": cell, "code": "c", "at": at, "late": "TRUE"}
+           for cell in ("+4", "-0", ".5", "1e3", "1E400", "0x10", "1_0", "inf", "nan", "n/a", "")
+           for at in ("1790000000000", " 2026-01-01", "x", "-5")]  # fmt: skip
+    path = tmp_path / "rows.csv"
+    path.write_text(("\ufeff" + texts([*plain, *odd], end)).removesuffix(end), newline="")
+    native = decoded_leaving_out(job, path)
+    keyed = Job.from_tables({**TABLES, "columns": {**COLUMNS, "id": {"role": "key"}}})
+    assert Wanted(keyed.schema).by_rows and not Wanted(job.schema).by_rows
+    slow = decoded_leaving_out(keyed, path)
+    same(native, slow)
+    assert [each[:2] for each in native.left_out] == [each[:2] for each in slow.left_out] and native.left_out
+
+
+def decoded_leaving_out(job: Job, path: Path) -> Rows:
+    plan = job.plan()
+    blocks = read_blocks([str(path)], Wanted(job.schema), Size(4_096))
+    return plan.joined(plan.batches((each for block in blocks for each in plan.encoded(block)), bare=True), "leave_out")
+
+
+def test_standard_input(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in (texts(ROWS), "\n".join(json.dumps(row) for row in ROWS)):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        assert decoded(job, ["-"]).count == len(ROWS)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert decoded(job, ["-"]).count == 0
+    with pytest.raises(UserMistake, match=r"standard input: expected one of .*csv.*, got parquet"):
+        decoded(job, ["-"], form="parquet")
+
+
+def test_mistakes_name_the_file_and_the_row(job: Job, tmp_path: Path) -> None:
+    files = {
+        "a.csv": ('x,late\n1,0\n"2\n",1\n3,1,4\n', r"a.csv:5: expected 2 cells, got 3"),
+        "b.csv": ('x,late\n1,0\n\n"2,1\n', r"b.csv:4: expected the closing quote of a cell, got the file's end"),
+        "c.csv": ("x,word,late\n1,a,0\n2,\udcff,1\n", r"c.csv:3 at \$.word: expected .*, got text that is not UTF-8"),
+        "d.csv": ("a,b\n1,2\n", r"d.csv: expected some of the job's columns x, .*; got a, b"),
+        "e.jsonl": ('{"late": 1}\n\n{"late": 1', r"e.jsonl:3: expected a JSON object, got"),
+        "f.jsonl": ('{"late": 1}\n{"x": [1], "late": 1}\n', r"f.jsonl:2 at \$.x: expected number, got list"),
+        "g.parquet": ("x", r"g.parquet: not a Parquet file"),
+        "h.arrow": ("ARROW1", r"h.arrow: not an Arrow file"),
+    }
+    for name, (text, expected) in files.items():
+        (tmp_path / name).write_bytes(text.encode(errors="surrogateescape"))
+        with pytest.raises(UserMistake, match=expected):
+            decoded(job, [str(tmp_path / name)])
+    table = pyarrow.table({"x": [[1.0], [2.0]], "late": [0, 1]})
+    pyarrow.parquet.write_table(table, tmp_path / "i.parquet")
+    with pytest.raises(UserMistake, match=r"i.parquet row 0 at \$.x: expected number, got"):
+        decoded(job, [str(tmp_path / "i.parquet")])
+
+
+def test_without_pyarrow_the_extra_is_named(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = written(tmp_path)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert decoded(job, [str(paths["csv"])]).count == len(ROWS)
+    for name in ("parquet", "arrow"):
+        with pytest.raises(UserMistake, match=r"needs pyarrow: pip install 'streamtrain\[data\]'"):
+            decoded(job, [str(paths[name])])
+
+
+def test_rows_as_they_are(tmp_path: Path) -> None:
+    assert {name for name in form_names() if hasattr(file_form(name), "rows")} == set(form_names())
+    for path in written(tmp_path).values():
+        found = list(read_rows(str(path)))
+        assert len(found) == len(ROWS) and found[1]["word"] == ROWS[1]["word"] and found[2]["word"] is None

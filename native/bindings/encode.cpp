@@ -19,8 +19,8 @@ constexpr u64 FREE_CELLS = 8192;   // from which on the GIL is given up: for few
 
 // A CellMistake as Python sees it: ValueError((row, column, expected, got)).
 [[noreturn]] void raise(const RowTable &table, const CellMistake &mistake) {
-    const bool of_line = mistake.column == CsvTable::NO_CELL;
-    const std::string &name = of_line || !mistake.field.empty() ? mistake.field : table.columns[mistake.column].plan.name;
+    const bool is_named = mistake.column == CsvTable::NO_CELL || !mistake.field.empty();
+    const std::string &name = is_named ? mistake.field : table.columns[mistake.column].plan.name;
     PyErr_SetObject(PyExc_ValueError, nb::make_tuple(mistake.row, name, mistake.expected, mistake.got).ptr());
     throw nb::python_error();
 }

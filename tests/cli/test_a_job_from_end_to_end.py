@@ -16,6 +16,7 @@ import numpy as np
 import numpy_predict
 import pytest
 
+from streamtrain.files.forms import suffixes
 from streamtrain.files.reading import read_rows
 
 Run = Callable[..., Any]
@@ -45,9 +46,9 @@ def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_
     rows = tmp_path / "new.csv"
     rows.write_text("delay,carrier,late,flight\n50,A1,1,2\nn/a,A1,1,2\n,B2,0,1\n3,A1,,1\n-1e9,B2,0,1\n")
     told = {}
-    for end in ("npy", "arrow", "parquet", "packed"):
+    for end in suffixes("Writer"):
         for snapshot in ([], ["--snapshot", version]):
-            output = tmp_path / f"out{len(snapshot)}.{end}"
+            output = tmp_path / f"out{len(snapshot)}{end}"
             ended = run("vectorize", trained, "--input", rows, "-o", output, *snapshot, "--json")
             assert ended.code == 0, ended.err
             told = ended.document
@@ -62,7 +63,7 @@ def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_
     expected = np.clip((plain["delay"] - mean) / np.sqrt(squares / count), -8, 8)
     assert np.allclose(made["delay"], expected, rtol=1e-5) and made["delay"][2] == -8
     assert np.array_equal(made["carrier"], plain["carrier"]) and np.array_equal(made["late"], plain["late"])
-    for path in ("out2.arrow", "out2.parquet", "out2.packed"):
+    for path in (f"out2{end}" for end in suffixes("Writer")):
         again = {name: [row[name] for row in read_rows(str(tmp_path / path))] for name in made.dtype.names}
         assert all(np.array_equal(again[name], made[name]) for name in made.dtype.names), path
     output = tmp_path / "out.txt"

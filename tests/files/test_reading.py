@@ -56,15 +56,16 @@ def tabled() -> pyarrow.Table:
 
 def written(folder: Path) -> dict[str, Path]:
     """The rows as files, by what they are."""
-    paths = {name: folder / f"rows.{name}" for name in ("csv", "jsonl", "parquet", "arrow", "arrows")}
-    paths["csv"].write_text(texts(ROWS), newline="")
-    paths["jsonl"].write_text("\n\n".join(json.dumps(row) for row in ROWS))
-    pyarrow.parquet.write_table(tabled(), paths["parquet"], row_group_size=5)
-    with pyarrow.ipc.new_file(paths["arrow"], tabled().schema) as file:
+    names = ("rows.csv", "rows.jsonl", "rows.parquet", "rows.arrow", "rows.arrows")
+    table, lines, columns, file_, stream = paths = [folder / name for name in names]
+    table.write_text(texts(ROWS), newline="")
+    lines.write_text("\n\n".join(json.dumps(row) for row in ROWS))
+    pyarrow.parquet.write_table(tabled(), columns, row_group_size=5)
+    with pyarrow.ipc.new_file(file_, tabled().schema) as file:
         file.write_table(tabled(), max_chunksize=5)
-    with pyarrow.ipc.new_stream(paths["arrows"], tabled().schema) as file:
+    with pyarrow.ipc.new_stream(stream, tabled().schema) as file:
         file.write_table(tabled(), max_chunksize=7)
-    return paths
+    return dict(zip(names, paths, strict=True))
 
 
 def decoded(job: Job, paths: list[str], size: Size | None = None, form: str | None = None) -> Rows:
@@ -156,8 +157,8 @@ def test_mistakes_name_the_file_and_the_row(job: Job, tmp_path: Path) -> None:
 def test_without_pyarrow_the_extra_is_named(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = written(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert decoded(job, [str(paths["csv"])]).count == len(ROWS)
-    for name in ("parquet", "arrow"):
+    assert decoded(job, [str(paths["rows.csv"])]).count == len(ROWS)
+    for name in ("rows.parquet", "rows.arrow"):
         with pytest.raises(UserMistake, match=r"needs pyarrow: pip install 'streamtrain\[data\]'"):
             decoded(job, [str(paths[name])])
 

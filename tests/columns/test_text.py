@@ -13,9 +13,9 @@ from example_format import plain_formats, row_formats, with_schema
 from slots import RowSlot, decode_rows
 
 import streamtrain
-from streamtrain.clients.records import Records
 from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.kinds.bags import block_name
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.murmur3 import murmur3

@@ -1,6 +1,7 @@
 """From slot blocks to the input matrix: numbers, standardised where asked for, embeddings of categories, vectors, bags.
 
-Side by side in that order; sparse columns without an embedding go past it, straight to the outputs.
+Side by side in that order, then what transforms with state make; sparse columns without an embedding go past it,
+straight to the outputs.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from streamtrain.compute import held as holding
 from streamtrain.compute.builder import Builder, Table, Value
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.spec import Ref
+from streamtrain.compute.stateful.transform import Held
 
 EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
 CLIP = 8.0   # deviations
@@ -70,11 +73,12 @@ class InputShape:
     standardize_label: Standardize | None
     vectors: tuple[Vector, ...] = ()
     bags: tuple[Bag, ...] = ()
+    held: tuple[Held, ...] = ()
 
     @property
     def width(self) -> int:
         tables = sum(each.embed for each in self.categories) + sum(each.embed for each in self.bags)
-        return self.numbers + tables + sum(vector.size for vector in self.vectors)
+        return self.numbers + tables + sum(vector.size for vector in self.vectors) + sum(map(holding.width, self.held))
 
     @property
     def linear(self) -> tuple[Bag, ...]:
@@ -115,9 +119,9 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
     return found
 
 
-def build(builder: Builder, shape: InputShape) -> Value:
+def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
     """The input matrix [rows, width]; numbers alone and not standardised are used where they lie in the slot, and where
-    there is nothing but linear() it is a column of zeros."""
+    there is nothing but linear() it is a column of zeros. `label_dtype`: of the slot's label."""
     rows, width = builder.rows, shape.width
     vectors = [vector.standardize for vector in shape.vectors for _ in range(vector.size)]
     fixed = {"numbers": shape.standardize, "vectors": vectors}
@@ -138,6 +142,9 @@ def build(builder: Builder, shape: InputShape) -> Value:
         if bag.embed:
             tables.append(pool(builder, bag, x, at, EMBEDDING_LIMIT))
             at += bag.embed
+    for each, column, count, index in holding.build(builder, shape.held, label_dtype, x, at):
+        if index is not None:
+            tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column))
 
     def backward(dx: Ref) -> tuple[Ref | None, bool]:
         for gather in tables:
@@ -167,27 +174,29 @@ def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], 
 
 def embed(builder: Builder, shape: InputShape, x: Ref, at: int) -> Iterator[Gather]:
     """Adds a table <name>.embedding [buckets, embed] per category column."""
-    rows, width, columns = builder.rows, shape.width, len(shape.categories)
-    indices = builder.slot("categories", "i32", columns)
-    weight = builder.slot("weight", "f32", 1)
+    indices = builder.slot("categories", "i32", len(shape.categories))
     for column, category in enumerate(shape.categories):
-        table = builder.table(f"{category.name}.embedding", category.buckets, category.embed, EMBEDDING_LIMIT)
-        builder.call(
-            "embedding_forward", rows, columns, column, category.buckets, category.embed, width, at, indices, table, x
-        )
-
-        def gather(
-            dx: Ref, column: int = column, category: Category = category, table: Ref = table, at: int = at
-        ) -> None:
-            seen = builder.buffer(f"{category.name}.seen", category.buckets, dtype="i32")
-            lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
-            gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
-            builder.call("embedding_lead", rows, columns, column, category.buckets, indices, weight, seen, lead)
-            builder.call("embedding_gradient", rows, category.embed, width, at, dx, lead, gradient)
-            builder.tables.append(Table(table, gradient, indices, column, lead))
-
-        yield gather
+        yield embed_one(builder, category, indices, column, x, at)
         at += category.embed
+
+
+def embed_one(builder: Builder, category: Category, indices: Ref, column: int, x: Ref, at: int) -> Gather:
+    """Adds a table <name>.embedding [buckets, embed], of which the rows that a column of `indices` says go into x from
+    column `at` on."""
+    rows, width, columns, buckets = builder.rows, x.shape[1], indices.shape[1], category.buckets
+    table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING_LIMIT)
+    builder.call("embedding_forward", rows, columns, column, buckets, category.embed, width, at, indices, table, x)
+
+    def gather(dx: Ref) -> None:
+        weight = builder.slot("weight", "f32", 1)
+        seen = builder.buffer(f"{category.name}.seen", buckets, dtype="i32")
+        lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
+        gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
+        builder.call("embedding_lead", rows, columns, column, buckets, indices, weight, seen, lead)
+        builder.call("embedding_gradient", rows, category.embed, width, at, dx, lead, gradient)
+        builder.tables.append(Table(table, gradient, indices, column, lead))
+
+    return gather
 
 
 def pool(builder: Builder, bag: Bag, x: Ref, at: int, limit: float, adds: bool = False) -> Gather:

@@ -129,7 +129,7 @@ class Model:
     def _build(self, rows: int) -> tuple[Builder, Ref]:
         parsed, builder = self.parsed, Builder(PerRow(rows))
         loss = losses.get(parsed.loss)
-        x = input.build(builder, parsed.input)
+        x = input.build(builder, parsed.input, self.label_dtype)
         *hidden, (output_name, last) = self.named_layers()
         for name, layer in hidden:
             x = layers.get(layer.kind).build(builder, name, x, **layer.options)

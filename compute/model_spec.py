@@ -8,9 +8,11 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute import layers, losses, optimizers
+from streamtrain.compute import layers, losses, optimizers, stateful
+from streamtrain.compute.held import held_of, held_problems
 from streamtrain.compute.input import Bag, Category, InputShape, Standardize, Vector
 from streamtrain.compute.options import Problem, problems, read
+from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
 
 MAX_WIDTH = _native.MAX_COLUMNS   # of a matrix; a spec from a manifest must not ask for any amount of memory
@@ -37,8 +39,8 @@ class ModelSpec:
 
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> ModelSpec:
-        """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags"},
-        "layers", "loss", "optimizer", "average_optimizer_state"}; other keys are left alone."""
+        """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags",
+        "held"}, "layers", "loss", "optimizer", "average_optimizer_state"}; other keys are left alone."""
         optimizer, options = _optimizer(spec)
         loss = _text(spec, "loss")
         losses.get(loss)
@@ -84,12 +86,14 @@ def _input(spec: Mapping[str, Any]) -> InputShape:
     label = _standardize(given.get("standardize_label", False), "input.standardize_label")
     vectors = tuple(_vector(each, f"input.vectors[{at}]") for at, each in enumerate(given.get("vectors", [])))
     bags = tuple(_bag(each, f"input.bags[{at}]") for at, each in enumerate(given.get("bags", [])))
-    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags)
+    held = tuple(_held(each, f"input.held[{at}]") for at, each in enumerate(given.get("held", [])))
+    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags, held)
     if not (0 if shape.linear else 1) <= shape.width <= MAX_WIDTH:
         raise _wrong("input", f"1 to {MAX_WIDTH} columns with their embeddings", shape.width)
-    names = [*(each.name for each in categories), *(each.name for each in bags)]
+    names = [*(each.name for each in categories), *(each.name for each in bags), *(each.name for each in held)]
     if len(set(names)) != len(names):
-        raise _wrong("input.bags" if bags else "input.categories", "names that differ", names)
+        where = "held" if held else "bags" if bags else "categories"
+        raise _wrong(f"input.{where}", "names that differ", names)
     return shape
 
 
@@ -127,6 +131,22 @@ def _bag(given: object, where: str) -> Bag:
     sizes = {name: _whole(given.get(name), f"{where}.{name}", *bound) for name, bound in bounds.items()}
     name, block, scales = (_text(given, text, f"{where}.{text}") for text in ("name", "block", "scales"))
     return Bag(name=name, block=block, scales=scales, mean=bool(given.get("mean")), **sizes)
+
+
+def _held(given: object, where: str) -> Held:
+    if not isinstance(given, Mapping) or not isinstance(given.get("settings"), Mapping):
+        raise _wrong(where, "a table with name, transform, buckets, embed and settings", given)
+    name, transform = (_text(given, text, f"{where}.{text}") for text in ("name", "transform"))
+    entry, settings = stateful.get(transform), dict(given["settings"])
+    for problem in held_problems(transform, settings):
+        raise _problem(f"{where}.settings", problem)
+    buckets = _whole(given.get("buckets", 0), f"{where}.buckets", int(entry.reads == "bucket"), MAX_BUCKETS)
+    held = held_of(name, transform, buckets, _whole(given.get("embed", 0), f"{where}.embed", 0, MAX_WIDTH), settings)
+    if bool(held.embed) != bool(entry.indexes(held)):
+        raise _wrong(f"{where}.embed", "one where it makes indexes, else 0", held.embed)
+    if (wrong := entry.problem(held)) is not None:
+        raise _wrong(f"{where}.settings", wrong, settings)
+    return held
 
 
 def _layer(given: object, where: str) -> LayerSpec:

@@ -118,6 +118,19 @@ class Name(Option):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColumnName(Option):
+    """The name of a column that a transform reads."""
+
+    def takes(self) -> str:
+        return "the name of a column"
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str) or not given:
+            raise ValueError
+        return given
+
+
+@dataclass(frozen=True, kw_only=True)
 class Several(Option):
     """An array of `least` to `most` values of one kind; the engine has a tuple."""
 

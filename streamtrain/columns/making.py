@@ -16,6 +16,8 @@ from streamtrain.columns.column import Column, told
 from streamtrain.columns.expression import problems as expression_problems
 from streamtrain.columns.names import expand
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
+from streamtrain.columns.transforms.with_state import WithState
+from streamtrain.compute.stateful.transform import Held
 
 Table = Mapping[str, Any]
 WHERE = "where"  # the name of the condition of [records] among transforms; nothing can read it
@@ -29,6 +31,7 @@ class MadeColumn:
     name: str
     result: Result
     column: Column
+    held: Held | None = None  # made by the model's plan, of what the column's cells are
 
     def source(self, use: Use) -> Source:
         """What later transforms read of it."""
@@ -108,6 +111,8 @@ def making(name: str, table: Table, before: Mapping[str, Source], unreadable: Ma
     problems = list(entry.problems(use))
     if problems:
         raise MakingError("; ".join(problems))
+    if isinstance(entry, WithState):
+        return Making(entry_name, use, (_held_column(entry_name, entry, use, rest),))
     return Making(entry_name, use, tuple(_columns(name, rest, entry.results(use))))
 
 
@@ -121,6 +126,19 @@ def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, 
     for problem in expression_problems(text, holds, condition=True):
         raise MakingError(problem)
     return found
+
+
+def _held_column(transform: str, entry: WithState, use: Use, rest: Table) -> MadeColumn:
+    (result,) = entry.results(use)
+    try:
+        column = Column.model_validate(entry.column(rest))
+    except ValidationError as error:
+        raise MakingError("; ".join(told(each) for each in error.errors())) from None
+    held = entry.held(transform, use, rest)
+    problems = [*entry.misplaced(held, rest), *filter(None, [entry.entry.problem(held), _misfit(result, column)])]
+    if problems:
+        raise MakingError("; ".join(problems))
+    return MadeColumn(use.name, result, column, held)
 
 
 def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[MadeColumn]:

@@ -63,9 +63,12 @@ class Pipeline:
                 self.problems.append(f"transforms.{name}: {error}")
                 continue
             for made in found[-1].columns:
-                if made.name in self._columns or made.name in self._before:
+                if made.name in self._columns or made.name in self._before or made.name in self._unreadable:
                     self.problems.append(f"transforms.{name}: expected a name of its own, got {made.name!r} again")
-                self._before[made.name] = made.source(found[-1].use)
+                if made.held is None:
+                    self._before[made.name] = made.source(found[-1].use)
+                else:
+                    self._unreadable[made.name] = "which has state: the model makes it, behind all transforms without"
         return found
 
     def _condition(self, where: str) -> Making | None:
@@ -122,7 +125,8 @@ class Pipeline:
             found = stand_in(made, one, self._loss) if made.column.has_stand_in else None
             results.append(told if found is None else {**told, "stand_in": found})
         options = one.entry.native_options(one.use)
-        return {"transform": one.transform, "sources": given, "results": results, "options": options}
+        native = one.entry.native_name(one.transform, one.use)
+        return {"transform": native, "sources": given, "results": results, "options": options}
 
     def _rests_on(self, one: Making) -> set[str]:
         """The columns of the record that a transform reads, itself or by way of others."""

@@ -66,7 +66,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
 def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
     """The columns in the order they stand in the input matrix: numbers, one column each, then embeddings. `path`:
     where a row holds them; `from`: of the message around the record. Bags whose `embed` is 0 are no part of it: they
-    are added to the outputs."""
+    are added to the outputs. Last what transforms with state make, of `state`: of them streamtrain alone says how."""
     columns, shape = dict(schema.every), model.parsed.input
     for row, name in enumerate(schema.numbers):
         moments = {"moments_row": row} if shape.standardize[row] else {}
@@ -100,6 +100,11 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "pool": "mean" if bag.mean else "sum",
             "most": bag.most,
         }
+    for held in shape.held:
+        blocks = [block.name for block in model.blocks if block.name.split(".")[:2] == [held.transform, held.name]]
+        told = {"kind": "number", "transform": held.transform, "buckets": held.buckets, "settings": dict(held.settings)}
+        table = {"embed": held.embed, "table": f"{held.name}.embedding"} if held.embed else {}
+        yield {**_where(held.name, columns[held.name]), **told, **table, "state": blocks}
 
 
 def _where(name: str, column: Column) -> dict[str, Any]:

@@ -20,12 +20,14 @@ from streamtrain.columns.around import FROM
 from streamtrain.columns.column import INPUT, Column, told
 from streamtrain.columns.kinds import FEATURE, kinds, roles
 from streamtrain.columns.kinds.kind import KEEP, SKIP, Block
-from streamtrain.columns.making import Making, MakingError, Table, expanded
+from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, expanded
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.columns.pipeline import Pipeline
-from streamtrain.compute import losses
+from streamtrain.compute import losses, stateful
+from streamtrain.compute.held import BLOCKS
 from streamtrain.compute.losses import LabelKind
+from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
 
 
@@ -96,6 +98,10 @@ class Schema:
             found.append('columns: expected one column with role = "label", got none')
         for name, column in self.every:
             found += [f"columns.{name}: {problem}" for problem in column.entry.loss_problems(column, self.loss)]
+        if self.label_kind == "class":
+            wanted = "a label that is a number, or 0 or 1"
+            found += [f"transforms.{made.name}: expected {wanted}, got one of classes" for made in self.held
+                      if made.held is not None and stateful.get(made.held.transform).reads_label]  # fmt: skip
         return found
 
     # what the columns are
@@ -114,9 +120,17 @@ class Schema:
         """The columns that records give, and then those that transforms make and the model, or a row, has."""
         return (*self.columns, *((made.name, made.column) for made in self._pipeline.made))
 
+    @property
+    def held(self) -> list[MadeColumn]:
+        """Those of them that the model's plan makes, of what decoders put into blocks apart."""
+        return [made for made in self._pipeline.made if made.held is not None]
+
     def of_kind(self, kind: str) -> list[tuple[str, Column]]:
-        """The columns of a kind, with their names."""
-        return [(name, column) for name, column in self.every if column.entry is kinds()[kind]]
+        """The columns of a kind, with their names, but for what the model's plan makes."""
+        apart = {made.name for made in self.held}
+        return [
+            (name, column) for name, column in self.every if column.entry is kinds()[kind] and name not in apart
+        ]
 
     @property
     def numbers(self) -> list[str]:
@@ -206,7 +220,9 @@ class Schema:
 
     def block_specs(self) -> list[Block]:
         """The slot's blocks, for SlotLayout.make."""
-        return [block for name, kind in kinds().items() for block in kind.blocks(self.of_kind(name), self.loss)]
+        found = [block for name, kind in kinds().items() for block in kind.blocks(self.of_kind(name), self.loss)]
+        places = [place for made in self.held for place in self._places(made)]
+        return found + [Block(name, dtype, places.count(name)) for name, dtype in BLOCKS.values() if name in places]
 
     def engine_inputs(self) -> dict[str, Any]:
         """What the engine needs to know of its input, by the slot's column order."""
@@ -216,7 +232,8 @@ class Schema:
             given = kind.engine_inputs(self.of_kind(name), self.loss)
             bags += given.pop("bags", [])
             inputs |= given
-        return inputs | ({"bags": bags} if bags else {})
+        held = [_told(made.held) for made in self.held if made.held is not None]
+        return inputs | ({"bags": bags} if bags else {}) | ({"held": held} if held else {})
 
     def constants(self) -> dict[str, float]:
         """What lies in every row of a block that no column gives, by the block's name."""
@@ -231,7 +248,7 @@ class Schema:
 
     def native_plan(self) -> tuple[list[dict[str, Any]], dict[str, Any] | None]:
         """All columns, and the transforms, as _native.DecodePlan takes them."""
-        made = [self._native_made(each.name, each.column, each.is_bucket) for each in self._pipeline.made]
+        made = [self._native_made(each) for each in self._pipeline.made]
         return [*self.native_columns(), *made], self._pipeline.native(len(self.columns))
 
     def short_columns(self) -> list[int]:
@@ -304,15 +321,30 @@ class Schema:
         told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name, column), "options": options}
         return {"name": name, **told, **where}
 
-    def _native_made(self, name: str, column: Column, is_bucket: bool) -> dict[str, Any]:
+    def _places(self, made: MadeColumn) -> list[str]:
+        """The blocks of a made column."""
+        if made.held is None:
+            return made.column.entry.places(made.name, made.column)
+        return [BLOCKS[stateful.get(made.held.transform).reads][0]]
+
+    def _native_made(self, made: MadeColumn) -> dict[str, Any]:
+        name, column = made.name, made.column
         if not self.is_used(column):
             return {"name": name, "kind": None, "is_made": True}
         kind, missing = column.entry, self.missing(column)
-        options = kind.native_options(column, self.loss) | ({"is_bucket": True} if is_bucket else {})
+        options = kind.native_options(column, self.loss) | ({"is_bucket": True} if made.is_bucket else {})
+        options |= {} if made.held is None else {"apart": True}
         if missing == "value":
-            options["missing_value"] = column.missing if is_bucket else kind.stand_in(column, self.loss)
-        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name, column), "options": options}
+            options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, self.loss)
+        told = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}
         return {"name": name, "is_made": True, **told}
+
+
+def _told(held: Held) -> dict[str, Any]:
+    """As the engine takes it."""
+    told = {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed}
+    return {**told, "settings": {name: list(each) if isinstance(each, tuple) else each
+                                 for name, each in held.settings.items()}}  # fmt: skip
 
 
 def _stem(kind: Any) -> str:

@@ -53,7 +53,7 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             if path == "model.layers":
                 yield from _of_entries_by_name("model.layers", layers.names(), layers.options)
             if path == "transforms":
-                yield from _of_entries_by_name("transforms.<column>", transforms.names(), transforms.options)
+                yield from _of_entries_by_name("transforms.<column>", transforms.known(), transforms.options)
             for either in get_args(annotation):  # a value, or a table of its own
                 if isinstance(either, type) and issubclass(either, BaseModel):
                     yield from _rows(either, f"{path}.")

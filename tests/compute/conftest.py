@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from streamtrain.compute import backends, losses
+from streamtrain.compute import backends, losses, stateful
 from streamtrain.compute.bound import bound
+from streamtrain.compute.held import BLOCKS
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
@@ -28,7 +29,7 @@ CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
 def spec_of(
     loss: str = "binary_cross_entropy", layers: Sequence[Mapping[str, Any]] = (), optimizer: str = "adam",
     numbers: int = 5, standardize: bool = False, categories: int = 0, vectors: Sequence[int] = (),
-    bags: Sequence[int] = (), **label: Any,
+    bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), **label: Any,
 ) -> dict[str, Any]:
     """A model spec with few columns."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
@@ -36,6 +37,7 @@ def spec_of(
     shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": classes}
     shape["vectors"] = [{"size": size, "standardize": standardize} for size in vectors]
     shape["bags"] = [bag_of(at) for at in bags]
+    shape["held"] = list(held)
     return {"input": shape | label, "layers": list(layers), "loss": loss, "optimizer": {"name": optimizer}}
 
 
@@ -57,6 +59,8 @@ class Rig:
         blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
         sizes = [vector.size for vector in shape.vectors]
         blocks += [("vectors", "f32", sum(sizes))] if sizes else []
+        reads = [stateful.get(held.transform).reads for held in shape.held]
+        blocks += [(*BLOCKS[kind], reads.count(kind)) for kind in BLOCKS if kind in reads]
         for bag in shape.bags:
             blocks += [(bag.block, "i32", bag.width, True, bag.most)]
             blocks += [(bag.scales, "f32", bag.width, True, bag.most)] if bag.scales else []
@@ -92,8 +96,11 @@ class Rig:
         if "vectors" in blocks:
             blocks["vectors"][:rows] = self.rng.normal(1, 2, blocks["vectors"][:rows].shape)
         self.fill_bags()
-        if "categories" in blocks:
-            blocks["categories"][:rows] = self.rng.integers(0, 7, blocks["categories"][:rows].shape)
+        if "held.numbers" in blocks:
+            blocks["held.numbers"][:rows] = self.rng.normal(1, 2, blocks["held.numbers"][:rows].shape)
+        for name in ("categories", "held.categories"):
+            if name in blocks:
+                blocks[name][:rows] = self.rng.integers(0, 7, blocks[name][:rows].shape)
         first = next((name for name in ("numbers", "categories", "vectors") if name in blocks), "")
         driver = blocks[first][:rows, 0] if first else self.rng.normal(1, 2, rows)
         kind = losses.label_kind(self.model.parsed.loss)

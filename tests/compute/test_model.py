@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from stateful_examples import examples as held_examples
+from stateful_examples import held_of
 
 from streamtrain import _native
 from streamtrain.compute import backends, layers, losses, optimizers
@@ -28,6 +30,8 @@ SHAPES += [{"bags": [at], "numbers": 0} for at in range(4)]
 SHAPES += [{"loss": "softmax_cross_entropy", "bags": [2, 3], "categories": 1}, {"vectors": [3], "numbers": 0}]
 SHAPES += [{"vectors": [3, 2], "standardize": True, "categories": 1, "bags": [0], "layers": [HIDDEN]}]
 SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
+SHAPES += [{"held": [held_of(name, example)]} for name, example in held_examples()]
+SHAPES += [{"held": [held_of(*each) for each in dict(held_examples()).items()], "numbers": 0, "layers": [HIDDEN]}]
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
 
 

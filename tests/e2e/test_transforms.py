@@ -4,33 +4,23 @@ killed; what `where` leaves out is counted; LiveModel answers as predict does; a
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
-from confluent_kafka import Producer
 from example_format import plain_formats
 from transformed import together
 
 import streamtrain
-from streamtrain import LiveModel, read_predictions
+from streamtrain import LiveModel
 from streamtrain.columns.formats import encode_records
+from tests.e2e.answers import answered, predicted, toml
 from tests.e2e.harness import LiveJob, rows
 
 COUNT = 600
 WHERE = "x1 > 0.5 and (colour != 'green' or big == 1)"
 OWN = 'big = { expr = "x2 > 3", role = "input" }\nx12 = { expr = "x1 * x2", standardize = true }\n'
-
-
-def toml(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{json.dumps(name)} = {toml(each)}" for name, each in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(toml, value)) + "]"
-    return json.dumps(value)
 
 
 def given() -> tuple[str, list[dict[str, Any]]]:
@@ -99,23 +89,6 @@ def test_the_same_bits_from_every_format_and_a_program(kafka: Any, tmp_path: Pat
         assert [answered([live.predict(row, errors="return")])[0] for row in asked] == answered(answers)
     assert sum(answer is not None for answer in answered(answers)) > 20
     assert predicted(jobs[0], asked) == answered(answers)
-
-
-def answered(answers: list[Any]) -> list[float | None]:
-    found = [each.get("prediction") if isinstance(each, dict) else None for each in answers]
-    return [None if each is None else float(np.float32(each)) for each in found]
-
-
-def predicted(job: LiveJob, asked: list[dict[str, Any]]) -> list[float | None]:
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    for number, row in enumerate(asked):
-        (value,) = encode_records(job.settings["format"], job.job.schema, [row])
-        producer.produce(f"{job.name}.requests", value=value, key=str(number), partition=0)
-    assert producer.flush(60) == 0
-    assert job.command("predict", "--until-end").returncode == 0
-    found = {int(each.key): each.prediction
-             for each in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)}  # fmt: skip
-    return answered([found[number] for number in range(len(asked))])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 
 from streamtrain.columns import transforms
 from streamtrain.columns.schema import Schema
-from streamtrain.columns.transforms.transform import ColumnName
+from streamtrain.compute.options import ColumnName
 
 LATE: dict[str, Any] = {"role": "label"}
 Example = dict[str, Any]

@@ -73,7 +73,15 @@ class ReadNumber final : public Number {
     NumberCells cell_;
 };
 
+// In another block than those that the model learns from as they are.
+class NumberApart final : public Number {
+  public:
+    using Number::Number;
+    const PlainFloat *plain_float() const override { return nullptr; }
+};
+
 inline std::unique_ptr<Kind> number(const std::string &, const Options &options) {
+    if (options.has("apart")) return std::make_unique<NumberApart>(options);
     if (options.has("cell")) return std::make_unique<ReadNumber>(options);
     return std::make_unique<Number>(options);
 }

@@ -13,6 +13,7 @@ from streamtrain.compute.model_spec import MAX_ENTRIES
 
 DEFAULT_MOST, OTHER_MOST = {"sparse": 4096, "text": 512}, 64  # by kind
 MEAN_ENTRIES, OTHER_MEAN = {"sparse": 128, "text": 128}, 32
+DEFAULT_EMBED = 8  # of what is an index, numbers for each
 MISPLACED: dict[str, Any] = {"misplaced": "only a column of lists, or a text, has one"}
 
 

@@ -10,13 +10,12 @@ from typing import Any, Literal
 from pydantic import Field
 
 from streamtrain import _native
-from streamtrain.columns.kinds.bags import Bagged, bag, bag_problems, block_name, kept, ragged_block
+from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
-DEFAULT_EMBED = 8
 MISPLACED = {"misplaced": "only a category, a text or a sparse column has one"}
 
 

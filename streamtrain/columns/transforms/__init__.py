@@ -2,6 +2,7 @@
 
 A transform's file has HELP, OPTIONS (compute/options.py; the first is written under the transform's own name,
 { log1p = "distance" }), TRANSFORM, a Transform of its own, and EXAMPLES: tables, each with columns and cells to try.
+Those with state are files of compute/stateful.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from streamtrain.columns.transforms.transform import Transform
+from streamtrain.columns.transforms.with_state import WithState
+from streamtrain.compute import stateful
 from streamtrain.compute.options import Options, problems, read
 from streamtrain.registry import Registry, nearest
 
@@ -17,14 +20,23 @@ REGISTRY = Registry(__name__, "transform")
 names: Callable[[], list[str]] = REGISTRY.names
 
 
+def known() -> list[str]:
+    """All there are, those with state too."""
+    return sorted([*names(), *stateful.names()])
+
+
 def get(name: str) -> Transform:
     """A transform by name."""
+    if name in stateful.names():
+        return WithState(stateful.get(name), get)
     found: Transform = REGISTRY.get(name).TRANSFORM
     return found
 
 
 def options(name: str) -> Options:
     """A transform's own settings."""
+    if name in stateful.names():
+        return stateful.options(name)
     found: Options = REGISTRY.get(name).OPTIONS
     return found
 
@@ -32,12 +44,12 @@ def options(name: str) -> Options:
 def taken_apart(table: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
     """Which transform a table is of, its own settings, and those of the columns it makes. ValueError says what is wrong
     with it."""
-    found = [name for name in table if name in names()]
+    found = [name for name in table if name in known()]
     if len(found) != 1:
-        near = "" if found else next(filter(None, (nearest(name, names()) for name in table)), "")
+        near = "" if found else next(filter(None, (nearest(name, known()) for name in table)), "")
         told = f"; did you mean {near!r}?" if near else ""
         got = ", ".join(found or table) or "none"
-        raise ValueError(f"expected one transform, among {', '.join(names())}, got {got}{told}")
+        raise ValueError(f"expected one transform, among {', '.join(known())}, got {got}{told}")
     own = options(found[0])
     given = {name: value for name, value in table.items() if name in own}
     wrong = list(problems(given, own, f"setting of {found[0]}"))

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-from streamtrain.columns.transforms.transform import NUMBER, ColumnName, Result, Transform, Use
-from streamtrain.compute.options import Number, Several
+from streamtrain.columns.transforms.transform import NUMBER, Result, Transform, Use
+from streamtrain.compute.options import ColumnName, Number, Several
 
 HELP = "how many of the edges are at most x: a category with a bucket for each range"
 OPTIONS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from streamtrain.columns.transforms.transform import ColumnName, Transform, Use
-from streamtrain.compute.options import Number
+from streamtrain.columns.transforms.transform import Transform, Use
+from streamtrain.compute.options import ColumnName, Number
 
 HELP = "x, or the nearer of two bounds"
 _MOST = 1.7e308

@@ -13,13 +13,12 @@ from streamtrain.columns.transforms.transform import (
     NUMBER,
     TEXT,
     Cell,
-    ColumnName,
     Result,
     Source,
     Transform,
     Use,
 )
-from streamtrain.compute.options import Several
+from streamtrain.compute.options import ColumnName, Several
 
 HELP = "categories together as one: the hash of their hashes; of numbers whole ones, as their text"
 OPTIONS = {"cross": Several(of=ColumnName(help=""), least=2, most=16, help="of which columns, in order")}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from streamtrain.columns.transforms.transform import NUMBER, TIME, Cell, ColumnName, Transform, Use, finite
-from streamtrain.compute.options import Several, Word
+from streamtrain.columns.transforms.transform import NUMBER, TIME, Cell, Transform, Use, finite
+from streamtrain.compute.options import ColumnName, Several, Word
 
 HELP = "the first less the second: numbers, or times, of which it counts the unit from the second to the first"
 UNIT_MS = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}

@@ -8,7 +8,8 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.kinds.cell import whole
-from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, Cell, ColumnName, Result, Transform, Use
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, Cell, Result, Transform, Use
+from streamtrain.compute.options import ColumnName
 
 HELP = "a text, or a whole number as its text, hashed into buckets of the new column's own"
 OPTIONS = {"hash": ColumnName(help="of what")}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Cell, ColumnName, Transform, Use
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Cell, Transform, Use
+from streamtrain.compute.options import ColumnName
 
 HELP = "1 where the record gives no cell, whatever stands in for it, else 0"
 OPTIONS = {"is_missing": ColumnName(help="of what")}

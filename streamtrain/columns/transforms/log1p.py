@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from streamtrain.columns.transforms.transform import ColumnName, Transform, Use
+from streamtrain.columns.transforms.transform import Transform, Use
+from streamtrain.compute.options import ColumnName
 
 HELP = "log(1 + x); missing from -1 down"
 OPTIONS = {"log1p": ColumnName(help="of what")}

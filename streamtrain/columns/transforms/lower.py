@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from streamtrain.columns.letters import capitals, small
-from streamtrain.columns.transforms.transform import TEXT, Cell, ColumnName, Result, Transform, Use
+from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
+from streamtrain.compute.options import ColumnName
 
 HELP = "a text in small letters, letter by letter (Unicode's simple mapping)"
 OPTIONS = {"lower": ColumnName(help="what")}

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, ColumnName, Result, Transform, Use
-from streamtrain.compute.options import Option, Several
+from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, Result, Transform, Use
+from streamtrain.compute.options import ColumnName, Option, Several
 
 HELP = "a number for each value, 1 where the cell is it, else 0: columns NAME_VALUE"
 

@@ -10,11 +10,11 @@ from streamtrain.columns.transforms.transform import (
     TEXT,
     TIME,
     Cell,
-    ColumnName,
     Result,
     Transform,
     Use,
 )
+from streamtrain.compute.options import ColumnName
 
 HELP = "a column's cells once more, under another name and with settings of their own"
 OPTIONS = {"rename": ColumnName(help="what")}

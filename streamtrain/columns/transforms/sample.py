@@ -8,8 +8,8 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.kinds.cell import whole
-from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, ColumnName, Transform, Use
-from streamtrain.compute.options import Number
+from streamtrain.columns.transforms.transform import NUMBER, TEXT, Cell, Transform, Use
+from streamtrain.compute.options import ColumnName, Number
 
 HELP = "1 for a share of the keys, by their hash and so always the same, else 0: for where, or a weight"
 OPTIONS = {"sample": ColumnName(help="the key"), "share": Number(above=0, most=1, help="of the keys")}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamtrain.columns.transforms.transform import ColumnName, Transform, Use
-from streamtrain.compute.options import Number
+from streamtrain.columns.transforms.transform import Transform, Use
+from streamtrain.compute.options import ColumnName, Number
 
 HELP = "x * by + plus"
 OPTIONS = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.columns.transforms.transform import TEXT, Cell, ColumnName, Result, Transform, Use
-from streamtrain.compute.options import Option, Whole
+from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
+from streamtrain.compute.options import ColumnName, Option, Whole
 
 HELP = "one part of a text between separators, counted from 0, or from -1 at its end; missing where there is none"
 

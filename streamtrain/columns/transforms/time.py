@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from streamtrain.columns.kinds.zones import instants, names, shift_s
-from streamtrain.columns.transforms.transform import NUMBER, TIME, Cell, ColumnName, Result, Transform, Use
-from streamtrain.compute.options import Flag, Option, Several, Word
+from streamtrain.columns.transforms.transform import NUMBER, TIME, Cell, Result, Transform, Use
+from streamtrain.compute.options import ColumnName, Flag, Option, Several, Word
 
 HELP = "hour, weekday and other parts of a time, columns NAME_PART; cyclic: NAME_PART_sin and NAME_PART_cos"
 

@@ -11,23 +11,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
-from streamtrain.compute.options import Option, Several
+from streamtrain.compute.options import ColumnName, Option, Several
 
 NUMBER, TEXT, TIME, HASH = "number", "text", "time", "hash"  # what a column of cells holds
 Cell = float | str | int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class ColumnName(Option):
-    """The name of a column that a transform reads."""
-
-    def takes(self) -> str:
-        return "the name of a column"
-
-    def read(self, given: Any) -> str:
-        if not isinstance(given, str) or not given:
-            raise ValueError
-        return given
 
 
 class Source(NamedTuple):
@@ -60,7 +47,8 @@ class Use:
 class Transform:
     """One transform. Where a question is not answered, it makes a number of one number."""
 
-    takes: ClassVar[AbstractSet[str]] = frozenset({NUMBER})  # what a column may hold that it reads
+    takes: AbstractSet[str] = frozenset({NUMBER})  # what a column may hold that it reads
+    has_state: ClassVar[bool] = False  # what it makes, the model's plan makes
     asks_missing: ClassVar[bool] = False  # whether the record gave a cell, whatever stands in for it
 
     def reads(self, options: Mapping[str, Option], given: Mapping[str, Any]) -> list[str]:
@@ -87,6 +75,10 @@ class Transform:
     def asks(self, use: Use) -> AbstractSet[str]:
         """The columns of which it asks whether the record gave a cell."""
         return {source.name for source in use.sources} if self.asks_missing else frozenset()
+
+    def native_name(self, name: str, use: Use) -> str:
+        """Which native half it has; `name`: its own."""
+        return name
 
     def native_options(self, use: Use) -> dict[str, Any]:
         """What the native half is told."""

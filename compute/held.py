@@ -1,0 +1,51 @@
+"""The transforms with state of a model: their inputs in a slot, and what they make of them.
+
+Their columns of a slot lie side by side in two blocks, in the transforms' order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from streamtrain.compute import stateful
+from streamtrain.compute.builder import Builder
+from streamtrain.compute.options import Problem, problems, read
+from streamtrain.compute.spec import Ref
+from streamtrain.compute.stateful.transform import Batch, Held
+
+BLOCKS = {"float": ("held.numbers", "f32"), "bucket": ("held.categories", "i32")}   # by what a transform reads
+
+
+def held_problems(transform: str, settings: dict[str, Any]) -> Iterator[Problem]:
+    """What is wrong with a transform's own settings."""
+    yield from problems(settings, stateful.options(transform), f"setting of {transform}")
+
+
+def held_of(name: str, transform: str, buckets: int, embed: int, settings: dict[str, Any]) -> Held:
+    """Of settings in which nothing is wrong."""
+    return Held(name, transform, buckets, embed, read(settings, stateful.options(transform)))
+
+
+def width(held: Held) -> int:
+    """Columns of the input matrix."""
+    return held.embed or 1
+
+
+def build(
+    builder: Builder, every: Sequence[Held], label_dtype: str, x: Ref, at: int
+) -> Iterator[tuple[Held, int, int, Ref | None]]:
+    """Adds each transform's calls; gives with it its column of the input matrix, and of one that makes indexes how many
+    there are and i32 [rows, 1] with them: their numbers are for the caller to put there."""
+    weight, label = builder.slot("weight", "f32", 1), builder.slot("label", label_dtype, 1)
+    read_by = [stateful.get(held.transform).reads for held in every]
+    for number, held in enumerate(every):
+        transform, reads = stateful.get(held.transform), read_by[number]
+        name, dtype = BLOCKS[reads]
+        given = builder.slot(name, dtype, read_by.count(reads))
+        batch = Batch(given, read_by[:number].count(reads), label, weight)
+        count = transform.indexes(held)
+        index = builder.buffer(f"{held.name}.index", builder.rows, 1, dtype="i32") if count else None
+        transform.build(builder, held, batch, x if index is None else index, 0 if count else at)
+        yield held, at, count, index
+        at += width(held)

@@ -1,0 +1,66 @@
+"""Every transform with state, in one job on Kafka: the same bits from two formats, a program's rows, whoever is killed,
+and at prediction; a row's own label never reaches it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from example_format import plain_formats
+from stateful_examples import cells, together
+
+import streamtrain
+from streamtrain import LiveModel
+from streamtrain.columns.formats import encode_records
+from tests.e2e.answers import answered, predicted, toml
+from tests.e2e.harness import LiveJob, rows
+
+COUNT = 900
+
+
+def given() -> tuple[str, list[dict[str, Any]]]:
+    """The rest of the job file, and its rows."""
+    columns, tables = together()
+    told = [f"{name} = {toml(column)}" for name, column in columns.items()]
+    told += ["[transforms]", *(f"{name} = {toml(table)}" for name, table in tables.items())]
+    held = cells(columns, COUNT)
+    return "\n".join(told), [{**row, **each} for row, each in zip(rows(COUNT), held, strict=True)]
+
+
+def made(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
+    settings = {"partitions": 1, "round_interval": "off", "batch_rows": 16, **settings}
+    return LiveJob(kafka, folder, more_columns=given()[0], max_dead_letter_share=1.0, **settings)
+
+
+def produce(job: LiveJob, held: list[dict[str, Any]]) -> None:
+    packed = 7 if job.settings["format"] == "packed" else 1
+    values = [value for at in range(0, len(held), packed)
+              for value in encode_records(job.settings["format"], job.job.schema, held[at : at + packed])]  # fmt: skip
+    job.produce_values(values, partition=0)
+
+
+def test_the_same_bits_from_formats_and_a_program_whoever_is_killed(kafka: Any, tmp_path: Path) -> None:
+    held = given()[1]
+    schema = made(kafka, tmp_path, format="json").job.schema
+    first, *_, last = [name for name in plain_formats(schema) if name != "csv"]  # in which all is text
+    jobs = [made(kafka, tmp_path, format=name) for name in (first, last)]
+    for job, failpoints in zip(jobs, ("worker.stepped=3,worker.averaging=2", ""), strict=True):
+        produce(job, held)
+        events = job.train("--until-end", failpoints=failpoints)
+        assert any(event["event"] == "worker_died" for event in events) == bool(failpoints)
+    one, other = (job.newest() for job in jobs)
+    assert (one.model, one.trainer) == (other.model, other.trainer)
+    for job in jobs:
+        told = job.verified()["rows"]
+        assert told["trained"] > COUNT / 4 and sum(told.values()) == COUNT
+    assert len(jobs[0].replayed()["snapshots"]) >= 1
+    fitted = streamtrain.fit(jobs[0].path, held)
+    asked = [{name: cell for name, cell in row.items() if name != "y"} for row in held[:100]]
+    with LiveModel(jobs[0].name, bootstrap=jobs[0].bootstrap) as live:
+        live.wait_ready(60)
+        answers = answered(live.predict(asked, errors="return"))
+        assert answered(fitted.predict(asked, errors="return")) == answers
+        assert [answered([live.predict(row, errors="return")])[0] for row in asked] == answers
+    assert len({*answers} - {None}) > 20
+    assert predicted(jobs[0], asked) == answers

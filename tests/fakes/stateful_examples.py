@@ -1,0 +1,68 @@
+"""The examples of every transform with state, together as the columns, transforms and rows of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain.columns.transforms.with_state import DEFAULT_BUCKETS
+from streamtrain.compute import stateful
+from streamtrain.compute.held import held_of as read
+from streamtrain.compute.options import ColumnName
+
+Tables = dict[str, dict[str, Any]]
+WORDS = np.array(["AA", "a longer one", "B6", "\u00e9", "none", "7"])
+OFTEN = [0.5, 0.3, 0.1, 0.05, 0.04, 0.01]
+
+
+def examples() -> list[tuple[str, dict[str, Any]]]:
+    """(transform, example)."""
+    return [(name, example) for name in stateful.names() for example in stateful.REGISTRY.get(name).EXAMPLES]
+
+
+def ids() -> list[str]:
+    return [f"{at}-{name}" for at, (name, _) in enumerate(examples())]
+
+
+def together() -> tuple[Tables, Tables]:
+    """Columns and transforms, each example's under names of its own."""
+    columns: Tables = {}
+    tables: Tables = {}
+    for number, (name, example) in enumerate(examples()):
+        own = {each: f"{each}_{name}_{number}" for each in example["columns"]}
+        columns |= {own[each]: column for each, column in example["columns"].items()}
+        reads = [each for each, option in stateful.options(name).items() if isinstance(option, ColumnName)]
+        tables[f"made_{name}_{number}"] = {
+            setting: own[value] if setting in reads else value for setting, value in example["table"].items()
+        }
+    return columns, tables
+
+
+def cells(columns: Tables, count: int, seed: int = 1) -> list[dict[str, Any]]:
+    """Cells of such columns, some of them missing where one may be; some rows' cells go with the row's own number."""
+    random = np.random.default_rng(seed)
+    given: dict[str, list[Any]] = {}
+    for name, column in columns.items():
+        if column.get("kind") == "category":
+            found: list[Any] = WORDS[random.choice(len(WORDS), count, p=OFTEN)].tolist()
+        else:
+            found = (10.0 ** random.normal(0, 1, count) * random.choice([-1, 1], count)).round(3).tolist()
+            found = [round(each) if number % 20 else each for number, each in enumerate(found)]
+        missing = random.random(count) < (0.05 if column.get("role") == "input" else 0)
+        given[name] = [None if gone else cell for gone, cell in zip(missing, found, strict=True)]
+    return [{name: given[name][row] for name in columns} for row in range(count)]
+
+
+def held_of(name: str, example: dict[str, Any]) -> dict[str, Any]:
+    """An example as a model spec has it."""
+    entry, options = stateful.get(name), stateful.options(name)
+    buckets = example["table"].get("buckets", DEFAULT_BUCKETS) if entry.reads == "bucket" else 0
+    settings = {setting: value for setting, value in example["table"].items() if setting in options}
+    makes_indexes = "embed" in example["table"] or _makes_indexes(name, buckets, settings)
+    embed = example["table"].get("embed", 3) if makes_indexes else 0
+    return {"name": f"made_{name}", "transform": name, "buckets": buckets, "embed": embed, "settings": settings}
+
+
+def _makes_indexes(name: str, buckets: int, settings: dict[str, Any]) -> bool:
+    return bool(stateful.get(name).indexes(read("made", name, buckets, 0, settings)))

@@ -1,0 +1,129 @@
+"""Transforms with state over `fit`: what their state is after some rows, however many workers; what reaches a row."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamtrain
+from streamtrain import _native
+from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.errors import UserMistake
+from tests.fitting.example import columns
+
+ROWS = 3000
+BUCKETS = 64
+TRANSFORMS = {
+    "often": {"count": "colour", "buckets": BUCKETS},
+    "rate": {"target_mean": "colour", "buckets": BUCKETS},
+    "group": {"rare_to_other": "colour", "buckets": BUCKETS, "least": 1500, "embed": 2},
+}
+JOB: dict[str, Any] = {
+    "columns": {
+        "a": {"kind": "number", "standardize": True},
+        "colour": {"role": "input", "kind": "category"},
+        "w": {"role": "weight"},
+        "y": {"role": "label"},
+    },
+    "transforms": TRANSFORMS,
+    "model": {"layers": [{"dense": 8, "activation": "relu"}], "loss": "binary_cross_entropy"},
+    "train": {"batch_rows": 64, "averaging_frequency": 3, "workers": 2, "round_interval": "off"},
+}
+
+
+def rows(count: int = ROWS) -> dict[str, Any]:
+    return {name: values for name, values in columns(count).items() if name != "b"}
+
+
+def bucket(name: str, text: str) -> int:
+    return int(_native.murmur3(text.encode(), hash_seed(name), 32)) % BUCKETS
+
+
+def with_workers(workers: int) -> dict[str, Any]:
+    return {**JOB, "train": {**JOB["train"], "workers": workers}}
+
+
+def test_the_state_is_that_of_all_rows_however_many_workers() -> None:
+    given = rows()
+    found = [streamtrain.fit(with_workers(workers), given).statistics for workers in (1, 2, 4)]
+    seen, all_rows = Counter(given["colour"].tolist()), float(given["w"].sum())
+    for statistics in found:
+        for name in ("often", "group"):
+            table = statistics[f"{'count' if name == 'often' else 'rare_to_other'}.{name}"]
+            assert table[-1] == ROWS and table[:-1].sum() == ROWS
+            for colour, count in seen.items():
+                assert table[bucket(name, colour)] == count
+        for colour in seen:
+            is_it = given["colour"] == colour
+            weight, label = given["w"][is_it].sum(), (given["w"] * given["y"])[is_it].sum()
+            sums = statistics["target_mean.rate"][bucket("rate", colour)]
+            np.testing.assert_allclose(sums, [weight, label], rtol=1e-12)
+        label = (given["w"] * given["y"]).sum()
+        np.testing.assert_allclose(statistics["target_mean.rate.all"], [all_rows, label, label], rtol=1e-12)
+
+
+def test_what_a_row_becomes_is_its_values_state() -> None:
+    """A linear model of one such number: its answers tell what it saw."""
+    only = {**JOB, "columns": {name: each for name, each in JOB["columns"].items() if name != "a"}}
+    given = {name: values for name, values in rows().items() if name != "a"}
+    given["y"] = (given["colour"] == "red").astype(np.int64)
+    for name, table in {"rate": {**TRANSFORMS["rate"], "prior": 0}, "often": TRANSFORMS["often"]}.items():
+        fitted = streamtrain.fit({**only, "transforms": {name: table}, "model": {"loss": JOB["model"]["loss"]}}, given)
+        asked = [{"colour": colour} for colour in ("red", "green", "blue", "never seen")]
+        p = np.array([each["prediction"] for each in fitted.predict(asked)])
+        prior = fitted.statistics["label.classes"]
+        z = np.log(p / (1 - p)) - np.log((prior[1] + 0.5) / (prior[0] + 0.5))
+        weight, bias = fitted.parameters["output.weight"][0, 0], fitted.parameters["output.bias"][0]
+        seen = Counter(given["colour"].tolist())
+        share = (given["w"] * given["y"]).sum() / given["w"].sum()
+        away = {1: (1 - share) / np.sqrt(share * (1 - share)), 0: -share / np.sqrt(share * (1 - share))}
+        values = {"often": [*(np.log1p(seen[each["colour"]]) for each in asked[:3]), 0.0],
+                  "rate": [away[1], away[0], away[0], 0.0]}[name]  # fmt: skip
+        np.testing.assert_allclose(z, weight * np.array(values) + bias, rtol=2e-3, atol=2e-4)
+
+
+@pytest.mark.parametrize("distinct", [1, 30, 20_000])
+def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
+    """Labels at random: nothing is to be learned of them, and a mean that held the row's own would tell it."""
+    random = np.random.default_rng(7)
+    given = {"id": random.integers(0, distinct, 20_000).astype(str), "y": random.integers(0, 2, 20_000)}
+    job = {
+        "columns": {"id": {"role": "input", "kind": "category"}, "y": {"role": "label"}},
+        "transforms": {"rate": {"target_mean": "id", "prior": 1, "buckets": 1 << 16}},
+        "model": {"loss": "binary_cross_entropy"},
+        "train": {**JOB["train"], "averaging_frequency": 8},
+    }
+    total = streamtrain.fit(job, given).manifest.metrics["total"]
+    assert total["log_loss"] > total["constant_log_loss"] - 0.002, total
+    assert total["log_loss"] < total["constant_log_loss"] + 0.02, total
+
+
+@pytest.mark.parametrize(
+    ("tables", "told"),
+    [
+        ({"t": {"target_mean": "colou"}}, "expected a column that stands before it, got 'colou'; did you mean"),
+        ({"t": {"target_mean": "y"}}, "which is the label"),
+        ({"t": {"target_meen": "colour"}}, "did you mean 'target_mean'?"),
+        ({"t": {"target_mean": "colour", "prior": -1}}, "prior: expected a number from 0"),
+        ({"t": {"target_mean": "colour", "embed": 4}}, "embed: expected none but missing, buckets, hash_bits"),
+        ({"t": {"count": "colour", "standardize": True}}, "standardize: only a number feature or label"),
+        ({"t": {"count": "colour", "role": "weight"}}, "role"),
+        ({"t": {"count": "colour"}, "u": {"log1p": "t"}}, "got t, which has state: the model makes it, behind all"),
+        ({"t": {"count": "colour"}, "a": {"log1p": "a"}}, "expected a name of its own, got 'a' again"),
+        ({"t{1..2}": {"count": "colour"}, "t2": {"log1p": "a"}}, "expected a name of its own, got 't2' again"),
+    ],
+)
+def test_mistakes_are_told(tables: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserMistake) as raised:
+        streamtrain.fit({**JOB, "transforms": tables}, rows(10))
+    assert told in str(raised.value)
+
+
+def test_classes_have_no_mean() -> None:
+    classes = {**JOB["columns"], "y": {"role": "label", "classes": 3}}
+    model = {"loss": "softmax_cross_entropy"}
+    with pytest.raises(UserMistake, match=r"transforms\.rate: expected a label that is a number, or 0 or 1"):
+        streamtrain.fit({**JOB, "columns": classes, "model": model}, rows(10))

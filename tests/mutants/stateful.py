@@ -1,0 +1,50 @@
+"""Guards of transforms with state."""
+
+_PLAN = "tests/compute/test_stateful.py::"
+_FIT = "tests/fitting/test_stateful.py::"
+
+GUARDS = [
+    (
+        "no row sees its own label", "compute/stateful/target_mean.py",
+        "        builder.call(\n"
+        '            "target_value", rows, *batch.place, buckets, to.shape[1], at, batch.x, base, base_all,\n'
+        '            held.settings["prior"], to,\n'
+        "        )\n"
+        '        with builder.during("train"):\n'
+        '            builder.call("target_add", rows, *batch.place, buckets, batch.x, batch.label, '
+        'batch.weight, share)\n'
+        '            builder.call("target_add_all", rows, batch.label, batch.weight, share_all)\n',
+        '        with builder.during("train"):\n'
+        '            builder.call("target_add", rows, *batch.place, buckets, batch.x, batch.label, '
+        'batch.weight, share)\n'
+        '            builder.call("target_add_all", rows, batch.label, batch.weight, share_all)\n'
+        "        builder.call(\n"
+        '            "target_value", rows, *batch.place, buckets, to.shape[1], at, batch.x, share, share_all,\n'
+        '            held.settings["prior"], to,\n'
+        "        )\n",
+        _FIT + "test_a_rows_own_label_does_not_reach_it",
+    ),
+    (
+        "a row sees the round's start", "compute/stateful/count.py", "batch.x, base, to)", "batch.x, share, to)",
+        _PLAN + "test_a_row_sees_the_rounds_start",
+    ),
+    (
+        "rows without weight are not counted", "native/kernels/count_table.h",
+        "        if (!(weight_r[r] > 0)) continue;\n        ++count_c", "        ++count_c",
+        _PLAN + "test_rows_without_weight_are_not_gathered",
+    ),
+    (
+        "rows without weight have no label", "native/kernels/target_table.h",
+        "weight_r[r] > 0 ? f64(weight_r[r]) * value : 0.0", "f64(weight_r[r]) * value",
+        "tests/compute/test_model.py::test_a_batch_without_weight_changes_nothing",
+    ),
+    (
+        "a bucket that was never seen is as all rows", "native/kernels/target_table.h",
+        "total > 0 ? (seen[1]", "true ? (seen[1]",
+        "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference",
+    ),
+    (
+        "what has state is read by no transform", "streamtrain/columns/pipeline.py",
+        "if made.held is None:", "if True:", _FIT + "test_mistakes_are_told",
+    ),
+]

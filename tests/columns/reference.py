@@ -229,10 +229,11 @@ class _Reader:
             value = self._named(column, value)
             try:
                 given[column] = self._take(column, value)
-                read[column] = self._read(column, value)
+                if self.schema.makings:
+                    read[column] = self._read(column, value)
             except (Wrong, OverflowError):
                 wrong.append(column)
-        cells_made = self._transformed({column: read[column] for column in given})
+        cells_made = self._transformed({column: read[column] for column in given if column in read})
         if not self._is_kept(cells_made, wrong):
             self.out.filtered.append(self.out.rows)
             self.out.rows += 1

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from streamtrain.columns.kinds.kind import Wrong
 
 Cell = bool | int | float | str
+_ROUNDED_TO_INFINITY = 2**128 - 2**103  # half-way from the largest float32 to the one there would be after it
 
 
 class Moment(int):
@@ -35,14 +34,12 @@ class Symbol(int):
 
 def float32(value: Cell) -> np.float32:
     """A number that fits float32; text is none."""
-    if isinstance(value, str):
+    if isinstance(value, str) or not abs(value) < _ROUNDED_TO_INFINITY:
         raise Wrong
-    exact = float(value) if abs(value) < 2**1024 - 2**970 else math.inf
-    with np.errstate(over="ignore"):
-        number = np.float32(exact)
-    if not np.isfinite(number):
+    exact = float(value)
+    if not abs(exact) < _ROUNDED_TO_INFINITY:
         raise Wrong
-    return number
+    return np.float32(exact)
 
 
 def whole(value: float | int) -> int | None:

@@ -16,7 +16,7 @@ import psutil
 from workbench import NETWORKS, Bed, figure, kafka_at, python_loop, train
 
 FIGURES = 3  # lines of a whole run
-SMOKE = ["--rows", "100000"]
+SMOKE = ["--rows", "20000"]
 
 BAR_MB = 400.0
 FLAT_BAR = 1.05

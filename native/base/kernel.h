@@ -9,6 +9,7 @@
 #include "base/moments.h"
 #include "base/rng.h"
 #include "base/share.h"
+#include "base/sketch.h"
 #include "base/sum.h"
 #include "base/thunk.h"
 #if !ST_CUDA

@@ -11,6 +11,7 @@ import pytest
 import streamtrain
 from streamtrain import _native
 from streamtrain.columns.kinds.category import hash_seed
+from streamtrain.compute.ops import sketch
 from streamtrain.errors import UserMistake
 from tests.fitting.example import columns
 
@@ -85,6 +86,38 @@ def test_what_a_row_becomes_is_its_values_state() -> None:
         np.testing.assert_allclose(z, weight * np.array(values) + bias, rtol=2e-3, atol=2e-4)
 
 
+NUMBERS = {
+    "bin": {"quantile_bins": "a", "bins": 8, "embed": 2},
+    "robust": {"robust_scale": "a", "clip": 3},
+    "place": {"min_max": "a"},
+}
+
+
+def test_quantiles_and_extremes_are_those_of_all_rows_however_many_workers() -> None:
+    given, cells, names = rows(), sketch.CELLS, ("quantile_bins.bin", "robust_scale.robust", "min_max.place")
+    given["a"] = np.concatenate([np.exp(given["a"][:2000]), -given["a"][2000:]]).astype(np.float32)
+    states = []
+    for workers in (1, 2, 4):
+        statistics = streamtrain.fit({**with_workers(workers), "transforms": NUMBERS}, given).statistics
+        states.append({name: statistics[name] for name in names})
+    for name, found in states[0].items():
+        assert all(np.array_equal(found, each[name]) for each in states), name
+    bins, quartiles = (states[0][name][0] for name in names[:2])
+    assert bins[cells] == quartiles[cells] == ROWS
+    for edges, count in ((bins[cells + 1 :], 8), (quartiles[cells + 1 :], 4)):
+        exact = np.quantile(given["a"], np.arange(1, count) / count, method="inverted_cdf")
+        np.testing.assert_allclose(edges, exact, rtol=1 / 32)
+    assert states[0]["min_max.place"].tolist() == [[ROWS, given["a"].min(), given["a"].max()]]
+
+
+def test_one_wrong_number_moves_no_quantile() -> None:
+    given = rows()
+    before = streamtrain.fit({**JOB, "transforms": NUMBERS}, given).statistics["robust_scale.robust"]
+    given["a"][7] = 1e30
+    after = streamtrain.fit({**JOB, "transforms": NUMBERS}, given).statistics["robust_scale.robust"]
+    np.testing.assert_allclose(after[0, -3:], before[0, -3:], rtol=0.01)
+
+
 @pytest.mark.parametrize("distinct", [1, 30, 20_000])
 def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
     """Labels at random: nothing is to be learned of them, and a mean that held the row's own would tell it."""
@@ -111,6 +144,9 @@ def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
         ({"t": {"target_mean": "colour", "embed": 4}}, "embed: expected none but missing, buckets, hash_bits"),
         ({"t": {"count": "colour", "standardize": True}}, "standardize: only a number feature or label"),
         ({"t": {"count": "colour", "role": "weight"}}, "role"),
+        ({"t": {"min_max": "colour"}}, "expected columns that hold a number, got colour, which holds a text"),
+        ({"t": {"quantile_bins": "a", "bins": 1}}, "bins: expected a whole number from 2"),
+        ({"t": {"robust_scale": "a", "buckets": 4}}, "buckets: only a category"),
         ({"t": {"count": "colour"}, "u": {"log1p": "t"}}, "got t, which has state: the model makes it, behind all"),
         ({"t": {"count": "colour"}, "a": {"log1p": "a"}}, "expected a name of its own, got 'a' again"),
         ({"t{1..2}": {"count": "colour"}, "t2": {"log1p": "a"}}, "expected a name of its own, got 't2' again"),

@@ -10,6 +10,7 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.compute.moments import MOMENTS
+from streamtrain.compute.ops.sketch import CELLS, EDGES, SIDE
 from streamtrain.compute.spec import DTYPES
 from tests.state.block_rounds import STEPS, Array, BlockRounds, Spec
 
@@ -101,6 +102,43 @@ def after_round(start: Array, shares: Sequence[Array]) -> list[float]:
     return [was[name] for name in MOMENTS]
 
 
+def meaning_of_extremes(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
+    found = start.copy()
+    for value in values:
+        for to, its in zip(found.reshape(-1, 3), value.reshape(-1, 3), strict=True):
+            if its[0] > 0:
+                known = to if to[0] > 0 else its
+                to[:] = to[0] + its[0], min(known[1], its[1]), max(known[2], its[2])
+    return {"": found}
+
+
+def meaning_of_quantiles(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
+    found = meaning_of_sum(start, values, weights)[""]
+    for row in found:
+        edges = len(row) - EDGES
+        row[EDGES:] = [quantile(row[:CELLS], (edge + 1) / (edges + 1) * row[CELLS]) if row[CELLS] > 0 else 0
+                       for edge in range(edges)]   # fmt: skip
+    return {"": found}
+
+
+def quantile(cells: Array, rank: float) -> float:
+    """The value below which so many lie: those of a cell lie evenly from where it begins to where it ends."""
+    below = np.concatenate([[0.0], np.cumsum(cells)])
+    at = int(min(np.argmax(below[1:] >= rank) if (below[1:] >= rank).any() else CELLS - 1, CELLS - 1))
+    away = abs(at - SIDE)
+    low, high = bound(away), bound(away + 1)
+    if away == 0 or not cells[at] > 0:
+        return low if at >= SIDE else -low
+    part = (rank - below[at]) / cells[at]
+    return low + part * (high - low) if at > SIDE else -high + part * (high - low)
+
+
+def bound(away: int) -> float:
+    """Where a cell begins, so many from 0: 2^-32, then 32 steps to each next power of two."""
+    power, step = divmod(away - 1, 32)
+    return 2.0 ** (power - 32) * (1 + step / 32) if away > 0 else 0.0
+
+
 MEANINGS: dict[str, Callable[..., dict[str, Array]]] = {
     rule: globals()[f"meaning_of_{rule}"] for rule in RULES if f"meaning_of_{rule}" in globals()
 }
@@ -111,7 +149,10 @@ def test_every_rule_has_a_meaning_here() -> None:
 
 
 def shapes_of(rule: str) -> list[tuple[int, ...]]:
-    return [(rows, len(MOMENTS)) for rows in (1, 3, 17)] if rule == "moments" else SHAPES
+    if rule == "quantiles":
+        return [(rows, EDGES + edges) for rows in (1, 3, 17) for edges in (3, 1, 31)]
+    widths = {"moments": len(MOMENTS)} if rule == "moments" else {"extremes": 3}
+    return [(rows, widths[rule]) for rows in (1, 3, 17)] if rule in widths else SHAPES
 
 
 def some(rule: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
@@ -121,6 +162,13 @@ def some(rule: str, shape: tuple[int, ...], random: np.random.Generator) -> Arra
         columns |= {name: random.integers(0, 60, shape[0]).astype(float) for name in ("count", "outside", "clipped")}
         columns["half_life"] = random.choice([0.0, 100.0], shape[0])
         return np.column_stack([columns[name] for name in MOMENTS])
+    if rule == "extremes":
+        counts, sides = random.integers(0, 3, shape[0]), np.sort(random.normal(0, 9, (shape[0], 2)))
+        return np.column_stack([counts, sides * (counts > 0)[:, None]])
+    if rule == "quantiles":
+        cells = random.integers(0, 5, (shape[0], CELLS)) * (random.random((shape[0], CELLS)) < 0.01)
+        cells *= random.integers(0, 4, (shape[0], 1))
+        return np.column_stack([cells, cells.sum(1), np.zeros((shape[0], shape[1] - EDGES))]).astype(float)
     if DTYPES[RULES[rule]] is np.int64:
         return random.integers(0, 1 << 40, shape)
     return (random.normal(size=shape) * 10.0 ** random.integers(-8, 8, shape)).astype(DTYPES[RULES[rule]])

@@ -45,6 +45,8 @@ def taken_apart(table: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str
     """Which transform a table is of, its own settings, and those of the columns it makes. ValueError says what is wrong
     with it."""
     found = [name for name in table if name in known()]
+    if len(found) > 1:  # one's setting may have another's name
+        found = [name for name in found if not any(name in options(other) for other in found if other != name)]
     if len(found) != 1:
         near = "" if found else next(filter(None, (nearest(name, known()) for name in table)), "")
         told = f"; did you mean {near!r}?" if near else ""

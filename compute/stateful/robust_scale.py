@@ -1,0 +1,33 @@
+"""A number centred by the median and scaled by the quartiles, which no outlier moves."""
+
+from __future__ import annotations
+
+from streamtrain.compute.builder import Builder
+from streamtrain.compute.ops.sketch import EDGES, QUARTILES
+from streamtrain.compute.options import ColumnName, Number
+from streamtrain.compute.spec import Ref
+from streamtrain.compute.stateful.transform import Batch, Held, Stateful
+
+HELP = "(x - median) / (third quartile - first), cut at -clip and clip; quartiles to 3 %"
+OPTIONS = {
+    "robust_scale": ColumnName(help="of which column"),
+    "clip": Number(above=0, most=1e6, default=8.0, help="where it is cut"),
+}
+EXAMPLES = (
+    {"columns": {"x": {}}, "table": {"robust_scale": "x"}},
+    {"columns": {"x": {"role": "input"}}, "table": {"robust_scale": "x", "clip": 2, "missing": "skip"}},
+)
+
+
+class RobustScale(Stateful):
+    reads = "float"
+
+    def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
+        rows, width, clip = builder.rows, EDGES + QUARTILES, held.settings["clip"]
+        base, share = builder.statistic(held.block(), "statistics", "quantiles", 1, width)
+        builder.call("sketch_scale", rows, *batch.place, width, to.shape[1], at, batch.x, base, clip, to)
+        with builder.during("train"):
+            builder.call("sketch_add", rows, *batch.place, width, batch.x, batch.weight, share)
+
+
+TRANSFORM = RobustScale()

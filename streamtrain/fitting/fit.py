@@ -5,7 +5,7 @@ Source, ingest and publisher are threads of the caller; workers are processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.clients.snapshots import Snapshot, snapshot_of
 from streamtrain.columns.served import Served
 from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.files.records import FileRecords
 from streamtrain.fitting.memory_run import MemoryRun
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Stored
@@ -34,8 +35,9 @@ class Fitted(Snapshot):
 
 def fit(
     job: Job | str | Path | Mapping[str, Any],
-    rows: Any,
+    rows: Any = None,
     *,
+    files: str | Path | Sequence[str | Path] | None = None,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Fitted:
     """Trains a job's model on `rows`, once through, and gives the snapshot, which predicts; no Kafka is needed.
@@ -45,6 +47,9 @@ def fit(
     dict of arrays, a frame, dicts, or an iterator of these, which is never held as a whole. The same rows through
     one partition of a topic give the same bits, where `train.round_interval` is "off".
 
+    In their place `files` are read one behind the other, never as a whole, as `produce` and `vectorize` read them: to
+    the bits that their rows give through a topic.
+
     `on_event` gets what a trainer tells: {"event": "progress" | "published" | "worker_died" | "ended", ...}, from
     other threads. Raises JobMistakes and UserMistake for a job or rows that are none, and where there are no rows;
     CheckFailed where training diverges, workers die again and again, or too many rows or all of them cannot be used;
@@ -53,7 +58,7 @@ def fit(
     wanted = _without_clock(_job(job))
     try:
         with MemoryRun(wanted, on_event) as run:
-            stored = run.train(rows)
+            stored = run.train(rows if files is None else FileRecords(wanted, _paths(rows, files)))
     except (StreamtrainError, KeyboardInterrupt) as error:
         raise error.with_traceback(None) from None  # whoever keeps the error keeps nothing of the run
     return _fitted(stored)
@@ -67,6 +72,14 @@ def _job(job: Job | str | Path | Mapping[str, Any]) -> Job:
     if isinstance(job, str | PathLike):
         return Job.without_kafka(job)
     raise UserMistake(f"job: expected a Job, the path of a job file, or its tables, got {type(job).__name__}")
+
+
+def _paths(rows: Any, files: str | Path | Sequence[str | Path]) -> list[str]:
+    found = [files] if isinstance(files, str | PathLike) else list(files)
+    if rows is not None or not found or not all(isinstance(path, str | PathLike) for path in found):
+        got = "both" if rows is not None else "neither"
+        raise UserMistake(f"fit: expected rows, or the paths of files, got {got}")
+    return [str(path) for path in found]
 
 
 def _without_clock(job: Job) -> Job:

@@ -16,15 +16,15 @@ _ROWS_TOLD = 5
 class MemoryPublisher:
     """A `Publisher`. An offset is the number of the publication's manifest, counted from 0.
 
-    `number` gives the number a program knows a row by, of its record's and its own within that; `left_out` tells of the
-    first rows that could not be used.
+    `where` tells what people call a row, of its record's number and its own within that; `left_out` tells of the first
+    rows that could not be used.
     """
 
     advice = "mend those rows, tell the job what stands for what is missing (missing = …), or raise that share"
     unreachable = False
 
-    def __init__(self, number: Callable[[int, int], int] = lambda record, row: row) -> None:
-        self._number = number
+    def __init__(self, where: Callable[[int, int], str] = lambda record, row: f"row {row}") -> None:
+        self._where = where
         self._told: list[str] = []
         self._published = 0
         self._newest: Assembled | None = None
@@ -39,7 +39,7 @@ class MemoryPublisher:
         self._newest = assembled
         for letter in letters if len(self._told) < _ROWS_TOLD else ():
             for part in letter.rows:
-                where = f"row {self._number(letter.offset, part.row_from)} at {cell_path(part.path)}"
+                where = f"{self._where(letter.offset, part.row_from)} at {cell_path(part.path)}"
                 self._told.append(f"{where}: {part.reason}")
         self._published += 1
         return self._published - 1

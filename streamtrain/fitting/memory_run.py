@@ -56,7 +56,7 @@ class MemoryRun:
         self._model = model
         self._host = Host(lambda: make_arena(job, model), worker_config(job), HostOptions(), on_event, last_words=True)
         self._feed = Feed(job)
-        self._publisher = MemoryPublisher(self._feed.row)
+        self._publisher = MemoryPublisher(self._feed.where)
         self._threads: dict[str, Future[None]] = {}
         self._heartbeat: _native.Heartbeat | None = None
 

@@ -27,6 +27,7 @@ LAYERS = {
     "files": 32,
     "integrations": 35,
     "fitting": 35,
+    "analysis": 35,
     "demo": 40,
     "cli": 50,
     "": 60,  # streamtrain/__init__.py: what other programs import

@@ -163,3 +163,26 @@ def test_ctrl_c_drains_and_metrics_are_served(run: Run, trained: Path) -> None:
         out, _ = trainer.communicate(timeout=60)
     assert trainer.returncode == 130
     assert json.loads(out.splitlines()[-1])["event"] == "ended"
+
+
+def test_columns_are_analyzed(run: Run, trained: Path, tmp_path: Path) -> None:
+    version = run("status", trained, "--json").document["snapshot"]["version"]
+    of_topic = run("analyze", trained, "--topic", "--against", version, "--json").document
+    columns = of_topic["columns"]
+    assert (of_topic["rows"], of_topic["unusable_rows"], list(columns)) == (2_000, 3, ["delay", "carrier", "late"])
+    assert (columns["delay"]["unusable"], columns["delay"]["distinct"]) == (3, 60)
+    assert (columns["carrier"]["distinct"], columns["carrier"]["missing"]) == (10, 0)
+    assert columns["late"]["missing"] == 200 and columns["late"]["distinct"] == 2
+    assert abs(columns["delay"]["quantiles"]["0.5"] - 29.5) < 1 and abs(columns["delay"]["mean"] - 29.3) < 0.1
+    assert sum(columns["delay"]["histogram"]["rows"]) == 1_997
+    assert all(column["drift"] < 1e-9 for column in columns.values())
+
+    rows = tmp_path / "new.csv"
+    rows.write_text("delay,carrier,late\n" + "".join(f"{100 + i % 60},A{i % 5},\n" for i in range(500)))
+    moved = run("analyze", trained, "--input", rows, "--against", version, "--json").document["columns"]
+    assert moved["delay"]["drift"] > 0.25 < moved["late"]["drift"] and moved["late"]["missing"] == 500
+    assert run("analyze", trained, "--input", rows, "--limit", 10, "--json").code == 0
+    shown = run("analyze", trained, "--input", rows, "--against", version).out
+    assert f"drift from {version}" in shown and "500 rows, 0 of them unusable" in shown
+    for wrong in ([], ["--topic", "--input", rows], ["--input", rows, "--against", 99]):
+        assert run("analyze", trained, *wrong).code == 2

@@ -1,0 +1,188 @@
+"""What there is to say of the columns of a job in some records: counted as they come, compared with others'."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.analysis.sketches import Array, Distinct, Spread, stability_index
+from streamtrain.columns.column import Column
+from streamtrain.columns.formats import parse
+from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
+from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
+from streamtrain.columns.schema import Schema
+from streamtrain.job import Job
+from streamtrain.schemas import bare_format, job_format
+
+QUANTILES = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
+BINS = 10
+GROUPS = 64  # of categories, by their hash: what drift is seen by
+_MISSING = "missing:"  # before a column's name: whether its cell is
+_NO_NUMBER = np.finfo(np.float32).tiny  # throughout a vector: it is missing
+_KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits")
+
+
+class Summary:
+    """Of the columns that the job's decoder looks at, as records give them: before any transform."""
+
+    def __init__(self, job: Job) -> None:
+        self._schema, self._told = _told_columns(job)
+        self._plan = RowPlan(self._schema, job_format(job), bare_format(job))
+        self.rows = self.unusable = 0
+        self.columns = {name: ColumnSummary(holds) for name, holds in self._told.items()}
+        self._missing_words = {
+            name: _native.murmur3(b"", hash_seed(name), column.hash_bits) % MOST_BUCKETS
+            for name, column in self._schema.columns if self._told.get(name) == "text"
+        }  # fmt: skip
+
+    def add(self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False) -> Iterator[int]:
+        """Takes records; the rows so far, again and again."""
+        for batch in self._plan.batches(records, bare=bare, copy=False):
+            self._take(batch)
+            yield self.rows
+
+    def _take(self, batch: Rows) -> None:
+        self.rows += batch.count
+        for each in batch.left_out:
+            count = each.row_to - each.row_from
+            self.unusable += count
+            name = next((name for name in self.columns if _is_at(each.path, self._schema, name)), None)
+            if name is not None:
+                self.columns[name].unusable += count
+        for name, column in self.columns.items():
+            cells = batch.get(name)
+            if isinstance(cells, Lists):
+                column.add_lists(cells)
+                continue
+            column.rows += batch.count
+            if name in self._missing_words:
+                assert cells is not None
+                column.add(cells[cells != self._missing_words[name]])
+                continue
+            there = np.ones(batch.count, bool)
+            if _MISSING + name in batch:
+                there = np.asarray(batch[_MISSING + name]) == 0
+            elif cells is not None and cells.ndim > 1:
+                there = (cells != _NO_NUMBER).any(axis=1)
+            if cells is None:  # a time: how many there are
+                column.there += int(there.sum())
+            else:
+                column.add(cells[there])
+
+    def document(self, against: Summary | None = None) -> dict[str, Any]:
+        """As JSON can hold it. `against`: what drift is measured from."""
+        columns = {
+            name: column.document(None if against is None else against.columns.get(name))
+            for name, column in self.columns.items()
+        }
+        return {"rows": self.rows + self.unusable, "unusable_rows": self.unusable, "columns": columns}
+
+
+class ColumnSummary:
+    """Of one column: number, text, time or list."""
+
+    def __init__(self, holds: str) -> None:
+        self.holds = holds
+        self.rows = self.there = self.unusable = 0
+        self.distinct, self.spread = Distinct(), Spread()
+        self.groups = np.zeros(GROUPS, np.int64)
+
+    def add(self, cells: Array) -> None:
+        """Those that are there, of rows that are counted."""
+        self.there += len(cells)
+        flat = cells.reshape(-1)
+        self.distinct.add(flat)
+        if self.holds == "number":
+            self.spread.add(flat)
+        elif len(flat):
+            self.groups += np.bincount(flat % GROUPS, minlength=GROUPS)
+
+    def add_lists(self, cells: Lists) -> None:
+        """The entries; of quantiles, how many a row has."""
+        sizes = np.diff(cells.offsets)
+        self.rows += len(sizes)
+        self.there += int((sizes > 0).sum())
+        self.distinct.add(cells.values)
+        self.spread.add(sizes)
+        self.groups += np.bincount(cells.values % GROUPS, minlength=GROUPS)
+
+    def document(self, against: ColumnSummary | None) -> dict[str, Any]:
+        made: dict[str, Any] = {
+            "holds": self.holds, "rows": self.rows + self.unusable, "missing": self.rows - self.there,
+            "unusable": self.unusable,
+        }  # fmt: skip
+        if self.holds != "time":
+            made |= {"distinct": self.distinct.count, "distinct_is_exact": self.distinct.is_exact}
+        if self.spread.count:
+            spread = self.spread
+            edges = np.linspace(spread.least, spread.largest, BINS + 1)[1:-1]
+            quantiles = spread.quantiles(QUANTILES)
+            made |= {
+                "mean": spread.mean, "deviation": spread.deviation, "least": spread.least, "largest": spread.largest,
+                "quantiles": {f"{share:g}": value for share, value in zip(QUANTILES, quantiles, strict=True)},
+                "histogram": {"edges": edges.tolist(), "rows": spread.histogram(edges).tolist()},
+            }  # fmt: skip
+        if against is not None and self.holds != "time":
+            made["drift"] = self.drift(against)
+        return made
+
+    def drift(self, against: ColumnSummary) -> float:
+        """The stability index: over the other's tenths of a number, over groups of categories; missing is a bin too."""
+        if self.holds == "number":
+            edges = np.unique(against.spread.quantiles([share / BINS for share in range(1, BINS)]))
+            pair = [each.spread.histogram(edges) for each in (against, self)]
+        else:
+            pair = [against.groups, self.groups]
+        one, other = ([*each, of.rows - of.there] for each, of in zip(pair, (against, self), strict=True))
+        return stability_index(np.array(one), np.array(other))
+
+
+def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
+    """The job's columns as they come, and what each holds. Where a record's parts are known by their roles, those of
+    labels and weights stay what they are."""
+    by_role = parse(job.records.named, b"").by_role
+    columns: list[tuple[str, Column]] = []
+    holds: dict[str, str] = {}
+    transforms: list[tuple[str, dict[str, Any]]] = []
+    for name, column in job.schema.columns:
+        made = None if by_role and column.role in ("label", "weight") else _told_column(job.schema, name, column)
+        if made is None:
+            columns.append((name, column))
+            continue
+        columns.append((name, Column.model_validate(made[1])))
+        holds[name] = made[0]
+        if made[0] in ("number", "time") and made[1].get("kind") != "vector":
+            transforms.append((_MISSING + name, {"is_missing": name}))
+    return Schema(tuple(columns), "mean_squared_error", transforms=tuple(transforms)), holds
+
+
+def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[str, Any]] | None:
+    """None of what is not looked at."""
+    if not schema.is_decoded(name, column):
+        return None
+    kept = {key: value for key, value in column.settings().items() if key in _KEPT}
+    form = column.entry.cells(column)
+    if form == "pairs":
+        return "list", {**kept, "kind": "sparse", "buckets": column.buckets, "missing": 0, "cut": True}
+    if form == "list" and column.buckets is not None:
+        listed = {"list": True, "most": column.most_entries, "cut": True}
+        return "list", {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": "", **listed}
+    if form == "list" and column.size is not None:
+        return "number", {**kept, "kind": "vector", "size": column.size, "missing": float(_NO_NUMBER)}
+    if column.entry.time_unit(column) is not None:
+        return "time", {**kept, "kind": "time"}
+    if column.entry.is_text(column) or column.entry.takes_names(column):
+        kept.pop("parse", None)
+        return "text", {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": ""}
+    if form != "value" or not column.entry.is_numeric(column):
+        return None
+    return "number", {**kept, "missing": 0}
+
+
+def _is_at(path: str, schema: Schema, name: str) -> bool:
+    place = schema.paths.get(name)
+    key = name if place is None else str(place[0])
+    return path == f"$.{key}" or path.startswith((f"$.{key}.", f"$.{key}[")) or path.endswith(f"].{key}")

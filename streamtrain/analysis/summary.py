@@ -11,15 +11,18 @@ from streamtrain import _native
 from streamtrain.analysis.sketches import Array, Distinct, Spread, stability_index
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import parse
+from streamtrain.columns.kinds import FEATURE
 from streamtrain.columns.kinds.category import MOST_BUCKETS, hash_seed
 from streamtrain.columns.row_plan import Around, Lists, RowPlan, Rows
 from streamtrain.columns.schema import Schema
+from streamtrain.columns.transforms.transform import NUMBER, TEXT, TIME
 from streamtrain.job import Job
 from streamtrain.schemas import bare_format, job_format
 
 QUANTILES = [0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99]
 BINS = 10
 GROUPS = 64  # of categories, by their hash: what drift is seen by
+LIST = "list"
 _MISSING = "missing:"  # before a column's name: whether its cell is
 _NO_NUMBER = np.finfo(np.float32).tiny  # throughout a vector: it is missing
 _KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits")
@@ -35,7 +38,7 @@ class Summary:
         self.columns = {name: ColumnSummary(holds) for name, holds in self._told.items()}
         self._missing_words = {
             name: _native.murmur3(b"", hash_seed(name), column.hash_bits) % MOST_BUCKETS
-            for name, column in self._schema.columns if self._told.get(name) == "text"
+            for name, column in self._schema.columns if self._told.get(name) == TEXT
         }  # fmt: skip
 
     def add(self, records: Iterable[bytes | tuple[bytes, Around]], bare: bool = False) -> Iterator[int]:
@@ -95,7 +98,7 @@ class ColumnSummary:
         self.there += len(cells)
         flat = cells.reshape(-1)
         self.distinct.add(flat)
-        if self.holds == "number":
+        if self.holds == NUMBER:
             self.spread.add(flat)
         elif len(flat):
             self.groups += np.bincount(flat % GROUPS, minlength=GROUPS)
@@ -114,7 +117,7 @@ class ColumnSummary:
             "holds": self.holds, "rows": self.rows + self.unusable, "missing": self.rows - self.there,
             "unusable": self.unusable,
         }  # fmt: skip
-        if self.holds != "time":
+        if self.holds != TIME:
             made |= {"distinct": self.distinct.count, "distinct_is_exact": self.distinct.is_exact}
         if self.spread.count:
             spread = self.spread
@@ -125,13 +128,13 @@ class ColumnSummary:
                 "quantiles": {f"{share:g}": value for share, value in zip(QUANTILES, quantiles, strict=True)},
                 "histogram": {"edges": edges.tolist(), "rows": spread.histogram(edges).tolist()},
             }  # fmt: skip
-        if against is not None and self.holds != "time":
+        if against is not None and self.holds != TIME:
             made["drift"] = self.drift(against)
         return made
 
     def drift(self, against: ColumnSummary) -> float:
         """The stability index: over the other's tenths of a number, over groups of categories; missing is a bin too."""
-        if self.holds == "number":
+        if self.holds == NUMBER:
             edges = np.unique(against.spread.quantiles([share / BINS for share in range(1, BINS)]))
             pair = [each.spread.histogram(edges) for each in (against, self)]
         else:
@@ -148,13 +151,13 @@ def _told_columns(job: Job) -> tuple[Schema, dict[str, str]]:
     holds: dict[str, str] = {}
     transforms: list[tuple[str, dict[str, Any]]] = []
     for name, column in job.schema.columns:
-        made = None if by_role and column.role in ("label", "weight") else _told_column(job.schema, name, column)
+        made = None if by_role and column.role != FEATURE else _told_column(job.schema, name, column)
         if made is None:
             columns.append((name, column))
             continue
         columns.append((name, Column.model_validate(made[1])))
         holds[name] = made[0]
-        if made[0] in ("number", "time") and made[1].get("kind") != "vector":
+        if made[0] != TEXT and made[0] != LIST and made[1].get("kind") != "vector":
             transforms.append((_MISSING + name, {"is_missing": name}))
     return Schema(tuple(columns), "mean_squared_error", transforms=tuple(transforms)), holds
 
@@ -166,20 +169,20 @@ def _told_column(schema: Schema, name: str, column: Column) -> tuple[str, dict[s
     kept = {key: value for key, value in column.settings().items() if key in _KEPT}
     form = column.entry.cells(column)
     if form == "pairs":
-        return "list", {**kept, "kind": "sparse", "buckets": column.buckets, "missing": 0, "cut": True}
+        return LIST, {**kept, "kind": "sparse", "buckets": column.buckets, "missing": 0, "cut": True}
     if form == "list" and column.buckets is not None:
         listed = {"list": True, "most": column.most_entries, "cut": True}
-        return "list", {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": "", **listed}
+        return LIST, {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": "", **listed}
     if form == "list" and column.size is not None:
-        return "number", {**kept, "kind": "vector", "size": column.size, "missing": float(_NO_NUMBER)}
+        return NUMBER, {**kept, "kind": "vector", "size": column.size, "missing": float(_NO_NUMBER)}
     if column.entry.time_unit(column) is not None:
-        return "time", {**kept, "kind": "time"}
+        return TIME, {**kept, "kind": "time"}
     if column.entry.is_text(column) or column.entry.takes_names(column):
         kept.pop("parse", None)
-        return "text", {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": ""}
+        return TEXT, {**kept, "kind": "category", "buckets": MOST_BUCKETS, "missing": ""}
     if form != "value" or not column.entry.is_numeric(column):
         return None
-    return "number", {**kept, "missing": 0}
+    return NUMBER, {**kept, "missing": 0}
 
 
 def _is_at(path: str, schema: Schema, name: str) -> bool:

@@ -15,9 +15,12 @@ from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.columns.formats import Format
+from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
+from streamtrain.compute import stateful
+from streamtrain.compute.held import BLOCKS
 from streamtrain.errors import RecordError, UserMistake
 
 Array = NDArray[Any]
@@ -49,7 +52,8 @@ class LeftOut(NamedTuple):
 
 class Rows(dict[str, Cells]):
     """Columns by name: float32 of numbers and labels [rows], of vectors [rows, size]; int32 buckets of categories and
-    class labels; Lists. Of a sparse column its numbers too, as `name.scale`."""
+    class labels; Lists. Of a sparse column its numbers too, as `name.scale`. Of a transform with state what the state
+    is asked for: a row of its table."""
 
     def __init__(self, columns: dict[str, Cells], count: int, left_out: list[LeftOut], filtered: int) -> None:
         super().__init__(columns)
@@ -177,10 +181,13 @@ def _parts(schema: Schema, layout: _native.SlotLayout) -> Iterator[Part]:
     blocks = {block.name: block for block in layout.blocks}
     used: Counter[str] = Counter()
     given = {name for name, _ in schema.columns}
+    held = {made.name: [Block(*BLOCKS[stateful.get(made.held.transform).reads], 1)]
+            for made in schema.held if made.held is not None}  # fmt: skip
     for name, column in schema.every:
         if not (schema.is_decoded(name, column) if name in given else schema.is_used(column)):
             continue
-        for number, block in enumerate(column.entry.blocks([(name, column)], schema.loss)):
+        found = held.get(name) or column.entry.blocks([(name, column)], schema.loss)
+        for number, block in enumerate(found):
             shown = f"{name}.{block.name.partition(':')[0]}" if number else name
             yield Part(shown, blocks[block.name], used[block.name], block.width)
             used[block.name] += block.width

@@ -21,7 +21,7 @@ TABLES: dict[str, Any] = {
         "w": {"kind": "sparse", "buckets": 100, "missing": 0},
         "y": {"role": "label"},
     },
-    "transforms": {"double": {"expr": "raw * 2"}},
+    "transforms": {"double": {"expr": "raw * 2"}, "seen": {"count": "c"}},
     "records": {"where": "a > 0"},
     "model": {"loss": "mean_squared_error"},
 }
@@ -36,10 +36,11 @@ def test_columns_as_the_model_has_them() -> None:
     plan = Job.from_tables(TABLES).plan()
     found = plan.decode([json.dumps(ROWS[:1]).encode(), json.dumps(ROWS[1:]).encode()])
     assert (found.count, found.filtered, found.left_out) == (2, 1, [])
-    assert list(found) == ["a", "b", "c", "l", "w", "w.scale", "y", "double"]
+    assert list(found) == ["a", "b", "c", "l", "w", "w.scale", "y", "double", "seen"]
     for name, expected in {"a": [1, 5], "b": [[1, 2], [3, 4]], "y": [2, 3], "double": [8, 1]}.items():
         assert np.array_equal(np.asarray(found[name]), np.array(expected, np.float32)), name
         assert np.asarray(found[name]).dtype == np.float32
+    assert len(set(np.asarray(found["seen"]).tolist())) == 2
     words, scale = found["w"], found["w.scale"]
     assert isinstance(words, Lists) and isinstance(scale, Lists)
     assert words.offsets.tolist() == [0, 2, 2] and words.values.tolist() == [3, 4]

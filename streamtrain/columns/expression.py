@@ -6,9 +6,12 @@ The syntax is read by Python's own parser, of whose tree only what stands here i
 from __future__ import annotations
 
 import ast
+import io
 import math
+import tokenize
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from streamtrain.registry import nearest
 
@@ -60,6 +63,9 @@ def _tree(text: str) -> ast.expr:
         raise ExpressionError(
             f"expected an expression such as a * b - c / d or a > 0 and b != 'x', got {text!r}: {told}"
         ) from None
+    kinds = [each.type for each in tokenize.generate_tokens(io.StringIO(text.strip()).readline)]
+    if any(pair == (tokenize.STRING, tokenize.STRING) for pair in pairwise(kinds)):  # SQL's '' within a text
+        raise ExpressionError(f"expected one text, got two side by side in {text!r}; write \"it's\" or 'it\\'s'")
     deepest, at = 0, [(1, found)]
     while at:
         depth, node = at.pop()

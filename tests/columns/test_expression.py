@@ -43,7 +43,8 @@ def test_what_it_means(text: str, expected: float | None) -> None:
      "f'{x}'",
      "x @ y", "x & y", "~x", "column(x)", "column('a', 'b')", "min(*x)", "min(x, y=1)", "9" * 400, "x in ()", "x in y",
      "otherwise(x, 1", "(" * 300 + "x" + ")" * 300, "-" * 3000 + "x", "x" * 5000, "x+" * 300 + "x", "\0", "x\ny",
-     "yield x", "await x", "x := 1", "missing", "missing is missing", "x is missing missing"],
+     "yield x", "await x", "x := 1", "missing", "missing is missing", "x is missing missing",
+     "t == 'it''s'", "t == 'a' \"b\""],
 )  # fmt: skip
 def test_what_it_is_not(text: str) -> None:
     with pytest.raises(ExpressionError):

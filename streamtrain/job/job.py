@@ -100,9 +100,12 @@ class Job:
 
     @classmethod
     def from_tables(cls, tables: Mapping[str, Any]) -> Job:
-        """A job that meets no Kafka, from a job file's tables; it is called "fit" where they give no name."""
+        """A job that meets no Kafka, from a job file's tables; it is called "fit" where they give no name.
+
+        The files that it names lie in the working directory.
+        """
         kept = {name: table for name, table in tables.items() if name not in ("kafka", "registry", "topics")}
-        return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings())
+        return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings(), Path())
 
     @classmethod
     def without_kafka(cls, path: str | Path) -> Job:

@@ -52,14 +52,15 @@ class _Reader:
     """Reads a file once; `typed`: fields whose types are names yet, with the scope each stands in."""
 
     def __init__(self, text: str) -> None:
-        self._tokens: list[tuple[str, int]] = []
+        self._text = text
+        self._tokens: list[tuple[str, int]] = []  # each with the offset where it begins
         at = 0
         while at < len(text):
             match = _TOKEN.match(text, at)
             if match is None:
-                self._wrong("a .proto", text[at : at + 20], text.count("\n", 0, at) + 1)
+                self._wrong("a .proto", text[at : at + 20], at)
             if match["token"]:
-                self._tokens.append((match["token"], text.count("\n", 0, at) + 1))
+                self._tokens.append((match["token"], match.start("token")))
             at = match.end()
         self._at = 0
         self._syntax, self._implicit = "proto2", False
@@ -67,7 +68,8 @@ class _Reader:
         self.enums: list[dict[str, Any]] = []
         self.typed: list[tuple[str, dict[str, Any]]] = []
 
-    def _wrong(self, expected: str, got: str, line: int) -> NoReturn:
+    def _wrong(self, expected: str, got: str, at: int) -> NoReturn:
+        line = self._text.count("\n", 0, at) + 1
         raise ValueError(f"line {line}: expected {expected}, got {got!r}")
 
     def _peek(self) -> str:
@@ -85,7 +87,7 @@ class _Reader:
     def _refuse(self, expected: str) -> NoReturn:
         """What was read last is not `expected`."""
         if self._at > len(self._tokens):
-            self._wrong(expected, "the end", self._tokens[-1][1] if self._tokens else 1)
+            self._wrong(expected, "the end", self._tokens[-1][1] if self._tokens else 0)
         self._wrong(expected, *self._tokens[self._at - 1])
 
     def _name(self, what: str) -> str:

@@ -12,9 +12,10 @@ from streamtrain.compute import stateful
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held
+from streamtrain.compute.stateful.transform import Batch, Held, Reads
 
-BLOCKS = {"float": ("held.numbers", "f32"), "bucket": ("held.categories", "i32")}   # by what a transform reads
+BLOCKS: dict[Reads, tuple[str, str]] = {"float": ("held.numbers", "f32"), "bucket": ("held.categories", "i32"),
+          "time": ("held.times", "i64")}   # by what a transform reads
 
 
 def held_problems(transform: str, settings: dict[str, Any]) -> Iterator[Problem]:
@@ -32,18 +33,25 @@ def width(held: Held) -> int:
     return held.embed or 1
 
 
+def feeds(held: Held) -> list[Reads]:
+    """What it has a column of in a slot, in order."""
+    return [reads for reads, _ in stateful.get(held.transform).feeds(held.settings)]
+
+
 def build(
     builder: Builder, every: Sequence[Held], label_dtype: str, x: Ref, at: int
 ) -> Iterator[tuple[Held, int, int, Ref | None]]:
     """Adds each transform's calls; gives with it its column of the input matrix, and of one that makes indexes how many
     there are and i32 [rows, 1] with them: their numbers are for the caller to put there."""
     weight, label = builder.slot("weight", "f32", 1), builder.slot("label", label_dtype, 1)
-    read_by = [stateful.get(held.transform).reads for held in every]
-    for number, held in enumerate(every):
-        transform, reads = stateful.get(held.transform), read_by[number]
-        name, dtype = BLOCKS[reads]
-        given = builder.slot(name, dtype, read_by.count(reads))
-        batch = Batch(given, read_by[:number].count(reads), label, weight)
+    fed = [reads for held in every for reads in feeds(held)]
+    slots = {reads: builder.slot(*BLOCKS[reads], fed.count(reads)) for reads in BLOCKS if reads in fed}
+    used = dict.fromkeys(BLOCKS, 0)
+    for held in every:
+        transform = stateful.get(held.transform)
+        batch = Batch({reads: (slots[reads], used[reads]) for reads in feeds(held)}, label, weight)
+        for reads in feeds(held):
+            used[reads] += 1
         count = transform.indexes(held)
         index = builder.buffer(f"{held.name}.index", builder.rows, 1, dtype="i32") if count else None
         transform.build(builder, held, batch, x if index is None else index, 0 if count else at)

@@ -9,7 +9,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers, stateful
-from streamtrain.compute.held import held_of, held_problems
+from streamtrain.compute.held import feeds, held_of, held_problems
 from streamtrain.compute.input import Bag, Category, InputShape, Standardize, Vector
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.compute.stateful.transform import Held
@@ -140,8 +140,10 @@ def _held(given: object, where: str) -> Held:
     entry, settings = stateful.get(transform), dict(given["settings"])
     for problem in held_problems(transform, settings):
         raise _problem(f"{where}.settings", problem)
-    buckets = _whole(given.get("buckets", 0), f"{where}.buckets", int(entry.reads == "bucket"), MAX_BUCKETS)
+    buckets = _whole(given.get("buckets", 0), f"{where}.buckets", 0, MAX_BUCKETS)
     held = held_of(name, transform, buckets, _whole(given.get("embed", 0), f"{where}.embed", 0, MAX_WIDTH), settings)
+    if bool(held.buckets) != ("bucket" in feeds(held)):
+        raise _wrong(f"{where}.buckets", "a whole number from 1 where it reads a category, else 0", held.buckets)
     if bool(held.embed) != bool(entry.indexes(held)):
         raise _wrong(f"{where}.embed", "one where it makes indexes, else 0", held.embed)
     if (wrong := entry.problem(held)) is not None:

@@ -6,11 +6,13 @@ The check of the job file, the engine's check of a manifest's spec, `list`, its 
 from __future__ import annotations
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+DURATION_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 REQUIRED: Any = object()   # as a default: the setting must be given
 
 
@@ -128,6 +130,22 @@ class ColumnName(Option):
         if not isinstance(given, str) or not given:
             raise ValueError
         return given
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duration(Option):
+    """A text such as "90s", "1h" or "7d"; the engine has seconds, which it takes too. 0: none."""
+
+    def takes(self) -> str:
+        return 'a duration of at least 1s such as "90s", "1h" or "7d"'
+
+    def read(self, given: Any) -> float:
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", given) if isinstance(given, str) else None
+        seconds = float(match[1]) * DURATION_UNITS_S[match[2]] if match else given
+        is_default = type(given) is float and given == self.default
+        if type(seconds) not in (int, float) or not (is_default or 1 <= seconds <= 1e11):
+            raise ValueError
+        return float(seconds)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.ops.count_table import FORMS
-from streamtrain.compute.options import ColumnName, Word
+from streamtrain.compute.options import ColumnName, Duration, Word
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.stateful.transform import Batch, Held, Stateful
+from streamtrain.compute.stateful.transform import Batch, Held, Reads, Settings, Stateful, decayed_table
 
 HELP = "how many rows with this value were seen before: log(1 + n), its share of all rows, or n"
 OPTIONS = {
     "count": ColumnName(help="of which column"),
+    "half_life": Duration(default=0.0, help="of event time after which a row counts half; default: all count the same"),
     "as": Word(of=FORMS, default=FORMS[0], help="log: log(1 + n); share: n by all rows; number: n"),
 }
 EXAMPLES = (
@@ -18,17 +19,32 @@ EXAMPLES = (
     {"columns": {"x": {"role": "input", "kind": "category"}},
      "table": {"count": "x", "as": "share", "buckets": 50, "missing": "none"}},
     {"columns": {"x": {"role": "input"}}, "table": {"count": "x", "as": "number", "hash_bits": 64, "missing": "skip"}},
+    {"columns": {"x": {"kind": "category", "buckets": 9}, "at": {"role": "event_time"}},
+     "table": {"count": "x", "half_life": "1s", "buckets": 50}},
 )
 
 
 class Count(Stateful):
+    def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
+        return (("bucket", 0), ("time", -1)) if settings["half_life"] else (("bucket", 0),)
+
     def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
+        if held.settings["half_life"]:
+            self._decaying(builder, held, batch, to, at)
+            return
         cells = held.buckets + 1   # the last one: all rows
         base, share = builder.statistic(held.block(), "statistics", "count", cells)
         rows, form = builder.rows, FORMS.index(held.settings["as"])
         builder.call("count_value", rows, *batch.place, cells, to.shape[1], at, form, batch.x, base, to)
         with builder.during("train"):
             builder.call("count_add", rows, *batch.place, cells, batch.x, batch.weight, share)
+
+    def _decaying(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
+        cells, width, form = held.buckets + 2, 2, FORMS.index(held.settings["as"])
+        base, share = decayed_table(builder, held, cells, width)
+        place = (*batch.place, cells, width)
+        builder.call("decayed_value", builder.rows, *place, 0, to.shape[1], at, form, batch.x, base, to)
+        batch.add_decayed(builder, held, cells, width, share)
 
 
 TRANSFORM = Count()

@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.spec import Ref
 
-Reads = Literal["float", "bucket"]   # of a column of numbers; of one of categories
+Reads = Literal["float", "bucket", "time"]   # of a number; of a category; when a row happened, in ms since 1970
+Settings = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -35,22 +36,49 @@ class Held:
 class Batch:
     """What a transform finds in a slot."""
 
-    x: Ref        # f32 or i32 [rows, columns]: its own is `column`
-    column: int
+    given: Mapping[Reads, tuple[Ref, int]]   # [rows, columns], f32, i32 or i64: its own is that column
     label: Ref    # f32 [rows, 1] where the label is a number, or 0 or 1
     weight: Ref   # f32 [rows, 1]
 
+    def of(self, reads: Reads) -> tuple[Ref, int]:
+        return self.given[reads]
+
+    @property
+    def x(self) -> Ref:
+        """Of what it reads first."""
+        return next(iter(self.given.values()))[0]
+
     @property
     def place(self) -> tuple[int, int]:
-        """Columns of the block, and its own."""
-        return self.x.shape[1], self.column
+        """Columns of that block, and its own."""
+        x, column = next(iter(self.given.values()))
+        return x.shape[1], column
+
+    def add_decayed(self, builder: Builder, held: Held, cells: int, width: int, share: Ref) -> None:
+        """The rows of a batch into a share of decayed_table()."""
+        kinds: tuple[Reads, ...] = ("bucket", "float", "time")
+        refs = [self.given[kind][0] if kind in self.given else None for kind in kinds]
+        (b, x, t) = ((1, 0) if ref is None else (ref.shape[1], self.given[kind][1])
+                     for kind, ref in zip(kinds, refs, strict=True))   # fmt: skip
+        with builder.during("train"):
+            builder.call("decayed_add", builder.rows, *b, cells, width, *x, *t, *refs, self.weight,
+                         1000 * held.settings["half_life"], share)   # fmt: skip
+
+
+def decayed_table(builder: Builder, held: Held, cells: int, width: int) -> tuple[Ref, Ref]:
+    """Base and share of sums that forget: native/kernels/decayed.h."""
+    return builder.statistic(held.block(), "statistics", "decayed", cells, width)
 
 
 class Stateful:
     """One transform with state. Where a question is not answered, it makes a number of a category."""
 
-    reads: ClassVar[Reads] = "bucket"
+    reads: ClassVar[Reads] = "bucket"   # first
     reads_label: ClassVar[bool] = False
+
+    def feeds(self, settings: Settings) -> tuple[tuple[Reads, int], ...]:
+        """What it reads in a slot, each once, and of which of its columns; -1: of the job's event time."""
+        return ((self.reads, 0),)
 
     def indexes(self, held: Held) -> int:
         """How many indexes there are, each of which is learned as some numbers; 0: it makes a number."""

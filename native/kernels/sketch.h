@@ -24,11 +24,13 @@ ST_KERNEL void sketch_add(i64 rows, i64 columns, i64 column, i64, const f32 *num
         if (first) sketch_s[sketch_cells] += all;
     }
 #else
+    i64 all = 0;
     for (i64 r = 0; r < rows; ++r) {
         if (!(weight_r[r] > 0)) continue;
         sketch_s[cell_of(r)] += 1;
-        sketch_s[sketch_cells] += 1;
+        ++all;
     }
+    sketch_s[sketch_cells] += f64(all);
 #endif
 }
 ST_EXPORT(sketch_add)

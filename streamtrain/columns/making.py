@@ -16,8 +16,8 @@ from streamtrain.columns.column import Column, told
 from streamtrain.columns.expression import problems as expression_problems
 from streamtrain.columns.names import expand
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
-from streamtrain.columns.transforms.with_state import WithState
-from streamtrain.compute.stateful.transform import Held
+from streamtrain.columns.transforms.with_state import WithState, feeder
+from streamtrain.compute.stateful.transform import Held, Reads
 
 Table = Mapping[str, Any]
 WHERE = "where"  # the name of the condition of [records] among transforms; nothing can read it
@@ -32,6 +32,7 @@ class MadeColumn:
     result: Result
     column: Column
     held: Held | None = None  # made by the model's plan, of what the column's cells are
+    feeds: Reads | None = None  # that plan, from a block of its own
 
     def source(self, use: Use) -> Source:
         """What later transforms read of it."""
@@ -94,8 +95,11 @@ def sources(columns: Iterable[tuple[str, Column]]) -> dict[str, Source]:
     return found
 
 
-def making(name: str, table: Table, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:
-    """A transform over the columns `before` it; `unreadable`: why there are others that none may read. MakingError."""
+def making(
+    name: str, table: Table, before: Mapping[str, Source], unreadable: Mapping[str, str], event: str | None = None
+) -> list[Making]:
+    """A transform over the columns `before` it; of one with state what feeds it. `unreadable`: why there are others
+    that none may read; `event`: the column that says when rows happened. MakingError."""
     try:
         entry_name, given, rest = transforms.taken_apart(table)
         entry = transforms.get(entry_name)
@@ -112,14 +116,14 @@ def making(name: str, table: Table, before: Mapping[str, Source], unreadable: Ma
     if problems:
         raise MakingError("; ".join(problems))
     if isinstance(entry, WithState):
-        return Making(entry_name, use, (_held_column(entry_name, entry, use, rest),))
-    return Making(entry_name, use, tuple(_columns(name, rest, entry.results(use))))
+        return list(_feeding(entry_name, entry, use, rest, before.get(event or "")))
+    return [Making(entry_name, use, tuple(_columns(name, rest, entry.results(use))))]
 
 
 def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:
     """The condition of [records] as the last transform. MakingError."""
     try:
-        found = making(WHERE, {_EXPRESSION: text, "role": "input"}, before, unreadable)
+        (found,) = making(WHERE, {_EXPRESSION: text, "role": "input"}, before, unreadable)
     except MakingError as error:
         raise MakingError(str(error).removeprefix(f"{_EXPRESSION}: ")) from None
     holds = {source.name: source.holds for source in found.use.sources}
@@ -128,17 +132,26 @@ def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, 
     return found
 
 
-def _held_column(transform: str, entry: WithState, use: Use, rest: Table) -> MadeColumn:
-    (result,) = entry.results(use)
-    try:
-        column = Column.model_validate(entry.column(rest))
-    except ValidationError as error:
-        raise MakingError("; ".join(told(each) for each in error.errors())) from None
-    held = entry.held(transform, use, rest)
-    problems = [*entry.misplaced(held, rest), *filter(None, [entry.entry.problem(held), _misfit(result, column)])]
-    if problems:
-        raise MakingError("; ".join(problems))
-    return MadeColumn(use.name, result, column, held)
+def _feeding(transform: str, entry: WithState, use: Use, rest: Table, event: Source | None) -> Iterator[Making]:
+    """What puts the sources of a transform with state into its blocks, the column that it makes first."""
+    for reads, index in entry.entry.feeds(use.given):
+        source = event if index < 0 else use.sources[index]
+        if source is None:
+            raise MakingError('half_life: expected a column with role = "event_time" beside it, got none')
+        native, result = feeder(reads, source)
+        try:
+            column = Column.model_validate(entry.column(use, reads, rest))
+        except ValidationError as error:
+            raise MakingError("; ".join(told(each) for each in error.errors())) from None
+        is_first = (reads, index) == entry.entry.feeds(use.given)[0]
+        held = entry.held(transform, use, rest) if is_first else None
+        if held is not None:
+            problems = [*entry.misplaced(held, use, rest), entry.entry.problem(held), _misfit(result, column)]
+            for problem in filter(None, problems):
+                raise MakingError(problem)
+        name = use.name if is_first else f"{use.name}.{reads}"
+        made = MadeColumn(name, result, column, held, reads)
+        yield Making(native, Use(name, {native: source.name}, (source,), use.hash_bits), (made,))
 
 
 def _columns(name: str, rest: Table, results: Sequence[Result]) -> Iterator[MadeColumn]:

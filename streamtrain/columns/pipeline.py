@@ -27,6 +27,7 @@ class Pipeline:
     ) -> None:
         self.problems: list[str] = []
         self._loss, self._columns = loss, dict(columns)
+        self._event = next((name for name, column in columns if column.role == "event_time"), None)
         found = self._compiled(columns, transforms)
         filtering = None if where is None else self._condition(where)
         self.made: list[MadeColumn] = [each for one in found for each in one.columns if each.column.role != INPUT]
@@ -44,7 +45,6 @@ class Pipeline:
                 self.steps.insert(0, one)
                 wanted |= set(one.reads)
         self._leaves_out = self._has_where or (not requests and any(each.column.missing == SKIP for each in self.made))
-        self._event = next((name for name, column in columns if column.role == "event_time"), None)
         read = {name for one in self.steps for name in one.reads}
         if self._leaves_out and self._event is not None:
             read.add(self._event)
@@ -58,15 +58,16 @@ class Pipeline:
         found: list[Making] = []
         for name, table in transforms:
             try:
-                found.append(making(name, table, self._before, self._unreadable))
+                makings = making(name, table, self._before, self._unreadable, self._event)
             except MakingError as error:
                 self.problems.append(f"transforms.{name}: {error}")
                 continue
-            for made in found[-1].columns:
+            found += makings
+            for use, made in ((one.use, made) for one in makings for made in one.columns):
                 if made.name in self._columns or made.name in self._before or made.name in self._unreadable:
                     self.problems.append(f"transforms.{name}: expected a name of its own, got {made.name!r} again")
-                if made.held is None:
-                    self._before[made.name] = made.source(found[-1].use)
+                if made.feeds is None:
+                    self._before[made.name] = made.source(use)
                 else:
                     self._unreadable[made.name] = "which has state: the model makes it, behind all transforms without"
         return found
@@ -125,8 +126,7 @@ class Pipeline:
             found = stand_in(made, one, self._loss) if made.column.has_stand_in else None
             results.append(told if found is None else {**told, "stand_in": found})
         options = one.entry.native_options(one.use)
-        native = one.entry.native_name(one.transform, one.use)
-        return {"transform": native, "sources": given, "results": results, "options": options}
+        return {"transform": one.transform, "sources": given, "results": results, "options": options}
 
     def _rests_on(self, one: Making) -> set[str]:
         """The columns of the record that a transform reads, itself or by way of others."""

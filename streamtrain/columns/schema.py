@@ -89,7 +89,8 @@ class Schema:
         if any(column.path is not None for _, column in self.columns):
             found += path_problems([(name, column.path) for name, column in self.columns])
         for role in roles():
-            given = [name for name, column in self.every if column.role == role != INPUT]
+            given = [name for name, column in self.every
+                     if column.role == role != INPUT and name not in self._apart]  # fmt: skip
             if len(given) > 1:
                 found.append(f"columns.{given[1]}: only one column can be the {role}, and {given[0]} is")
         if not any(column.role == FEATURE for _, column in self.every):
@@ -127,10 +128,15 @@ class Schema:
 
     def of_kind(self, kind: str) -> list[tuple[str, Column]]:
         """The columns of a kind, with their names, but for what the model's plan makes."""
-        apart = {made.name for made in self.held}
         return [
-            (name, column) for name, column in self.every if column.entry is kinds()[kind] and name not in apart
-        ]
+            (name, column) for name, column in self.every
+            if column.entry is kinds()[kind] and name not in self._apart
+        ]  # fmt: skip
+
+    @cached_property
+    def _apart(self) -> frozenset[str]:
+        """What lies in the blocks of transforms with state."""
+        return frozenset(made.name for made in self._pipeline.made if made.feeds is not None)
 
     @property
     def numbers(self) -> list[str]:
@@ -221,7 +227,7 @@ class Schema:
     def block_specs(self) -> list[Block]:
         """The slot's blocks, for SlotLayout.make."""
         found = [block for name, kind in kinds().items() for block in kind.blocks(self.of_kind(name), self.loss)]
-        places = [place for made in self.held for place in self._places(made)]
+        places = [BLOCKS[made.feeds][0] for made in self._pipeline.made if made.feeds is not None]
         return found + [Block(name, dtype, places.count(name)) for name, dtype in BLOCKS.values() if name in places]
 
     def engine_inputs(self) -> dict[str, Any]:
@@ -323,9 +329,9 @@ class Schema:
 
     def _places(self, made: MadeColumn) -> list[str]:
         """The blocks of a made column."""
-        if made.held is None:
+        if made.feeds is None:
             return made.column.entry.places(made.name, made.column)
-        return [BLOCKS[stateful.get(made.held.transform).reads][0]]
+        return [BLOCKS[made.feeds][0]]
 
     def _native_made(self, made: MadeColumn) -> dict[str, Any]:
         name, column = made.name, made.column
@@ -333,7 +339,7 @@ class Schema:
             return {"name": name, "kind": None, "is_made": True}
         kind, missing = column.entry, self.missing(column)
         options = kind.native_options(column, self.loss) | ({"is_bucket": True} if made.is_bucket else {})
-        options |= {} if made.held is None else {"apart": True}
+        options |= {} if made.feeds is None else {"apart": True}
         if missing == "value":
             options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, self.loss)
         told = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from streamtrain.compute import backends, losses, stateful
+from streamtrain.compute import backends, losses
 from streamtrain.compute.bound import bound
-from streamtrain.compute.held import BLOCKS
+from streamtrain.compute.held import BLOCKS, feeds
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
@@ -59,7 +59,7 @@ class Rig:
         blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
         sizes = [vector.size for vector in shape.vectors]
         blocks += [("vectors", "f32", sum(sizes))] if sizes else []
-        reads = [stateful.get(held.transform).reads for held in shape.held]
+        reads = [each for held in shape.held for each in feeds(held)]
         blocks += [(*BLOCKS[kind], reads.count(kind)) for kind in BLOCKS if kind in reads]
         for bag in shape.bags:
             blocks += [(bag.block, "i32", bag.width, True, bag.most)]
@@ -72,7 +72,7 @@ class Rig:
         for block in self.layout.blocks:
             if block.ragged:
                 continue
-            size_bytes = capacity * block.width * 4
+            size_bytes = capacity * block.width * np.dtype(DTYPES[block.dtype]).itemsize
             view = self.slot[block.offset : block.offset + size_bytes].view(DTYPES[block.dtype])
             self.blocks[block.name] = view.reshape(capacity, block.width)
         self.fill()
@@ -98,6 +98,8 @@ class Rig:
         self.fill_bags()
         if "held.numbers" in blocks:
             blocks["held.numbers"][:rows] = self.rng.normal(1, 2, blocks["held.numbers"][:rows].shape)
+        if "held.times" in blocks:
+            blocks["held.times"][:rows] = self.rng.integers(-1, 9, blocks["held.times"][:rows].shape) * 400
         for name in ("categories", "held.categories"):
             if name in blocks:
                 blocks[name][:rows] = self.rng.integers(0, 7, blocks[name][:rows].shape)

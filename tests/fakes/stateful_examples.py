@@ -13,6 +13,7 @@ from streamtrain.compute.options import ColumnName
 
 Tables = dict[str, dict[str, Any]]
 WORDS = np.array(["AA", "a longer one", "B6", "\u00e9", "none", "7"])
+ONCE = ("event_time",)
 OFTEN = [0.5, 0.3, 0.1, 0.05, 0.04, 0.01]
 
 
@@ -26,11 +27,12 @@ def ids() -> list[str]:
 
 
 def together() -> tuple[Tables, Tables]:
-    """Columns and transforms, each example's under names of its own."""
+    """Columns and transforms, each example's under names of its own but for the time, of which a job has one."""
     columns: Tables = {}
     tables: Tables = {}
     for number, (name, example) in enumerate(examples()):
-        own = {each: f"{each}_{name}_{number}" for each in example["columns"]}
+        own = {each: each if "role" in column and column["role"] in ONCE else f"{each}_{name}_{number}"
+               for each, column in example["columns"].items()}  # fmt: skip
         columns |= {own[each]: column for each, column in example["columns"].items()}
         reads = [each for each, option in stateful.options(name).items() if isinstance(option, ColumnName)]
         tables[f"made_{name}_{number}"] = {
@@ -46,6 +48,8 @@ def cells(columns: Tables, count: int, seed: int = 1) -> list[dict[str, Any]]:
     for name, column in columns.items():
         if column.get("kind") == "category":
             found: list[Any] = WORDS[random.choice(len(WORDS), count, p=OFTEN)].tolist()
+        elif column.get("role") in ONCE:
+            found = (1_700_000_000_000 + 20 * np.arange(count) + random.integers(0, 500, count)).tolist()
         else:
             found = (10.0 ** random.normal(0, 1, count) * random.choice([-1, 1], count)).round(3).tolist()
             found = [round(each) if number % 20 else each for number, each in enumerate(found)]
@@ -56,13 +60,10 @@ def cells(columns: Tables, count: int, seed: int = 1) -> list[dict[str, Any]]:
 
 def held_of(name: str, example: dict[str, Any]) -> dict[str, Any]:
     """An example as a model spec has it."""
-    entry, options = stateful.get(name), stateful.options(name)
-    buckets = example["table"].get("buckets", DEFAULT_BUCKETS) if entry.reads == "bucket" else 0
-    settings = {setting: value for setting, value in example["table"].items() if setting in options}
-    makes_indexes = "embed" in example["table"] or _makes_indexes(name, buckets, settings)
-    embed = example["table"].get("embed", 3) if makes_indexes else 0
+    entry, options, table = stateful.get(name), stateful.options(name), example["table"]
+    settings = {setting: value for setting, value in table.items() if setting in options}
+    kinds = [reads for reads, _ in entry.feeds(read("made", name, 1, 0, settings).settings)]
+    buckets = table.get("buckets", DEFAULT_BUCKETS) if "bucket" in kinds else 0
+    makes_indexes = entry.indexes(read("made", name, buckets, 0, settings)) > 0
+    embed = table.get("embed", 3) if makes_indexes else 0
     return {"name": f"made_{name}", "transform": name, "buckets": buckets, "embed": embed, "settings": settings}
-
-
-def _makes_indexes(name: str, buckets: int, settings: dict[str, Any]) -> bool:
-    return bool(stateful.get(name).indexes(read("made", name, buckets, 0, settings)))

@@ -118,6 +118,52 @@ def test_one_wrong_number_moves_no_quantile() -> None:
     np.testing.assert_allclose(after[0, -3:], before[0, -3:], rtol=0.01)
 
 
+DECAYING = {
+    "often": {"count": "colour", "half_life": "1m", "buckets": BUCKETS},
+    "paid": {"total": "a", "by": "colour", "half_life": "90s", "as": "number", "buckets": BUCKETS},
+    "away": {"decayed_scale": "a", "half_life": "1h"},
+}
+TIMED = {**JOB, "columns": {**JOB["columns"], "at": {"role": "event_time", "unit": "s"}}, "transforms": DECAYING}
+
+
+def test_what_decays_goes_by_event_time_however_many_workers() -> None:
+    """Rows out of order, over 50 half-lives; the sums that are found are those as of the newest row."""
+    given, random = rows(), np.random.default_rng(5)
+    given["at"] = np.sort(random.integers(1_700_000_000, 1_700_003_000, ROWS)) + random.integers(0, 300, ROWS)
+    newest = given["at"].max()
+    for workers in (1, 2, 4):
+        job = {**TIMED, "train": with_workers(workers)["train"]}
+        fitted = streamtrain.fit(job, given)
+        for name, block, half_life_s in (("often", "count.often", 60), ("paid", "total.paid", 90),
+                                         ("away", "decayed_scale.away", 3600)):  # fmt: skip
+            table = fitted.statistics[block]
+            assert table[0, 1] == pytest.approx(newest / half_life_s + 1, rel=1e-15)
+            sums = table[1:] * 2.0 ** (table[0, 0] - table[0, 1])
+            kept, a = 2.0 ** ((given["at"] - newest) / half_life_s), given["a"].astype(np.float32).astype(float)
+            if name == "away":
+                np.testing.assert_allclose(sums[0], [(kept * a**k).sum() for k in range(3)], rtol=1e-8)
+                continue
+            x = a if name == "paid" else np.ones(ROWS)
+            np.testing.assert_allclose(sums[-1], [kept.sum(), (kept * x).sum()], rtol=1e-8)
+            for colour in set(given["colour"].tolist()):
+                its = given["colour"] == colour
+                np.testing.assert_allclose(
+                    sums[bucket(name, colour)], [kept[its].sum(), (kept * x)[its].sum()], rtol=1e-8
+                )
+        assert fitted.predict({"a": 1.5, "colour": "red"})["prediction"] > 0  # a request needs no time
+
+
+def test_rows_without_a_time_count_for_nothing_that_decays() -> None:
+    given = {**rows(), "at": np.full(ROWS, 1_700_000_000)}
+    timed = {**TIMED["columns"], "at": {"role": "event_time", "unit": "s", "missing": -1}}
+    before = streamtrain.fit({**TIMED, "columns": timed}, given).statistics
+    doubled = {name: np.concatenate([values, values]) for name, values in given.items()}
+    doubled["at"][ROWS:] = -1
+    after = streamtrain.fit({**TIMED, "columns": timed}, doubled).statistics
+    for block in ("count.often", "total.paid", "decayed_scale.away"):
+        np.testing.assert_allclose(after[block], before[block], rtol=1e-12)
+
+
 @pytest.mark.parametrize("distinct", [1, 30, 20_000])
 def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
     """Labels at random: nothing is to be learned of them, and a mean that held the row's own would tell it."""
@@ -147,6 +193,9 @@ def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
         ({"t": {"min_max": "colour"}}, "expected columns that hold a number, got colour, which holds a text"),
         ({"t": {"quantile_bins": "a", "bins": 1}}, "bins: expected a whole number from 2"),
         ({"t": {"robust_scale": "a", "buckets": 4}}, "buckets: only a category"),
+        ({"t": {"count": "colour", "half_life": "1h"}}, 'a column with role = "event_time" beside it, got none'),
+        ({"t": {"count": "colour", "half_life": "1 hour"}}, 'half_life: expected a duration of at least 1s such as'),
+        ({"t": {"total": "colour", "by": "colour"}}, "expected columns that hold a number, got colour, which holds"),
         ({"t": {"count": "colour"}, "u": {"log1p": "t"}}, "got t, which has state: the model makes it, behind all"),
         ({"t": {"count": "colour"}, "a": {"log1p": "a"}}, "expected a name of its own, got 'a' again"),
         ({"t{1..2}": {"count": "colour"}, "t2": {"log1p": "a"}}, "expected a name of its own, got 't2' again"),

@@ -45,7 +45,7 @@ GUARDS = [
     ),
     (
         "what has state is read by no transform", "streamtrain/columns/pipeline.py",
-        "if made.held is None:", "if True:", _FIT + "test_mistakes_are_told",
+        "if made.feeds is None:", "if True:", _FIT + "test_mistakes_are_told",
     ),
     (
         "an edge lies within its cell", "native/state/rules/quantiles.h",
@@ -56,5 +56,15 @@ GUARDS = [
         "a worker that has seen nothing has no extremes", "native/state/rules/extremes.h",
         "            if (!(share[c].count > 0)) continue;\n", "",
         "tests/state/test_rules.py::test_a_mean_is_what_the_rule_means",
+    ),
+    (
+        "both sides of a sum that forgets come to one time", "native/state/rules/decayed.h",
+        "its = kept_over(epoch - share[0])", "its = kept_over(0)",
+        "tests/state/test_rules.py::test_a_mean_is_what_the_rule_means",
+    ),
+    (
+        "a row older than the newest counts less", "native/kernels/decayed.h",
+        "exp((position - table_tk[0]) * decayed_ln2)", "exp((position - epoch) * decayed_ln2)",
+        "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference",
     ),
 ]

@@ -112,6 +112,17 @@ def meaning_of_extremes(start: Array, values: Sequence[Array], weights: Sequence
     return {"": found}
 
 
+def meaning_of_decayed(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
+    found = start.copy()
+    for value in values:
+        if value[0, 0] > 0:
+            epoch = max(found[0, 0], value[0, 0])
+            mine, its = (0.5 ** (epoch - each[0, 0]) if epoch - each[0, 0] <= 1000 else 0.0 for each in (found, value))
+            found[1:] = found[1:] * mine + value[1:] * its
+            found[0, :2] = epoch, max(found[0, 1], value[0, 1])
+    return {"": found}
+
+
 def meaning_of_quantiles(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
     found = meaning_of_sum(start, values, weights)[""]
     for row in found:
@@ -149,6 +160,8 @@ def test_every_rule_has_a_meaning_here() -> None:
 
 
 def shapes_of(rule: str) -> list[tuple[int, ...]]:
+    if rule == "decayed":
+        return [(2, 3), (5, 2), (51, 4)]
     if rule == "quantiles":
         return [(rows, EDGES + edges) for rows in (1, 3, 17) for edges in (3, 1, 31)]
     widths = {"moments": len(MOMENTS)} if rule == "moments" else {"extremes": 3}
@@ -165,6 +178,11 @@ def some(rule: str, shape: tuple[int, ...], random: np.random.Generator) -> Arra
     if rule == "extremes":
         counts, sides = random.integers(0, 3, shape[0]), np.sort(random.normal(0, 9, (shape[0], 2)))
         return np.column_stack([counts, sides * (counts > 0)[:, None]])
+    if rule == "decayed":
+        found = random.random(shape) * 9
+        found[0] = 0
+        found[0, :2] = random.integers(0, 4) * random.choice([1, 1, 700])
+        return found
     if rule == "quantiles":
         cells = random.integers(0, 5, (shape[0], CELLS)) * (random.random((shape[0], CELLS)) < 0.01)
         cells *= random.integers(0, 4, (shape[0], 1))

@@ -71,7 +71,23 @@ class ReadTime final : public Time {
     const bool is_event_;
 };
 
+// What a transform gives to the model's plan: milliseconds in a block.
+class TimeApart final : public TimeKind {
+  public:
+    using TimeKind::TimeKind;
+
+    void place(SlotPlaces &places) override { place_ = places.take(sizeof(i64)); }
+    bool takes_spans(CellType) const override { return false; }
+
+  protected:
+    void put(RowWriter &row, u32 c, i64 ms) const override { row.put(c, place_, ms); }
+
+  private:
+    Place place_;
+};
+
 inline std::unique_ptr<Kind> time(const std::string &column, const Options &options) {
+    if (options.has("apart")) return std::make_unique<TimeApart>(column, options);
     if (options.has("cell")) return std::make_unique<ReadTime>(column, options, true);
     return std::make_unique<Time>(column, options);
 }

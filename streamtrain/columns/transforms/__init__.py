@@ -28,7 +28,7 @@ def known() -> list[str]:
 def get(name: str) -> Transform:
     """A transform by name."""
     if name in stateful.names():
-        return WithState(stateful.get(name), get)
+        return WithState(stateful.get(name))
     found: Transform = REGISTRY.get(name).TRANSFORM
     return found
 

@@ -47,8 +47,7 @@ class Use:
 class Transform:
     """One transform. Where a question is not answered, it makes a number of one number."""
 
-    takes: AbstractSet[str] = frozenset({NUMBER})  # what a column may hold that it reads
-    has_state: ClassVar[bool] = False  # what it makes, the model's plan makes
+    takes: ClassVar[AbstractSet[str]] = frozenset({NUMBER})  # what a column may hold that it reads
     asks_missing: ClassVar[bool] = False  # whether the record gave a cell, whatever stands in for it
 
     def reads(self, options: Mapping[str, Option], given: Mapping[str, Any]) -> list[str]:
@@ -75,10 +74,6 @@ class Transform:
     def asks(self, use: Use) -> AbstractSet[str]:
         """The columns of which it asks whether the record gave a cell."""
         return {source.name for source in use.sources} if self.asks_missing else frozenset()
-
-    def native_name(self, name: str, use: Use) -> str:
-        """Which native half it has; `name`: its own."""
-        return name
 
     def native_options(self, use: Use) -> dict[str, Any]:
         """What the native half is told."""

@@ -1,66 +1,68 @@
-"""A transform with state as decoders have it: its source goes into a block of its own, and the model's plan goes on.
+"""A transform with state as decoders have it: its sources go into blocks of their own, and the model's plan goes on.
 
 What a row becomes there is compute/stateful's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED
-from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, Cell, Result, Transform, Use
+from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
 from streamtrain.compute.held import held_of
-from streamtrain.compute.stateful.transform import Held, Stateful
+from streamtrain.compute.stateful.transform import Held, Reads, Stateful
 
 DEFAULT_BUCKETS = 4096
+_TAKES = {"float": {NUMBER}, "bucket": {TEXT, HASH, NUMBER}, "time": {TIME}}
 _OF_CATEGORIES = ("buckets", "hash_bits")
-_SETTINGS = ("missing",)
+# what lies in the slot of a source that is not the first one
+_BESIDE: Mapping[str, Mapping[str, Any]] = {
+    "float": {"kind": "number", "missing": 0}, "time": {"role": "event_time", "missing": -1},
+}  # fmt: skip
 
 
 class WithState(Transform):
-    has_state = True
+    def __init__(self, entry: Stateful) -> None:
+        self.entry = entry
 
-    def __init__(self, entry: Stateful, feeders: Callable[[str], Transform]) -> None:
-        """`feeders`: the transforms without state, by name."""
-        self.entry, self._feeders = entry, feeders
-        self.takes = frozenset({NUMBER}) if entry.reads == "float" else frozenset({TEXT, HASH, NUMBER})
-
-    def native_name(self, name: str, use: Use) -> str:
-        """What puts the source there."""
-        return "rename" if self.entry.reads == "float" or use.sources[0].holds == HASH else "hash"
-
-    def _feeder(self, use: Use) -> Transform:
-        return self._feeders(self.native_name("", use))
-
-    def results(self, use: Use) -> list[Result]:
-        return [Result(result.holds) for result in self._feeder(use).results(use)]
-
-    def native_options(self, use: Use) -> dict[str, Any]:
-        return self._feeder(use).native_options(use)
-
-    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
-        return self._feeder(use).meaning(use, cells, given)
+    def problems(self, use: Use) -> Iterator[str]:
+        for reads, index in self.entry.feeds(use.given):
+            if index >= 0 and use.sources[index].holds not in _TAKES[reads]:
+                source, wanted = use.sources[index], " or ".join(sorted(_TAKES[reads]))
+                yield f"expected columns that hold a {wanted}, got {source.name}, which holds a {source.holds}"
 
     def held(self, transform: str, use: Use, rest: Mapping[str, Any]) -> Held:
         """It, of its own settings and those of the column that it makes, in which nothing is wrong."""
-        buckets = rest.get("buckets", DEFAULT_BUCKETS) if self.entry.reads == "bucket" else 0
+        buckets = rest.get("buckets", DEFAULT_BUCKETS) if self._is_of_category(use) else 0
         without = held_of(use.name, transform, buckets, 0, dict(use.given))
         if not self.entry.indexes(without):
             return without
         return held_of(use.name, transform, buckets, rest.get("embed", DEFAULT_EMBED), dict(use.given))
 
-    def column(self, rest: Mapping[str, Any]) -> dict[str, Any]:
-        """The settings of what lies in the slot."""
-        settings = {name: value for name, value in rest.items() if name != "embed"}
-        if self.entry.reads == "float":
-            return {**settings, "kind": "number"}
-        return {"buckets": DEFAULT_BUCKETS, **settings, "kind": "category"}
+    def _is_of_category(self, use: Use) -> bool:
+        return self.entry.feeds(use.given)[0][0] == "bucket"
 
-    def misplaced(self, held: Held, rest: Mapping[str, Any]) -> Iterator[str]:
+    def column(self, use: Use, reads: Reads, rest: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The settings of what lies in the slot."""
+        if self.entry.feeds(use.given)[0][0] != reads:
+            return _BESIDE[reads]
+        settings = {name: value for name, value in rest.items() if name != "embed"}
+        if reads == "bucket":
+            return {"buckets": DEFAULT_BUCKETS, **settings, "kind": "category"}
+        return {**settings, "kind": "number"}
+
+    def misplaced(self, held: Held, use: Use, rest: Mapping[str, Any]) -> Iterator[str]:
         """Which settings are of another transform's columns."""
-        allowed = (*_SETTINGS, *(_OF_CATEGORIES if self.entry.reads == "bucket" else ()),
-                   *(("embed",) if held.embed else ()))  # fmt: skip
+        allowed = ["missing", *(_OF_CATEGORIES if self._is_of_category(use) else ())]
+        allowed += ["embed"] if held.embed else []
         for name, value in rest.items():
             if name not in allowed:
                 yield f"{name}: expected none but {', '.join(allowed)} beside its own settings, got {value!r}"
+
+
+def feeder(reads: Reads, source: Source) -> tuple[str, Result]:
+    """The transform that puts a source there, and what it makes."""
+    if reads == "bucket" and source.holds != HASH:
+        return "hash", Result(HASH)
+    return "rename", Result(source.holds)

@@ -49,6 +49,12 @@ class Model:
     def state_bytes(self) -> int:
         return self.layout.state_bytes
 
+    @property
+    def held_bytes(self) -> int:
+        """Of what transforms with state hold, among the statistics."""
+        names = [each.block() for each in self.parsed.input.held]
+        return sum(block.bytes for block in self.blocks if any(block.name in (n, f"{n}.all") for n in names))
+
     def named_layers(self) -> list[tuple[str, LayerSpec]]:
         """The layers by the names their parameters begin with: "dense0.weight"; the last one is the output."""
         counts: dict[str, int] = {}

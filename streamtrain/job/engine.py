@@ -29,8 +29,10 @@ def engine_spec(file: JobFile) -> dict[str, Any]:
 
 
 def state_bytes(file: JobFile) -> int:
-    """Size of a snapshot but for headers, statistics and scores, some 100 kB: parameters and the optimizer's state.
+    """Size of a snapshot but for headers, other statistics and scores, some 100 kB: parameters, the state of the
+    optimizer and of transforms.
 
     Raises UserMistake where the engine cannot build such a model.
     """
-    return Model(engine_spec(file)).learned_bytes
+    model = Model(engine_spec(file))
+    return model.learned_bytes + model.held_bytes

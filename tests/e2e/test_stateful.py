@@ -1,5 +1,5 @@
-"""Every transform with state, in one job on Kafka: the same bits from two formats, a program's rows, whoever is killed,
-and at prediction; a row's own label never reaches it.
+"""Every transform with state and every one without, in one job on Kafka: the same bits from two formats, a program's
+rows, whoever is killed, and at prediction.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from typing import Any
 
 from example_format import plain_formats
 from stateful_examples import cells, together
+from transformed import together as every_without_state
 
 import streamtrain
 from streamtrain import LiveModel
@@ -16,16 +17,19 @@ from streamtrain.columns.formats import encode_records
 from tests.e2e.answers import answered, predicted, toml
 from tests.e2e.harness import LiveJob, rows
 
-COUNT = 900
+COUNT = 500
 
 
 def given() -> tuple[str, list[dict[str, Any]]]:
     """The rest of the job file, and its rows."""
-    columns, tables = together()
+    own, with_state = together()
+    columns, tables, others = every_without_state(3, COUNT)
+    columns = own | {name: column for name, column in columns.items() if name not in ("plain", "late")}
     told = [f"{name} = {toml(column)}" for name, column in columns.items()]
-    told += ["[transforms]", *(f"{name} = {toml(table)}" for name, table in tables.items())]
-    held = cells(columns, COUNT)
-    return "\n".join(told), [{**row, **each} for row, each in zip(rows(COUNT), held, strict=True)]
+    told += ["[transforms]", *(f"{name} = {toml(table)}" for name, table in {**tables, **with_state}.items())]
+    rests = ({name: cell for name, cell in other.items() if name in columns} for other in others)
+    joined = zip(rows(COUNT), rests, cells(own, COUNT), strict=True)
+    return "\n".join(told), [{**row, **rest, **each} for row, rest, each in joined]
 
 
 def made(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
@@ -56,11 +60,11 @@ def test_the_same_bits_from_formats_and_a_program_whoever_is_killed(kafka: Any, 
         assert told["trained"] > COUNT / 4 and sum(told.values()) == COUNT
     assert len(jobs[0].replayed()["snapshots"]) >= 1
     fitted = streamtrain.fit(jobs[0].path, held)
-    asked = [{name: cell for name, cell in row.items() if name != "y"} for row in held[:100]]
+    asked = [{name: cell for name, cell in row.items() if name != "y"} for row in held[:50]]
     with LiveModel(jobs[0].name, bootstrap=jobs[0].bootstrap) as live:
         live.wait_ready(60)
         answers = answered(live.predict(asked, errors="return"))
         assert answered(fitted.predict(asked, errors="return")) == answers
         assert [answered([live.predict(row, errors="return")])[0] for row in asked] == answers
-    assert len({*answers} - {None}) > 20
+    assert len({*answers} - {None}) > 15
     assert predicted(jobs[0], asked) == answers

@@ -1,4 +1,5 @@
-"""From slot blocks to the input matrix: numbers, standardised where asked for, embeddings of categories, vectors, bags.
+"""From slot blocks to the input matrix: numbers, standardised where asked for, embeddings of categories, vectors, bags,
+pictures.
 
 Side by side in that order, then what transforms with state make; sparse columns without an embedding go past it,
 straight to the outputs.
@@ -49,6 +50,14 @@ class Vector:
 
 
 @dataclass(frozen=True)
+class Pixels:
+    """Bytes of a block, each a number from 0 to 1."""
+
+    block: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Bag:
     """Rows of a table, any number of them for each row of the batch: their sum, or their mean."""
 
@@ -74,11 +83,17 @@ class InputShape:
     vectors: tuple[Vector, ...] = ()
     bags: tuple[Bag, ...] = ()
     held: tuple[Held, ...] = ()
+    pixels: tuple[Pixels, ...] = ()
 
     @property
     def width(self) -> int:
         tables = sum(each.embed for each in self.categories) + sum(each.embed for each in self.bags)
-        return self.numbers + tables + sum(vector.size for vector in self.vectors) + sum(map(holding.width, self.held))
+        return self.numbers + tables + sum(self.fixed) + sum(map(holding.width, self.held))
+
+    @property
+    def fixed(self) -> list[int]:
+        """Columns of what takes as many in every row, but numbers and tables."""
+        return [*(vector.size for vector in self.vectors), *(each.size for each in self.pixels)]
 
     @property
     def linear(self) -> tuple[Bag, ...]:
@@ -142,6 +157,9 @@ def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
         if bag.embed:
             tables.append(pool(builder, bag, x, at, EMBEDDING_LIMIT))
             at += bag.embed
+    for picture in shape.pixels:
+        builder.call("pixels", rows, picture.size, width, at, builder.slot(picture.block, "u8", picture.size), x)
+        at += picture.size
     for each, column, count, index in holding.build(builder, shape.held, label_dtype, x, at):
         if index is not None:
             tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column))

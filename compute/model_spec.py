@@ -10,7 +10,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers, stateful
 from streamtrain.compute.held import feeds, held_of, held_problems
-from streamtrain.compute.input import Bag, Category, InputShape, Standardize, Vector
+from streamtrain.compute.input import Bag, Category, InputShape, Pixels, Standardize, Vector
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
@@ -40,7 +40,7 @@ class ModelSpec:
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> ModelSpec:
         """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags",
-        "held"}, "layers", "loss", "optimizer", "average_optimizer_state"}; other keys are left alone."""
+        "held", "pixels"}, "layers", "loss", "optimizer", "average_optimizer_state"}; other keys are left alone."""
         optimizer, options = _optimizer(spec)
         loss = _text(spec, "loss")
         losses.get(loss)
@@ -87,7 +87,8 @@ def _input(spec: Mapping[str, Any]) -> InputShape:
     vectors = tuple(_vector(each, f"input.vectors[{at}]") for at, each in enumerate(given.get("vectors", [])))
     bags = tuple(_bag(each, f"input.bags[{at}]") for at, each in enumerate(given.get("bags", [])))
     held = tuple(_held(each, f"input.held[{at}]") for at, each in enumerate(given.get("held", [])))
-    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags, held)
+    pixels = tuple(_pixels(each, f"input.pixels[{at}]") for at, each in enumerate(given.get("pixels", [])))
+    shape = InputShape(numbers, standardize, categories, classes, label, vectors, bags, held, pixels)
     if not (0 if shape.linear else 1) <= shape.width <= MAX_WIDTH:
         raise _wrong("input", f"1 to {MAX_WIDTH} columns with their embeddings", shape.width)
     names = [*(each.name for each in categories), *(each.name for each in bags), *(each.name for each in held)]
@@ -122,6 +123,12 @@ def _vector(given: object, where: str) -> Vector:
         raise _wrong(where, "a table with size and standardize", given)
     size = _whole(given.get("size"), f"{where}.size", 1, MAX_WIDTH)
     return Vector(size, _standardize(given.get("standardize", False), f"{where}.standardize"))
+
+
+def _pixels(given: object, where: str) -> Pixels:
+    if not isinstance(given, Mapping):
+        raise _wrong(where, "a table with block and size", given)
+    return Pixels(_text(given, "block", f"{where}.block"), _whole(given.get("size"), f"{where}.size", 1, MAX_WIDTH))
 
 
 def _bag(given: object, where: str) -> Bag:

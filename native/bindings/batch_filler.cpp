@@ -68,6 +68,7 @@ class PythonBatchFiller {
         record_ = record;
         around_ = std::move(around);
         in_record_ = true;
+        batch_.look_ahead(&view, 1);
         batch_.begin(view, from_row);
         return more(until);
     }
@@ -108,11 +109,17 @@ class PythonBatchFiller {
         in_record_ = false;
         batch_.open();
         batch_.tally().clear();
+        constexpr u64 AHEAD = 64;
+        std::vector<RecordView> views;
         for (u64 i = 0; i < records.size(); ++i) {
             const nb::bytes record = nb::cast<nb::bytes>(records[i]);
-            const nb::object message = around ? nb::object((*around)[i]) : nb::none();
+            const PythonAround *message = around ? native((*around)[i]) : nullptr;
+            views.push_back(PythonAround::view(record.data(), record.size(), message));
+        }
+        for (u64 i = 0; i < views.size(); ++i) {
+            if (i % AHEAD == 0) batch_.look_ahead(views.data() + i, std::min(AHEAD, views.size() - i));
             const i64 left = most ? *most - batch_.tally().trained : std::numeric_limits<i64>::max();
-            batch_.count(PythonAround::view(record.data(), record.size(), native(message)), from_row, left);
+            batch_.count(views[i], from_row, left);
             from_row = 0;
         }
         return take_tally();

@@ -1,3 +1,4 @@
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -5,6 +6,7 @@
 #include "bindings/bindings.h"
 #include "bindings/plan_transforms.h"
 #include "decode/decode_plan.h"
+#include "decode/fit_picture.h"
 #include "decode/text_hash.h"
 
 namespace st {
@@ -27,6 +29,18 @@ void bind_decode(nb::module_ &m) {
         "murmur3",
         [](nb::bytes text, u32 seed, u32 bits) { return TextHasher{bits, seed}({text.c_str(), text.size()}); },
         nb::arg("text"), nb::arg("seed"), nb::arg("bits") = 32);
+    using Points = nb::ndarray<u8, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+    using GivenPoints = nb::ndarray<const u8, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+    m.def(
+        "fit_picture",
+        [](const GivenPoints &from, const Points &to) {
+            if (from.size() == 0 || to.size() == 0 || from.shape(2) != to.shape(2))
+                throw std::invalid_argument("expected pictures with points, of as many colours");
+            const Area given{from.shape(0), from.shape(1)}, wanted{to.shape(0), to.shape(1)};
+            nb::gil_scoped_release released;
+            fit_picture(from.data(), given, to.data(), wanted, to.shape(2));
+        },
+        nb::arg("points"), nb::arg("fitted"));
     m.def("decoder_formats", &decoder_formats);
     m.def("column_kinds", &column_kinds);
     m.def("cell_transforms", &cell_transforms);

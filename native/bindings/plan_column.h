@@ -12,7 +12,38 @@
 namespace st {
 namespace nb = nanobind;
 
+// Python's decoder of pictures: it is called with their form, a view of each and one of where they go, and gives a byte
+// for each.
+class PythonPictures : public PictureDecoder {
+  public:
+    explicit PythonPictures(nb::object decode) : decode_(std::move(decode)) {}
+    ~PythonPictures() override {
+        nb::gil_scoped_acquire held;
+        decode_.reset();
+    }
+    void decode(const PictureForm &form, const std::string_view *encoded, u64 count, u8 *pixels, u8 *good) override {
+        nb::gil_scoped_acquire held;
+        nb::list views;
+        for (u64 i = 0; i < count; ++i)
+            views.append(view(const_cast<char *>(encoded[i].data()), encoded[i].size(), PyBUF_READ));
+        const nb::object to = view(reinterpret_cast<char *>(pixels), count * form.bytes(), PyBUF_WRITE);
+        const nb::bytes told = nb::cast<nb::bytes>(decode_(form.height, form.width, form.channels, views, to));
+        if (told.size() != count) throw std::invalid_argument("a decoder of pictures gives a byte for each");
+        std::memcpy(good, told.c_str(), count);
+    }
+
+  private:
+    static nb::object view(char *bytes, u64 size, int access) {
+        const nb::object made = nb::steal(PyMemoryView_FromMemory(bytes, static_cast<Py_ssize_t>(size), access));
+        if (!made.is_valid()) throw nb::python_error();
+        return made;
+    }
+
+    nb::object decode_;
+};
+
 inline OptionValue option_of(nb::handle value) {
+    if (PyCallable_Check(value.ptr())) return std::make_shared<PythonPictures>(nb::borrow(value));
     if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
     if (nb::isinstance<nb::int_>(value)) return nb::cast<i64>(value);
     if (nb::isinstance<nb::float_>(value)) return nb::cast<f64>(value);

@@ -27,9 +27,10 @@ struct RowCell {
     void long_integer(f64 rounded, std::string_view digits) { writer.long_integer(column, rounded, digits); }
     void number(f64 value) { writer.number(column, value); }
     void text(std::string_view text) { writer.text(column, text); }
-    void bytes(std::string_view raw) {   // text, where the column takes text
+    void bytes(std::string_view raw) {   // or text, where the column takes that
         const PlanColumn &plan = writer.plan().columns[column];
-        if (plan.kind && plan.kind->takes_text() && is_utf8(raw)) writer.text(column, raw);
+        if (plan.kind && plan.kind->takes_bytes()) writer.bytes(column, raw);
+        else if (plan.kind && plan.kind->takes_text() && is_utf8(raw)) writer.text(column, raw);
         else writer.wrong(column, "bytes");
     }
     void surrogate() { writer.wrong(column, "text with half a surrogate pair"); }

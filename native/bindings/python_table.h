@@ -177,7 +177,8 @@ class PythonTable {
     }
 
     static bool is_scalar(PyObject *value) {
-        return PyFloat_Check(value) || value == Py_None || PyLong_Check(value) || PyUnicode_Check(value);
+        return PyFloat_Check(value) || value == Py_None || PyLong_Check(value) || PyUnicode_Check(value) ||
+               PyBytes_Check(value);
     }
 
     u32 learn(u64 place, PyObject *key) {
@@ -277,7 +278,8 @@ class PythonTable {
         void bytes(std::string_view raw) {
             const PlanColumn &plan = self.table.columns[column].plan;
             const bool takes_text = !plan.kind || plan.kind->takes_text();   // without a kind: the key
-            if (named() && takes_text && is_utf8(raw)) text(raw);
+            if (named() && plan.kind && plan.kind->takes_bytes()) letters(CellKind::bytes, raw);
+            else if (named() && takes_text && is_utf8(raw)) text(raw);
             else if (named()) wrong("bytes");
         }
         void surrogate() {

@@ -14,7 +14,7 @@ enum class AvroCode : u8 {
     fixed, varint, sized, blocks, call,              // pass over: bytes; a number; a length and its bytes; an array or
                                                      // a map, part by part; a record's part
     boolean, whole, moment, f32, f64, text, symbol,  // a cell; f32 and f64: of `count` columns side by side
-    decimal, uuid, odd,                              // odd: of a type that no column takes
+    decimal, uuid, bytes, odd,                              // odd: of a type that no column takes
     constant,                                        // the reader's default of a field that the writer has not
     choice,                                          // a union: a part of its branch
     list,                                            // an array as one cell: a part of each element
@@ -253,6 +253,7 @@ class AvroCompiler {
         if (takes_list(type, column)) return add_list(to, type, column);
         if (type.logical == AvroType::decimal) add(to, AvroCode::decimal, type, column);
         else if (type.logical == AvroType::uuid) add(to, AvroCode::uuid, type, column);
+        else if (takes_bytes(type, column)) add(to, AvroCode::bytes, type, column);
         else add_odd(to, type, column);
     }
 
@@ -283,6 +284,11 @@ class AvroCompiler {
     bool takes_list(const AvroType &type, i32 column) const {
         const bool is_list = type.kind == AvroType::array && writer_.form(static_cast<u32>(column)) == CellForm::list;
         return is_list && type.inner[0]->bytes_each != 0;
+    }
+
+    bool takes_bytes(const AvroType &type, i32 column) const {
+        const bool is_bytes = type.kind == AvroType::bytes || type.kind == AvroType::fixed;
+        return is_bytes && plan_.columns[column].kind->takes_bytes();
     }
 
     void add_list(Part &to, const AvroType &type, i32 column) {

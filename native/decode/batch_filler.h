@@ -7,6 +7,7 @@
 
 #include "decode/decode_plan.h"
 #include "decode/decoder.h"
+#include "decode/look_ahead.h"
 
 namespace st {
 
@@ -14,7 +15,7 @@ class BatchFiller {
   public:
     // Of records in `format`. Throws std::invalid_argument for a format that there is not.
     BatchFiller(const RecordFormat &format, std::shared_ptr<const DecodePlan> plan)
-        : plan_(plan), decoder_(make_decoder(format, std::move(plan))) {}
+        : plan_(plan), ahead_(LookAhead::of(format, *plan)), decoder_(make_decoder(format, std::move(plan))) {}
     // Of other sources alone.
     explicit BatchFiller(std::shared_ptr<const DecodePlan> plan) : plan_(std::move(plan)) {}
 
@@ -34,6 +35,10 @@ class BatchFiller {
     bool full() const { return full_ || sink_.rows == sink_.row_capacity; }   // of rows, or of a block's values
     i64 newest_event_time_ms() const { return sink_.newest_event_time_ms; }   // of the batch; -1: none
 
+    // Records that come next: what of them is better done together is done.
+    void look_ahead(const RecordView *records, u64 count) {
+        if (ahead_) ahead_->look(records, count);
+    }
     // A record, as Decoder::begin().
     void begin(const RecordView &record, i64 from_row = 0) {
         source_ = decoder_.get();
@@ -62,6 +67,7 @@ class BatchFiller {
     };
 
     std::shared_ptr<const DecodePlan> plan_;
+    std::unique_ptr<LookAhead> ahead_;
     std::unique_ptr<Decoder> decoder_;
     RowSource *source_ = nullptr;
     RowSink sink_;

@@ -163,6 +163,7 @@ struct ColumnSpan {
             case CellType::hash64: return writer.hashed(column, {load_little<u64>(p), {64, seed}});
             case CellType::words: return word_cell(writer, column, load_little<u32>(p));
             case CellType::floats: return list_cell(writer, column, p);
+            case CellType::bytes: return writer.bytes(column, text_at(row));
         }
     }
 

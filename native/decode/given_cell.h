@@ -36,6 +36,7 @@ struct GivenCell {
     }
     void number(f64 value) { kind = CellKind::number, real = value; }
     void text(std::string_view value) { kind = CellKind::text, letters = value; }
+    void bytes(std::string_view value) { kind = CellKind::bytes, letters = value; }
 
     bool is_missing() const { return kind == CellKind::missing; }
 
@@ -56,6 +57,7 @@ struct GivenCell {
         switch (kind) {
             case CellKind::missing: return "nothing";
             case CellKind::list: return "a list";
+            case CellKind::bytes: return "bytes";
             case CellKind::boolean: return flag ? "true" : "false";
             case CellKind::text: return quoted(letters);
             case CellKind::number: return shown_number(real);

@@ -67,6 +67,7 @@ class Kind {
     // The same in a format that has nothing but texts, where a number is one too.
     virtual void written(RowWriter &row, u32 c, std::string_view utf8) const { text(row, c, utf8); }
     virtual void hashed(RowWriter &row, u32 c, const TextHash &hash) const;
+    virtual void bytes(RowWriter &row, u32 c, std::string_view raw) const;
 
     // A missing cell whose policy is a value.
     virtual void stand_in(RowWriter &row, u32 c) const = 0;
@@ -96,12 +97,16 @@ class Kind {
     // All in one block. nullptr: not of them.
     virtual const PlainFloat *plain_float() const { return nullptr; }
 
+    // What looks at its cells before they are decoded: LookAhead. nullptr: nothing.
+    virtual std::shared_ptr<Kind> ahead() const { return nullptr; }
+
     // On the way into records: the cells become float32 in the slot anyway; and any value may be rounded so early; they
     // stand for their text, whatever they are; a text fits.
     virtual bool is_float() const { return false; }
     virtual bool narrows() const { return false; }
     virtual bool is_text() const { return false; }
     virtual bool takes_text() const { return is_text(); }
+    virtual bool takes_bytes() const { return false; }
     virtual bool takes_names() const { return is_text(); }   // an enum's value is its name, and not its number
     virtual bool refuses_text() const { return !takes_text(); }
 

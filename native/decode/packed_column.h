@@ -6,7 +6,7 @@
 // Offsets count from the record's start and are multiples of 64. Nulls: one bit a row, lowest first, 1 = missing.
 // text: u32 ends[rows], then UTF-8. words: u32 codes[rows], u32 words, u32 ends[words], then UTF-8. fixed: UTF-8, of
 // each row as many bytes as the entry says. hash32, hash64: of text_hash.h, with the entry's seed. floats: f32, of each
-// row as many as the entry says.
+// row as many as the entry says. bytes: as text, and no UTF-8.
 #pragma once
 #include "decode/column_span.h"
 
@@ -27,7 +27,7 @@ struct PackedColumn : ColumnSpan {
         const u64 size = data_bytes;
         if (u64{width} * rows > size) return "fewer bytes than rows need";
         move_to(record);
-        if (type == CellType::text) {
+        if (type == CellType::text || type == CellType::bytes) {
             return set_texts(bytes, size, rows);
         } else if (type == CellType::words) {
             const u64 codes = u64{4} * rows;

@@ -31,6 +31,7 @@ class PackedValues {
         if (given.is_view && becomes_float_ && take_view(given)) return;
         Kinds kinds;
         for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
+        if (kinds.any(BYTES)) return take_bytes();
         if (kinds.any(TEXT)) return take_texts(given.plan);
         if ((becomes_float_ && !(keeps_small_ && kinds.vanishes)) || kinds.seen == 0)
             return take_all<f32>(CellType::f32);
@@ -40,7 +41,7 @@ class PackedValues {
     }
 
   private:
-    static constexpr u32 BOOLEAN = 1, INTEGER = 2, FRACTION = 4, TEXT = 8;
+    static constexpr u32 BOOLEAN = 1, INTEGER = 2, FRACTION = 4, TEXT = 8, BYTES = 16;
 
     // What stands in a column.
     struct Kinds {
@@ -54,6 +55,7 @@ class PackedValues {
         void long_integer(f64, std::string_view) { seen |= FRACTION; }
         void number(f64 value) { seen |= FRACTION, vanishes |= value != 0 && static_cast<f32>(value) == 0; }
         void text(std::string_view) { seen |= TEXT; }
+        void bytes(std::string_view) { seen |= BYTES; }
     };
 
     // Cells as one number each.
@@ -113,6 +115,30 @@ class PackedValues {
         data.assign(rows_->count * hasher.bits / 8, 0);
         Hashes to{*this, hasher};
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+    }
+
+    // Bytes as they are, of all rows.
+    struct Bytes {
+        PackedValues &self;
+        std::vector<u32> ends = {};
+        std::string all = {};
+
+        void bytes(std::string_view raw) { all += raw, ends.push_back(static_cast<u32>(all.size())); }
+        void missing() { self.null(ends.size()), bytes({}); }
+        void text(std::string_view text) { self.wrong(ends.size(), "text beside bytes, " + quoted(text)); }
+        void boolean(bool value) { self.wrong(ends.size(), value ? "true" : "false"); }
+        void integer(u64 magnitude, bool negative) { number(integer_number(magnitude, negative)); }
+        void long_integer(f64 rounded, std::string_view) { number(rounded); }
+        void number(f64 value) { self.wrong(ends.size(), shown_number(value)); }
+    };
+
+    void take_bytes() {
+        type = CellType::bytes;
+        Bytes to{*this};
+        for (u64 i = 0; i < rows_->count; ++i) table_->read(column_, (*rows_)[i], to);
+        data.clear();
+        append(to.ends);
+        data += to.all;
     }
 
     // A list's numbers behind each other, of each row as many as of the first.

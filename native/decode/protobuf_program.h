@@ -198,8 +198,10 @@ class ProtoCompiler {
         made.is_cell = true;
         made.column = column;
         made.place = writer_.number_place(column);
-        made.is_odd = field.repeated || field.type == ProtoType::bytes || field.type == ProtoType::message;
-        made.silent = !field.presence && !made.is_odd && field.type != ProtoType::text;
+        const bool takes_bytes = kind && kind->takes_bytes();
+        made.is_odd = field.repeated || (field.type == ProtoType::bytes && !takes_bytes) ||
+                      field.type == ProtoType::message;
+        made.silent = !field.presence && !made.is_odd && field.wire() != ProtoWire::length;
         if (made.is_odd || field.type != ProtoType::enumeration || !kind || !kind->takes_names()) return;
         made.symbols = static_cast<u32>(made_.symbols.size());
         made.symbol_count = static_cast<u32>(field.enumeration->names.size());

@@ -6,21 +6,22 @@
 #include <string_view>
 #include <vector>
 
+#include "decode/base64.h"
 #include "decode/column_view.h"
 #include "decode/decode_plan.h"
 
 namespace st {
 
-enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text, list };
+enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text, list, bytes };
 
 struct Cell {
     CellKind kind = CellKind::missing;
     bool flag = false;     // a boolean's value; whether an integer is negative
-    u32 size = 0;          // of text and of a long integer's digits; elements of a list
+    u32 size = 0;          // of text, bytes and a long integer's digits; elements of a list
     union {
         f64 number;
         u64 magnitude;
-        u64 letters_at;    // of text and digits; of a list, among the elements
+        u64 letters_at;    // of text, bytes and digits; of a list, among the elements
     };
     Cell() : magnitude(0) {}
 };
@@ -93,7 +94,8 @@ struct RowTable {
     std::string_view text(const Cell &cell) const { return {letters.data() + cell.letters_at, cell.size}; }
 
     // Calls one of to.missing(), boolean(b), integer(magnitude, negative), long_integer(rounded, digits), number(f64),
-    // text(UTF-8) and list(table, cell), which reads each_element(). Throws CellMistake for a list where `to` has none.
+    // text(UTF-8), bytes(raw), without that text(base64), and list(table, cell), which reads each_element(). Throws
+    // CellMistake for a list where `to` has none.
     template <class To>
     void read(u32 column, u64 row, To &to) const {
         if (columns[column].is_view) {
@@ -123,6 +125,9 @@ struct RowTable {
                 std::from_chars(digits.data(), digits.data() + digits.size(), rounded);
                 return to.long_integer(rounded, digits);
             }
+            case CellKind::bytes:
+                if constexpr (requires { to.bytes(text(cell)); }) return to.bytes(text(cell));
+                else return to.text(to_base64(text(cell)));
             case CellKind::list:
                 if constexpr (requires { to.list(*this, cell); }) to.list(*this, cell);
                 return;

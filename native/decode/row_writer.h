@@ -90,6 +90,10 @@ class RowWriter {
         if (text.empty()) return missing(c);
         if (const Kind *kind = columns_[c].kind.get()) kind->text(*this, c, text);
     }
+    // Bytes that are no text.
+    void bytes(u32 c, std::string_view raw) {
+        if (const Kind *kind = columns_[c].kind.get()) kind->bytes(*this, c, raw);
+    }
     // The same in a format that has nothing but texts.
     void written(u32 c, std::string_view text) {
         if (text.empty()) return missing(c);
@@ -190,6 +194,11 @@ class RowWriter {
     template <class T>
     void put(u32 c, Place place, T value) {
         std::memcpy(row_[place.block] + place.offset, &value, sizeof value);
+        seen_[c] = stamp_;
+    }
+
+    void put_bytes(u32 c, Place place, const u8 *values, u64 count) {
+        std::memcpy(row_[place.block] + place.offset, values, count);
         seen_[c] = stamp_;
     }
 
@@ -382,6 +391,8 @@ class RowWriter {
 };
 
 inline void Kind::text(RowWriter &row, u32 c, std::string_view utf8) const { row.wrong(c, quoted(utf8)); }
+
+inline void Kind::bytes(RowWriter &row, u32 c, std::string_view) const { row.wrong(c, "binary"); }
 
 inline void Kind::hashed(RowWriter &row, u32 c, const TextHash &) const { row.wrong(c, "the hash of a text"); }
 

@@ -44,8 +44,11 @@ std::size_t RequestScorer::score(const std::string &topic, const RecordView *req
     decoded_.clear();
     text_.clear();
     const auto has_room = [this] { return bad_bytes_ + outputs_.size() * writer_.output_bytes() < batch_bytes; };
-    for (std::size_t i = 0; i < count && (i == 0 || has_room()); ++i)
+    constexpr std::size_t ahead = 64;
+    for (std::size_t i = 0; i < count && (i == 0 || has_room()); ++i) {
+        if (i % ahead == 0) batch_.look_ahead(requests + i, std::min(ahead, count - i));
         decoded_.push_back(decode_one(topic, requests[i]));
+    }
     count = decoded_.size();
     predict_slot();
     // Views into text_ are made when it does not grow any more: first the lengths.

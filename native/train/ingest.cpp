@@ -56,7 +56,9 @@ void Ingest::take(const RecordView &record) {
 
 void Ingest::take_some() {
     const auto turn = filler_.turn();
-    for (const std::size_t end = std::min(count_, next_ + TURN); next_ < end && !cutter_.full(); ++next_) {
+    const std::size_t end = std::min(count_, next_ + TURN);
+    filler_.look_ahead(records_.data() + next_, end - next_);
+    for (; next_ < end && !cutter_.full(); ++next_) {
         prefetch(next_ + PREFETCH_AHEAD);
         take(records_[next_]);
     }

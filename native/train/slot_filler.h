@@ -26,6 +26,8 @@ class SlotFiller {
     // In its turn. Waits for the ring; throws Leaving. False, and nothing taken: the record needs a schema that is not
     // known yet.
     bool take(const RecordView &record);
+    // Records that are taken next.
+    void look_ahead(const RecordView *records, u64 count) { batch_.look_ahead(records, count); }
     // What was taken since is counted for all to see.
     void tell_counts();
 

@@ -7,6 +7,9 @@ from streamtrain.columns.schema import Schema
 
 
 def native_plan(schema: Schema, layout: _native.SlotLayout) -> _native.DecodePlan:
-    """The schema's columns compiled for slots of `layout`, whose blocks must be the schema's block_specs()."""
+    """The schema's columns compiled for slots of `layout`, whose blocks must be the schema's block_specs().
+    UserMistake where a package is not installed that decodes their cells."""
+    for _, column in schema.every:
+        column.entry.require()
     columns, transforms = schema.native_plan()
     return _native.DecodePlan(columns, schema.short_columns(), layout, schema.constants(), transforms)

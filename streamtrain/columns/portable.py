@@ -26,6 +26,10 @@ _TEXT = (
     "tokens are the longest runs of letters, marks and numbers (general categories L, M, N), by char its code points; "
     "an entry is so many tokens in a row as ngrams says, with a space between words; at each token the shorter first"
 )
+_PICTURES = (
+    "a picture is its points from the top left, of each red, green and blue (of 1 channel grey), each byte / 255; one "
+    "of another size is brought to height and width by the mean of the area that each point covers, rounded"
+)
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
     "that is below floor or below |mean| / 2^23; where count is 0 the value as it is"
@@ -59,6 +63,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "standardized": _STANDARDIZED,
         "hash": _HASH,
         "text": _TEXT,
+        "pictures": _PICTURES,
     }
     return {**texts, **{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}}
 
@@ -100,11 +105,20 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "pool": "mean" if bag.mean else "sum",
             "most": bag.most,
         }
+    yield from _pictures(schema)
     for held in shape.held:
         blocks = [block.name for block in model.blocks if block.name.split(".")[:2] == [held.transform, held.name]]
         told = {"kind": "number", "transform": held.transform, "buckets": held.buckets, "settings": dict(held.settings)}
         table = {"embed": held.embed, "table": f"{held.name}.embedding"} if held.embed else {}
         yield {**_where(held.name, columns[held.name]), **told, **table, "state": blocks}
+
+
+def _pictures(schema: Schema) -> Iterator[dict[str, Any]]:
+    """Behind all else in the input matrix."""
+    for name, column in schema.of_kind("image"):
+        height, width, channels = column.form
+        form = {"height": height, "width": width, "channels": channels}
+        yield {**_where(name, column), "kind": "image", "missing": column.missing, **form}
 
 
 def _where(name: str, column: Column) -> dict[str, Any]:

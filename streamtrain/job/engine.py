@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streamtrain.columns.column import Column
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import optimizers
 from streamtrain.compute.model import Model
@@ -13,7 +14,15 @@ from streamtrain.job.file import JobFile
 
 def schema_of(file: JobFile) -> Schema:
     """Its columns and transforms, compiled. UserMistake with every problem."""
-    return Schema.from_columns(file.columns, file.model.loss, file.transforms, file.records.where)
+    columns = {name: _bounded(column, file.records.max_decoded_bytes) for name, column in file.columns.items()}
+    return Schema.from_columns(columns, file.model.loss, file.transforms, file.records.where)
+
+
+def _bounded(column: Column, decoded_bytes: int) -> Column:
+    """With the bound of all records, where it is of a kind that has one and does not say its own."""
+    bound = "max_decoded_bytes"
+    takes = bound in column.entry.options.model_fields and bound not in column.model_fields_set
+    return column.model_copy(update={bound: decoded_bytes}) if takes else column
 
 
 def engine_spec(file: JobFile) -> dict[str, Any]:

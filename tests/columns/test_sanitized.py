@@ -38,6 +38,16 @@ def test_arithmetic(kept_build: Callable[..., Path], flags: list[str]) -> None:
     assert run(str(arithmetic(kept_build, flags)), "100000") == "all the same\n"
 
 
+def test_pictures(built: Path, tmp_path: Path) -> None:
+    pytest.importorskip("cv2")
+    from pictures import jpeg, noise, png
+
+    files = [tmp_path / "a.jpg", tmp_path / "b.png", tmp_path / "c.jpg"]
+    for file, made in zip(files, (jpeg(noise(9, 7)), png(noise()), jpeg(noise()[..., 0])), strict=True):
+        file.write_bytes(made)
+    assert run(str(built / "pictures_driver"), "3000", *map(str, files)) == "all hold\n"
+
+
 @pytest.mark.parametrize("name", format_names())
 def test_decoders(built: Path, tmp_path: Path, name: str) -> None:
     files = []

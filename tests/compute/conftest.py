@@ -29,7 +29,7 @@ CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
 def spec_of(
     loss: str = "binary_cross_entropy", layers: Sequence[Mapping[str, Any]] = (), optimizer: str = "adam",
     numbers: int = 5, standardize: bool = False, categories: int = 0, vectors: Sequence[int] = (),
-    bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), **label: Any,
+    bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), pixels: Sequence[int] = (), **label: Any,
 ) -> dict[str, Any]:
     """A model spec with few columns."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
@@ -38,6 +38,7 @@ def spec_of(
     shape["vectors"] = [{"size": size, "standardize": standardize} for size in vectors]
     shape["bags"] = [bag_of(at) for at in bags]
     shape["held"] = list(held)
+    shape["pixels"] = [{"block": f"image{at}", "size": size} for at, size in enumerate(pixels)]
     return {"input": shape | label, "layers": list(layers), "loss": loss, "optimizer": {"name": optimizer}}
 
 
@@ -61,6 +62,7 @@ class Rig:
         blocks += [("vectors", "f32", sum(sizes))] if sizes else []
         reads = [each for held in shape.held for each in feeds(held)]
         blocks += [(*BLOCKS[kind], reads.count(kind)) for kind in BLOCKS if kind in reads]
+        blocks += [(each.block, "u8", each.size) for each in shape.pixels]
         for bag in shape.bags:
             blocks += [(bag.block, "i32", bag.width, True, bag.most)]
             blocks += [(bag.scales, "f32", bag.width, True, bag.most)] if bag.scales else []
@@ -95,6 +97,8 @@ class Rig:
             blocks["numbers"][:rows] = self.rng.normal(1, 2, blocks["numbers"][:rows].shape)
         if "vectors" in blocks:
             blocks["vectors"][:rows] = self.rng.normal(1, 2, blocks["vectors"][:rows].shape)
+        for each in self.model.parsed.input.pixels:
+            blocks[each.block][:rows] = self.rng.integers(0, 256, (rows, each.size))
         self.fill_bags()
         if "held.numbers" in blocks:
             blocks["held.numbers"][:rows] = self.rng.normal(1, 2, blocks["held.numbers"][:rows].shape)

@@ -28,6 +28,7 @@ SHAPES += [{"optimizer": name, "categories": 2, "layers": [HIDDEN]} for name in 
 SHAPES += [{"optimizer": name, "bags": [0, 1, 2], "layers": [HIDDEN]} for name in optimizers.names()]
 SHAPES += [{"bags": [at], "numbers": 0} for at in range(4)]
 SHAPES += [{"loss": "softmax_cross_entropy", "bags": [2, 3], "categories": 1}, {"vectors": [3], "numbers": 0}]
+SHAPES += [{"pixels": [12], "numbers": 0, "layers": [HIDDEN]}, {"pixels": [3, 5], "vectors": [2], "bags": [0]}]
 SHAPES += [{"vectors": [3, 2], "standardize": True, "categories": 1, "bags": [0], "layers": [HIDDEN]}]
 SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
 SHAPES += [{"held": [held_of(name, example)]} for name, example in held_examples()]

@@ -19,7 +19,7 @@ class Cells(NamedTuple):
     more: int = 0  # what the directory says of the type: a hash's seed, a fixed text's bytes, a list's floats
 
     def bytes(self) -> bytes:
-        if self.type == "text":
+        if self.type in ("text", "bytes"):
             return texts(self.values)
         if self.type == "words":
             words = list(dict.fromkeys(self.values))
@@ -40,7 +40,7 @@ class Cells(NamedTuple):
     def alone(self) -> list[tuple[bytes, bytes]]:
         """Bytes and nulls of each cell in a record of its own."""
         bodies: list[bytes]
-        if self.type in ("text", "words"):
+        if self.type in ("text", "words", "bytes"):
             code = struct.pack("<2I", 0, 1) if self.type == "words" else b""
             letters = [value.encode() for value in self.values]
             bodies = [code + struct.pack("<I", len(each)) + each for each in letters]

@@ -70,12 +70,13 @@ def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
          ':11: records.separator: expected one of comma, tab, got "tob"; did you mean tab?'),
         ('format = "lines"\nskip_lines = 10', ":11: records.skip_lines: expected a whole number from 0 to 9, got 10"),
         ('format = "lines"\nseperator = "tab"',
-         ":11: records.seperator: unknown setting of lines; allowed: format, where, start, max_dead_letter_share, "
-         "separator, skip_lines; did you mean separator?"),
+         ":11: records.seperator: unknown setting of lines; allowed: format, where, max_decoded_bytes, start, "
+         "max_dead_letter_share, separator, skip_lines; did you mean separator?"),
         ('format = "json"\nseparator = "tab"',
-         ":11: records.separator: unknown setting; allowed: format, where, start, max_dead_letter_share"),
+         ":11: records.separator: unknown setting; allowed: format, where, max_decoded_bytes, start, "
+         "max_dead_letter_share"),
         ('format = "json"\nstrt = "latest"',
-         ":11: records.strt: unknown setting; allowed: format, where, start, max_dead_letter_share; "
+         ":11: records.strt: unknown setting; allowed: format, where, max_decoded_bytes, start, max_dead_letter_share; "
          "did you mean start?"),
     ],
 )  # fmt: skip

@@ -5,6 +5,21 @@ _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one
 
 GUARDS = [
     (
+        "a picture larger than allowed is not decoded", "native/decode/pictures.h",
+        "width && height && width * height <= most_bytes / BYTES_OF_A_POINT", "width && height",
+        "tests/columns/test_image.py::test_a_bomb_does_not_burst",
+    ),
+    (
+        "a JPEG without its end is none", "native/decode/pictures.h",
+        'return "a JPEG that is cut short";', "return {};",
+        "tests/columns/test_image.py::test_what_is_no_picture_is_a_dead_letter",
+    ),
+    (
+        "pictures of records that come together are decoded together", "native/decode/batch_filler.h",
+        "if (ahead_) ahead_->look(records, count);", "",
+        "tests/columns/test_image.py::test_a_picture_is_decoded_once_for_all_rows_of_some_records",
+    ),
+    (
         "an entry of words is not longer than the text", "native/decode/kinds/text.h",
         "size <= longest_ && first + size <= count", "size <= longest_ && first + size <= count + 1",
         "tests/columns/test_text.py::test_a_text_is_its_entries_hashed",

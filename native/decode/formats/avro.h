@@ -224,6 +224,10 @@ class AvroDecoder final : public ShapedDecoder {
                 if (!(p = sized(op, p, size))) return nullptr;
                 put_uuid(writer_, column, p);
                 return p + size;
+            case AvroCode::bytes:
+                if (!(p = sized(op, p, size))) return nullptr;
+                writer_.bytes(column, {p, size});
+                return p + size;
             case AvroCode::constant: put_constant(op); return p;
             default:
                 writer_.wrong(column, op.type->article());

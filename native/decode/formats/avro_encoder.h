@@ -86,11 +86,21 @@ class AvroEncoder final : public RecordEncoder {
             case AvroType::string: return put_text(given, exact);
             case AvroType::enumeration: return put_symbol(type, given, exact);
             case AvroType::bytes:
-            case AvroType::fixed: return type.logical == AvroType::decimal && put_decimal(type, given);
+            case AvroType::fixed:
+                if (given.kind == CellKind::bytes) return put_bytes(type, given.letters);
+                return type.logical == AvroType::decimal && put_decimal(type, given);
             case AvroType::choice: return put_choice(type, given, exact);
             case AvroType::array: return given.kind == CellKind::list && put_list(type, given, exact);
             default: return false;
         }
+    }
+
+    bool put_bytes(const AvroType &type, std::string_view raw) {
+        if (type.logical == AvroType::decimal || type.logical == AvroType::uuid) return false;
+        if (type.kind == AvroType::bytes) return append(raw), true;
+        if (raw.size() != static_cast<u64>(type.size)) return false;
+        *out_ += raw;
+        return true;
     }
 
     bool put_list(const AvroType &type, const Given &given, bool exact) {
@@ -174,7 +184,7 @@ class AvroEncoder final : public RecordEncoder {
     }
 
     static bool is_word(const Given &given, bool exact) {
-        return given.kind == CellKind::text || (!exact && !given.is_missing() && given.kind != CellKind::list);
+        return given.kind == CellKind::text || (!exact && !given.is_missing() && given.kind < CellKind::list);
     }
 
     // Of a number that a decimal of the type's scale is.

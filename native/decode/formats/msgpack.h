@@ -224,6 +224,7 @@ class MsgpackDecoder final : public ShapedDecoder {
                 if (is_utf8(item.view())) writer_.text(column, item.view());
                 else writer_.wrong(column, "text that is not UTF-8");
                 return p;
+            case Item::binary: writer_.bytes(column, item.view()); return p;
             default: return read_list(start, column);
         }
     }

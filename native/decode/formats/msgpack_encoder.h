@@ -70,6 +70,14 @@ class MsgpackEncoder final : public RecordEncoder {
         put(text);
     }
 
+    void bytes(std::string_view raw) {
+        out_->resize(out_->size() + raw.size() + 5);
+        if (raw.size() < 256) tagged(0xc4, static_cast<u8>(raw.size()));
+        else if (raw.size() < 65536) tagged(0xc5, static_cast<u16>(raw.size()));
+        else tagged(0xc6, static_cast<u32>(raw.size()));
+        put(raw);
+    }
+
     void list(const RowTable &table, const Cell &cell) {
         out_->resize(out_->size() + cell.size * CELL_BYTES + 5);
         head(cell.size, 0x90, 15, 0xdc);

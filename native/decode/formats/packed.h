@@ -64,7 +64,9 @@ class PackedDecoder final : public RecordDecoder {
     static constexpr u32 FEW_ROWS = 6;   // are read faster one by one
 
     // Whether not only the directory says if a column can be read.
-    static bool needs_check(CellType type) { return type == CellType::text || type == CellType::words; }
+    static bool needs_check(CellType type) {
+        return type == CellType::text || type == CellType::words || type == CellType::bytes;
+    }
 
     // Most records have the directory of the one before, so that only addresses change.
     bool find_columns(const char *bytes, u64 size) {

@@ -283,7 +283,8 @@ class ProtobufDecoder final : public ShapedDecoder {
         }
         if (!(p = bytes_.length(p, end, value))) return nullptr;
         if (step.type == ProtoType::timestamp) return put_timestamp(column, p, p + value);
-        put_text(column, {p, value});
+        if (step.type == ProtoType::bytes) writer_.bytes(column, {p, value});
+        else put_text(column, {p, value});
         return p + value;
     }
 

@@ -76,7 +76,8 @@ class ProtobufEncoder final : public RecordEncoder {
     static void put_cell(const RowTable &table, u64 row, const ProtoField &field, u32 column, std::string &out) {
         const GivenCell given = GivenCell::of(table, row, column);
         if (given.is_missing()) {
-            const bool may_be = field.presence || field.repeated || field.type == ProtoType::text;
+            const bool is_silent = field.type == ProtoType::text || field.type == ProtoType::bytes;
+            const bool may_be = field.presence || field.repeated || is_silent;
             if (may_be || !table.columns[column].plan.kind) return;
             throw CellMistake{column, row, field.article() + std::string(", which the schema has no `optional` for"),
                               given.shown(), field.name};
@@ -94,7 +95,8 @@ class ProtobufEncoder final : public RecordEncoder {
     static bool is_zero_byte(char byte) { return byte == 0; }
 
     static bool put(const ProtoField &field, const GivenCell &given, std::string &out) {
-        if (field.repeated || given.kind == CellKind::list) return false;
+        const bool is_bytes = field.type == ProtoType::bytes;
+        if (field.repeated || given.kind == CellKind::list || is_bytes != (given.kind == CellKind::bytes)) return false;
         switch (field.type) {
             case ProtoType::double_: return put_real<f64>(given, out);
             case ProtoType::float_: return put_real<f32>(given, out);
@@ -102,7 +104,7 @@ class ProtobufEncoder final : public RecordEncoder {
             case ProtoType::boolean: return put_boolean(given, out);
             case ProtoType::enumeration: return put_symbol(*field.enumeration, given, out);
             case ProtoType::timestamp: return put_timestamp(given, out);
-            case ProtoType::bytes:
+            case ProtoType::bytes: return put_text(std::string(given.letters), out);
             case ProtoType::message: return false;
             default: return put_whole(field.type, given, out);
         }

@@ -72,6 +72,8 @@ def problem(column: Column, given: Type) -> str:
     entry: Any = column.entry
     kind, logical = kind_of(given), logical_of(given)
     unit = entry.time_unit(column)
+    if kind in ("bytes", "fixed") and not logical and entry.takes_bytes(column):
+        return ""
     if kind in _ODD and logical not in ("decimal", "uuid"):
         return _ODD[kind]
     if kind in ("string", "enum") or logical == "uuid":

@@ -68,6 +68,8 @@ def _put(rows: Rows, given: Type, value: Any, unit: Unit, exact: bool) -> bytes 
     if kind in ("string", "enum"):
         return _text(found, kind, value, exact)
     if kind in ("bytes", "fixed"):
+        if isinstance(value, bytes):
+            return _raw(found, value)
         return _decimal(found, value) if logical_of(found) == "decimal" else None
     assert isinstance(found, dict)
     return _nested(rows, found, value)
@@ -116,6 +118,14 @@ def _text(found: Type, kind: str, value: Any, exact: bool) -> bytes | None:
         return number(len(text.encode())) + text.encode()
     assert isinstance(found, dict)
     return number(found["symbols"].index(text)) if text in found["symbols"] else None
+
+
+def _raw(found: Type, value: bytes) -> bytes | None:
+    if logical_of(found):
+        return None
+    if kind_of(found) == "bytes":
+        return number(len(value)) + value
+    return value if isinstance(found, dict) and found["size"] == len(value) else None
 
 
 def _decimal(found: Type, value: Any) -> bytes | None:

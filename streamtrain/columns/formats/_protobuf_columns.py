@@ -44,6 +44,8 @@ def _at(known: Messages, row: Message, path: Path) -> Field | None:
 def problem(column: Column, field: Field) -> str:
     """What of a field the column cannot take; "" where it can."""
     entry: Any = column.entry
+    if field.type == "bytes" and not field.repeated and entry.takes_bytes(column):
+        return ""
     if field.repeated or field.type in ("message", "bytes"):
         return "bytes" if field.type == "bytes" else article(field)
     if field.type == "string":

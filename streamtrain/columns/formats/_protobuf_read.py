@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from streamtrain.columns.formats._protobuf_wire import LENGTH, Wire, fields, float_of, unzigzag
-from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Unusable
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unusable
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
 from streamtrain.columns.kinds.cell import Moment, Symbol
 
@@ -121,7 +121,7 @@ def _bytes(field: Field, raw: bytes) -> Any:
         except UnicodeDecodeError:
             return Unusable("text that is not UTF-8")
     if field.type == "bytes":
-        return Unusable("bytes")
+        return Binary("bytes", raw)
     if field.type == "timestamp":
         return _timestamp(raw)
     if field.type in ("float", "double"):

@@ -78,6 +78,8 @@ def _several(known: Messages, field: Field, values: Any) -> bytes | None:
 
 def _value(known: Messages, field: Field, value: Any, unit: Unit) -> bytes | None:
     kind = field.type
+    if isinstance(value, bytes):
+        return value if kind == "bytes" else None
     if value is None or isinstance(value, Unusable | dict | list):
         return None
     if kind == "string":

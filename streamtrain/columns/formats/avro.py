@@ -20,7 +20,7 @@ from streamtrain.columns.formats.avro_schema import (
     logical_of,
     rows_of,
 )
-from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Parsed, Unusable
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
@@ -312,7 +312,7 @@ def _binary(raw: bytes, found: Type) -> Any:
         digits = raw.hex()
         return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     if logical != "decimal" or not isinstance(found, dict):
-        return Unusable("bytes")
+        return Binary("bytes", raw)
     if len(raw) > _MOST_DECIMAL_BYTES:
         return Unusable(f"a decimal of {len(raw)} bytes")
     unscaled = int.from_bytes(raw, "big", signed=True)

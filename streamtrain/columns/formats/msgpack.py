@@ -10,7 +10,7 @@ import msgpack
 import numpy as np
 
 from streamtrain.columns.formats._cells import plain_columns
-from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
 
@@ -168,7 +168,8 @@ def _value(record: bytes, at: int) -> tuple[Any, int]:
         return pairs, at
     raw = _take(record, at, value)
     if kind != "text":
-        return Unusable(kind), at + value
+        raw = record[at : at + value]
+        return Binary(kind, raw) if kind == "binary" else Unusable(kind), at + value
     try:
         return raw.decode(), at + value
     except UnicodeDecodeError:

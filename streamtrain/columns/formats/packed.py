@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable, registry_frame
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.kinds.kind import TextHash
 from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
@@ -28,7 +28,7 @@ MAGIC, VERSION = b"STPK", 2
 _HEADER = struct.Struct("<4sHHII")  # magic, version, columns, rows, bytes of the directory
 _ENTRY = struct.Struct("<IIIBBHI")  # data offset, data bytes, nulls offset, type, 0, name bytes, of the type
 _NUMBERS = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool"]
-TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64", "floats"]  # from 1 on
+TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64", "floats", "bytes"]  # from 1 on
 MOST_DIRECTORY_BYTES = 16 << 20
 Array = NDArray[Any]
 
@@ -77,6 +77,8 @@ def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
         values = column.entry.plain_times(column, values)
     if column.entry.cells(column) == "list":
         return _floats(name, column, values)
+    if column.entry.takes_bytes(column) and any(isinstance(cell, bytes) for cell in values):
+        return _binaries(name, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
     array = np.ma.getdata(values) if mask is not None else values
     if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
@@ -90,6 +92,14 @@ def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
     array = _narrowed(name, column, array)
     kind = "bool" if array.dtype.kind == "b" else array.dtype.str[1:]
     return kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask), 0
+
+
+def _binaries(name: str, values: Any) -> _Made:
+    """Bytes as they are."""
+    if not all(cell is None or isinstance(cell, bytes) for cell in values):
+        raise UserMistake(f"packed: {name}: expected bytes, got others beside them")
+    gone = np.array([not cell for cell in values], bool)
+    return "bytes", _ends([cell or b"" for cell in values]), _bits(gone), 0
 
 
 def _floats(name: str, column: Column, values: Any) -> _Made:
@@ -264,6 +274,8 @@ def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int,
     try:
         if type_name == "text":
             values = _read_texts(data, rows)
+        elif type_name == "bytes":
+            values = [Binary("binary", raw) for raw in _read_pieces(data, rows)]
         elif type_name == "words":
             codes = np.frombuffer(data, "<u4", rows)
             (count,) = struct.unpack_from("<I", data, 4 * rows)
@@ -295,11 +307,15 @@ def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int,
 
 
 def _read_texts(data: bytes, count: int) -> list[Any]:
+    return [_read_text(each) for each in _read_pieces(data, count)]
+
+
+def _read_pieces(data: bytes, count: int) -> list[bytes]:
     ends = [0, *np.frombuffer(data, "<u4", count).tolist()] if count else [0]
     letters = data[4 * count :]
     if sorted(ends) != ends or ends[-1] > len(letters):
         raise ValueError("text ends out of order")
-    return [_read_text(letters[start:end]) for start, end in pairwise(ends)]
+    return [letters[start:end] for start, end in pairwise(ends)]
 
 
 def _read_text(letters: bytes) -> str | Unusable:

@@ -13,6 +13,13 @@ class Unusable:
     reason: str
 
 
+@dataclass(frozen=True)
+class Binary(Unusable):
+    """Bytes, which few columns can take."""
+
+    raw: bytes = b""
+
+
 class Pairs(list[tuple[Any, Any]]):
     """A map, in order, doubled keys and all."""
 

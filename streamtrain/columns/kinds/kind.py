@@ -121,6 +121,9 @@ class Kind(Generic[S]):
         """What the native half is told beside the name and, as `missing_value`, the stand-in."""
         return {}
 
+    def require(self) -> None:
+        """Raises UserMistake where a package that decodes its cells is not installed."""
+
     def stand_in(self, column: S, loss: str) -> str | float:
         """What the native half writes for a missing cell, where `missing` is a value."""
         return float(column.missing)
@@ -176,6 +179,10 @@ class Kind(Generic[S]):
 
     def takes_text(self, column: S) -> bool:
         """Whether a text fits it."""
+        return False
+
+    def takes_bytes(self, column: S) -> bool:
+        """Whether bytes that are no text fit it."""
         return False
 
     def takes_names(self, column: S) -> bool:

@@ -5,27 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from pydantic import Field
-
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import float32
 from streamtrain.columns.kinds.kind import Block, CellForm, Named, Wrong
 from streamtrain.columns.kinds.parsed import NumberKind, number_of
+from streamtrain.columns.kinds.sized import Sized
 from streamtrain.columns.kinds.standardize import Standardized
 
 HELP = "a list of so many numbers, standardised where asked for"
 
 
-class Options(Standardized):
+class Options(Standardized, Sized):
     """Of a vector."""
-
-    size: int | None = Field(
-        None,
-        ge=1,
-        le=_native.MAX_COLUMNS,
-        description="vector: how many numbers it has",
-        json_schema_extra={"misplaced": "only a feature of kind vector has one"},
-    )
 
 
 class Vector(NumberKind[Options]):
@@ -35,6 +26,8 @@ class Vector(NumberKind[Options]):
     def problems(self, column: Options) -> Iterator[str]:
         if column.size is None:
             yield "size: expected how many numbers a vector has, got none"
+        elif not isinstance(column.size, int) or not 1 <= column.size <= _native.MAX_COLUMNS:
+            yield f"size: expected how many numbers a vector has, 1 to {_native.MAX_COLUMNS:,}, got {column.size!r}"
         yield from super().problems(column)
 
     def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
@@ -63,7 +56,7 @@ class Vector(NumberKind[Options]):
 
 
 def _size(column: Options) -> int:
-    assert column.size is not None
+    assert isinstance(column.size, int)
     return column.size
 
 

@@ -50,9 +50,17 @@ class CsvTable {
             for (;; ++p) {
                 std::string_view cell;
                 const char *bad;
+                const bool known = cells < order.size() && order[cells].column >= 0;
+                if (known && order[cells].is == CsvCell::number) {
+                    if (const char *behind = read_at_a_glance(p, table, static_cast<u32>(order[cells].column), row)) {
+                        p = behind, ++cells;
+                        if (*p != delimiter_) break;
+                        continue;
+                    }
+                }
                 p = csv_.cell(p, cell, bad);
                 if (!p) throw CellMistake{NO_CELL, row, "the closing quote of a cell", "the file's end"};
-                if (cells < order.size() && order[cells].column >= 0) {
+                if (known) {
                     const u32 column = static_cast<u32>(order[cells].column);
                     if (bad) throw CellMistake{column, row, "a cell of CSV", bad};
                     put(cell, order[cells].is, table, column, row);
@@ -76,6 +84,22 @@ class CsvTable {
             p = csv_.cell(p, cell, bad);
             if (!p || *p != delimiter_) return p;
         }
+    }
+
+    // The usual number, and what ends it; nullptr where put() has to look.
+    const char *read_at_a_glance(const char *p, RowTable &table, u32 column, u64 row) const {
+        f64 value;
+        const char *const behind = parse_at_a_glance(p, value, csv_.stop());
+        if (!behind) return nullptr;
+        table.columns[column].given = true;
+        Cell &to = table.cell(column, row);
+        const i64 whole = static_cast<i64>(value);   // of at most 19 digits, a fraction among them
+        const bool is_whole = static_cast<f64>(whole) == value && (whole != 0 || *p != '-');
+        to.kind = is_whole ? CellKind::integer : CellKind::number;
+        if (is_whole) to.magnitude = whole < 0 ? 0 - static_cast<u64>(whole) : static_cast<u64>(whole);
+        else to.number = value;
+        to.flag = is_whole && whole < 0;
+        return behind;
     }
 
     void put(std::string_view text, CsvCell is, RowTable &table, u32 column, u64 row) const {

@@ -19,6 +19,6 @@ st_registry(kinds ST_KINDS)
 st_registry(transforms ST_TRANSFORMS)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
   # the least the kernels are built for too; number_glance.h rests on its byte shuffle
-  set_source_files_properties(decode/format_table.cpp decode/kind_table.cpp decode/transform_table.cpp
+  set_source_files_properties(decode/format_table.cpp decode/kind_table.cpp decode/transform_table.cpp bindings/encode.cpp
                               PROPERTIES COMPILE_OPTIONS "-march=x86-64-v2")
 endif()

@@ -34,6 +34,7 @@ class Summary:
     def __init__(self, job: Job) -> None:
         self._schema, self._told = _told_columns(job)
         self._plan = RowPlan(self._schema, job_format(job), bare_format(job))
+        self.bare = self._plan.bare  # format of records that never meet a registry
         self.rows = self.unusable = 0
         self.columns = {name: ColumnSummary(holds) for name, holds in self._told.items()}
         self._missing_words = {

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format
+from streamtrain.columns.formats import Format, options, parse
 from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records
@@ -27,6 +27,7 @@ Array = NDArray[Any]
 Around = _native.RecordAround
 BATCH_ROWS = 4096
 _ROW = re.compile(r"(?<=^\$)\[\d+\]|\[\d+\]$")
+_QUICK = "msgpack"
 _PACK_ROWS, _RECORD_BYTES = 1024, 1 << 20  # of a program's rows, on their way to the decoder
 
 
@@ -59,6 +60,11 @@ class Rows(dict[str, Cells]):
         super().__init__(columns)
         self.count, self.left_out, self.filtered = count, left_out, filtered
 
+    def kept(self) -> Rows:
+        """The same in arrays of its own."""
+        columns = {name: _copied(cells) for name, cells in self.items()}
+        return Rows(columns, self.count, self.left_out, self.filtered)
+
 
 class Part(NamedTuple):
     """A column's place in a slot: elements [first, first + width) of a row of the block."""
@@ -80,7 +86,8 @@ class RowPlan:
     def __init__(self, schema: Schema, format: Format, bare: Format, batch_rows: int = BATCH_ROWS) -> None:
         """`format` is that of records from a topic, `bare` that of records that never meet a registry."""
         self._schemas = schema, schema.without_message()
-        self._formats = format, bare
+        self.bare = quick(bare)
+        self._formats = format, self.bare
         self.layout = _native.SlotLayout.make(batch_rows, 1, schema.block_specs())
         self._slot = np.zeros(self.layout.slot_bytes, np.uint8)
         self.parts = list(_parts(schema, self.layout))
@@ -95,7 +102,7 @@ class RowPlan:
         return self.joined(self.batches(self.encoded(rows), bare=True), errors)
 
     def encoded(self, rows: Any) -> Iterator[bytes]:
-        """A program's rows as records, as `fit` has them."""
+        """A program's rows as records."""
         if self._records is None:
             self._records = Records(self._schemas[1], self._formats[1], "rows", _PACK_ROWS, _RECORD_BYTES)
         for block in self._records.blocks(rows, key=None, own_keys=False):
@@ -125,10 +132,8 @@ class RowPlan:
         yield self._batch(filler.close(), left_out, filtered, copy)
 
     def _batch(self, rows: int, left_out: list[LeftOut], filtered: int, copy: bool) -> Rows:
-        columns = {part.name: self._cells(part, rows) for part in self.parts}
-        if copy:
-            columns = {name: _copied(cells) for name, cells in columns.items()}
-        return Rows(columns, rows, left_out, filtered)
+        found = Rows({part.name: self._cells(part, rows) for part in self.parts}, rows, left_out, filtered)
+        return found.kept() if copy else found
 
     def _cells(self, part: Part, rows: int) -> Cells:
         block = part.block
@@ -155,6 +160,13 @@ class RowPlan:
 def cell_path(path: str) -> str:
     """A path of a record without the row's place in it, where the row is told beside it."""
     return _ROW.sub("", path)
+
+
+def quick(format: Format) -> Format:
+    """In what a program's rows are handed over: where cells mean what they mean in `format`, the quickest of all."""
+    name = format if isinstance(format, str) else str(format["name"])
+    has_own_meaning = "schema" in options(name) or parse(format, b"").by_role
+    return format if has_own_meaning else _QUICK
 
 
 def told(each: LeftOut) -> str:

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 
+from streamtrain.columns.formats import Format
 from streamtrain.columns.forms import FileRows
 from streamtrain.columns.records import Record, Records
 from streamtrain.files.blocks import Size
@@ -29,9 +30,11 @@ class FileRecords:
         form: str | None = None,
         limit: int | None = None,
         stopping: Callable[[], bool] = lambda: False,
+        format: Format | None = None,
     ) -> None:
+        """`format`: another than the job's, without a registry's frame."""
         schema = job.schema.without_message()
-        self._records = Records(schema, bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
+        self._records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
         self._blocks = read_blocks(paths, Wanted(schema), Size(_BLOCK_ROWS, PACK_ROWS, limit), form)
         self._stopping = stopping
         self._ends = array("q", [0])  # rows up to the end of each record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 from streamtrain.columns.row_plan import Part, Rows
@@ -23,17 +23,20 @@ def write_rows(path: str, parts: list[Part], batches: Iterable[Rows]) -> int:
     form that such columns cannot be written in, and where the file cannot be written.
     """
     form = file_form(form_of(path, "Writer"))
+    ragged = [part.name for part in parts if part.block.ragged]
+    if ragged and not form.Writer.LISTS:
+        raise UserMistake(f"{path}: expected a form whose cells may be lists, such as .parquet, for {ragged[0]}")
     beside = Path(path).with_name(f".{Path(path).name}.{os.getpid()}.part")
     rows = 0
     with ExitStack() as stack:
         stack.callback(_removed, beside)
         try:
             with open(beside, "wb") as file:
-                writer = form.Writer(file, path, parts)
-                for batch in batches:
-                    writer.add(batch)
-                    rows += batch.count
-                writer.finish()
+                with closing(form.Writer(file, path, parts)) as writer:
+                    for batch in batches:
+                        writer.add(batch)
+                        rows += batch.count
+                    writer.finish()
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(beside, path)

@@ -77,7 +77,8 @@ def analyze(
             messages = read_messages(found, "records", until_end=True)
             summary = read(Summary(found), map(_record, messages), False)
         else:
-            summary = read(Summary(found), FileRecords(found, input or [], form, limit), True)
+            summary = Summary(found)
+            read(summary, FileRecords(found, input or [], form, limit, format=summary.bare), True)
     document = {**summary.document(reference), "against": against, "stopped": stop.is_set(),
                 "errors": {"distinct": DISTINCT_ERROR, "quantile": QUANTILE_ERROR}}  # fmt: skip
     note = f"distinct above 1,000 to {DISTINCT_ERROR:.1%}, quantiles to {QUANTILE_ERROR:.0%}"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Annotated
+from dataclasses import asdict
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -12,8 +13,11 @@ from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.clients.repacking import Repacked, Repacker
 from streamtrain.clients.snapshots import Snapshot, snapshot_of
+from streamtrain.clients.writer import MOST_PACK_ROWS, PACK_ROWS
 from streamtrain.columns.row_plan import Rows, cell_path
+from streamtrain.errors import UserMistake
 from streamtrain.files.forms import form_names
 from streamtrain.files.records import FileRecords
 from streamtrain.files.standardized import Standardized
@@ -32,12 +36,23 @@ def vectorize(
     session: Session,
     job: JobFile,
     input: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(metavar="FILE", help="Rows, as produce takes them; may be repeated.", show_default=False),
-    ],
+    ] = None,
     output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="A .parquet, .arrow, .npy or .packed file.")
-    ],
+        str | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="A .parquet, .arrow, .npy or .packed file.", show_default=False
+        ),
+    ] = None,
+    from_topic: Annotated[
+        str | None,
+        typer.Option(metavar="TOPIC", help="Records in the job's format, to be packed.", show_default=False),
+    ] = None,
+    to_topic: Annotated[
+        str | None, typer.Option(metavar="TOPIC", help="Where packed records go, each row once.", show_default=False)
+    ] = None,
+    pack: Annotated[int, typer.Option(min=1, max=MOST_PACK_ROWS, help="Rows in a packed record.")] = PACK_ROWS,
     snapshot: Annotated[
         int | None,
         typer.Option(metavar="VERSION", help="Numbers standardised by this snapshot's statistics.", show_default=False),
@@ -49,14 +64,26 @@ def vectorize(
     ] = None,
 ) -> None:
     """Write what the model would be given of rows: numbers, buckets of categories, what transforms make. Rows that
-    cannot be used are left out and told. Ctrl-C leaves no file."""
-    found = session.job(job)
+    cannot be used are left out and told. Ctrl-C leaves no file. From topic to topic: pack records, and write them under
+    the job's keys, each row exactly once; a start goes on where the last one has ended."""
+    if from_topic is not None and to_topic is not None and not input and output is None:
+        _repack(session, session.connected_job(job), Repacking(from_topic, to_topic, pack))
+        return
+    if not input or output is None or from_topic is not None or to_topic is not None:
+        raise UserMistake("vectorize: expected --input and --output, or --from-topic and --to-topic")
+    _to_file(session, session.job(job), input, output, snapshot, limit, form)
+
+
+def _to_file(
+    session: Session, found: Job, input: list[str], output: str, snapshot: int | None, limit: int | None,
+    form: str | None,
+) -> None:  # fmt: skip
     by = None if snapshot is None else _snapshot(found, snapshot)
     plan = found.plan()
     scaled = None if by is None else Standardized(by, found.schema, plan.parts)
     started_s = time.monotonic()
     with StopSignals() as stop, Progress(session.out, f"rows to {output}", limit) as bar:
-        records = FileRecords(found, input, form, limit, stop.is_set)
+        records = FileRecords(found, input, form, limit, stop.is_set, plan.bare)
         told = Told(records)
 
         def batches() -> Iterator[Rows]:
@@ -75,7 +102,35 @@ def vectorize(
                 "left_out": told.count, "first_left_out": told.first, "snapshot": snapshot,
                 "columns": [part.name for part in plan.parts],
                 "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
-    session.out.document(document, f"{written:,} rows of {len(plan.parts)} columns to {output}", *told.lines())
+    session.out.document(document, f"{written:,} rows of {len(plan.parts)} columns to {output}",
+                         *_left_lines(told.count, told.first, told.filtered))  # fmt: skip
+
+
+class Repacking(NamedTuple):
+    """What goes from topic to topic."""
+
+    source: str
+    to: str
+    pack: int
+
+
+def _repack(session: Session, job: Job, wanted: Repacking) -> None:
+    started_s, told = time.monotonic(), Repacked()
+    with StopSignals() as stop, Progress(session.out, f"rows to {wanted.to}", None) as bar:
+        for told in Repacker(job, *wanted).run(stop.is_set):
+            bar.show(told.rows)
+            if stop.is_set():
+                break
+    document = {"from_topic": wanted.source, "to_topic": wanted.to, **asdict(told), "stopped": stop.is_set(),
+                "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
+    text = f"{told.rows:,} rows of {told.messages:,} messages to {wanted.to}, in {told.records:,} packed records"
+    session.out.document(document, text, *_left_lines(told.left_out, told.first, told.filtered))
+    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+
+
+def _left_lines(count: int, first: list[str], filtered: int) -> list[str]:
+    left = [f"rows that cannot be used, left out: {count:,}", *(f"  {line}" for line in first)]
+    return (left if count else []) + ([f"rows filtered, as the job says: {filtered:,}"] if filtered else [])
 
 
 class Told:
@@ -93,11 +148,6 @@ class Told:
             if len(self.first) < TOLD:
                 where = f"{self._records.where(each.record, each.row_from)} at {cell_path(each.path)}"
                 self.first.append(f"{where}: {each.reason}")
-
-    def lines(self) -> list[str]:
-        left = [f"rows that cannot be used, left out: {self.count:,}", *(f"  {line}" for line in self.first)]
-        filtered = [f"rows filtered, as the job says: {self.filtered:,}"]
-        return (left if self.count else []) + (filtered if self.filtered else [])
 
 
 def _snapshot(job: Job, version: int) -> Snapshot:

@@ -45,6 +45,8 @@ def _batches(source: Source) -> Iterator[Any]:
 class Writer:
     """A file of record batches."""
 
+    LISTS = True
+
     def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
         self._pyarrow = pyarrow_for(path, "Arrow IPC")
         self._schema = arrow_schema(self._pyarrow, parts)
@@ -53,5 +55,7 @@ class Writer:
     def add(self, batch: Rows) -> None:
         self._writer.write_batch(arrow_batch(self._pyarrow, self._schema, batch))
 
-    def finish(self) -> None:
+    def finish(self) -> None: ...
+
+    def close(self) -> None:
         self._writer.close()

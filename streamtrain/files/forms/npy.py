@@ -70,10 +70,9 @@ def _batches(source: Source) -> Iterator[Any]:
 class Writer:
     """Rows one behind the other; the header, which tells their number, last."""
 
+    LISTS = False
+
     def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
-        ragged = [part.name for part in parts if part.block.ragged]
-        if ragged:
-            raise UserMistake(f"{path}: expected a form whose cells may be lists, such as .parquet, for {ragged[0]}")
         fields = [(part.name, part.dtype, *([(part.width,)] if part.width > 1 else [])) for part in parts]
         self._file, self._dtype, self._rows = file, np.dtype(fields), 0
         self._size = len(self._header())
@@ -90,6 +89,8 @@ class Writer:
     def finish(self) -> None:
         self._file.seek(0)
         self._file.write(self._header())
+
+    def close(self) -> None: ...
 
     def _header(self) -> bytes:
         told = f"{{'descr': {npy.dtype_to_descr(self._dtype)!r}, 'fortran_order': False, 'shape': ({self._rows},), }}"

@@ -83,10 +83,9 @@ def _read(parsed: Any, where: str) -> Columns:
 class Writer:
     """A record for each batch; whole numbers keep their type."""
 
+    LISTS = False
+
     def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
-        ragged = [part.name for part in parts if part.block.ragged]
-        if ragged:
-            raise UserMistake(f"{path}: expected a form whose cells may be lists, such as .parquet, for {ragged[0]}")
         self._file = file
         self._schema = Schema(tuple((part.name, _column(part)) for part in parts), "mean_squared_error")
 
@@ -96,6 +95,8 @@ class Writer:
             self._file.write(packed.encode(self._schema, arrays))
 
     def finish(self) -> None: ...
+
+    def close(self) -> None: ...
 
 
 def _column(part: Part) -> Column:

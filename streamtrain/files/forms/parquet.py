@@ -42,6 +42,8 @@ def _batches(source: Source, columns: set[str] | None = None) -> Iterator[Any]:
 class Writer:
     """A row group for some batches."""
 
+    LISTS = True
+
     def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
         self._pyarrow = pyarrow_for(path, "Parquet")
         self._schema = arrow_schema(self._pyarrow, parts)
@@ -49,12 +51,14 @@ class Writer:
         self._held: list[Any] = []
 
     def add(self, batch: Rows) -> None:
-        self._held.append(arrow_batch(self._pyarrow, self._schema, batch))
+        self._held.append(arrow_batch(self._pyarrow, self._schema, batch.kept()))
         if len(self._held) >= _GROUP_BATCHES:
             self._write()
 
     def finish(self) -> None:
         self._write()
+
+    def close(self) -> None:
         self._writer.close()
 
     def _write(self) -> None:

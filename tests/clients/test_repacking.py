@@ -1,0 +1,168 @@
+"""Records from one topic to another, packed and keyed, each row once, whatever ends it in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from streamtrain import Job
+from streamtrain.cli import main
+from streamtrain.clients import repacking
+from streamtrain.clients.repacking import Repacked, Repacker
+from streamtrain.columns.row_plan import RowPlan
+from streamtrain.errors import StreamtrainError, UserMistake
+from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.clients import KafkaConsumer, Message
+from streamtrain.kafka.reader import read_all
+from streamtrain.kafka.settings import Purpose
+
+JOB = """
+name = "{name}"
+[kafka]
+bootstrap.servers = "{bootstrap}"
+[records]
+where = "x > -50"
+[columns]
+x = {{}}
+city = {{ kind = "category", buckets = 64 }}
+tenant = {{ kind = "category", buckets = 9, from = "key" }}
+late = {{ role = "label", missing = "skip" }}
+[model]
+loss = "binary_cross_entropy"
+"""
+ROWS = 1_000
+BAD = {17: b"[", 18: b'{"x": "n/a", "city": "a", "late": 1}', 19: b'{"x": -60, "city": "a", "late": 1}', 20: b"",
+       21: b'[{"x": 21, "city": "a", "late": 1}, {"x": 22}, [23, 7, 0]]'}  # fmt: skip
+
+
+@pytest.fixture
+def job(kafka: Any, tmp_path: Path) -> Job:
+    """Rows of four keys in two partitions, some of them bad, and a topic to write to."""
+    path = tmp_path / "job.toml"
+    path.write_text(JOB.format(name=kafka.fresh_name("repack"), bootstrap=kafka.bootstrap))
+    job = Job.load(path)
+    topics = [NewTopic(name, partitions, 1) for name, partitions in ((source(job), 2), (target(job), 3))]
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    for made in admin.create_topics(topics).values():
+        made.result(30)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for number in range(ROWS):
+        value = json.dumps({"x": number, "city": f"c{number % 7}", "late": number % 2, "id": f"i{number % 3}"}).encode()
+        headers: list[Any] = [("h", b"1")] if number % 8 == 0 else []
+        producer.produce(source(job), BAD.get(number, value), f"k{number % 4}", number % 2, headers=headers)
+    assert producer.flush(30) == 0
+    return job
+
+
+def source(job: Job) -> str:
+    return str(job.topic("records").name)
+
+
+def target(job: Job) -> str:
+    return f"{job.name}.packed"
+
+
+def messages(job: Job, topic: str) -> Iterator[Message]:
+    spans = dict(enumerate(Admin(job.kafka.bootstrap, job.kafka_admin()).spans(topic) or []))
+    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), "test") as consumer:
+        yield from read_all(consumer, topic, spans)  # type: ignore[arg-type]
+
+
+def trained(job: Job, topic: str, format: str) -> list[tuple[float, ...]]:
+    """What is trained of a topic's records, in no order."""
+    plan = RowPlan(job.schema, format, format)
+    records = ((message.value or b"", message.around()) for message in messages(job, topic) if message.value)
+    found = plan.joined(plan.batches(records), "leave_out")
+    return sorted(zip(*(np.asarray(found[name]).tolist() for name in found), strict=True))
+
+
+def written(job: Job) -> list[tuple[float, ...]]:
+    return trained(job, target(job), repacking.FORMAT)
+
+
+def check(job: Job, told: Repacked) -> None:
+    expected = trained(job, source(job), "json")
+    assert written(job) == expected and len(expected) == told.rows == ROWS - 5 + 2
+    assert (told.filtered, told.left_out, len(told.first)) == (2, 2, 2)
+    assert f"{source(job)}[1]@8 row 0 at $" in told.first
+
+
+def test_rows_are_packed_under_their_keys(job: Job) -> None:
+    (told,) = Repacker(job, source(job), target(job), 64).run()
+    check(job, told)
+    found = list(messages(job, target(job)))
+    assert {message.key for message in found} == {b"k0", b"k1", b"k2", b"k3"}
+    assert {(message.key, tuple(message.headers)) for message in found} == {
+        (b"k0", ()), (b"k0", (("h", b"1"),)), (b"k1", ()), (b"k2", ()), (b"k3", ())
+    }  # fmt: skip
+    assert len({message.partition for message in found}) > 1 and len(found) == told.records < ROWS / 30
+    assert list(Repacker(job, source(job), target(job), 64).run()) == []
+
+
+def test_a_key_column_gives_the_keys(job: Job) -> None:
+    keyed = JOB.replace("x = {{}}", 'x = {{}}\nid = {{ role = "key" }}').replace(', from = "key"', ', missing = ""')
+    other = Job.parse(keyed.format(name=job.name, bootstrap=job.kafka.bootstrap))
+    (told,) = Repacker(other, source(job), target(job), 64).run()
+    found = list(messages(job, target(job)))
+    assert {message.key for message in found} == {b"i0", b"i1", b"i2", None}
+    assert written(other) == trained(other, source(job), "json") and told.rows == ROWS - 4
+
+
+def test_each_row_is_written_once_whatever_ends_it(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repacking, "MESSAGES_A_TRANSACTION", 150)
+    first = Repacker(job, source(job), target(job), 7).run()
+    assert [next(first).messages, next(first).messages] == [150, 300]
+    produce, left = repacking.TransactionalProducer.produce, [10]
+
+    def failing(self: Any, *given: Any, **named: Any) -> int:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ConnectionError("pulled the plug")
+        return produce(self, *given, **named)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(repacking.TransactionalProducer, "produce", failing)
+        with pytest.raises(ConnectionError):
+            list(first)
+    before = len(written(job))
+    second = Repacker(job, source(job), target(job), 7).run()
+    one = next(second)
+    assert one.messages == 150 and len(written(job)) == before + one.rows
+    third = Repacker(job, source(job), target(job), 7).run()
+    next(third)
+    with pytest.raises(StreamtrainError):  # fenced by the third
+        next(second)
+    rest = list(third)[-1]
+    assert rest.messages == ROWS - 450
+    assert written(job) == trained(job, source(job), "json")
+
+
+def test_the_command(job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["vectorize", str(tmp_path / "job.toml"), "--from-topic", source(job), "--to-topic", target(job)]
+    for arguments, code in (([*given, "--json"], 0), (given[:4], 2), ([*given, "--input", "x.csv"], 2),
+                            ([*given[:-1], f"{job.name}.nowhere"], 2)):  # fmt: skip
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == code
+        out = capsys.readouterr().out
+        if not code:
+            told = json.loads(out)
+            assert (told["rows"], told["left_out"], told["filtered"]) == (ROWS - 3, 2, 2)
+    assert written(job) == trained(job, source(job), "json")
+
+
+def test_columns_that_a_packed_record_cannot_hold_are_refused(job: Job) -> None:
+    for more in ('tags = { kind = "category", buckets = 9, list = true }', 'at = { from = "timestamp" }'):
+        changed = JOB.replace("x = {{}}", "x = {{}}\n" + more.replace("{", "{{").replace("}", "}}"))
+        other = Job.parse(changed.format(name=job.name, bootstrap=job.kafka.bootstrap))
+        with pytest.raises(UserMistake, match=r"tags|timestamp"):
+            Repacker(other, source(job), target(job), 64)
+    with pytest.raises(UserMistake, match="another topic"):
+        Repacker(job, source(job), source(job), 64)

@@ -1,0 +1,51 @@
+"""Guards of files of rows, of what is made of them, and of topics that are packed again."""
+
+_READING = "tests/files/test_reading.py"
+_WRITING = "tests/files/test_writing.py"
+_SUMMARY = "tests/analysis/test_summary.py"
+_REPACKING = "tests/clients/test_repacking.py"
+
+GUARDS = [
+    (
+        "a line that is cut short waits for its rest", "native/bindings/python_csv.h",
+        "            if (p == csv_.end() && !last) break;\n", "", f"{_READING}::test_every_form_gives_the_same_cells",
+    ),
+    (
+        "a line has a cell for each name", "native/bindings/python_csv.h",
+        "if (cells != order.size())", "if (false)", f"{_READING}::test_mistakes_name_the_file_and_the_row",
+    ),
+    (
+        "what is no finite number stays the text it is", "native/bindings/python_csv.h",
+        "parse_decimal(text, value) && std::isfinite(value)", "parse_decimal(text, value)",
+        f"{_READING}::test_csv_by_native_code_is_what_it_is_row_by_row",
+    ),
+    (
+        "no more rows are read than were asked for", "streamtrain/files/blocks.py",
+        "self._left -= rows", "pass", f"{_READING}::test_every_form_gives_the_same_cells",
+    ),
+    (
+        "a file that is not whole is not there", "streamtrain/files/writing.py",
+        "stack.callback(_removed, beside)", "pass", f"{_WRITING}::test_a_file_is_there_whole_or_as_it_was",
+    ),
+    (
+        "an empty text is no word", "streamtrain/analysis/summary.py",
+        "column.add(cells[cells != self._missing_words[name]])", "column.add(cells)",
+        f"{_SUMMARY}::test_every_kind_of_column",
+    ),
+    (
+        "a missing cell is a bin of drift", "streamtrain/analysis/summary.py",
+        "[*each, of.rows - of.there]", "[*each, 0]",
+        f"{_SUMMARY}::test_drift_counts_missing_cells_and_other_words",
+    ),
+    (
+        "positions go out with the rows", "streamtrain/clients/repacking.py",
+        "native.commit(self._source, list(after.items()), metadata)",
+        "native.commit(self._source, list(dict.fromkeys(after, 0).items()), metadata)",
+        f"{_REPACKING}::test_rows_are_packed_under_their_keys",
+    ),
+    (
+        "what is not written as a whole is aborted", "streamtrain/clients/repacking.py",
+        'native.abort("not all of it was written")', "native.commit(self._source, list(after.items()), metadata)",
+        f"{_REPACKING}::test_each_row_is_written_once_whatever_ends_it",
+    ),
+]

@@ -6,12 +6,13 @@ Exit code 0 after a SIGTERM where all that was begun is finished, else INTERRUPT
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 INTERRUPTED = 130
 T = TypeVar("T")
+_END = object()
 
 
 class StoppedAtOnce(BaseException):
@@ -42,6 +43,12 @@ class StopSignals:
             return None
         finally:
             self._waiting = False
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """Those up to the first signal, which breaks off the wait for the next one."""
+        left = iter(items)
+        while (found := self.wait_for(lambda: next(left, _END))) is not None and found is not _END:
+            yield cast(T, found)
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._on) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from streamtrain.columns.formats import Format
 from streamtrain.columns.forms import FileRows
@@ -29,14 +29,12 @@ class FileRecords:
         paths: Sequence[str],
         form: str | None = None,
         limit: int | None = None,
-        stopping: Callable[[], bool] = lambda: False,
         format: Format | None = None,
     ) -> None:
         """`format`: another than the job's, without a registry's frame."""
         schema = job.schema.without_message()
         self._records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
         self._blocks = read_blocks(paths, Wanted(schema), Size(_BLOCK_ROWS, PACK_ROWS, limit), form)
-        self._stopping = stopping
         self._ends = array("q", [0])  # rows up to the end of each record
         self._starts = array("q")  # of each file, rows before it
         self._names: list[str] = []
@@ -54,8 +52,6 @@ class FileRecords:
             self._note(block)
             for made in self._records.blocks(block, key=None, own_keys=False):
                 for record in made:
-                    if self._stopping():
-                        return
                     self._ends.append(self._ends[-1] + record.rows)
                     yield record
 

@@ -60,6 +60,8 @@ def test_drift_counts_missing_cells_and_other_words() -> None:
     same = of([{"a": number + 0.1, "c": f"w{number % 5}", "l": ["p"]} for number in range(1000)])
     drift = {name: each.get("drift", 0) for name, each in same.document(before)["columns"].items()}
     assert max(drift.values()) < 0.01
+    half = of([{"a": number} if number % 2 else {} for number in range(1000)])
+    assert half.document(before)["columns"]["a"]["drift"] > 0.25
     moved = of([{"a": 2 * number, "c": f"other{number % 5}"} for number in range(1000)])
     drift = {name: each.get("drift", 0) for name, each in moved.document(before)["columns"].items()}
     assert min(drift["a"], drift["c"], drift["l"]) > 0.25 and drift["weight"] < 0.01

@@ -63,10 +63,9 @@ def analyze(
     with StopSignals() as stop, Progress(session.out, "rows", limit) as bar:
 
         def read(summary: Summary, records: Iterable[Any], bare: bool) -> Summary:
-            going = (record for record in records if not stop.is_set())
-            for rows in summary.add(going, bare):
+            for rows in summary.add(stop.each(records), bare):
                 bar.show(rows)
-                if stop.is_set() or (limit is not None and rows >= limit):
+                if limit is not None and rows >= limit:
                     break
             return summary
 

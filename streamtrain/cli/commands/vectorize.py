@@ -83,11 +83,11 @@ def _to_file(
     scaled = None if by is None else Standardized(by, found.schema, plan.parts)
     started_s = time.monotonic()
     with StopSignals() as stop, Progress(session.out, f"rows to {output}", limit) as bar:
-        records = FileRecords(found, input, form, limit, stop.is_set, plan.bare)
+        records = FileRecords(found, input, form, limit, plan.bare)
         told = Told(records)
 
         def batches() -> Iterator[Rows]:
-            for batch in plan.batches(records, bare=True, copy=False):
+            for batch in plan.batches(stop.each(records), bare=True, copy=False):
                 if stop.is_set():
                     raise Stopped
                 told.add(batch)

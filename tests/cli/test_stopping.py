@@ -32,22 +32,22 @@ def test_a_second_signal_ends_what_is_done(first: int, second: int) -> None:
         os.kill(os.getpid(), second)
 
 
-@pytest.mark.parametrize("command", ["vectorize", "analyze"])
-def test_a_command_over_files_ends_while_it_waits(tmp_path: Path, new_job: Callable[..., Path], command: str) -> None:
+@pytest.mark.parametrize("writes", [True, False])
+def test_a_command_over_files_ends_while_it_waits(tmp_path: Path, new_job: Callable[..., Path], writes: bool) -> None:
     job, output = new_job(bootstrap="localhost:1"), tmp_path / "rows.npy"
-    more = ["--output", str(output)] if command == "vectorize" else []
-    arguments = [*PROGRAM, command, str(job), "--input", "-", "--form", "csv", "--json", *more]
+    command = ["vectorize", "--output", str(output)] if writes else ["analyze"]
+    arguments = [*PROGRAM, *command, str(job), "--input", "-", "--form", "csv", "--json"]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as working:
         assert working.stdin is not None and working.stdout is not None
         working.stdin.write("delay,carrier,late\n" + "1,AA,1\n" * 100_000)
         working.stdin.flush()  # it reads: more than a pipe holds is gone
-        if command == "vectorize":
+        if writes:
             assert any(path.name.endswith(".part") for path in tmp_path.iterdir())
         working.send_signal(signal.SIGINT)
         assert working.wait(60) == 130
         told = working.stdout.read()
     assert [path for path in tmp_path.iterdir() if path != job] == []
-    if command == "analyze":
+    if not writes:
         assert json.loads(told)["stopped"]
 
 

@@ -25,7 +25,8 @@ GUARDS = [
         _FIT + "test_a_rows_own_label_does_not_reach_it",
     ),
     (
-        "a row sees the round's start", "compute/stateful/count.py", "batch.x, base, to)", "batch.x, share, to)",
+        "a row sees the round's start", "compute/stateful/count.py", "cells, to.shape[1], at, form, batch.x, base, to)",
+        "cells, to.shape[1], at, form, batch.x, share, to)",
         _PLAN + "test_a_row_sees_the_rounds_start",
     ),
     (

@@ -5,6 +5,16 @@ _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one
 
 GUARDS = [
     (
+        "a match that is preferred ends those behind it", "native/decode/transforms/extract.h",
+        "break;   // those behind it are not preferred", "",
+        "tests/columns/test_patterns.py::test_native_and_slow_agree_on_generated_patterns",
+    ),
+    (
+        "a step is reached once at a place", "native/decode/transforms/extract.h",
+        "if (threads.reached[each.at] == threads.place) continue;", "",
+        "tests/columns/test_patterns.py::test_time_is_linear",
+    ),
+    (
         "a picture larger than allowed is not decoded", "native/decode/pictures.h",
         "width && height && width * height <= most_bytes / BYTES_OF_A_POINT", "width && height",
         "tests/columns/test_image.py::test_a_bomb_does_not_burst",

@@ -1,0 +1,82 @@
+"""The part of a text that a pattern finds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from streamtrain.columns.patterns import Pattern, compiled
+from streamtrain.columns.transforms.transform import TEXT, Cell, Result, Transform, Use
+from streamtrain.compute.options import ColumnName, Option, Whole
+
+HELP = "the part of a text that a pattern finds first, or one group of it; missing where there is none"
+MOST_GROUPS = 99
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternText(Option):
+    """A pattern as columns/patterns.py takes it."""
+
+    def takes(self) -> str:
+        return "a pattern of letters, ., [ ], ( ), |, *, +, ?, {m,n}, ^ and $"
+
+    def read(self, given: Any) -> str:
+        if not isinstance(given, str) or not given:
+            raise ValueError
+        return given
+
+
+OPTIONS = {
+    "extract": ColumnName(help="of what"),
+    "pattern": PatternText(help="a regular expression without what refers back or looks around: time is linear"),
+    "group": Whole(least=0, most=MOST_GROUPS, default=0, help="which of its groups in ( ); 0: all of it"),
+}
+_CELLS = [["ab12-cd"], ["12-ab-345"], ["-"], [None], ["AA 7\n"], ["\u00e9\U0001f6eb9"], [77], ["xay"], ["aaa"]]
+EXAMPLES: list[dict[str, Any]] = [
+    {"columns": {"x": {"role": "input", "kind": "category"}},
+     "table": {"extract": "x", "pattern": pattern, "group": group, "buckets": 5000, "missing": "none"}, "cells": _CELLS}
+    for pattern, group in (
+        (r"\d+", 0), (r"(\w+?)-(\w*)", 2), (r"^[^\d-]+$", 0), (r"(?:a|(ab))(c|bcd|\d)?", 1), ("a{2,3}?|x.", 0),
+        (r"\s|\S$", 0),
+    )
+]  # fmt: skip
+
+
+class Extract(Transform):
+    takes = frozenset({TEXT})
+
+    def problems(self, use: Use) -> Iterator[str]:
+        yield from super().problems(use)
+        try:
+            groups = compiled(use.given["pattern"], use.given["group"]).groups
+        except ValueError as error:
+            yield f"pattern: {error}"
+            return
+        if use.given["group"] > groups:
+            yield f"group: expected at most {groups}, the pattern's groups, got {use.given['group']}"
+
+    def results(self, use: Use) -> list[Result]:
+        return [Result(TEXT)]
+
+    def native_options(self, use: Use) -> dict[str, Any]:
+        program = compiled(use.given["pattern"], use.given["group"]).program
+        steps = [number for step in program.steps for number in step]
+        return {"program": steps, "ranges": [bound for each in program.ranges for bound in each]}
+
+    def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:
+        if cells[0] is None:
+            return [None]
+        found = _known(use.given["pattern"]).search(str(cells[0]))
+        return [found[use.given["group"]] or None if found else None]
+
+
+@cache
+def _known(pattern: str) -> re.Pattern[str]:
+    made: Pattern = compiled(pattern, 0)
+    return re.compile(made.source, re.DOTALL | re.ASCII)
+
+
+TRANSFORM = Extract()

@@ -33,14 +33,13 @@ def entries(registry: str) -> str:
     return f"{includes}#define ST_{registry.upper()}(X){names}\n"
 
 
-def arithmetic(kept_build: Callable[..., Path], flags: list[str]) -> Path:
-    """The one executable that needs no decoder, built in a moment; skips as drivers()."""
+def alone(kept_build: Callable[..., Path], name: str, flags: list[str]) -> Path:
+    """An executable that needs no decoder, built in a moment; skips as drivers()."""
 
     def make(folder: Path) -> None:
-        _run("g++", *FLAGS, *flags, f"-I{NATIVE}", HERE / "arithmetic_driver.cpp", "-o", folder / "arithmetic_driver")
+        _run("g++", *FLAGS, *flags, f"-I{NATIVE}", HERE / f"{name}.cpp", "-o", folder / name)
 
-    made = kept_build("arithmetic" + "".join(flags), ["native/base", "native/decode", "tests/columns"], make)
-    return made / "arithmetic_driver"
+    return kept_build(name + "".join(flags), ["native/base", "native/decode", "tests/columns"], make) / name
 
 
 def drivers(kept_build: Callable[..., Path], flags: list[str]) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from example_format import example_format
 
 from streamtrain.columns.formats import format_names, record_format
-from tests.columns.sanitized import PORTABLE, USUAL, arithmetic, drivers, needs_compiler
+from tests.columns.sanitized import PORTABLE, USUAL, alone, drivers, needs_compiler
 
 pytestmark = needs_compiler
 
@@ -35,17 +35,17 @@ def run(*command: str) -> str:
 
 @BOTH
 def test_arithmetic(kept_build: Callable[..., Path], flags: list[str]) -> None:
-    assert run(str(arithmetic(kept_build, flags)), "100000") == "all the same\n"
+    assert run(str(alone(kept_build, "arithmetic_driver", flags)), "100000") == "all the same\n"
 
 
-def test_pictures(built: Path, tmp_path: Path) -> None:
+def test_pictures(kept_build: Callable[..., Path], tmp_path: Path) -> None:
     pytest.importorskip("cv2")
     from pictures import jpeg, noise, png
 
     files = [tmp_path / "a.jpg", tmp_path / "b.png", tmp_path / "c.jpg"]
     for file, made in zip(files, (jpeg(noise(9, 7)), png(noise()), jpeg(noise()[..., 0])), strict=True):
         file.write_bytes(made)
-    assert run(str(built / "pictures_driver"), "3000", *map(str, files)) == "all hold\n"
+    assert run(str(alone(kept_build, "pictures_driver", USUAL)), "3000", *map(str, files)) == "all hold\n"
 
 
 @pytest.mark.parametrize("name", format_names())

@@ -99,6 +99,8 @@ def test_every_form_gives_the_same_cells(
         same(decoded(job, [str(path)], Size(5, 3)), expected)
     half = decoded(job, [str(path) for path in written(tmp_path).values()], Size(5, limit=4 * len(ROWS) + 2))
     assert half.count == 4 * len(ROWS) + 2
+    for limit in (1, 7, 11):
+        assert decoded(job, [str(tmp_path / "rows.csv")], Size(6, 3, limit)).count == limit
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n", "\r"])

@@ -64,7 +64,7 @@ def _texts(source: Source, size: Size) -> Iterator[tuple[FileRows, list[str]]]:
             continue
         if not count:
             return
-        if names and not at_end and count % size.multiple:
+        if names and not at_end and count < most and count % size.multiple:
             count, end = _native.csv_lines(held, count - count % size.multiple, False, _DELIMITER, _QUOTE)
         text, held = held[:end], held[end:]
         if names:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from streamtrain import _native
 from streamtrain.errors import CheckFailed
@@ -22,8 +23,9 @@ TOPIC = Topic(
 VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is
 _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below a message
 _TEXT_BYTES = 1_000  # of a path or a reason
-KEY_BYTES = _native.DEAD_LETTER_KEY_BYTES  # a longer key is left out
+KEY_BYTES = _native.DEAD_LETTER_KEY_BYTES  # a record with a longer key goes by reference too
 _WIRE = b"1"
+Value = TypeVar("Value", bytes, bytes | None)
 _HEADERS = {
     name: RESERVED_HEADER_PREFIX + name
     for name in (
@@ -46,7 +48,10 @@ class DeadRange:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """`value` None: by reference. `until` (offset, row): all records from `offset` to there, as of a rejected batch."""
+    """`value` None: by reference, as where not all that stood around the record finds its place here.
+
+    `until` (offset, row): all records from `offset` to there, as of a rejected batch.
+    """
 
     topic: str
     partition: int
@@ -72,7 +77,9 @@ def message(letter: DeadLetter) -> Message:
     assert letter.rows
     rows, left_out = _rows_header(_merge(letter.rows))
     left_out += letter.rows_left_out
-    whole = letter.value is not None and len(letter.value) <= VALUE_BYTES
+    key = letter.key if letter.key is not None and len(letter.key) <= KEY_BYTES else None
+    whole = letter.value is not None and len(letter.value) <= VALUE_BYTES and key == letter.key
+    whole = whole and not letter.headers_left_out
     first = letter.rows[0]
     texts = {
         "wire": _WIRE,
@@ -90,14 +97,13 @@ def message(letter: DeadLetter) -> Message:
         texts["until"] = _json(list(letter.until))
     if left_out:
         texts["rows-left-out"] = str(left_out).encode()
-    key = letter.key if letter.key is not None and len(letter.key) <= KEY_BYTES else None
     if letter.headers_left_out:
         texts["headers-left-out"] = str(letter.headers_left_out).encode()
     ours = tuple((_HEADERS[name], text) for name, text in texts.items())
-    return Message(key, letter.value if whole else None, (*_own(letter.headers), *ours))
+    return Message(key, letter.value if whole else None, (*own_headers(letter.headers), *ours))
 
 
-def _own(headers: Iterable[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
+def own_headers(headers: Iterable[tuple[str, Value]]) -> tuple[tuple[str, Value], ...]:
     """Headers of the record: what has our prefix would be taken for ours."""
     return tuple((name, value) for name, value in headers if not name.startswith(RESERVED_HEADER_PREFIX))
 
@@ -164,7 +170,7 @@ def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, 
         value_bytes=number("bytes"),
         until=None if until is None else _decode_until(until),
         rows_left_out=number("rows-left-out", 0),
-        headers=_own(headers),
+        headers=own_headers(headers),
         headers_left_out=number("headers-left-out", 0),
     )
 

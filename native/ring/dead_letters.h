@@ -37,8 +37,9 @@ struct DeadLetterHeader {
 
 constexpr i32 SCHEMA_ENTRY = -2;
 constexpr u64 SCHEMA_TEXT_LIMIT = 256 * 1024;         // Python refuses longer ones
-constexpr u64 DEAD_LETTER_VALUE_LIMIT = 512 * 1024;   // longer records go by reference
-constexpr u64 DEAD_LETTER_KEY_LIMIT = 4096;           // longer keys are left out
+// A record of which not all finds its place goes by reference.
+constexpr u64 DEAD_LETTER_VALUE_LIMIT = 512 * 1024;
+constexpr u64 DEAD_LETTER_KEY_LIMIT = 4096;
 constexpr u64 DEAD_LETTER_HEADERS_LIMIT = 32 * 1024;  // of all of them; those that find no place are counted
 constexpr u64 DEAD_LETTER_ROWS_LIMIT = 256 * 1024;    // twice what a letter's header shows: the first tell the story
 constexpr u64 DEAD_LETTER_TEXT_LIMIT = 2048;          // of a path or a reason: twice what a letter shows
@@ -71,11 +72,12 @@ class DeadLetters {
         const u64 begin = bytes_.size();
         put_rows(rows, head, begin);
         const u64 record = bytes_.size();
-        head.value_bytes = value == nullptr || head.record_bytes > DEAD_LETTER_VALUE_LIMIT
-                               ? 0 : static_cast<u32>(head.record_bytes);
-        if (key == nullptr || head.key_bytes > DEAD_LETTER_KEY_LIMIT) head.key_bytes = 0;
+        bool whole = value != nullptr && head.record_bytes <= DEAD_LETTER_VALUE_LIMIT;
+        if (key == nullptr) head.key_bytes = 0;
+        if (head.key_bytes > DEAD_LETTER_KEY_LIMIT) head.key_bytes = 0, whole = false;
         append(key, head.key_bytes);
         put_headers(headers, head);
+        head.value_bytes = whole && head.headers_left_out == 0 ? static_cast<u32>(head.record_bytes) : 0;
         append(value, head.value_bytes);
         entries_.push_back({head, begin, record, bytes_.size()});
     }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -40,13 +40,28 @@ class Found(NamedTuple):
     letter: DeadLetter
 
 
-@dataclass(frozen=True)
-class Rows:
-    """What of a letter can be sent: rows as they were given; `still_bad`: why today's job would not take them."""
+Header = tuple[str, bytes | None]
+
+
+class Part(NamedTuple):
+    """Dead rows of one record, as they were given, and what stood around it."""
 
     rows: list[Any]
+    key: bytes | None
+    headers: Sequence[Header]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What of a letter can be sent; `still_bad`: why today's job would not take it."""
+
+    parts: list[Part]
     refused: list[str] = field(default_factory=list)
     still_bad: list[str] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[Any]:
+        return [row for part in self.parts for row in part.rows]
 
 
 @dataclass
@@ -93,72 +108,76 @@ def _group(job: Job) -> KafkaConsumer:
 def dead_rows(job: Job, letter: DeadLetter) -> Rows:
     """The rows a letter is about, from its own bytes or from the records topic where it is a reference."""
     place = f"{letter.topic}[{letter.partition}]@{letter.offset}"
-    if job.schema.reads_around and (letter.headers_left_out or letter.until is not None):
-        return Rows([], [f"{place}: its letter does not hold all that stood around its records, of which columns are"])
     if letter.rows_left_out:
         return Rows([], [f"{place}: {letter.rows_left_out} of its dead rows are not named, the letter was full"])
     try:
-        rows, refused = _left_out_batch(job, letter) if letter.until is not None else _of_record(job, letter, place)
+        parts, refused = _left_out_batch(job, letter) if letter.until is not None else _of_record(job, letter, place)
     except _Gone as gone:
         return Rows([], [f"{place}: {gone}"])
-    unusable = [path for path in map(unusable_path, rows) if path is not None]
+    unusable = [path for part in parts for path in map(unusable_path, part.rows) if path is not None]
     if unusable:
         return Rows([], [*refused, f"{place}: {unusable[0]} cannot be encoded again"])
-    if not rows:
-        return Rows([], refused)
+    bad: list[str] = []
     try:
-        records = encode_records(bare_format(job), job.schema, rows)
+        for part in parts:
+            around = _around(letter, part)
+            for each in encode_records(bare_format(job), job.schema, part.rows):
+                bad += row_fates(job.schema, bare_format(job), each, around).dead.values()
     except UserMistake as mistake:
         return Rows([], [*refused, f"{place}: {mistake}"])
-    around = _around(letter)
-    bad = [path for each in records for path in row_fates(job.schema, bare_format(job), each, around).dead.values()]
-    return Rows(rows, refused, bad)
+    return Rows(parts, refused, bad)
 
 
-def _around(letter: DeadLetter) -> _native.RecordAround:
+def _around(letter: DeadLetter, part: Part) -> _native.RecordAround:
     """What will stand around its rows when they are sent again, as far as it is known."""
     now_ms = time.time_ns() // 1_000_000
-    return _native.RecordAround(letter.partition, letter.offset, now_ms, letter.key, letter.headers)
+    return _native.RecordAround(letter.partition, letter.offset, now_ms, part.key, part.headers)
 
 
 class _Gone(Exception):
     """A reference whose record the topic no longer holds."""
 
 
-def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Any], list[str]]:
-    value = letter.value
+def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Part], list[str]]:
+    value, part = letter.value, Part([], letter.key, letter.headers)
     if value is None:
         (message,) = _fetched(job, letter, letter.offset + 1)
-        value = bytes(message.value or b"")
+        value, part = bytes(message.value or b""), _part(message, [])
         if len(value) != letter.value_bytes:
             raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
     found = record_rows(job.schema, job_format(job), value)
-    rows, refused = [], []
-    for part in letter.rows:
-        for row in range(part.row_from, part.row_to):
+    refused = []
+    for dead in letter.rows:
+        for row in range(dead.row_from, dead.row_to):
             if row < len(found.rows):
-                rows.append(found.rows[row])
+                part.rows.append(found.rows[row])
             else:
-                refused.append(f"{place} row {row}: the rest of the record cannot be decoded ({part.reason})")
-    return rows, refused
+                refused.append(f"{place} row {row}: the rest of the record cannot be decoded ({dead.reason})")
+    return [part] if part.rows else [], refused
 
 
-def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Any], list[str]]:
+def _part(message: Message, rows: list[Any]) -> Part:
+    """Of a record as its topic holds it."""
+    return Part(rows, message.key, dead_letters.own_headers(message.headers))
+
+
+def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]]:
     """The rows of a rejected batch's range that were decoded: bad ones have letters of their own."""
     assert letter.until is not None
     end, end_row = letter.until
     first, wanted = letter.rows[0].row_from, letter.row_count
-    rows: list[Any] = []
+    parts: list[Part] = []
     for message in _fetched(job, letter, end + (end_row > 0)):
         offset, value = message.offset, bytes(message.value or b"")
         given = record_rows(job.schema, job_format(job), value).rows
         fates = row_fates(job.schema, job_format(job), value, message.around())
         out = fates.dead.keys() | fates.filtered
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
-        rows += [row for number, row in enumerate(given) if low <= number < high and number not in out]
-    if len(rows) != wanted:
-        raise _Gone(f"expected {wanted} rows up to {end}, found {len(rows)}")
-    return rows, []
+        rows = [row for number, row in enumerate(given) if low <= number < high and number not in out]
+        parts += [_part(message, rows)] if rows else []
+    if (found := sum(len(part.rows) for part in parts)) != wanted:
+        raise _Gone(f"expected {wanted} rows up to {end}, found {found}")
+    return parts, []
 
 
 def _fetched(job: Job, letter: DeadLetter, end: int) -> list[Message]:
@@ -252,8 +271,9 @@ class Resender:
         try:
             for found, rows in batch:
                 after[found.partition] = found.offset + 1
-                if rows.rows and not rows.still_bad:
-                    self._produce(producer, topic, partitions, found.letter, rows.rows)
+                if not rows.still_bad:
+                    for part in rows.parts:
+                        self._produce(producer, topic, partitions, found.letter.partition, part)
         except BaseException:
             native.abort("not all of it was written")
             raise
@@ -265,11 +285,11 @@ class Resender:
         return told
 
     def _produce(
-        self, producer: TransactionalProducer, topic: str, partitions: int, letter: DeadLetter, rows: list[Any]
+        self, producer: TransactionalProducer, topic: str, partitions: int, partition: int, part: Part
     ) -> None:
-        where = letter.partition if letter.partition < partitions else ANY_PARTITION
-        for value in encode_records(self._format, self._job.schema, rows):
-            if code := producer.produce(topic, value, letter.key, partition=where, headers=letter.headers):
+        where = partition if partition < partitions else ANY_PARTITION
+        for value in encode_records(self._format, self._job.schema, part.rows):
+            if code := producer.produce(topic, value, part.key, partition=where, headers=part.headers):
                 self._check(producer, _native.kafka_not_queued(code, topic), topic)
 
 

@@ -87,6 +87,22 @@ def test_only_dead_rows_are_sent_again_and_once(job: LiveJob) -> None:
     assert len(records(job)) == len(before) + 1
 
 
+def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_again(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, max_dead_letter_share=1.0)
+    around = [(b"k" * 5_000, [("trace", b"t")]), (b"k", [("trace", b"t" * 40_000)])]
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for key, headers in around:
+        producer.produce(job.records, value=msgpack.packb([BAD]), key=key, headers=headers)
+    assert producer.flush(60) == 0
+    job.produce_values(map(msgpack.packb, GOOD))
+    job.train("--until-end")
+    mend(job)
+    (told,) = verb(job, "resend")
+    assert (told["letters"], told["refused"]) == (2, [])
+    with_key = [(each["key"], each["headers"]) for each in records(job)[-2:]]
+    assert with_key == [(key.decode(), {name: raw.decode() for name, raw in headers}) for key, headers in around]
+
+
 def test_two_that_send_at_once_send_once(job: LiveJob) -> None:
     mend(job)
     before, mended = len(records(job)), Job.load(job.path)
@@ -120,10 +136,15 @@ def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:
 
 def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", max_dead_letter_share=1.0)
-    job.produce(1000)
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for at in range(1000):
+        producer.produce(job.records, value=msgpack.packb(GOOD[at % 4]), key=str(at))
+    assert producer.flush(60) == 0
     job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
     (told,) = verb(job, "resend")
     assert (told["letters"], told["rows"], told["refused"]) == (1, 64, [])
+    sent = [each["key"] for each in records(job)]
+    assert sent[1000:] == sent[192:256]  # each row has the key of its record
     job.train("--until-end")
     assert job.verified()["rows"] == {"trained": 1000, "dead_lettered": 64, "filtered": 0}
 

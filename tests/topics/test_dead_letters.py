@@ -71,6 +71,11 @@ def test_neighbouring_rows_with_one_reason_are_one_entry() -> None:
 def test_lone_surrogates_and_long_keys_do_not_stop_a_letter() -> None:
     letter = read(replace(LETTER, key=b"k" * 100_000, rows=(DeadRange(0, 1, "$.\ud800", "got \udfff"),)))
     assert letter.key is None and letter.rows[0].path == "$.?"
+    assert letter.value is None  # by reference, which has the key
+
+
+def test_a_record_whose_headers_find_no_place_goes_by_reference() -> None:
+    assert read(replace(LETTER, headers_left_out=1)).value is None
 
 
 HEADERS = dict(dead_letters.message(LETTER).headers)

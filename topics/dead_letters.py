@@ -30,7 +30,7 @@ _HEADERS = {
     name: RESERVED_HEADER_PREFIX + name
     for name in (
         "wire", "topic", "partition", "offset", "path", "reason", "rows", "run", "round", "bytes", "until",
-        "rows-left-out", "headers-left-out",
+        "rows-left-out", "around-left-out",
     )
 }  # fmt: skip
 _encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode  # made anew it is half of the time
@@ -65,7 +65,7 @@ class DeadLetter:
     until: tuple[int, int] | None = None
     rows_left_out: int = 0  # of `rows`, because the header was full
     headers: tuple[tuple[str, bytes], ...] = ()  # the record's own, but for those with our reserved prefix
-    headers_left_out: int = 0  # too large
+    around_left_out: int = 0  # of its key and headers: too large
 
     @property
     def row_count(self) -> int:
@@ -78,8 +78,8 @@ def message(letter: DeadLetter) -> Message:
     rows, left_out = _rows_header(_merge(letter.rows))
     left_out += letter.rows_left_out
     key = letter.key if letter.key is not None and len(letter.key) <= KEY_BYTES else None
-    whole = letter.value is not None and len(letter.value) <= VALUE_BYTES and key == letter.key
-    whole = whole and not letter.headers_left_out
+    around_left_out = letter.around_left_out + (key != letter.key)
+    whole = letter.value is not None and len(letter.value) <= VALUE_BYTES and not around_left_out
     first = letter.rows[0]
     texts = {
         "wire": _WIRE,
@@ -97,8 +97,8 @@ def message(letter: DeadLetter) -> Message:
         texts["until"] = _json(list(letter.until))
     if left_out:
         texts["rows-left-out"] = str(left_out).encode()
-    if letter.headers_left_out:
-        texts["headers-left-out"] = str(letter.headers_left_out).encode()
+    if around_left_out:
+        texts["around-left-out"] = str(around_left_out).encode()
     ours = tuple((_HEADERS[name], text) for name, text in texts.items())
     return Message(key, letter.value if whole else None, (*own_headers(letter.headers), *ours))
 
@@ -171,7 +171,7 @@ def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, 
         until=None if until is None else _decode_until(until),
         rows_left_out=number("rows-left-out", 0),
         headers=own_headers(headers),
-        headers_left_out=number("headers-left-out", 0),
+        around_left_out=number("around-left-out", 0),
     )
 
 

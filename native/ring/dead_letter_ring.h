@@ -44,7 +44,7 @@ class DeadLetterWriter {
             }
             const bool again = last_partition_ == head.partition && last_offset_ == head.offset;   // in the same round
             if (again) {
-                head.key_bytes = head.value_bytes = head.header_bytes = head.headers_left_out = 0;
+                head.key_bytes = head.value_bytes = head.header_bytes = head.around_left_out = 0;
                 entry.record_bytes = 0;
             }
             last_partition_ = head.partition;

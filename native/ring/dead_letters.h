@@ -24,7 +24,7 @@ struct DeadLetterHead {
     u32 ranges;
     u32 key_bytes, value_bytes;
     u32 header_bytes;      // of all headers that are here
-    u32 headers_left_out;
+    u32 around_left_out;
     u64 record_bytes;      // of the record, whether its bytes are here or not
 };
 static_assert(sizeof(DeadLetterHead) == 72);
@@ -72,12 +72,12 @@ class DeadLetters {
         const u64 begin = bytes_.size();
         put_rows(rows, head, begin);
         const u64 record = bytes_.size();
-        bool whole = value != nullptr && head.record_bytes <= DEAD_LETTER_VALUE_LIMIT;
+        const bool fits = value != nullptr && head.record_bytes <= DEAD_LETTER_VALUE_LIMIT;
         if (key == nullptr) head.key_bytes = 0;
-        if (head.key_bytes > DEAD_LETTER_KEY_LIMIT) head.key_bytes = 0, whole = false;
+        if (head.key_bytes > DEAD_LETTER_KEY_LIMIT) head.key_bytes = 0, ++head.around_left_out;
         append(key, head.key_bytes);
         put_headers(headers, head);
-        head.value_bytes = whole && head.headers_left_out == 0 ? static_cast<u32>(head.record_bytes) : 0;
+        head.value_bytes = fits && head.around_left_out == 0 ? static_cast<u32>(head.record_bytes) : 0;
         append(value, head.value_bytes);
         entries_.push_back({head, begin, record, bytes_.size()});
     }
@@ -135,7 +135,7 @@ class DeadLetters {
         for (const DeadLetterHeader &header : headers) {
             const u64 name_bytes = std::strlen(header.name), bytes = 8 + name_bytes + header.size;
             if (head.header_bytes + bytes > DEAD_LETTER_HEADERS_LIMIT) {
-                ++head.headers_left_out;
+                ++head.around_left_out;
                 continue;
             }
             put(static_cast<u32>(name_bytes)); put(static_cast<u32>(header.size));

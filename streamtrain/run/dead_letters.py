@@ -170,7 +170,7 @@ def _joined(parts: list[DeadLetter]) -> DeadLetter:
         value_bytes=first.value_bytes,
         rows_left_out=sum(part.rows_left_out for part in parts),
         headers=first.headers,
-        headers_left_out=first.headers_left_out,
+        around_left_out=first.around_left_out,
     )
 
 
@@ -180,7 +180,7 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
     while at < len(ring):
         head = _HEAD.unpack_from(ring, at)
         size, round_, _, offset, left_out, partition, ranges, key_bytes, value_bytes, *header, record_bytes = head
-        header_bytes, headers_left_out = header
+        header_bytes, around_left_out = header
         if partition == _SCHEMA:
             at += size
             continue
@@ -208,7 +208,7 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
             value_bytes=record_bytes,
             rows_left_out=left_out,
             headers=tuple(_headers(ring, headers_at, value_at)),
-            headers_left_out=headers_left_out,
+            around_left_out=around_left_out,
         )
         at += size
 

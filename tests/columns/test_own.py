@@ -12,7 +12,7 @@ from example_format import plain_formats
 from slots import RowSlot
 
 from streamtrain import RecordWriter, UserMistake
-from streamtrain.clients.dead_letters import Rows, dead_rows
+from streamtrain.clients.dead_letters import Part, Rows, dead_rows
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.records import Own, Record, Records
 from streamtrain.columns.schema import Schema
@@ -70,19 +70,15 @@ def test_what_is_around_counts_in_a_message() -> None:
         made(row, most_bytes=5_000)
 
 
-def test_rows_are_sent_again_with_all_that_stood_around_them_or_not_at_all() -> None:
+def test_rows_are_sent_again_with_what_stood_around_them() -> None:
     text = 'name = "j"\n[kafka]\nbootstrap.servers = "b"\n[columns]\nx = {}\nlate = { role = "label" }\n'
     job = Job.parse(text + 't = { kind = "category", buckets = 9, from = "headers.t" }\n')
     letter = DeadLetter(
         "j.records", 0, 5, (DeadRange(0, 1, "$.x", "wrong"),), 1, 1, value=b'{"x": 1, "late": 1}',
         headers=(("t", b"a"),),
     )  # fmt: skip
-    assert dead_rows(job, letter) == Rows([{"x": 1, "late": 1}])
+    assert dead_rows(job, letter) == Rows([Part([{"x": 1, "late": 1}], None, (("t", b"a"),))])
     assert dead_rows(job, replace(letter, headers=())).still_bad == ["headers.t"]
-    for cut in (replace(letter, headers_left_out=1), replace(letter, until=(7, 0))):
-        assert "does not hold all that stood around its records" in dead_rows(job, cut).refused[0]
-    plain = Job.parse(text)
-    assert dead_rows(plain, replace(letter, headers_left_out=1)).rows == [{"x": 1, "late": 1}]
 
 
 def test_through_kafka(kafka: Any, tmp_path: Path) -> None:

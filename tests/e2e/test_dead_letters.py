@@ -96,6 +96,7 @@ def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_aga
     assert producer.flush(60) == 0
     job.produce_values(map(msgpack.packb, GOOD))
     job.train("--until-end")
+    job.verified()
     mend(job)
     (told,) = verb(job, "resend")
     assert (told["letters"], told["refused"]) == (2, [])

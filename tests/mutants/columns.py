@@ -228,17 +228,23 @@ GUARDS = [
     (
         "rows that differ in what is around them share no record", "streamtrain/columns/records.py",
         "        if len(groups) == 1:\n", "        if groups:\n",
-        "tests/clients/test_own.py::test_rows_share_a_record_where_all_around_is_the_same[json]",
+        "tests/columns/test_own.py::test_rows_share_a_record_where_all_around_is_the_same[json]",
     ),
     (
         "rows are sent again with all that stood around them", "streamtrain/clients/dead_letters.py",
-        "if job.schema.reads_around and (letter", "if False and (letter",
-        "tests/clients/test_own.py::test_rows_are_sent_again_with_all_that_stood_around_them_or_not_at_all",
+        'bytes(message.value or b""), _part(message, [])', 'bytes(message.value or b""), part',
+        "tests/e2e/test_dead_letters.py::"
+        "test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_again",
+    ),
+    (
+        "rows of a batch are sent again each with the key of its record", "streamtrain/clients/dead_letters.py",
+        "parts += [_part(message, rows)] if rows", "parts += [Part(rows, letter.key, letter.headers)] if rows",
+        "tests/e2e/test_dead_letters.py::test_a_batch_that_was_left_out_is_sent_from_its_records",
     ),
     (
         "what is around a record counts in its message", "streamtrain/columns/records.py",
         "first, spare_bytes + own.bytes)", "first, spare_bytes)",
-        "tests/clients/test_own.py::test_what_is_around_counts_in_a_message",
+        "tests/columns/test_own.py::test_what_is_around_counts_in_a_message",
     ),
     (
         "array rows have no place for what is around the record", "native/decode/decode_plan.cpp",

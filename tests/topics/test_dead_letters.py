@@ -75,7 +75,7 @@ def test_lone_surrogates_and_long_keys_do_not_stop_a_letter() -> None:
 
 
 def test_a_record_whose_headers_find_no_place_goes_by_reference() -> None:
-    assert read(replace(LETTER, headers_left_out=1)).value is None
+    assert read(replace(LETTER, around_left_out=1)).value is None
 
 
 HEADERS = dict(dead_letters.message(LETTER).headers)

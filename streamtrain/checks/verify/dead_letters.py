@@ -94,7 +94,7 @@ class _Letters:
             else:
                 told.references.remove(reference(letter))
             return
-        if letter.value is None and letter.value_bytes <= dead_letters.VALUE_BYTES:
+        if letter.value is None and letter.value_bytes <= dead_letters.VALUE_BYTES and not letter.around_left_out:
             yield f"by reference, though its record has {letter.value_bytes} bytes"
         decoder = self._decoders.of(told.log, terms) if letter.value is not None else None
         waits = decoder is not None and decoder.reads_around  # not all of what is around its record is in the letter

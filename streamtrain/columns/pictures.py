@@ -31,7 +31,8 @@ def _opencv() -> ModuleType:
         ) from None
     cv2.setNumThreads(1)  # the threads are ours
     cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)  # of bad pictures dead letters tell
-    return cv2
+    opencv: ModuleType = cv2
+    return opencv
 
 
 @cache

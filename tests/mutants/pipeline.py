@@ -230,8 +230,8 @@ GUARDS = [
     (
         "a row of fit has the program's number",
         "streamtrain/fitting/feed.py",
-        "return self._ends[record] + row",
-        "return row",
+        "{self._ends[record] + row}",
+        "{row}",
         "tests/fitting/test_fit.py::test_rows_that_cannot_be_used_are_told_by_the_programs_numbers",
     ),
 ]

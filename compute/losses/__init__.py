@@ -5,7 +5,6 @@ outputs() and build(), whose score blocks say what its figures are (compute/metr
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 
 from streamtrain.compute.losses._label import LabelKind, label_dtype
 from streamtrain.registry import Registry
@@ -17,7 +16,6 @@ get = REGISTRY.get
 __all__ = ["REGISTRY", "LabelKind", "describe", "get", "label_dtype", "label_kind", "names"]
 
 
-@cache
 def label_kind(loss: str) -> LabelKind:
     """What the label of a loss is. Raises UserMistake where there is no such loss."""
     kind: LabelKind = get(loss).LABEL

@@ -26,7 +26,7 @@ from streamtrain.schemas import job_format
 from streamtrain.topics.topic import MESSAGE_BYTES
 
 FORMAT = "packed"
-MESSAGES_A_TRANSACTION = 5_000
+MESSAGES_A_TRANSACTION, BYTES_A_TRANSACTION = 5_000, 32 << 20  # whichever comes first
 _TIMEOUT_MS = 30_000
 _TOLD = 5  # of the rows that cannot be used
 _Around = tuple[bytes | None, tuple[tuple[str, bytes | None], ...], int]  # key, headers, partition
@@ -82,11 +82,13 @@ class Repacker:
             spans = self._spans(group)
             with KafkaConsumer.open(Purpose.READ, self._job.kafka_consumer(), f"{self._group_name}.read") as consumer:
                 batch: list[Message] = []
+                size = 0
                 for message in read_all(consumer, self._source, spans, stop):
                     batch.append(message)
-                    if len(batch) == MESSAGES_A_TRANSACTION:
+                    size += len(message.value or b"")
+                    if len(batch) == MESSAGES_A_TRANSACTION or size >= BYTES_A_TRANSACTION:
                         yield self._transaction(producer, metadata, partitions, batch, told)
-                        batch = []
+                        batch, size = [], 0
                 if batch:
                     yield self._transaction(producer, metadata, partitions, batch, told)
 

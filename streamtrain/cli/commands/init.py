@@ -29,7 +29,7 @@ def init(
     sample: Annotated[
         str,
         typer.Option(
-            "--from", metavar="SAMPLE", help="A .csv, .jsonl, .parquet, .arrow … file.", show_default=False
+            "--from", metavar="SAMPLE", help="A file: .csv, .jsonl, .parquet, .arrow and others.", show_default=False
         ),
     ],
     label: Annotated[str, typer.Option(metavar="COLUMN", help="The column to learn.", show_default=False)],

@@ -37,7 +37,9 @@ def produce(
     input: Annotated[
         list[str],
         typer.Option(
-            metavar="FILE", help="By its name's end .csv, .jsonl, .parquet …; - is standard input.", show_default=False
+            metavar="FILE",
+            help="By its name's end .csv, .jsonl, .parquet and others; - is standard input.",
+            show_default=False
         ),
     ],
     to: Annotated[str, typer.Option(**one_of(row_topics, "The topic to write to"))] = "records",

@@ -115,6 +115,16 @@ def test_a_key_column_gives_the_keys(job: Job) -> None:
     assert written(other) == trained(other, source(job), "json") and told.rows == ROWS - 4
 
 
+def test_a_transaction_is_bounded_in_bytes(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repacking, "BYTES_A_TRANSACTION", 10_000)
+    at: list[int] = []
+    for told in Repacker(job, source(job), target(job), 64).run():
+        at.append(told.messages)
+    check(job, told)
+    sizes = [len(message.value or b"") for message in messages(job, source(job))]
+    assert at[-1] == ROWS and len(at) == -(-sum(sizes) // (10_000 + max(sizes)))
+
+
 def test_each_row_is_written_once_whatever_ends_it(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repacking, "MESSAGES_A_TRANSACTION", 150)
     first = Repacker(job, source(job), target(job), 7).run()

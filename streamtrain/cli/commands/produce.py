@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,7 +39,7 @@ def produce(
         typer.Option(
             metavar="FILE",
             help="By its name's end .csv, .jsonl, .parquet and others; - is standard input.",
-            show_default=False
+            show_default=False,
         ),
     ],
     to: Annotated[str, typer.Option(**one_of(row_topics, "The topic to write to"))] = "records",
@@ -72,17 +72,23 @@ def produce(
             bar.show(writer.rows_written)
         writer.flush()
         bar.show(writer.rows_written)
-    seconds = time.monotonic() - started_s
+    session.out.document(*_told(writer, time.monotonic() - started_s, stop.is_set()))
+    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+
+
+def _told(writer: RecordWriter, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:
+    """What was written, as a document and as a sentence."""
     document = {
         "topic": writer.topic,
         "rows": writer.rows_written,
         "records": writer.records_written,
         "seconds": round(seconds, 3),
-        "stopped": stop.is_set(),
+        "stopped": stopped,
     }
-    text = f"{writer.rows_written:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s"
-    session.out.document(document, text)
-    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+    return (
+        document,
+        f"{writer.rows_written:,} rows in {writer.records_written:,} records to {writer.topic} in {seconds:.1f} s",
+    )
 
 
 def _check_topic(session: Session, job: Job, to: str) -> None:

@@ -96,6 +96,11 @@ class InputShape:
         return [*(vector.size for vector in self.vectors), *(each.size for each in self.pixels)]
 
     @property
+    def standardize_vectors(self) -> tuple[Standardize | None, ...]:
+        """Per number of a vector."""
+        return tuple(vector.standardize for vector in self.vectors for _ in range(vector.size))
+
+    @property
     def linear(self) -> tuple[Bag, ...]:
         """Those that are no part of the input matrix."""
         return tuple(bag for bag in self.bags if not bag.embed)
@@ -137,8 +142,7 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
 def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
     """The input matrix [rows, width]; numbers alone and not standardised are used where they lie in the slot, and where
     there is nothing but linear() it is a column of zeros. `label_dtype`: of the slot's label."""
-    rows, width = builder.rows, shape.width
-    vectors = [vector.standardize for vector in shape.vectors for _ in range(vector.size)]
+    rows, width, vectors = builder.rows, shape.width, shape.standardize_vectors
     fixed = {"numbers": shape.standardize, "vectors": vectors}
     blocks = [name for name, columns in fixed.items() if columns]
     if not width:

@@ -14,7 +14,7 @@ from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import BlockSpec, Builder
 from streamtrain.compute.layers import dense
 from streamtrain.compute.model_spec import LayerSpec, ModelSpec
-from streamtrain.compute.spec import DTYPES, Array, PerRow, Program, Ref
+from streamtrain.compute.spec import DTYPES, Array, Call, PerRow, Program, Ref
 from streamtrain.compute.state import block_view, views
 from streamtrain.errors import UserMistake
 
@@ -125,6 +125,12 @@ class Model:
         """The calls of a plan for slots of this layout."""
         builder, output = self._build(slot_layout.row_capacity)
         phases = {phase: tuple(calls) if train or phase == "predict" else () for phase, calls in builder.calls.items()}
+        return self.assembled(builder, phases, output, slot_layout)
+
+    def assembled(
+        self, builder: Builder, phases: Mapping[str, tuple[Call, ...]], output: Ref, slot_layout: _native.SlotLayout
+    ) -> Program:
+        """Calls by phase over what a builder has laid out, and over this model's state."""
         offsets, workspace_bytes, constants = self._workspace(builder)
         offsets |= _slot_offsets(slot_layout, phases)
         return Program(

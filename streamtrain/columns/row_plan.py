@@ -19,8 +19,8 @@ from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
-from streamtrain.compute import stateful
 from streamtrain.compute.held import BLOCKS
+from streamtrain.compute.model import aligned
 from streamtrain.errors import RecordError, UserMistake
 
 Array = NDArray[Any]
@@ -73,9 +73,12 @@ class Part(NamedTuple):
     block: _native.Block
     first: int
     width: int
+    holds: np.dtype[Any] | None = None  # where its cells are made anew: what they are then
 
     @property
     def dtype(self) -> np.dtype[Any]:
+        if self.holds is not None:
+            return self.holds
         kind, bits = self.block.dtype[0], int(self.block.dtype[1:])
         return np.dtype(f"{kind}{bits // 8}")
 
@@ -89,7 +92,7 @@ class RowPlan:
         self.bare = quick(bare)
         self._formats = format, self.bare
         self.layout = _native.SlotLayout.make(batch_rows, 1, schema.block_specs())
-        self._slot = np.zeros(self.layout.slot_bytes, np.uint8)
+        self.slot = aligned(self.layout.slot_bytes)  # the newest batch, while it has not been copied
         self.parts = list(_parts(schema, self.layout))
         self._records: Records | None = None
 
@@ -114,7 +117,7 @@ class RowPlan:
         """A batch at a time, each as soon as it is full; what is left out is told with the batch it is found at.
         Without `copy` a batch's arrays hold until the next one."""
         filler = _native.BatchFiller(self._formats[bare], native_plan(self._schemas[bare], self.layout))
-        filler.open(self._slot)
+        filler.open(self.slot)
         left_out: list[LeftOut] = []
         filtered = 0
         for number, record in enumerate(records):
@@ -127,7 +130,7 @@ class RowPlan:
                     break
                 yield self._batch(filler.close(), left_out, filtered, copy)
                 left_out, filtered = [], 0
-                filler.open(self._slot)
+                filler.open(self.slot)
                 done = filler.more()
         yield self._batch(filler.close(), left_out, filtered, copy)
 
@@ -138,9 +141,9 @@ class RowPlan:
     def _cells(self, part: Part, rows: int) -> Cells:
         block = part.block
         if block.ragged:
-            ends = np.frombuffer(self._slot, np.uint32, rows + 1, block.offset)
-            return Lists(ends.astype(np.int64), np.frombuffer(self._slot, part.dtype, int(ends[-1]), block.values))
-        table = np.frombuffer(self._slot, part.dtype, rows * block.width, block.offset).reshape(rows, block.width)
+            ends = np.frombuffer(self.slot, np.uint32, rows + 1, block.offset)
+            return Lists(ends.astype(np.int64), np.frombuffer(self.slot, part.dtype, int(ends[-1]), block.values))
+        table = np.frombuffer(self.slot, part.dtype, rows * block.width, block.offset).reshape(rows, block.width)
         return table[:, part.first] if part.width == 1 else table[:, part.first : part.first + part.width]
 
     def joined(self, batches: Iterator[Rows], errors: str = "raise") -> Rows:
@@ -193,12 +196,11 @@ def _parts(schema: Schema, layout: _native.SlotLayout) -> Iterator[Part]:
     blocks = {block.name: block for block in layout.blocks}
     used: Counter[str] = Counter()
     given = {name for name, _ in schema.columns}
-    held = {made.name: [Block(*BLOCKS[stateful.get(made.held.transform).reads], 1)]
-            for made in schema.held if made.held is not None}  # fmt: skip
+    fed = {name: [Block(*BLOCKS[made.feeds], 1)] for name, made in schema.fed.items() if made.feeds is not None}
     for name, column in schema.every:
         if not (schema.is_decoded(name, column) if name in given else schema.is_used(column)):
             continue
-        found = held.get(name) or column.entry.blocks([(name, column)], schema.loss)
+        found = fed.get(name) or column.entry.blocks([(name, column)], schema.loss)
         for number, block in enumerate(found):
             shown = f"{name}.{block.name.partition(':')[0]}" if number else name
             yield Part(shown, blocks[block.name], used[block.name], block.width)

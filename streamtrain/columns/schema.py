@@ -126,6 +126,11 @@ class Schema:
         """Those of them that the model's plan makes, of what decoders put into blocks apart."""
         return [made for made in self._pipeline.made if made.held is not None]
 
+    @property
+    def fed(self) -> dict[str, MadeColumn]:
+        """What lies in those blocks, by name."""
+        return {made.name: made for made in self._pipeline.made if made.feeds is not None}
+
     def of_kind(self, kind: str) -> list[tuple[str, Column]]:
         """The columns of a kind, with their names, but for what the model's plan makes."""
         return [

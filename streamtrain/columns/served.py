@@ -14,6 +14,7 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
 from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.seen import Seen
 from streamtrain.errors import SnapshotError
 from streamtrain.topics.manifest import Manifest
 
@@ -91,6 +92,10 @@ class Served:
     def row_scorer(self, rows: int, free_from: int) -> _native.RowScorer:
         """Answers Python rows, `rows` at a time; a batch of `free_from` or more gives up the GIL."""
         return _native.RowScorer(self._plan(rows), self.shape.plan(rows), self.shape.schema.class_names, free_from)
+
+    def seen(self, slot_layout: _native.SlotLayout) -> Seen:
+        """What the model sees of rows of slots of that layout."""
+        return Seen(self.shape.model, slot_layout, self._parameters)
 
     def _plan(self, rows: int, backend: str = "cpu") -> _native.Plan:
         model, state = self.shape.model, self._parameters

@@ -3,6 +3,7 @@
 _READING = "tests/files/test_reading.py"
 _WRITING = "tests/files/test_writing.py"
 _SUMMARY = "tests/analysis/test_summary.py"
+_SEEN = "tests/files/test_seen_rows.py::test_it_is_what_the_model_is_given"
 _REPACKING = "tests/clients/test_repacking.py"
 
 GUARDS = [
@@ -26,6 +27,14 @@ GUARDS = [
     (
         "a file that is not whole is not there", "streamtrain/files/writing.py",
         "stack.callback(_removed, beside)", "pass", f"{_WRITING}::test_a_file_is_there_whole_or_as_it_was",
+    ),
+    (
+        "what feeds a transform with state lies in a block apart", "streamtrain/columns/row_plan.py",
+        "fed.get(name) or ", "", _SEEN,
+    ),
+    (
+        "each transform with state makes its own of a slot", "compute/seen.py",
+        "numbers += own", "pass", _SEEN,
     ),
     (
         "an empty text is no word", "streamtrain/analysis/summary.py",

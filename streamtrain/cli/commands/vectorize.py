@@ -14,13 +14,13 @@ from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.clients.repacking import Repacked, Repacker
-from streamtrain.clients.snapshots import Snapshot, snapshot_of
 from streamtrain.clients.writer import MOST_PACK_ROWS, PACK_ROWS
 from streamtrain.columns.row_plan import Rows, cell_path
+from streamtrain.columns.served import Served
 from streamtrain.errors import UserMistake
 from streamtrain.files.forms import form_names
 from streamtrain.files.records import FileRecords
-from streamtrain.files.standardized import Standardized
+from streamtrain.files.seen_rows import SeenRows
 from streamtrain.files.writing import Stopped, write_rows
 from streamtrain.job import Job
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -55,7 +55,9 @@ def vectorize(
     pack: Annotated[int, typer.Option(min=1, max=MOST_PACK_ROWS, help="Rows in a packed record.")] = PACK_ROWS,
     snapshot: Annotated[
         int | None,
-        typer.Option(metavar="VERSION", help="Numbers standardised by this snapshot's statistics.", show_default=False),
+        typer.Option(
+            metavar="VERSION", help="What this snapshot's model is given, by its statistics.", show_default=False
+        ),
     ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
     form: Annotated[
@@ -78,9 +80,9 @@ def _to_file(
     session: Session, found: Job, input: list[str], output: str, snapshot: int | None, limit: int | None,
     form: str | None,
 ) -> None:  # fmt: skip
-    by = None if snapshot is None else _snapshot(found, snapshot)
     plan = found.plan()
-    scaled = None if by is None else Standardized(by, found.schema, plan.parts)
+    seen = None if snapshot is None else SeenRows(_served(found, snapshot), found.schema, plan)
+    parts = plan.parts if seen is None else seen.parts
     started_s = time.monotonic()
     with StopSignals() as stop, Progress(session.out, f"rows to {output}", limit) as bar:
         records = FileRecords(found, input, form, limit, plan.bare)
@@ -92,17 +94,17 @@ def _to_file(
                     raise Stopped
                 told.add(batch)
                 bar.show(records.rows)
-                yield batch if scaled is None else scaled(batch)
+                yield batch if seen is None else seen(batch)
 
         try:
-            written = write_rows(output, plan.parts, batches())
+            written = write_rows(output, parts, batches())
         except Stopped:
             raise typer.Exit(INTERRUPTED) from None
     document = {"output": output, "rows_read": records.rows, "rows_written": written, "filtered": told.filtered,
                 "left_out": told.count, "first_left_out": told.first, "snapshot": snapshot,
-                "columns": [part.name for part in plan.parts],
+                "columns": [part.name for part in parts],
                 "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
-    session.out.document(document, f"{written:,} rows of {len(plan.parts)} columns to {output}",
+    session.out.document(document, f"{written:,} rows of {len(parts)} columns to {output}",
                          *_left_lines(told.count, told.first, told.filtered))  # fmt: skip
 
 
@@ -150,6 +152,7 @@ class Told:
                 self.first.append(f"{where}: {each.reason}")
 
 
-def _snapshot(job: Job, version: int) -> Snapshot:
+def _served(job: Job, version: int) -> Served:
     with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
-        return snapshot_of(topic.version(version, trainer=False))
+        stored = topic.version(version, trainer=False)
+    return Served.of(stored.manifest, stored.digest, stored.model)

@@ -1,0 +1,71 @@
+"""What a model sees of a slot: its own plan as far as numbers are standardised and transforms with state have made
+theirs, for who wants these and no prediction.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute import backends, held, input
+from streamtrain.compute.bound import Memory, bound
+from streamtrain.compute.builder import Builder
+from streamtrain.compute.model import Model
+from streamtrain.compute.spec import Array, Call, PerRow, Ref
+
+Place = tuple[str, int]   # block of a slot, column of it
+
+
+class Seen:
+    """Of one state, for slots of one layout; on the CPU. One thread at a time.
+
+    places: for columns of the blocks of numbers and vectors, which of numbers() they are; made: the same for transforms
+    with state that make a number; indexes: the transforms with state that make an index.
+    """
+
+    def __init__(self, model: Model, slot_layout: _native.SlotLayout, state: Memory) -> None:
+        """`state` is the model's, which is kept and only read."""
+        self._model, self._layout, self._state = model, slot_layout, state
+        shape, builder = model.parsed.input, Builder(PerRow(slot_layout.row_capacity))
+        fixed = {"numbers": shape.standardize, "vectors": shape.standardize_vectors}
+        width = sum(map(len, fixed.values())) + sum(map(held.width, shape.held))
+        x, at = builder.buffer("seen", builder.rows, max(1, width)), 0
+        self.places: dict[Place, int] = {}
+        self.made: dict[str, int] = {}
+        for block, chosen in fixed.items():
+            self.places |= {(block, column): at + column for column in range(len(chosen))}
+            at = input.numbers(builder, block, chosen, x, at) if chosen else at
+        calls = builder.calls["predict"]
+        numbers, before = calls[:], len(calls)
+        self._indexes: dict[str, _native.Plan] = {}
+        for each, column, _, index in held.build(builder, shape.held, model.label_dtype, x, at):
+            own, before = calls[before:], len(calls)
+            if index is None:
+                self.made[each.name] = column
+                numbers += own
+            else:
+                self._indexes[each.name] = self._compiled(builder, own, index)
+        self._numbers = self._compiled(builder, numbers, x)
+
+    def numbers(self, slot: Array) -> Array:
+        """float32 [rows of the layout, columns] of a slot, uint8 and 64-byte aligned; holds until the next one."""
+        self._numbers.predict(slot.ctypes.data)
+        return self._numbers.output()
+
+    @property
+    def indexes(self) -> list[str]:
+        return list(self._indexes)
+
+    def index(self, name: str, slot: Array) -> Array:
+        """int32 [rows of the layout] of a slot; holds until the next one."""
+        plan = self._indexes[name]
+        plan.predict(slot.ctypes.data)
+        return plan.output().view(np.int32)[:, 0]
+
+    def _compiled(self, builder: Builder, calls: list[Call], output: Ref) -> _native.Plan:
+        phases = {phase: tuple(calls) if phase == "predict" else () for phase in builder.calls}
+        program = self._model.assembled(builder, phases, output, self._layout)
+        start = bound(self._state, self._model.state_bytes, "state")
+        plan: _native.Plan = backends.get("cpu").compile(program, (start, start + self._model.learned_bytes, 0))
+        plan._held = (self._state, program)
+        return plan

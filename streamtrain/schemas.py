@@ -116,7 +116,7 @@ class SchemaRegistry:
             return None
         if (kind := found.schema_type or "AVRO") != self._format.REGISTRY_TYPE:
             return "", f"expected a schema of type {self._format.REGISTRY_TYPE}, got {kind}{self._newest()}"
-        if found.references:
+        if found.references and getattr(self._format, "REFERENCES_MATTER", True):
             return "", "its schema refers to others of the registry, which is not supported"
         try:
             text = self._format.registry_reading(found.schema_str)
@@ -228,9 +228,17 @@ def bare_format(job: Registered) -> dict[str, Any]:
 
 
 def written_format(job: Registered, topic: str) -> dict[str, Any]:
-    """A job's format as encoders take it: its schema is registered for the topic, if it is not yet."""
+    """A job's format as encoders take it: its schema is registered for the topic, if it is not yet.
+
+    UserMistake for framed records without one.
+    """
     format: dict[str, Any] = job.records.named
     registry = registry_of(job, topic)
     if registry is None or not is_framed(format):
         return format
+    if not format["schema"]:
+        takes = formats.options(format["name"])["schema"].takes()
+        raise UserMistake(
+            f"records.schema: expected {takes}, which records with a registry's frame are written under, got none"
+        )
     return {**format, "schema_id": registry.register(str(format["schema"]))}

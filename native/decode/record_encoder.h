@@ -23,6 +23,14 @@ class RecordEncoder {
     virtual bool keeps_matrices() const { return false; }
 };
 
+// What stands before a record that names its schema: 0 and the id in a registry. "" where none does.
+inline std::string registry_frame(const Options &options) {
+    if (options.get<std::string>("frame") != "registry") return "";
+    const u32 id = __builtin_bswap32(static_cast<u32>(options.get<i64>("schema_id")));
+    std::string frame(1, '\0');
+    return frame.append(reinterpret_cast<const char *>(&id), sizeof id);
+}
+
 // Throws std::invalid_argument for a name no format has.
 std::unique_ptr<RecordEncoder> make_encoder(const RecordFormat &format);
 

@@ -72,10 +72,10 @@ def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
         ('format = "lines"\nseperator = "tab"',
          ":11: records.seperator: unknown setting of lines; allowed: format, where, max_decoded_bytes, start, "
          "max_dead_letter_share, separator, skip_lines; did you mean separator?"),
-        ('format = "json"\nseparator = "tab"',
+        ('format = "msgpack"\nseparator = "tab"',
          ":11: records.separator: unknown setting; allowed: format, where, max_decoded_bytes, start, "
          "max_dead_letter_share"),
-        ('format = "json"\nstrt = "latest"',
+        ('format = "msgpack"\nstrt = "latest"',
          ":11: records.strt: unknown setting; allowed: format, where, max_decoded_bytes, start, max_dead_letter_share; "
          "did you mean start?"),
     ],
@@ -89,9 +89,9 @@ def test_its_mistakes_have_their_line(job_text: str, records: str, message: str)
 @pytest.mark.usefixtures("lines")
 def test_a_log_that_names_what_this_build_has_not_is_refused() -> None:
     assert formats.checked({"name": "lines"}) == {"name": "lines", "separator": "comma", "skip_lines": 0}
-    assert formats.checked({"name": "json"}) == {"name": "json"}
-    for wrong in ({"name": "json", "separator": "tab"}, {"name": "lines", "skip_lines": -1}, {"name": "linse"}, {}):
+    assert formats.checked({"name": "msgpack"}) == {"name": "msgpack"}
+    for wrong in ({"name": "msgpack", "separator": "tab"}, {"name": "lines", "skip_lines": -1}, {"name": "linse"}, {}):
         with pytest.raises(UserMistake, match=r"records\."):
             formats.checked(wrong)
-    with pytest.raises(UserMistake, match=r"records\.separator: unknown setting of json; it takes none$"):
-        formats.checked({"name": "json", "separator": "tab"})
+    with pytest.raises(UserMistake, match=r"records\.separator: unknown setting of msgpack; it takes none$"):
+        formats.checked({"name": "msgpack", "separator": "tab"})

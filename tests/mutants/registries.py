@@ -47,4 +47,18 @@ GUARDS = [
         'label=topic(to).rows == "training"', "label=True",
         "tests/cli/test_topics_and_records.py::test_requests_have_no_label",
     ),
+    (
+        "an id that a registry refuses is no row", "native/decode/named_frame.h",
+        'return newest_->refusal.empty() ? "" :', 'return newest_->refusal != "" ? "" :',
+        "tests/columns/test_json_frame.py::test_a_frame_and_what_stands_behind",
+    ),
+    (
+        "an id is asked for once", "native/decode/named_frame.h", "            if (found == known_.end()) {",
+        "            {", "tests/columns/test_json_frame.py::test_ids_are_asked_for_once",
+    ),
+    (
+        "what refers to other schemas is read where none is looked into", "streamtrain/schemas.py",
+        ' and getattr(self._format, "REFERENCES_MATTER", True):', ":",
+        "tests/e2e/test_json_registry.py::test_what_a_serializer_writes",
+    ),
 ]  # fmt: skip

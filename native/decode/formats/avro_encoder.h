@@ -11,12 +11,8 @@ namespace st::formats {
 
 class AvroEncoder final : public RecordEncoder {
   public:
-    explicit AvroEncoder(const Options &options) : schema_(options.get<std::string>("schema")) {
-        if (options.get<std::string>("frame") != "registry") return;
-        const u32 id = __builtin_bswap32(static_cast<u32>(options.get<i64>("schema_id")));
-        frame_.push_back('\0');
-        frame_.append(reinterpret_cast<const char *>(&id), sizeof id);
-    }
+    explicit AvroEncoder(const Options &options)
+        : schema_(options.get<std::string>("schema")), frame_(registry_frame(options)) {}
 
     void encode(const RowTable &table, const PickedRows &rows, std::string &out) override {
         if (table.naming != naming_) learn_columns(table);

@@ -1,9 +1,11 @@
 // JSON records: one pass over a padded scratch copy, keys compared as whole tokens learnt from the record before.
 // An object is a row; an array of objects or arrays is many, and so are rows on lines of their own; a flat array is a
-// row in column order; an object of arrays is columns, which stand at their names.
+// row in column order; an object of arrays is columns, which stand at their names. A registry's frame may stand before
+// it, of which the id is asked for and the schema is not needed.
 #pragma once
 #include "decode/json_list.h"
 #include "decode/key_table.h"
+#include "decode/named_frame.h"
 #include "decode/number_glance.h"
 #include "decode/shaped_decoder.h"
 
@@ -11,16 +13,23 @@ namespace st::formats {
 
 class JsonDecoder final : public ShapedDecoder {
   public:
-    explicit JsonDecoder(std::shared_ptr<const DecodePlan> plan) : ShapedDecoder(plan) {
+    JsonDecoder(std::shared_ptr<const DecodePlan> plan, const Options &options) : ShapedDecoder(plan), frame_(options) {
         for (u32 node = 0; node < plan->tree.size(); ++node) orders_.emplace_back(plan->tree.node(node).entries.size());
     }
 
+    bool waits() const override { return frame_.waits(); }
+
   protected:
     void open(const char *bytes, u64 size) override {
-        if (is_refused(bytes, size)) return;
+        shape_ = Shape::one;
+        if (frame_) {
+            if (!open_frame(bytes, size)) return;
+            bytes += NamedFrame::BYTES, size -= NamedFrame::BYTES;
+        } else if (is_refused(bytes, size)) {
+            return;
+        }
         json_.load(bytes, size);
         cursor_ = JsonText::space(json_.begin());
-        shape_ = Shape::one;
         if (*cursor_ == '{') return;
         if (*cursor_ != '[') return refuse_broken(json_.broken(cursor_, "an object or an array"));
         const char *first = JsonText::space(cursor_ + 1);
@@ -51,6 +60,13 @@ class JsonDecoder final : public ShapedDecoder {
     }
 
   private:
+    [[gnu::noinline]] bool open_frame(const char *bytes, u64 size) {
+        schema_.id = NamedSchema::NONE;
+        std::string refusal = frame_.open(bytes, size, schema_);
+        if (refusal.empty()) return true;
+        return refuse("$", std::move(refusal)), false;
+    }
+
     void refuse_broken(const char *) { refuse(path(NO_COLUMN, row_), json_.problem()); }
 
     // Whether a row begins at p, on another line than the one that ends at `behind`.
@@ -364,14 +380,15 @@ class JsonDecoder final : public ShapedDecoder {
         if (row_ == columns_[0].rows) end_record();
     }
 
+    NamedFrame frame_;
     JsonText json_;
     std::vector<KeyOrder> orders_;   // by the tree's nodes
     u32 depth_ = 0;                  // how many of them are open around the value at hand
     const char *cursor_ = nullptr;
 };
 
-inline std::unique_ptr<Decoder> json(std::shared_ptr<const DecodePlan> plan) {
-    return std::make_unique<JsonDecoder>(std::move(plan));
+inline std::unique_ptr<Decoder> json(std::shared_ptr<const DecodePlan> plan, const Options &options) {
+    return std::make_unique<JsonDecoder>(std::move(plan), options);
 }
 
 }  // namespace st::formats

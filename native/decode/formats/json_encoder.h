@@ -9,15 +9,18 @@ namespace st::formats {
 
 class JsonEncoder final : public RecordEncoder {
   public:
+    explicit JsonEncoder(const Options &options) : frame_(registry_frame(options)) {}
+
     void encode(const RowTable &table, const PickedRows &rows, std::string &out) override {
-        out.clear();
+        out = frame_;
         Cells to{out};
         if (rows.count == 1 && table.tree.is_nested()) return append_node({table, rows[0], to}, 0);
         if (rows.count > 1 && table.has_lists_alone()) return append_rows(table, rows, to);
         out += '{';
+        const u64 begin = out.size();
         for (u32 c = 0; c < table.columns.size(); ++c) {
             if (!table.columns[c].given) continue;
-            if (out.size() > 1) out += ',';
+            if (out.size() > begin) out += ',';
             append_text(out, table.columns[c].plan.name);
             out += ':';
             if (rows.count == 1) {
@@ -119,8 +122,12 @@ class JsonEncoder final : public RecordEncoder {
         }
         out += '"';
     }
+
+    const std::string frame_;
 };
 
-inline std::unique_ptr<RecordEncoder> json_encoder() { return std::make_unique<JsonEncoder>(); }
+inline std::unique_ptr<RecordEncoder> json_encoder(const Options &options) {
+    return std::make_unique<JsonEncoder>(options);
+}
 
 }  // namespace st::formats

@@ -13,10 +13,8 @@ class ProtobufEncoder final : public RecordEncoder {
   public:
     explicit ProtobufEncoder(const Options &options)
         : schema_(options.get<std::string>("schema")), top_(schema_.message(options.get<std::string>("message"))) {
-        if (options.get<std::string>("frame") != "registry") return;
-        const u32 id = __builtin_bswap32(static_cast<u32>(options.get<i64>("schema_id")));
-        frame_.push_back('\0');
-        frame_.append(reinterpret_cast<const char *>(&id), sizeof id);
+        frame_ = registry_frame(options);
+        if (frame_.empty()) return;
         if (top_.index.size() < 2 && (top_.index.empty() || top_.index[0] == 0)) {
             frame_.push_back('\0');
             return;

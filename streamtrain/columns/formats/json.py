@@ -8,16 +8,49 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats._cells import plain_columns
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
+from streamtrain.compute.options import Document, Word
 
 HELP = "JSON text: an object, an array of objects or arrays, the same on lines of their own, or an object of arrays"
 CELLS = ("value", "list", "pairs")
+
+
+def _is_text(given: str) -> bool:
+    return given.lstrip()[:1] in ("{", "")
+
+
+def _compact(given: str) -> str:
+    """ValueError where it is no JSON Schema, which is an object."""
+    found = json.loads(given) if given else ""
+    if given and not isinstance(found, dict):
+        raise ValueError("not an object")
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if given else ""
+
+
+OPTIONS = {
+    "frame": Word(
+        of=("none", "registry"),
+        default="none",
+        help="what stands before a record: nothing, or 0 and its schema's id in a registry; with [registry] that",
+    ),
+    "schema": Document(
+        what="a JSON Schema",
+        is_text=_is_text,
+        reading=_compact,
+        default="",
+        help="that framed records are written under, and not checked by; reading needs none",
+    ),
+}
+REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
+REGISTRY_TYPE = "JSON"
+REFERENCES_MATTER = False  # no schema is looked into
 DEEPEST = 256  # open arrays and objects; as native/decode/json_text.h
 
 EXAMPLES = [
@@ -34,6 +67,7 @@ EXAMPLES = [
     b'[{"late":0,"x1":1,"user":{"x1":2,"a.b":7}},{"late":1,"x1":1,"user":{"x1":2},"list":{"x3":1}},{"user":{}}]',
 ]
 
+_FRAME_BYTES = 5
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _WORDS = {
@@ -45,27 +79,54 @@ _ESCAPE = re.compile(r'\\(?:u([0-9a-fA-F]{4})|(["\\/bfnrt])|(.?))', re.DOTALL)
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
-def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
+def encode(columns_of: Schema, columns: Mapping[str, Any], **framed: Any) -> bytes:
     """One row as an object, nested by the columns' paths, more as an object of arrays by name.
 
     `columns`: arrays or lists of one length; None is null.
     """
     cells = plain_columns(columns)
     if all(len(column) == 1 for column in cells.values()):
-        given: Any = nested({name: column[0] for name, column in cells.items()}, schema.paths)
+        given: Any = nested({name: column[0] for name, column in cells.items()}, columns_of.paths)
     else:
         given = cells
-    return json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
+    return _frame(**framed) + json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
+def encode_rows(columns_of: Schema, rows: Sequence[Any], **framed: Any) -> bytes:
     """Rows as they are, one record: each an object or an array."""
-    return json.dumps(rows[0] if len(rows) == 1 else list(rows), ensure_ascii=False, separators=(",", ":")).encode()
+    given = rows[0] if len(rows) == 1 else list(rows)
+    return _frame(**framed) + json.dumps(given, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def parse(record: bytes) -> Parsed:
-    """The record's values, slowly."""
-    parsed = Parsed(broken=registry_frame(record))
+def _frame(frame: str = "none", schema_id: int = 0, **others: Any) -> bytes:
+    return b"\0" + struct.pack(">I", schema_id) if frame == "registry" else b""
+
+
+def registry_reading(text: str) -> str:
+    """What records of any schema are read by: the one that all JSON is of, for none is looked into."""
+    return "true"
+
+
+def registry_text(schema: str) -> str:
+    """A schema of the settings as a registry takes it."""
+    return schema
+
+
+def parse(
+    record: bytes,
+    frame: str = "none",
+    schemas: Callable[[str], tuple[str, str] | None] | None = None,
+    **others: Any,
+) -> Parsed:
+    """The record's values, slowly; `schemas` says why an id is refused."""
+    if frame == "registry":
+        if record[:1] != b"\0" or len(record) < _FRAME_BYTES:
+            return Parsed(broken="no registry's frame")
+        answer = schemas(str(int.from_bytes(record[1:_FRAME_BYTES], "big"))) if schemas is not None else None
+        parsed = Parsed(broken=("its schema is not known yet" if answer is None else answer[1]) or None)
+        record = record[_FRAME_BYTES:]
+    else:
+        parsed = Parsed(broken=registry_frame(record))
     if parsed.broken is not None:
         return parsed
     try:

@@ -50,8 +50,7 @@ void IngestEnd::wait_for_coordinator(Condition condition, const OnFull &on_full)
 
 void IngestEnd::gather_released() {
     const i64 released = control().coordinator.slots_released.load();
-    for (i64 slot = gathered_.load(); slot < released; ++slot) free_.push_back(arena_.buffer_of(slot));
-    gathered_.store(released);
+    for (; gathered_ < released; ++gathered_) free_.push_back(arena_.buffer_of(gathered_));
 }
 
 u32 IngestEnd::take_buffer(const OnFull &on_full) {
@@ -62,10 +61,12 @@ u32 IngestEnd::take_buffer(const OnFull &on_full) {
             if (!free_.empty()) {
                 const u32 buffer = free_.front();
                 free_.pop_front();
+                taken_.fetch_add(1);
                 return buffer;
             }
         }
-        wait_for_coordinator([&] { return control().coordinator.slots_released.load() > gathered_.load(); }, on_full);
+        // whoever has gathered what came free
+        wait_for_coordinator([&] { return has_number(taken_.load()); }, on_full);
     }
 }
 

@@ -88,7 +88,8 @@ class IngestEnd {
     std::atomic<bool> left_{false};
     std::mutex buffers_;                // of what follows
     std::deque<u32> free_;
-    std::atomic<i64> gathered_{0};      // slots below it gave their buffers back
+    i64 gathered_ = 0;                  // slots below it gave their buffers back
+    std::atomic<i64> taken_{0};         // buffers, ever; as many as slots that have, or will have, a number
 };
 
 }  // namespace st

@@ -27,13 +27,20 @@ void MemorySource::close() {
     changed_.notify_all();
 }
 
+void MemorySource::start(const std::vector<StartPosition> &positions) {
+    if (!positions.empty()) partition_ = positions.front().partition;
+}
+
 std::size_t MemorySource::take(RecordView *out, std::size_t capacity, i64 wait_ns) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return ended_ || taken_ < records_.size(); });
     std::size_t count = 0;
     for (; count < capacity && taken_ < records_.size(); ++count, ++taken_, ++next_) {
         const std::string &record = records_[taken_];
-        out[count] = {.value = reinterpret_cast<const u8 *>(record.data()), .size = record.size(), .offset = next_};
+        out[count] = {.value = reinterpret_cast<const u8 *>(record.data()),
+                      .size = record.size(),
+                      .partition = partition_,
+                      .offset = next_};
     }
     return count;
 }

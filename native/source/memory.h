@@ -1,5 +1,5 @@
-// Records that a program puts in one after the other: what `fit` trains on. One partition; a record's offset is its
-// number.
+// Records that a program puts in one after the other: what `fit` trains on. One partition, the one it is started for; a
+// record's offset is its number.
 #pragma once
 #include <condition_variable>
 #include <deque>
@@ -22,7 +22,7 @@ class MemorySource final : public Source {
     // Nobody takes any more: put() returns.
     void close();
 
-    void start(const std::vector<StartPosition> &) override {}
+    void start(const std::vector<StartPosition> &positions) override;
     std::size_t take(RecordView *out, std::size_t capacity, i64 wait_ns) override;
     void release() override;
     bool ended() const override;
@@ -32,6 +32,7 @@ class MemorySource final : public Source {
     std::condition_variable changed_;
     std::deque<std::string> records_;   // the first `taken_` of them are out
     std::size_t taken_ = 0;
+    i32 partition_ = 0;
     i64 next_ = 0;                      // offset of the first one not taken
     u64 bytes_ = 0, bytes_at_most_;
     bool ended_ = false, closed_ = false;

@@ -38,7 +38,13 @@ worker.run_closed_round(plan)
 
 class ArenaRun:
     def __init__(
-        self, workers: int = 2, frequency: int = 2, spec: dict[str, Any] = SPEC, round_: int = -1, backend: str = "cpu"
+        self,
+        workers: int = 2,
+        frequency: int = 2,
+        spec: dict[str, Any] = SPEC,
+        round_: int = -1,
+        backend: str = "cpu",
+        more_slots: int = 0,
     ) -> None:
         self.model, self.backend = Model(spec), backend
         self.workers = workers
@@ -46,8 +52,8 @@ class ArenaRun:
         blocks = [("numbers", "f32", 4), ("label", "f32", 1), ("weight", "f32", 1)]
         self.slots = _native.SlotLayout.make(ROWS, 8, blocks)
         self.arena = _native.Arena.create(
-            workers=workers, averaging_frequency=frequency, slot_count=2 * workers * frequency, slot_layout=self.slots,
-            state_layout=self.model.layout,
+            workers=workers, averaging_frequency=frequency, slot_count=2 * workers * frequency + more_slots,
+            slot_layout=self.slots, state_layout=self.model.layout,
         )  # fmt: skip
         self.layout = self.model.layout.published(workers)
         start = view(self.arena.mean_address(0), self.layout.state_bytes)

@@ -51,7 +51,7 @@ class Vector:
 
 @dataclass(frozen=True)
 class Pixels:
-    """Bytes of a block, each a number from 0 to 1."""
+    """Bytes of a block, each a number from -0.5 to 0.5."""
 
     block: str
     size: int

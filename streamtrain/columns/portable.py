@@ -27,8 +27,8 @@ _TEXT = (
     "an entry is so many tokens in a row as ngrams says, with a space between words; at each token the shorter first"
 )
 _PICTURES = (
-    "a picture is its points from the top left, of each red, green and blue (of 1 channel grey), each byte / 255; one "
-    "of another size is brought to height and width by the mean of the area that each point covers, rounded"
+    "a picture is its points from the top left, of each red, green and blue (of 1 channel grey), each byte / 255 - 0.5;"
+    " one of another size is brought to height and width by the mean of the area that each point covers, rounded"
 )
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "

@@ -1,4 +1,4 @@
-"""A picture, as the bytes of a JPEG or a PNG: uint8 in the slot, which the model sees as numbers from 0 to 1."""
+"""A picture, as the bytes of a JPEG or a PNG: uint8 in the slot, which the model sees as numbers from -0.5 to 0.5."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streamtrain.columns.kinds.cell import Cell
 from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
 from streamtrain.columns.kinds.sized import Sized
 
-HELP = "a JPEG or a PNG, as bytes or in base64: each byte of its points a number from 0 to 1"
+HELP = "a JPEG or a PNG, as bytes or in base64: each byte of its points a number from -0.5 to 0.5"
 MISPLACED: dict[str, Any] = {"misplaced": "only a feature of kind image has one"}
 BLOCK = "image"  # of its block's name
 MOST_BYTE = 255

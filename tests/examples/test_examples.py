@@ -1,0 +1,160 @@
+"""The job files of examples/ over the data they name: how well they learn; the same bits from a file and from Kafka.
+
+The data lies in the folder that STREAMTRAIN_DATA names, or in ../shared/data beside the checkout; flights are those of
+the extra `demo`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamtrain
+from streamtrain import Job
+from streamtrain.cli import main
+from streamtrain.demo.flights import data_file
+from streamtrain.errors import UserMistake
+from streamtrain.kafka.admin import Admin, job_topics
+from tests.bench.learning_streams import DATA
+from tests.e2e.harness import LiveJob
+from tests.fitting.example import same_bits
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ROWS = 1_500  # through Kafka
+Written = Callable[[Path], None]
+
+
+def adult(path: Path) -> None:
+    path.write_bytes((DATA / "adult/adult.csv").read_bytes())
+
+
+def elec2(path: Path) -> None:
+    path.write_bytes((DATA / "elec2/elec.csv").read_bytes())
+
+
+def nsl_kdd(path: Path) -> None:
+    path.write_bytes((EXAMPLES / "nsl_kdd.header").read_bytes()
+                     + (DATA / "nsl_kdd/KDDTrain+_20Percent.txt").read_bytes())  # fmt: skip
+
+
+def rcv1(path: Path) -> None:
+    path.write_bytes((DATA / "rcv1/rcv1_small.dat").read_bytes())
+
+
+def cifar10(path: Path) -> None:
+    pytest.importorskip("cv2")
+    archive = DATA / "cifar10_jpeg/train.tar"
+    if not archive.exists():
+        raise FileNotFoundError(archive)
+    with path.open("wb") as out:
+        subprocess.run([sys.executable, str(EXAMPLES / "cifar10.py"), str(archive)], stdout=out, check=True)
+
+
+def flights(path: Path) -> None:
+    """As the file's first lines say, without sed."""
+    with zipfile.ZipFile(data_file()) as archive:
+        text = archive.read(archive.namelist()[0]).decode()
+    path.write_text(re.sub(r",NA\b", ",", text))
+
+
+# data, the file's end, and the most that errors and log loss may be of all rows, each predicted before it is learned
+EVERY: dict[str, tuple[Written, str, float, float]] = {
+    "adult": (adult, ".csv", 0.150, 0.317),
+    "elec2": (elec2, ".csv", 0.196, 0.426),
+    "nsl_kdd": (nsl_kdd, ".csv", 0.017, 0.045),
+    "rcv1": (rcv1, ".vw", 0.225, 0.503),
+    "cifar10": (cifar10, ".jsonl", 0.690, 1.880),
+    "flights": (flights, ".csv", 0.098, 0.264),
+    "flights_avro": (flights, ".csv", 0.098, 0.264),
+}
+
+
+def named(*always: str) -> list[Any]:
+    """All examples; the others when long tests are asked for."""
+    return [pytest.param(name, marks=() if name in always else pytest.mark.soak) for name in EVERY]
+
+
+def written(name: str, folder: Path, rows: int | None = None) -> Path:
+    """Its data as the file that its job file tells of; skips where it is not there."""
+    write, end, *_ = EVERY[name]
+    path = folder / f"{name}{end}"
+    try:
+        write(path)
+    except (OSError, UserMistake) as error:
+        pytest.skip(f"no data of {name}: {error}")
+    if rows is not None:
+        lines = list(islice(path.read_bytes().splitlines(keepends=True), rows + (end == ".csv")))
+        path.write_bytes(b"".join(lines))
+    return path
+
+
+def test_every_job_file_is_tried() -> None:
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == EVERY.keys()
+    told = (EXAMPLES / "README.md").read_text()
+    assert all(f"`{name}.toml`" in told for name in EVERY)
+
+
+def test_the_two_ways_of_flights_are_one_declaration() -> None:
+    one, other = (Job.without_kafka(EXAMPLES / f"{name}.toml") for name in ("flights", "flights_avro"))
+    assert one.schema.digest() == other.schema.digest() and one.model_spec() == other.model_spec()
+
+
+@pytest.mark.parametrize("name", named("adult", "flights"))
+def test_it_learns(name: str, tmp_path: Path) -> None:
+    path, (*_, most_wrong, most_loss) = written(name, tmp_path), EVERY[name]
+    fitted = streamtrain.fit(EXAMPLES / f"{name}.toml", files=path)
+    figures, counts = fitted.manifest.metrics["total"], fitted.manifest.counts
+    assert counts.dead == 0 and figures["rows"] == fitted.manifest.rows_seen
+    assert 1 - figures["accuracy"] <= most_wrong and figures["log_loss"] <= most_loss, figures
+
+
+def live(name: str, kafka: Any, folder: Path, registry: Callable[[], Any]) -> LiveJob:
+    """The job file under a name of its own, on the tests' Kafka."""
+    text = (EXAMPLES / f"{name}.toml").read_text()
+    found = LiveJob.__new__(LiveJob)
+    found.name, found.bootstrap = kafka.fresh_name(name), kafka.bootstrap
+    text = text.replace(f'name = "{name}"', f'name = "{found.name}"').replace("localhost:9092", kafka.bootstrap)
+    if "[registry]" in text:
+        text = text.replace("http://localhost:8081", registry().url)
+        (folder / "flights.avsc").write_bytes((EXAMPLES / "flights.avsc").read_bytes())
+    found.path = folder / f"{found.name}.toml"
+    found.path.write_text(text)
+    found.job = Job.load(found.path)
+    topics = {key: value.model_dump(exclude_none=True) for key, value in found.job.file.topics.items()}
+    Admin(found.bootstrap).ensure(job_topics(found.name, topics))
+    return found
+
+
+def alike(name: str) -> Path:
+    """The job file of the same declaration, for another format."""
+    return EXAMPLES / f"{name.removesuffix('_avro')}.toml"
+
+
+@pytest.mark.parametrize("name", named("flights_avro"))
+def test_the_same_bits_from_a_file_and_from_kafka(
+    name: str, kafka: Any, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(name, tmp_path, ROWS)
+    job = live(name, kafka, tmp_path, lambda: request.getfixturevalue("registry"))
+    with pytest.raises(SystemExit) as ended:
+        main(["produce", str(job.path), "--input", str(path), "--pack", "7", "--json"])
+    assert ended.value.code == 0
+    produced = json.loads(capsys.readouterr().out)["rows"]
+    assert produced > ROWS * 0.6
+    job.train("--until-end")
+    told = job.verified()["rows"]
+    assert told["dead_lettered"] == 0 and sum(told.values()) == produced
+    assert job.replayed()["snapshots"]
+    published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
+    for fitted in (streamtrain.fit(job.job, files=path), streamtrain.fit(alike(name), files=path)):
+        assert published.manifest.rows_seen == fitted.manifest.rows_seen == told["trained"]
+        assert same_bits(published, fitted)

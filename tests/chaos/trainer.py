@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tests.e2e.harness import STREAMTRAIN, LiveJob
+from tests.e2e.commands import STREAMTRAIN
+from tests.e2e.harness import LiveJob, processes_of
 
 
 class Told(NamedTuple):
@@ -70,7 +71,7 @@ class Trainer:
         """The supervisor, then coordinator, ingest and workers in the order they were spawned."""
         try:
             own = psutil.Process(self.process.pid)
-            return [own, *sorted(own.children(recursive=True), key=lambda process: process.create_time())]
+            return [own, *processes_of(own.pid)]
         except psutil.NoSuchProcess:
             return []
 

@@ -13,7 +13,7 @@ from streamtrain.cli.app import commands
 from streamtrain.cli.output import Output, table
 from streamtrain.cli.train_view import TrainView
 from streamtrain.job import settings_table
-from tests.e2e.harness import STREAMTRAIN
+from tests.e2e.commands import STREAMTRAIN
 
 Run = Callable[..., Any]
 LONG = "a cell of many words, " * 40 + "all of them"

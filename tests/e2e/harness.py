@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,8 +20,10 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.run import fork_server
+from tests.e2e import commands
+from tests.e2e.commands import Command
 
-STREAMTRAIN = [str(Path(sys.executable).parent / "streamtrain")]
 JOB_FILE = """
 name = "{name}"
 [kafka]
@@ -109,19 +109,13 @@ class LiveJob:
 
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         name, *rest = arguments
-        return subprocess.run(
-            [*STREAMTRAIN, name, str(self.path), *rest],
-            capture_output=True, text=True, timeout=300, env={**os.environ, **environment},
-        )  # fmt: skip
+        return commands.run([name, str(self.path), *rest], environment)
 
     def start(self, *arguments: str, **environment: str) -> Running:
         name, *rest = arguments
         errors = self.path.with_suffix(f".{time.monotonic_ns()}.log")  # a pipe nobody reads would stop the run
         with errors.open("w") as file:
-            process = subprocess.Popen(
-                [*STREAMTRAIN, name, str(self.path), *rest, "--json"],
-                stdout=subprocess.PIPE, stderr=file, text=True, env={**os.environ, **environment},
-            )  # fmt: skip
+            process = commands.start([name, str(self.path), *rest, "--json"], file, environment)
         return Running(process, errors)
 
     def train(self, *arguments: str, failpoints: str = "") -> list[dict[str, Any]]:
@@ -159,7 +153,7 @@ class LiveJob:
 class Running:
     """A command that is still running."""
 
-    def __init__(self, process: subprocess.Popen[str], log: Path) -> None:
+    def __init__(self, process: Command | subprocess.Popen[str], log: Path) -> None:
         self.process = process
         self.log = log
         self.events: list[dict[str, Any]] = []
@@ -188,8 +182,7 @@ class Running:
 
     def children(self) -> list[psutil.Process]:
         """The run's processes in the order they were spawned: coordinator, ingest, workers."""
-        found = psutil.Process(self.process.pid).children(recursive=True)
-        return sorted(found, key=lambda process: process.create_time())
+        return processes_of(self.process.pid)
 
     def finish(self, timeout_s: float = 240) -> int:
         out, _ = self.process.communicate(timeout=timeout_s)
@@ -198,6 +191,12 @@ class Running:
 
     def errors(self) -> str:
         return self.log.read_text()
+
+
+def processes_of(supervisor: int) -> list[psutil.Process]:
+    """In the order they were spawned, without what spawns them."""
+    found = [each for each in psutil.Process(supervisor).children(recursive=True) if each.name() != fork_server.NAME]
+    return sorted(found, key=lambda process: (process.create_time(), process.pid))
 
 
 def _json(value: Any) -> bytes:

@@ -15,7 +15,8 @@ from confluent_kafka import Producer
 
 from streamtrain import LiveModel, read_predictions
 from streamtrain.columns.formats import record_format
-from tests.e2e.harness import STREAMTRAIN, LiveJob, rows
+from tests.e2e import commands
+from tests.e2e.harness import LiveJob, rows
 
 COUNT = 1_500
 FIRST_MS = time.time_ns() // 1_000_000 - 3_600_000  # one that Kafka neither refuses nor removes
@@ -112,8 +113,7 @@ def live(job: LiveJob) -> list[float]:
 
 
 def letters(job: LiveJob, verb: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [*STREAMTRAIN, "dead-letters", verb, str(job.path), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return commands.run(["dead-letters", verb, str(job.path), *arguments])
 
 
 def test_a_cell_around_that_does_not_fit_is_a_dead_letter(kafka: Any, tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,8 @@ import pytest
 from confluent_kafka import Producer
 
 from streamtrain import read_predictions
-from tests.e2e.harness import STREAMTRAIN, LiveJob, rows
+from tests.e2e import commands
+from tests.e2e.harness import LiveJob, rows
 
 NAMES = ["x1", "x2", "x3", "x4", "colour", "y"]
 COUNT = 600
@@ -55,9 +55,7 @@ def test_from_kafka_to_predictions(kafka: Any, tmp_path: Path, header: bool) -> 
     assert (job.newest().model, job.newest().trainer) == (other.newest().model, other.newest().trainer)
     assert job.verified()["rows"] == {"trained": COUNT, "dead_lettered": 2, "filtered": 0}
     job.replayed()
-    letters = subprocess.run(
-        [*STREAMTRAIN, "dead-letters", "list", str(job.path), "--json"], capture_output=True, text=True, check=True
-    )
+    letters = commands.run(["dead-letters", "list", str(job.path), "--json"])
     said = [json.loads(line) for line in letters.stdout.splitlines()]
     assert [(each["path"], each["reason"].partition(" at ")[0]) for each in said] == [
         ("$[0]", "expected 6 cells, got 2"), ("$[0]", "expected the closing quote of the cell")]  # fmt: skip

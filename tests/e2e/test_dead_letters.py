@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,8 @@ from failing_librdkafka import built, environment
 
 from streamtrain.clients.dead_letters import Resender
 from streamtrain.job import Job
-from tests.e2e.harness import STREAMTRAIN, LiveJob, rows
+from tests.e2e import commands
+from tests.e2e.harness import LiveJob, rows
 
 GOOD = list(rows(8))
 BAD = {**{name: value for name, value in GOOD[0].items() if name != "x1"}, "note": "mended later"}
@@ -38,9 +37,7 @@ def job(kafka: Any, tmp_path: Path) -> LiveJob:
 
 
 def verb(job: LiveJob, name: str, *arguments: str, code: int = 0) -> list[Any]:
-    done = subprocess.run(
-        [*STREAMTRAIN, "dead-letters", name, str(job.path), *arguments, "--json"], capture_output=True, text=True
-    )
+    done = commands.run(["dead-letters", name, str(job.path), *arguments, "--json"])
     assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -117,10 +114,7 @@ def test_a_transaction_that_fails_leaves_rows_and_progress(job: LiveJob, tmp_pat
     mend(job)
     before = len(records(job))
     failing = environment(built(tmp_path), tmp_path, "send_offsets_to_transaction=1!")
-    done = subprocess.run(
-        [*STREAMTRAIN, "dead-letters", "resend", str(job.path)], capture_output=True, text=True,
-        env={**os.environ, **failing},
-    )  # fmt: skip
+    done = commands.run(["dead-letters", "resend", str(job.path)], failing)
     assert done.returncode in (1, 3) and "Traceback" not in done.stderr, done.stderr
     assert len(records(job)) == before
     (told,) = verb(job, "resend", code=1)

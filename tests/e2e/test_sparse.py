@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,13 @@ from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
 from streamtrain.job import Job
 from streamtrain.kafka.snapshots import SnapshotTopic
-from tests.e2e.harness import STREAMTRAIN
+from tests.e2e import commands
 
 DATA = Path(__file__).parents[3] / "shared/data/rcv1/rcv1_small.dat"
 
 
 def command(*arguments: str) -> str:
-    done = subprocess.run([*STREAMTRAIN, *arguments], capture_output=True, text=True, timeout=300)
+    done = commands.run([*arguments])
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
 

@@ -16,6 +16,7 @@ from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.log import get_logger
+from streamtrain.run.fork_server import ForkServer
 from streamtrain.run.host import Event, HostOptions
 from streamtrain.run.train import Interrupts, TrainOptions
 from streamtrain.run.train import train as run_trainer
@@ -55,6 +56,7 @@ def train(
         raise UserMistake("--max-rows and --until-end: expected one of them, got both")
     if fresh and restore is not None:
         raise UserMistake("--fresh and --restore: expected one of them, got both")
+    fork_server = ForkServer.start()  # before anything has a thread
     found = session.connected_job(job, {} if workers is None else {"--workers": f"train.workers={workers}"})
     options = TrainOptions(
         max_rows=max_rows,
@@ -69,6 +71,7 @@ def train(
                 "isa": os.environ.get("STREAMTRAIN_ISA", "auto"),
                 "backend_priorities": _backend_priorities(),
             },
+            fork_server=fork_server,
         ),
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)

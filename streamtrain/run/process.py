@@ -1,0 +1,30 @@
+"""What a process of a run asks of the kernel about itself and its family: prctl(2)."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+_PR_SET_PDEATHSIG, _PR_SET_NAME, _PR_SET_CHILD_SUBREAPER = 1, 15, 36
+
+
+def die_with_parent(parent: int) -> None:
+    """The process ends when process `parent`, which must be its parent, does, however that happens."""
+    _prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+    if os.getppid() != parent:  # it died before the call
+        os._exit(1)
+
+
+def show_as(name: str) -> None:
+    """What `top` and `ps -o comm` show this process as; the first 15 bytes of `name`."""
+    _prctl(_PR_SET_NAME, ctypes.c_char_p(name.encode()))
+
+
+def adopt_orphans() -> None:
+    """From now on this process is the parent of its children's children when those have ended."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def _prctl(option: int, value: object) -> None:
+    ctypes.CDLL(None).prctl(option, value)

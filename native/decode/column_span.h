@@ -35,7 +35,9 @@ struct RowBlock {
 };
 
 struct ColumnSpan {
+    u32 column = 0;                // of the plan, where it is one's
     CellType type{};
+    const TimeUnit *unit = nullptr;   // of i32 and i64 that are times; nullptr: of what they are, their column says
     const char *data = nullptr;    // nullptr: the record does not hold the column
     const char *nulls = nullptr;   // one bit a row, lowest first, 1 = missing; nullptr: none is
     const char *ends = nullptr;    // text, words: of each entry, u32
@@ -148,8 +150,8 @@ struct ColumnSpan {
             case CellType::f64: return writer.number(column, load_little<f64>(p));
             case CellType::i8: return whole(writer, column, load_little<i8>(p));
             case CellType::i16: return whole(writer, column, load_little<std::int16_t>(p));
-            case CellType::i32: return whole(writer, column, load_little<i32>(p));
-            case CellType::i64: return whole(writer, column, load_little<i64>(p));
+            case CellType::i32: return whole_or_time(writer, column, load_little<i32>(p));
+            case CellType::i64: return whole_or_time(writer, column, load_little<i64>(p));
             case CellType::u8: return writer.integer(column, load_little<u8>(p), false);
             case CellType::u16: return writer.integer(column, load_little<u16>(p), false);
             case CellType::u32: return writer.integer(column, load_little<u32>(p), false);
@@ -189,6 +191,11 @@ struct ColumnSpan {
 
     static void whole(RowWriter &writer, u32 column, i64 value) {
         writer.integer(column, value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value), value < 0);
+    }
+
+    void whole_or_time(RowWriter &writer, u32 column, i64 value) const {
+        if (unit) writer.moment(column, value, *unit);
+        else whole(writer, column, value);
     }
 
     void list_cell(RowWriter &writer, u32 column, const char *p) const {

@@ -16,7 +16,6 @@ constexpr u64 PACKED_HEADER_BYTES = 16, PACKED_ENTRY_BYTES = 20;
 constexpr u16 PACKED_VERSION = 2;
 
 struct PackedColumn : ColumnSpan {
-    u32 column = 0;   // of the plan
     u32 data_offset = 0, data_bytes = 0, nulls_offset = 0;   // as the directory has them
     const char *entry = nullptr;   // of the directory, while that is read
 

@@ -18,13 +18,14 @@ class PackedValues {
     u32 more = 0;         // of the type: what its entry says
 
     // Throws CellMistake for what no packed column of its kind can hold.
-    void take(const RowTable &table, u32 column, const PickedRows &rows) {
+    // `hashed`: a category's texts become their hashes.
+    void take(const RowTable &table, u32 column, const PickedRows &rows, bool hashed = true) {
         const RowTable::Column &given = table.columns[column];
         table_ = &table, column_ = column, rows_ = &rows;
         nulls.clear();
         more = 0;
         const Kind *const kind = given.plan.kind.get();
-        if (kind && kind->hasher()) return take_hashes(*kind->hasher());
+        if (hashed && kind && kind->hasher()) return take_hashes(*kind->hasher());
         if (kind && kind->is_float() && kind->form() == CellForm::list) return take_floats(given);
         becomes_float_ = kind && kind->is_float();
         keeps_small_ = becomes_float_ && !kind->narrows();
@@ -32,7 +33,7 @@ class PackedValues {
         Kinds kinds;
         for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
         if (kinds.any(BYTES)) return take_bytes();
-        if (kinds.any(TEXT)) return take_texts(given.plan);
+        if (kinds.any(TEXT) || (kind && kind->hasher() && kinds.seen)) return take_texts(given.plan);
         if ((becomes_float_ && !(keeps_small_ && kinds.vanishes)) || kinds.seen == 0)
             return take_all<f32>(CellType::f32);
         if (kinds.seen == BOOLEAN) return take_all<u8>(CellType::boolean);

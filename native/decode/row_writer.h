@@ -79,6 +79,7 @@ class RowWriter {
     void integer(u32 c, u64 magnitude, bool negative) {   // a whole number, exact up to 64 bits
         if (const Kind *kind = columns_[c].kind.get()) kind->integer(*this, c, magnitude, negative);
     }
+    void moment(u32 c, i64 count, TimeUnit unit) { columns_[c].kind->moment(*this, c, count, unit); }
     void long_integer(u32 c, f64 rounded, std::string_view digits) {   // one of more, with its decimal text
         if (const Kind *kind = columns_[c].kind.get()) kind->long_integer(*this, c, rounded, digits);
     }

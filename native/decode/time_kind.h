@@ -38,9 +38,8 @@ class TimeKind : public Kind {
     }
     void boolean(RowWriter &row, u32 c, bool value) const override { row.wrong(c, value ? "true" : "false"); }
     void moment(RowWriter &row, u32 c, i64 count, TimeUnit unit) const override {
-        const __int128 scaled = static_cast<__int128>(count) * unit.numerator;
-        const __int128 ms = scaled / unit.divisor - (scaled < 0 && scaled % unit.divisor);
-        if (ms < MOST && ms > -MOST) put(row, c, static_cast<i64>(ms));
+        i64 ms;
+        if (is_moment(count, unit, ms)) put(row, c, ms);
         else row.wrong(c, std::to_string(count));
     }
     const TimeUnit *time_unit() const override { return &unit_; }
@@ -75,6 +74,12 @@ class TimeKind : public Kind {
     template <class Take>
     bool each_time(const ColumnSpan &span, u32 row, u32 count, Take take) const {
         bool good = true;
+        if (span.unit)
+            return span.each_number(row, count, [&](u32 i, auto given) {
+                i64 ms = 0;
+                good &= is_moment(static_cast<i64>(given), *span.unit, ms);
+                take(i, ms);
+            }) && good;
         const auto each = [&](u32 i, auto given) {
             using T = decltype(given);
             if constexpr (std::is_integral_v<T>) {
@@ -103,6 +108,14 @@ class TimeKind : public Kind {
     i64 missing_ms_;
 
   private:
+    static bool is_moment(i64 count, TimeUnit unit, i64 &ms) {
+        const __int128 scaled = static_cast<__int128>(count) * unit.numerator;
+        const __int128 found = scaled / unit.divisor - (scaled < 0 && scaled % unit.divisor);
+        const bool fits = found < MOST && found > -MOST;
+        ms = fits ? static_cast<i64>(found) : 0;
+        return fits;
+    }
+
     f64 ms_of(f64 time) const {
         return std::floor(time * static_cast<f64>(unit_.numerator) / static_cast<f64>(unit_.divisor));
     }

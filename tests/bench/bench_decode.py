@@ -19,13 +19,14 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 import msgpack
 import numpy as np
 import orjson
+import pyarrow.ipc
 from slots import RowSlot
 
 from streamtrain import _native
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
 
-FIGURES = 10  # lines of a whole run
+FIGURES = 12  # lines of a whole run
 
 BATCH_ROWS = 256
 PACKED_SLOT_ROWS = 1024
@@ -155,6 +156,33 @@ def packed_figures(seconds: float) -> Iterator[dict[str, Any]]:
         yield figure(f"packed, 256 rows a record, {what} / memcpy of the same bytes", mine, rival, 0.5)
 
 
+def arrow_figures(seconds: float) -> Iterator[dict[str, Any]]:
+    chance = np.random.default_rng(3)
+    records = []
+    for _ in range(512):
+        columns = {name: chance.normal(size=BATCH_ROWS).astype(np.float32) for name in NAMES}
+        columns["late"] = chance.integers(0, 2, BATCH_ROWS).astype(np.float32)
+        records.append(record_format("arrow").encode(SCHEMA, columns))
+    mine = rows_per_second(ours("arrow", records, BATCH_ROWS, PACKED_SLOT_ROWS), seconds)
+    for rival, what, bar in (
+        (copied(records, BATCH_ROWS), "memcpy of the same bytes", 0.5),
+        (read_by_pyarrow(records), "pyarrow's reader + one np.array a record", None),
+    ):
+        yield figure(f"arrow, 256 rows a record, 15 MB / {what}", mine, rows_per_second(rival, seconds), bar)
+
+
+def read_by_pyarrow(records: list[bytes]) -> Callable[[], int]:
+    """Each record's columns put side by side."""
+
+    def call() -> int:
+        for record in records:
+            batch = pyarrow.ipc.open_stream(record).read_next_batch()
+            np.stack([column.to_numpy() for column in batch.columns], axis=1)
+        return len(records) * BATCH_ROWS
+
+    return call
+
+
 def filler_figures(seconds: float) -> Iterator[dict[str, Any]]:
     given = rows(BATCH_ROWS, 4)
     filler = RowSlot(SCHEMA, BATCH_ROWS)
@@ -182,7 +210,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=18.0, help="in all")
     seconds = parser.parse_args().seconds / FIGURES
-    for figures in (json_figures, msgpack_figures, packed_figures, filler_figures):
+    for figures in (json_figures, msgpack_figures, packed_figures, arrow_figures, filler_figures):
         for each in figures(seconds):
             print(json.dumps(each), flush=True)
 

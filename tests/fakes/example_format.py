@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamtrain.columns.formats import Format, checked, format_names, mistakes, record_format
+from streamtrain.columns.formats import Format, checked, format_names, mistakes, parse, record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
@@ -39,6 +39,11 @@ def row_formats() -> list[str]:
 def untyped_formats() -> list[str]:
     """Of those the ones in which a column's cell may be of any type: no field of Protobuf."""
     return [name for name in row_formats() if name != "protobuf"]
+
+
+def is_columnar(name: str) -> bool:
+    """Whether a record is columns of one type each, whose encoder refuses what does not fit."""
+    return parse(example_format(name), record_format(name).EXAMPLES[0]).columns is not None
 
 
 def plain_formats(schema: Schema) -> list[str]:

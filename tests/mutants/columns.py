@@ -76,7 +76,7 @@ GUARDS = [
         "tests/columns/test_lists.py::test_a_list_is_its_categories_hashed",
     ),
     (
-        "a row that waits is not passed by one that a missing cell ends", "native/decode/formats/packed.h",
+        "a row that waits is not passed by one that a missing cell ends", "native/decode/columnar_decoder.h",
         "for (u32 i = to; i < from && !held(); ++i)", "for (u32 i = to; i < from; ++i)",
         "tests/columns/test_ragged.py::test_a_row_that_waits_is_not_passed_by_one_that_a_missing_cell_ends[resumed]",
     ),
@@ -119,7 +119,7 @@ GUARDS = [
         "tests/columns/test_packed_blocks.py::test_a_hash_is_as_good_as_its_text[64-1000]",
     ),
     (
-        "what lies in a missing cell counts for nothing", "native/decode/formats/packed.h",
+        "what lies in a missing cell counts for nothing", "native/decode/columnar_decoder.h",
         "            missing.each([&](u32 at) { std::memcpy(cells + width * at, cells + width * other, width); });\n",
         "",
         f"{_BLOCKS}[value-time]",
@@ -130,7 +130,7 @@ GUARDS = [
         f"{_BLOCKS}[value-number]",
     ),
     (
-        "a missing cell that ends its row does so in a block", "native/decode/formats/packed.h",
+        "a missing cell that ends its row does so in a block", "native/decode/columnar_decoder.h",
         "ended |= column->nulls_of(row, count);", "ended |= column->nulls_of(row, 0);",
         f"{_BLOCKS}[skip-category]",
     ),
@@ -140,7 +140,7 @@ GUARDS = [
         "column.kind->stand_in_word()", f"{_BLOCKS}[skip-category]",
     ),
     (
-        "an empty text is a missing cell", "native/decode/formats/packed.h",
+        "an empty text is a missing cell", "native/decode/columnar_decoder.h",
         "            if (texts_[i].empty()) missing.add(i);\n            else if", "            if",
         f"{_BLOCKS}[value-category]",
     ),
@@ -169,7 +169,7 @@ GUARDS = [
         "tests/columns/test_bad_input.py::test_a_row_weight_below_0_or_no_number_is_a_dead_letter",
     ),
     (
-        "a block that no column gives holds its constant", "native/decode/formats/packed.h",
+        "a block that no column gives holds its constant", "native/decode/columnar_decoder.h",
         "for (const DecodePlan::Bits &constant : plan_->constants) rows.fill(constant.place, constant.bits);", "",
         "tests/columns/test_formats.py::test_examples",
     ),

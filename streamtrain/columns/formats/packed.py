@@ -43,7 +43,7 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"packed: expected columns of one length, got {lengths}")
     rows = next(iter(lengths.values()), 0)
-    made = [(name.encode(), *_column(schema, name, column, values)) for name, column, values in named]
+    made = [(name.encode(), *column_of(schema, name, column, values)) for name, column, values in named]
     directory_bytes = sum(_padded(_ENTRY.size + len(name), 4) for name, *_ in made)
     pieces = [_HEADER.pack(MAGIC, VERSION, len(made), rows, directory_bytes)]
     data: list[bytes] = []
@@ -72,7 +72,8 @@ def _padded(size: int, to: int) -> int:
 _Made = tuple[str, bytes, bytes, int]  # of one column: type, data, null bits (empty: none), what the type adds
 
 
-def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
+def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bool = True) -> _Made:
+    """A column as an entry of the directory and its bytes. `hashed`: a category's texts become their hashes."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = column.entry.plain_times(column, values)
     if column.entry.cells(column) == "list":
@@ -85,7 +86,7 @@ def _column(schema: Schema, name: str, column: Column, values: Any) -> _Made:
         array, absent = _plain(name, column, array)
         mask = absent if mask is None else mask | absent
     hashing = schema.hashing(name, column)
-    if hashing is not None:
+    if hashed and hashing is not None:
         return _hashes(name, column, array, mask, *hashing)
     if array.dtype.kind == "U":
         return _texts(array, mask)
@@ -275,14 +276,14 @@ def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int,
         if type_name == "text":
             values = _read_texts(data, rows)
         elif type_name == "bytes":
-            values = [Binary("binary", raw) for raw in _read_pieces(data, rows)]
+            values = [Binary("binary", raw) for raw in read_pieces(data, rows)]
         elif type_name == "words":
             codes = np.frombuffer(data, "<u4", rows)
             (count,) = struct.unpack_from("<I", data, 4 * rows)
             table = _read_texts(data[4 * rows + 4 :], count)
             values = [table[code] if code < count else Unusable("a word there is not") for code in codes.tolist()]
         elif type_name == "fixed":
-            values = [_read_text(data[more * row : more * (row + 1)]) for row in range(rows)]
+            values = [read_text(data[more * row : more * (row + 1)]) for row in range(rows)]
             if more * rows > len(data):
                 return Unusable("fewer bytes than rows need")
         elif type_name == "floats":
@@ -307,10 +308,10 @@ def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int,
 
 
 def _read_texts(data: bytes, count: int) -> list[Any]:
-    return [_read_text(each) for each in _read_pieces(data, count)]
+    return [read_text(each) for each in read_pieces(data, count)]
 
 
-def _read_pieces(data: bytes, count: int) -> list[bytes]:
+def read_pieces(data: bytes, count: int) -> list[bytes]:
     ends = [0, *np.frombuffer(data, "<u4", count).tolist()] if count else [0]
     letters = data[4 * count :]
     if sorted(ends) != ends or ends[-1] > len(letters):
@@ -318,7 +319,7 @@ def _read_pieces(data: bytes, count: int) -> list[bytes]:
     return [letters[start:end] for start, end in pairwise(ends)]
 
 
-def _read_text(letters: bytes) -> str | Unusable:
+def read_text(letters: bytes) -> str | Unusable:
     try:
         return letters.decode()
     except UnicodeDecodeError:

@@ -1,0 +1,236 @@
+"""Arrow's IPC messages, slowly: FlatBuffers read and written by struct; native/decode/arrow_stream.h says what is read.
+
+Sources: https://arrow.apache.org/docs/format/Columnar.html, Schema.fbs and Message.fbs of apache/arrow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamtrain.columns.formats.parsed import BrokenRecord
+
+SCHEMA, DICTIONARY, BATCH = 1, 2, 3
+CONTINUATION = b"\xff\xff\xff\xff"
+VERSION_5 = 4
+_DEEPEST = 64
+(NULL, INTEGER, FLOATING, BINARY, UTF8, BOOLEAN, DECIMAL, DATE, TIME, TIMESTAMP, INTERVAL, LIST, STRUCTURE, UNION,
+ FIXED_BINARY, FIXED_LIST, MAP, DURATION, LARGE_BINARY, LARGE_UTF8, LARGE_LIST) = range(1, 22)  # fmt: skip
+_BUFFERS = {NULL: 0, BINARY: 3, UTF8: 3, LARGE_BINARY: 3, LARGE_UTF8: 3, STRUCTURE: 1, FIXED_LIST: 1}  # of others 2
+_UNITS = [(1000, 1), (1, 1), (1, 1000), (1, 1_000_000)]
+
+
+class Flat:
+    """A FlatBuffer's tables by their places; BrokenRecord where one does not lie within the bytes."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self._looked_at = 0
+
+    def load(self, form: str, at: int) -> int:
+        if not 0 <= at <= len(self.raw) - struct.calcsize(form):
+            raise BrokenRecord("metadata that do not hold together")
+        value: int = struct.unpack_from(form, self.raw, at)[0]
+        return value
+
+    def follow(self, at: int) -> int:
+        offset = self.load("<I", at)
+        if not 0 < offset <= len(self.raw) - at:
+            raise BrokenRecord("metadata that do not hold together")
+        return at + offset
+
+    def table(self, at: int) -> Table:
+        self._looked_at += 1
+        fields = at - self.load("<i", at)
+        size = self.load("<H", fields) if fields >= 0 else 0
+        if self._looked_at > len(self.raw) or not 4 <= size <= len(self.raw) - fields:
+            raise BrokenRecord("metadata that do not hold together")
+        return Table(self, at, fields + 4, (size - 4) // 2)
+
+
+@dataclass
+class Table:
+    """One table; a field that is not there is 0, "", none."""
+
+    flat: Flat
+    at: int
+    fields: int
+    count: int
+
+    def _place(self, number: int) -> int:
+        offset = self.flat.load("<H", self.fields + 2 * number) if number < self.count else 0
+        return self.at + offset if offset else 0
+
+    def scalar(self, number: int, form: str, otherwise: int = 0) -> int:
+        at = self._place(number)
+        return self.flat.load(form, at) if at else otherwise
+
+    def table(self, number: int) -> Table | None:
+        at = self._place(number)
+        return self.flat.table(self.flat.follow(at)) if at else None
+
+    def vector(self, number: int, element_bytes: int) -> tuple[int, int]:
+        """(where its first element stands, how many)."""
+        if not (place := self._place(number)):
+            return 0, 0
+        at = self.flat.follow(place)
+        count = self.flat.load("<I", at)
+        if count * element_bytes > len(self.flat.raw) - at - 4:
+            raise BrokenRecord("metadata that do not hold together")
+        return at + 4, count
+
+    def tables(self, number: int) -> list[Table]:
+        at, count = self.vector(number, 4)
+        return [self.flat.table(self.flat.follow(at + 4 * i)) for i in range(count)]
+
+    def text(self, number: int) -> bytes:
+        at, count = self.vector(number, 1)
+        return self.flat.raw[at : at + count]
+
+    def numbers(self, number: int) -> list[tuple[int, int]]:
+        """Of structs of two i64."""
+        at, count = self.vector(number, 16)
+        return [(self.flat.load("<q", at + 16 * i), self.flat.load("<q", at + 16 * i + 8)) for i in range(count)]
+
+
+@dataclass
+class Field:
+    """One of a schema; `type`: 0 of one that this build does not know."""
+
+    name: str
+    type: int
+    bits: int = 0
+    signed: bool = False
+    unit: tuple[int, int] | None = None
+    size: int = 0  # of a list
+    codes: tuple[int, int, bool] | None = None  # a dictionary's number, bits of its indexes, whether they are signed
+    children: list[Field] = field(default_factory=list)
+
+    @property
+    def buffers(self) -> int:
+        if self.codes is not None:
+            return 2
+        if self.type in (0, UNION):
+            raise BrokenRecord("a field of a type that this build does not know")
+        return _BUFFERS.get(self.type, 2)
+
+
+def read_field(given: Table, depth: int = 0) -> Field:
+    found = given.scalar(2, "<B")
+    made = Field(given.text(0).decode(errors="replace"), found if found <= LARGE_LIST else 0)
+    of = given.table(3)
+    if of is not None:
+        _read_type(made, of)
+    else:
+        _read_type(made, Table(given.flat, 0, 0, 0))
+    if (coded := given.table(4)) is not None:
+        index = coded.table(1)
+        bits, signed = (32, True) if index is None else (index.scalar(0, "<i"), bool(index.scalar(1, "<B")))
+        made.codes = (coded.scalar(0, "<q"), bits, signed)
+    _, count = given.vector(5, 4)
+    if depth < _DEEPEST:
+        made.children = [read_field(each, depth + 1) for each in given.tables(5)]
+    if count != len(made.children):
+        made.type = 0
+    return made
+
+
+def _read_type(made: Field, of: Table) -> None:
+    if made.type == INTEGER:
+        made.bits, made.signed = of.scalar(0, "<i"), bool(of.scalar(1, "<B"))
+    elif made.type == FLOATING:
+        precision = of.scalar(0, "<h")
+        made.bits = 16 << precision if 0 <= precision <= 2 else 0
+    elif made.type == DATE:
+        in_days = of.scalar(0, "<h", 1) == 0
+        made.bits, made.unit = (32, (86_400_000, 1)) if in_days else (64, (1, 1))
+    elif made.type == TIMESTAMP:
+        unit = of.scalar(0, "<h")
+        made.bits = 64
+        made.type, made.unit = (TIMESTAMP, _UNITS[unit]) if 0 <= unit <= 3 else (0, None)
+    elif made.type == FIXED_LIST:
+        made.size = of.scalar(0, "<i")
+        made.type = made.type if made.size >= 0 else 0
+
+
+@dataclass
+class Message:
+    type: int
+    header: Table
+    body: bytes
+
+
+def messages(record: bytes) -> Iterator[Message]:
+    """Those of a stream. BrokenRecord for what is none."""
+    at = 0
+    while at < len(record):
+        if len(record) - at < 8 or record[at : at + 4] != CONTINUATION:
+            raise BrokenRecord("no message")
+        (size,) = struct.unpack_from("<i", record, at + 4)
+        at += 8
+        if size == 0:
+            if at != len(record):
+                raise BrokenRecord("bytes behind the end")
+            break
+        if not 0 < size <= len(record) - at:
+            raise BrokenRecord("a message beyond the end")
+        flat = Flat(record[at : at + size])
+        at += size
+        root = flat.table(flat.follow(0))
+        header = root.table(2)
+        kind, body = root.scalar(1, "<B"), root.scalar(3, "<q")
+        if header is None or root.scalar(0, "<h") not in (3, 4) or not SCHEMA <= kind <= BATCH:
+            raise BrokenRecord("no message of a stream of batches")
+        if not 0 <= body <= len(record) - at:
+            raise BrokenRecord("a body beyond the end")
+        yield Message(kind, header, record[at : at + body])
+        at += body
+
+
+class FlatWriter:
+    """Writes front to back: a table, then what its offsets lead to; as native/decode/flat_writer.h."""
+
+    def __init__(self) -> None:
+        self.out = bytearray(4)
+
+    def table(self, source: int, fields: list[tuple[int, int, int]]) -> dict[int, int]:
+        """A table that `source` leads to, of (number, bytes, value); where its fields stand."""
+        count = max((number + 1 for number, *_ in fields), default=0)
+        heads = 4 + 2 * count
+        while (len(self.out) + heads) % 8 != 4:
+            self.out.append(0)
+        begin, at = len(self.out), len(self.out) + heads
+        self.out += bytes(heads + 4)
+        places: dict[int, int] = {}
+        for number, size, value in sorted(fields, key=lambda each: -each[1]):
+            places[number] = len(self.out)
+            self.put("<H", begin + 4 + 2 * number, len(self.out) - at)
+            self.out += value.to_bytes(size, "little", signed=True)
+        self.put("<HH", begin, heads, len(self.out) - at)
+        self.put("<i", at, heads)
+        self.put("<I", source, at - source)
+        return places
+
+    def vector(self, source: int, elements: bytes, count: int) -> int:
+        """One that `source` leads to; where its first element stands."""
+        each = len(elements) // count if count else 1
+        while len(self.out) % 4 or (len(self.out) + 4) % max(each, 4) % 8:
+            self.out.append(0)
+        at = len(self.out)
+        self.put("<I", source, at - source)
+        self.out += struct.pack("<I", count) + elements
+        return at + 4
+
+    def put(self, form: str, at: int, *values: int) -> None:
+        struct.pack_into(form, self.out, at, *values)
+
+
+def message(kind: int, body: bytes, write: Callable[[FlatWriter, int], Any]) -> bytes:
+    """One, whose header `write` writes where it is told."""
+    to = FlatWriter()
+    places = to.table(0, [(0, 2, VERSION_5), (1, 1, kind), (2, 4, 0), (3, 8, len(body))])
+    write(to, places[2])
+    meta = bytes(to.out) + bytes(-len(to.out) % 8)
+    return CONTINUATION + struct.pack("<i", len(meta)) + meta + body

@@ -1,0 +1,228 @@
+"""Arrow records: what pyarrow writes is read as it reads it, in any layout; what is broken is no record at all."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from slots import decode_rows
+
+from streamtrain.columns.formats import _arrow_wire as wire
+from streamtrain.columns.formats import arrow, parse
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary
+from streamtrain.columns.schema import Schema
+
+SCHEMA = Schema.from_columns(
+    {
+        "x": {"missing": 0.5},
+        "name": {"kind": "category", "buckets": 64, "missing": "none"},
+        "place": {"kind": "vector", "size": 2, "missing": 0.25},
+        "at": {"role": "event_time", "unit": "s", "missing": 0},
+        "late": {"role": "label", "missing": "skip"},
+    },
+    "binary_cross_entropy",
+)
+COUNT = 700
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def stream(*batches: pa.RecordBatch, **options: Any) -> bytes:
+    to = io.BytesIO()
+    with pa.ipc.new_stream(to, batches[0].schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        for batch in batches:
+            writer.write(batch)
+    return to.getvalue()
+
+
+def drawn(seed: int, **types: pa.DataType) -> pa.RecordBatch:
+    """Columns of these types in a random order, between others that no job names, with and without missing cells."""
+    random = np.random.default_rng(seed)
+    given: dict[str, Any] = {
+        "x": random.integers(-100, 100, COUNT).tolist(),
+        "name": random.choice(["", "a", "é" * 9, "bc"], COUNT).tolist(),
+        "place": random.integers(-9, 9, (COUNT, 2)).astype(float).tolist(),
+        "at": random.integers(0, 2_000_000_000, COUNT).tolist(),
+        "late": random.choice([True, False], COUNT).tolist(),
+    }
+    plain = {
+        "x": pa.int64(), "name": pa.string(), "place": pa.list_(pa.float32(), 2), "at": pa.int64(), "late": pa.bool_()
+    }  # fmt: skip
+    made: dict[str, pa.Array] = {}
+    for name in random.permutation(list(given)).tolist():
+        gone = random.random(COUNT) < random.choice([0, 0.05])
+        cells = [None if missing else cell for cell, missing in zip(given[name], gone, strict=True)]
+        kind = types.get(name, plain[name])
+        made[f"before {name}"] = pa.array([None if i % 3 else {"a": [i], "b": "c"} for i in range(COUNT)])
+        if pa.types.is_dictionary(kind):
+            made[name] = pa.array(cells, kind.value_type).dictionary_encode().cast(kind)
+        else:
+            made[name] = pa.array(cells, pa.int64()).cast(kind) if name in ("x", "at") else pa.array(cells, kind)
+    return pa.record_batch(made)
+
+
+@pytest.mark.parametrize(
+    "types",
+    [
+        {}, *({"x": kind} for kind in (pa.int8(), pa.int16(), pa.int32(), pa.float16(), pa.float32(), pa.float64())),
+        {"name": pa.large_string()}, {"name": pa.binary()}, {"place": pa.list_(pa.float64(), 2)},
+        *({"name": pa.dictionary(code, pa.string())} for code in (pa.int8(), pa.uint16(), pa.int32(), pa.int64())),
+        {"name": pa.dictionary(pa.uint8(), pa.large_string())}, {"x": pa.null()},
+        *({"at": pa.timestamp(unit)} for unit in ("s", "ms", "us", "ns")), {"at": pa.timestamp("ms", "Europe/Berlin")},
+        {"at": pa.date64()},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_pyarrow_writes(same: Any, types: dict[str, pa.DataType]) -> None:
+    """The same to native decoder and reference, in one batch, in several, from the middle of others."""
+    if "x" in types and pa.types.is_null(types["x"]):
+        batch = drawn(3)
+        at = batch.schema.get_field_index("x")
+        batch = batch.set_column(at, "x", pa.nulls(COUNT))
+    else:
+        batch = drawn(3, **types)
+    whole = same(SCHEMA, "arrow", stream(batch), 256)
+    refused = "name" in types and pa.types.is_binary(types["name"])  # by each row: no category is bytes
+    assert (whole.trained > 600 and not whole.dead) or refused
+    parts = [batch.slice(0, 7), batch.slice(7, 0), batch.slice(7, 300), batch.slice(307)]
+    again = same(SCHEMA, "arrow", stream(*parts, emit_dictionary_deltas=False), 256)
+    assert (again.trained, len(again.dead), again.rows) == (whole.trained, len(whole.dead), COUNT)
+    assert [np.array(block).tobytes() for block in again.blocks.values()] == [
+        np.array(block).tobytes() for block in whole.blocks.values()
+    ]
+
+
+def test_batches_of_the_same_shape(same: Any) -> None:
+    """Of which only the place is looked up: after others, within a stream, and where a cell is missing or is made."""
+
+    def plain(seed: int, **others: Any) -> pa.RecordBatch:
+        random = np.random.default_rng(seed)
+        numbers = {"x": random.normal(size=20).astype("f4"), "late": random.integers(0, 2, 20).astype("f4")}
+        return pa.record_batch({**numbers, "at": random.integers(0, 99, 20), **others})
+
+    gone = pa.array([None, *range(19)], pa.float32())
+    streams = [
+        stream(plain(1)), stream(plain(2)), stream(plain(3), plain(4), plain(5)), stream(plain(6)),
+        stream(plain(1, x=gone)), stream(plain(7)), stream(plain(8, x=gone)), stream(plain(9), plain(2, x=gone)),
+        stream(plain(4))[:-3], stream(plain(4)), stream(plain(5, name=["a"] * 20)), stream(plain(6, name=["b"] * 20)),
+        stream(plain(7).slice(3)), stream(plain(8).slice(3)), stream(plain(1, x=np.arange(20.0))), stream(plain(2)),
+    ]  # fmt: skip
+    for record in (*streams, *reversed(streams)):
+        assert same(SCHEMA, "arrow", record, 13).rows
+
+
+@pytest.mark.parametrize(("cells", "is_good"), [([[1.0, 2.0], None], True), ([[1.0, None], [1.0, 2.0]], False)])
+def test_lists_have_all_their_numbers(same: Any, cells: list[Any], is_good: bool) -> None:
+    kind = pa.list_(pa.float32(), 2)
+    assert same(SCHEMA, "arrow", stream(pa.record_batch({"place": pa.array(cells, kind), "late": [0, 1]}))).trained == (
+        2 if is_good else 0
+    )
+
+
+def test_texts_may_begin_anywhere(same: Any) -> None:
+    """Which pyarrow reads and does not write."""
+    schema = Schema.from_columns(
+        {"name": {"kind": "category", "buckets": 1 << 20, "missing": "none"}, "late": {"role": "label"}},
+        "binary_cross_entropy",
+    )
+    record = stream(pa.record_batch({"name": ["zz", "a", "bc"], "late": [0, 1, 1]}))
+    later = record.replace(struct.pack("<4i", 0, 2, 3, 5), struct.pack("<4i", 2, 3, 5, 5))
+    assert pa.ipc.open_stream(later).read_all()["name"].to_pylist() == ["a", "bc", ""]
+    assert same(schema, "arrow", later).trained == same(schema, "arrow", record).trained == 3
+
+
+def test_the_reference_reads_what_pyarrow_reads() -> None:
+    batch = pa.record_batch({
+        "b": pa.array([True, None, False] * 5), "i": pa.array([1, None, -3] * 5, pa.int16()),
+        "t": pa.array([1500, None, -3] * 5, pa.timestamp("ms", "UTC")), "s": pa.array(["é", None, ""] * 5),
+        "d": pa.array(["a", None, "b"] * 5).dictionary_encode(), "z": pa.array([b"\xff", None, b""] * 5),
+        "l": pa.array([[1.5, 2], None, [3, 4]] * 5, pa.list_(pa.float64(), 2)),
+    })  # fmt: skip
+    found = parse("arrow", stream(batch.slice(1), batch.slice(4, 2)))
+    read = pa.ipc.open_stream(stream(batch.slice(1), batch.slice(4, 2))).read_all().to_pydict()
+    assert found.broken is None and found.columns is not None
+    for name, cells in found.columns:
+        plain = [None if cell is MISSING_ENTRY else cell.raw if isinstance(cell, Binary) else cell for cell in cells]
+        if name == "t":
+            plain = [None if cell is None else EPOCH + datetime.timedelta(milliseconds=cell) for cell in plain]
+        assert plain == read[name], name
+
+
+def test_what_is_written_pyarrow_reads() -> None:
+    for example in arrow.EXAMPLES:
+        read = pa.ipc.open_stream(example).read_all()
+        read.validate(full=True)
+        found = parse("arrow", example)
+        assert found.row_count == read.num_rows and found.columns is not None
+        for name, cells in found.columns:
+            np.testing.assert_equal([None if cell is MISSING_ENTRY else cell for cell in cells], read[name].to_pylist())
+
+
+def other_order(record: bytes) -> bytes:
+    """Numbers of the other byte order: a schema that says so, which no option of pyarrow writes."""
+    return wire.message(wire.SCHEMA, b"", lambda to, at: to.vector(to.table(at, [(0, 2, 1), (1, 4, 0)])[1], b"", 0))
+
+
+BATCH = pa.record_batch({"x": pa.array([1.0, 2.0]), "late": pa.array([0, 1])})
+GOOD = stream(BATCH)
+MANY = struct.pack("<q", 2)
+REFUSED = [
+    (stream(BATCH, compression="lz4"), "$", "a compressed body (LZ4 or ZSTD); write it without"),
+    (stream(BATCH, compression="zstd"), "$", "a compressed body (LZ4 or ZSTD); write it without"),
+    (other_order(GOOD), "$", "numbers of the other byte order"),
+    (GOOD + b"\0", "$", "1 bytes behind its end"),
+    (GOOD[:-8] + GOOD, "$", "a second schema"),
+    (GOOD[GOOD.index(wire.CONTINUATION, 4):], "$", "no schema before its other messages"),
+    (wire.CONTINUATION + bytes(4), "$", "no schema"),
+    (b"ARROW1\0\0" + GOOD, "$", "a message that does not begin with four bytes 255 at byte 0"),
+    (stream(pa.record_batch({"x": pa.array([[1]]), "late": pa.array([0])})), "$.x", "a type that is no column's"),
+    (stream(pa.record_batch({"x": pa.array([1], pa.decimal128(9)), "late": pa.array([0])})), "$.x",
+     "a type that is no column's"),
+    (stream(pa.record_batch({"late": pa.array([0]), "more": pa.array(["a"], pa.string_view())})), "$",
+     "a batch with a field of a type that this build does not know"),
+    (stream(pa.record_batch({"x": pa.array([1, 2]).dictionary_encode(), "late": pa.array([0, 1])})), "$.x",
+     "codes of other than texts"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "path", "reason"), REFUSED, ids=[reason for *_, reason in REFUSED])
+def test_refused_as_a_whole(same: Any, record: bytes, path: str, reason: str) -> None:
+    _, tally = decode_rows("arrow", SCHEMA, record)
+    assert [(dead.path, dead.reason.partition(", got ")[2]) for dead in tally.dead_rows] == [(path, reason)]
+    same(SCHEMA, "arrow", record)
+
+
+def test_rows_that_no_bytes_stand_for_are_refused(same: Any) -> None:
+    """As many rows as a batch likes to say, of columns that take no room."""
+    before = GOOD.index(struct.pack("<d", 1.0))
+    places = [i for i in range(before) if GOOD[i : i + 8] == MANY]
+    for place in places:
+        same(SCHEMA, "arrow", GOOD[:place] + struct.pack("<q", 1 << 60) + GOOD[place + 8 :])
+    nothing = stream(pa.record_batch({"x": pa.nulls(5)}))
+    assert [dead.reason for dead in decode_rows("arrow", SCHEMA, nothing)[1].dead_rows] == [
+        "expected an Arrow IPC stream, got a batch of 5 rows in 0 bytes"
+    ]
+
+
+def test_fields_within_fields_are_read_in_linear_time(same: Any) -> None:
+    """Each has the one below it twice: 2^40 of them by a few bytes."""
+
+    def write(to: wire.FlatWriter, header: int) -> None:
+        at = to.vector(to.table(header, [(1, 4, 0)])[1], bytes(4), 1)
+        for level in range(40):
+            places = to.table(at, [(0, 4, 0), (2, 1, wire.STRUCTURE), (3, 4, 0), (5, 4, 0)])
+            if level:
+                to.put("<I", at + 4, struct.unpack_from("<I", to.out, at)[0] - 4)
+            to.vector(places[0], b"", 0)
+            to.table(places[3], [])
+            at = to.vector(places[5], bytes(8), 2)
+        for place in (at, at + 4):
+            to.table(place, [(2, 1, wire.BOOLEAN)])
+
+    record = wire.message(wire.SCHEMA, b"", write)
+    same(SCHEMA, "arrow", record)
+    assert "do not hold together" in decode_rows("arrow", SCHEMA, record)[1].dead_rows[0].reason

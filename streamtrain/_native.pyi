@@ -568,6 +568,8 @@ class BatchFiller:
         None are kept, and no batch is open afterwards.
         """
 
+MISSING_MARKS: list[str]  # what files write for a number or a time that is missing
+
 def csv_lines(text: bytes, most: int, last: bool, delimiter: str, quote: str) -> tuple[int, int]:
     """(how many whole lines a text begins with, up to `most`, and their bytes); `last`: nothing comes behind it."""
 

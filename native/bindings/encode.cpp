@@ -110,6 +110,9 @@ class PythonEncoder {
 }  // namespace
 
 void bind_encode(nb::module_ &m) {
+    nb::list marks;
+    for (const std::string_view mark : MISSING_MARKS) marks.append(nb::str(mark.data(), mark.size()));
+    m.attr("MISSING_MARKS") = marks;
     m.def(
         "csv_lines",
         [](nb::bytes text, u64 most, bool last, char delimiter, char quote) {

@@ -1,5 +1,6 @@
 // Lines of CSV text → a RowTable: of files, where a column of numbers holds numbers, and a time may be ISO 8601's.
 #pragma once
+#include <algorithm>
 #include <vector>
 
 #include "decode/csv_text.h"
@@ -8,6 +9,9 @@
 #include "decode/time_text.h"
 
 namespace st {
+
+// What files write for a number or a time that is missing: R's and SQL's words, and that of UCI's data sets.
+inline constexpr std::string_view MISSING_MARKS[] = {"NA", "NULL", "null", "\\N", "?"};
 
 // What a cell of a line is read as.
 enum class CsvCell : u8 { text, number, time };   // time: a number, or ISO 8601 (UTC where it tells no zone) → ms
@@ -106,7 +110,7 @@ class CsvTable {
         table.columns[column].given = true;
         Cell &to = table.cell(column, row);
         if (text.empty()) return;
-        if (is != CsvCell::text && read_number(text, to)) return;
+        if (is != CsvCell::text && (read_number(text, to) || is_missing(trimmed(text)))) return;
         i64 ms;
         if (is == CsvCell::time && utc_.parse(trimmed(text), ms)) {
             to.kind = CellKind::integer;
@@ -124,6 +128,10 @@ class CsvTable {
         while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
         while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
         return text;
+    }
+
+    static bool is_missing(std::string_view text) {
+        return std::find(std::begin(MISSING_MARKS), std::end(MISSING_MARKS), text) != std::end(MISSING_MARKS);
     }
 
     static bool read_number(std::string_view text, Cell &to) {

@@ -19,6 +19,7 @@ MOST_WHOLE_CLASSES = 10  # distinct whole numbers of a label that are taken for 
 MANY_CLASSES = 16  # from which on a larger network learns more: of 30 and 100 by a sixth and a tenth in 3,000 rows
 SPARSE_RATE = "2e-2"
 LEAST_SPARSE = 1 << 18  # indexes: what vw -b is by default
+PICTURE_RATE, PICTURE_SIDE = "3e-4", 64
 WIDE_INPUT = 256  # columns of the input matrix from which on steps are smaller
 
 
@@ -40,6 +41,7 @@ class Found:
     width: int = 0
     features: int = 0
     event_time: str = ""
+    points: int = 0  # of pictures, among the input's columns
     sparse: int = 0  # columns that are no part of the input
     weight: str = ""  # the column that is one
     paths: dict[str, str] = field(default_factory=dict)  # of columns that stand inside of others
@@ -94,6 +96,8 @@ def _feature(found: Found, column: Sampled) -> None:
         return _list(found, column)
     if column.pairs:
         return _pairs(found, column)
+    if column.picture:
+        return _picture(found, column, *column.picture)
     if why := _unusable(column):
         return found.leave_out(column.name, why)
     if column.numeric and not column.boolean and not column.coded:
@@ -130,6 +134,17 @@ def _list(found: Found, column: Sampled) -> None:
         why = f"lists of up to {max(sizes)}, {distinct} of {len(column.elements)} entries differ"
         found.declare(column.name, settings + missing, why)
         found.width += embed
+    found.features += 1
+
+
+def _picture(found: Found, column: Sampled, height: int, width: int) -> None:
+    """Large ones are brought to a size that a dense network can hold."""
+    longest = max(height, width, PICTURE_SIDE)
+    size = [max(1, round(side * PICTURE_SIDE / longest)) for side in (height, width)]
+    missing = ", missing = 128" if column.missing else ""
+    why = f"pictures, most of them of {height} x {width} points; needs the extra images"
+    found.declare(column.name, f'kind = "image", size = {size}{missing}', why)
+    found.points += size[0] * size[1] * 3
     found.features += 1
 
 
@@ -229,7 +244,7 @@ def _network(found: Found) -> tuple[tuple[int, int], str]:
 
 def _layers(found: Found) -> tuple[str, str]:
     """The model's, and why."""
-    if not found.width:
+    if not found.width + found.points:
         return "[]", "Pairs alone are a linear model"
     (first, second), why = _network(found)
     return f'[ {{ dense = {first}, activation = "relu" }}, {{ dense = {second}, activation = "relu" }} ]', why
@@ -239,6 +254,8 @@ def _rate(found: Found) -> tuple[str, str]:
     """The learning rate, and why."""
     if found.sparse:
         return SPARSE_RATE, "large: of the pairs' weights few are touched at a time"
+    if found.points:
+        return PICTURE_RATE, f"small: {found.points} numbers of pictures move together"
     if found.width > WIDE_INPUT:
         return "1e-3", f"small: the input is {found.width} wide"
     return "2e-3", "suits small batches"
@@ -272,7 +289,7 @@ start = "earliest"                     # holds for the first start only
 [columns]
 {columns}
 
-# The input matrix has {found.width} columns. {why_size}; [] is the linear model.
+# The input matrix has {found.width + found.points} columns. {why_size}; [] is the linear model.
 [model]
 layers = {layers}
 loss = "{found.loss}"

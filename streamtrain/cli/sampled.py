@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import math
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +14,8 @@ from itertools import pairwise
 from typing import Any
 
 from streamtrain.columns.paths import MOST_STEPS, Path, place
-from streamtrain.files.wanted import iso_ms
+from streamtrain.columns.picture_meaning import size_of
+from streamtrain.files.wanted import is_missing, iso_ms
 
 Row = dict[str, Any]
 EVIDENCE_ROWS = 20  # below it that a column never changes, or always does, says nothing
@@ -21,6 +25,7 @@ _CODE = re.compile(r"0\d+")  # "01007": its digits are letters
 _WORD = re.compile(r"[^\W_]+")
 _TIME_NAME = re.compile(r"(^|_)(time|timestamp|ts|date|datetime|epoch|at|when)(_|$|\d)|(Time|Timestamp|Date|At)$", re.I)
 _ID_NAME = re.compile(r"(^|_)(id|uuid|guid|rowid|row|index|idx)$|(Id|ID)$|^unnamed", re.I)
+_IN_BASE64 = ("/9j/", "iVBORw0KGgo")  # a JPEG's and a PNG's first bytes
 _UNITS = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))
 _FROM_S, _TO_S = 978_307_200, 4_102_444_800  # 2001 to 2100, as unix time
 
@@ -62,6 +67,18 @@ def _fields(row: Row, above: Path) -> Iterator[tuple[Path, Any]]:
             yield (*above, key), None if value == {} else value
 
 
+def _encoded(cell: Any) -> bytes:
+    """What may be a picture; empty where it is none."""
+    try:
+        return cell if isinstance(cell, bytes) else base64.b64decode(cell, validate=True) if _may_be(cell) else b""
+    except binascii.Error:
+        return b""
+
+
+def _may_be(cell: Any) -> bool:
+    return isinstance(cell, str) and cell.startswith(_IN_BASE64)
+
+
 @dataclass
 class Sampled:
     """A column's cells."""
@@ -74,6 +91,9 @@ class Sampled:
     def of(cls, rows: Sequence[Row], name: str) -> Sampled:
         cells = [row.get(name) for row in rows]
         values = [cell for cell in cells if cell is not None and cell != "" and cell == cell]
+        known = [cell for cell in values if not is_missing(cell)]
+        if all(map(is_number, known)) or all(iso_ms(cell) is not None for cell in known):
+            values = known  # elsewhere such a text is one of many
         return cls(name, values, len(cells) - len(values))
 
     @property
@@ -99,6 +119,13 @@ class Sampled:
             for pair in found
         )
         return found if fits and all(isinstance(value, list) for value in self.values) else []
+
+    @cached_property
+    def picture(self) -> tuple[int, int] | None:
+        """Height and width that most have, where every cell is a JPEG or a PNG, as bytes or in base64."""
+        sizes = [size_of(_encoded(value)) for value in self.values]
+        known = Counter(size for size in sizes if size is not None)
+        return known.most_common(1)[0][0] if sizes and known.total() == len(sizes) else None
 
     @property
     def flat(self) -> bool:

@@ -24,6 +24,19 @@ def points(encoded: bytes, form: tuple[int, int, int], most_bytes: int) -> NDArr
     return None if found is None else averaged(found, form[0], form[1])
 
 
+def size_of(encoded: bytes) -> tuple[int, int] | None:
+    """Height and width that a picture's head tells; None of what is none."""
+    try:
+        if encoded.startswith(_PNG):
+            width, height = struct.unpack_from(">II", encoded, len(_PNG) + 8)
+            return int(height), int(width)
+        found = (at for marker, at in _markers(encoded) if marker in _HEADS) if encoded.startswith(_JPEG) else iter(())
+        at = next(found, None)
+        return None if at is None else struct.unpack_from(">HH", encoded, at + 3)
+    except struct.error:
+        return None
+
+
 def averaged(found: NDArray[np.uint8], height: int, width: int) -> NDArray[np.uint8]:
     """Each point the mean of the area of the picture that it covers, rounded."""
     down, across = _shares(found.shape[0], height), _shares(found.shape[1], width)

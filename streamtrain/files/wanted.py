@@ -7,11 +7,13 @@ from datetime import UTC, date, datetime
 from math import floor
 from typing import Any
 
+from streamtrain import _native
 from streamtrain.columns.paths import cell_at, nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
 Row = dict[str, Any]
+_MISSING = frozenset(_native.MISSING_MARKS)
 AS_TEXT, AS_NUMBER, AS_TIME = 0, 1, 2  # as native/bindings/python_csv.h has them
 
 
@@ -33,11 +35,19 @@ def iso_ms(value: Any) -> int | None:
     return None
 
 
+def is_missing(cell: Any) -> bool:
+    """Whether it is a text that files write where a number or a time is missing."""
+    return isinstance(cell, str) and cell.strip() in _MISSING
+
+
 def number_of(cell: Any) -> Any:
-    """A number for a text that is one; anything else stays, and is answered by a dead letter."""
+    """A number for a text that is one, None for one that says it is missing; anything else stays, and is answered by
+    a dead letter."""
     if not isinstance(cell, str):
         return cell
     text = cell.strip()
+    if text in _MISSING:
+        return None
     if not text.isascii() or "_" in text:  # which Python's numbers may have
         return cell
     if text.isdecimal():
@@ -90,7 +100,8 @@ class Wanted:
         if texts:
             found = {**found, **{name: number_of(found[name]) for name in texts}}
         for name in self.times & found.keys():
-            if type(found[name]) is not int and (moment := iso_ms(found[name])) is not None:
+            moment = iso_ms(found[name])
+            if type(found[name]) is not int and (moment is not None or is_missing(found[name])):
                 found = {**found, name: moment}
         return nested(found, self.paths) if self.paths else found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import tomllib
 from collections.abc import Callable
@@ -10,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pictures import jpeg, noise, png
 
+from streamtrain import _native
 from streamtrain.cli.infer import Machine, job_text
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
@@ -129,6 +132,7 @@ def written(tmp_path: Path, columns: dict[str, list[Any]]) -> Path:
 
 
 LATE = [at % 2 for at in range(40)]
+MARKS = _native.MISSING_MARKS
 X = [at * 7 % 11 + 0.5 for at in range(40)]
 
 
@@ -270,3 +274,39 @@ def test_texts_of_some_words_are_texts() -> None:
     assert told["kind"] == "text" and told["ngrams"] == [1, 2] and told["cut"]
     assert "# name: nearly every row has another text" in text
     Job.parse(text)
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_marks_of_what_is_missing_make_no_texts_of_numbers(run: Run, tmp_path: Path, mark: str) -> None:
+    cells = {
+        "x": [mark if at % 5 == 0 else at * 7 % 11 + 0.5 for at in range(40)],
+        "when": [mark if at % 5 == 0 else f"2026-01-{1 + at % 28:02}" for at in range(40)],
+        "word": [mark if at % 5 == 0 else "ab"[at % 2] for at in range(40)],
+        "late": [mark if at % 5 == 0 else at % 2 for at in range(40)],
+    }
+    path = tmp_path / "job.toml"
+    _, job = made(run, written(tmp_path, cells), "late", path)
+    assert columns_of(path) == {
+        "x": {"kind": "number", "standardize": True, "missing": 0},
+        "when": {"role": "event_time", "unit": "ms", "missing": "skip"},
+        "word": {"kind": "category", "buckets": 16, "embed": 2},
+        "late": {"role": "label", "missing": "skip"},
+    }
+    row = Wanted(job.schema).row({name: str(column[0]) for name, column in cells.items()})
+    assert row == {"x": None, "when": None, "word": mark, "late": None}
+
+
+@pytest.mark.parametrize(("height", "width", "size"), [(4, 6, [4, 6]), (100, 200, [32, 64])])
+def test_pictures(run: Run, tmp_path: Path, height: int, width: int, size: list[int]) -> None:
+    made_ones = [jpeg(noise(height, width, at)) if at % 2 else png(noise(height, width, at)) for at in range(40)]
+    texts = [base64.b64encode(each).decode() for each in made_ones]
+    path, rows = tmp_path / "job.toml", [{"photo": text, "late": at % 2} for at, text in enumerate(texts)]
+    (tmp_path / "sample.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made(run, tmp_path / "sample.jsonl", "late", path)
+    assert columns_of(path)["photo"] == {"kind": "image", "size": size}
+    assert f"The input matrix has {3 * size[0] * size[1]} columns" in path.read_text()
+    as_bytes = [{"photo": raw, "late": at % 2} for at, raw in enumerate(made_ones)]
+    text, _ = job_text("p", "sample", as_bytes, "late", "k:1")
+    assert tomllib.loads(text)["columns"]["photo"] == {"kind": "image", "size": size}
+    broken = [{**row, "photo": "no picture " * 9} if at == 7 else row for at, row in enumerate(rows)]
+    assert 'kind = "image"' not in job_text("p", "sample", broken, "late", "k:1")[0]

@@ -43,6 +43,7 @@ class ForkServer:
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # who was started with it ignored hears of no child's end
         parent = os.getpid()
         if os.fork() == 0:
             try:

@@ -25,10 +25,11 @@ from streamtrain.compute.backends import _cublas
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    long_tables.set_for(config.option.markexpr)
+    long_tables.set_for(config.option.markexpr, config.option.every)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--every", type=int, help="of the long tables each so many-th entry; 1: all")
     parser.addoption("--chaos-seeds", default="1", help="of tests/chaos with -m soak: one seed, or from-to")
     parser.addoption("--chaos-stalls", default="5", help="of tests/chaos with -m soak: broker stalls in all")
 

@@ -15,12 +15,12 @@ from tests.columns.sanitized import PORTABLE, USUAL, alone, drivers, needs_compi
 pytestmark = needs_compiler
 
 
-BOTH = pytest.mark.parametrize("flags", [USUAL, PORTABLE], ids=["usual", "portable"])
-
-
-@pytest.fixture(
-    scope="module", params=[USUAL, pytest.param(PORTABLE, marks=pytest.mark.soak)], ids=["usual", "portable"]
+BOTH = pytest.mark.parametrize(
+    "flags", [USUAL, pytest.param(PORTABLE, marks=pytest.mark.soak)], ids=["usual", "portable"]
 )
+
+
+@pytest.fixture(scope="module", params=[USUAL, PORTABLE], ids=["usual", "portable"])
 def built(request: pytest.FixtureRequest, kept_build: Callable[..., Path]) -> Path:
     """The folder of the drivers; the glance at numbers, all that a machine without the byte shuffle does otherwise, is
     the arithmetic's too."""
@@ -48,6 +48,7 @@ def test_pictures(kept_build: Callable[..., Path], tmp_path: Path) -> None:
     assert run(str(alone(kept_build, "pictures_driver", USUAL)), "3000", *map(str, files)) == "all hold\n"
 
 
+@pytest.mark.soak  # a minute of compiling
 @pytest.mark.parametrize("name", format_names())
 def test_decoders(built: Path, tmp_path: Path, name: str) -> None:
     files = []

@@ -1,6 +1,7 @@
-"""How much of a long table a run takes: all of it, or with -m "not kafka", the short loop, every eighth entry.
+"""How much of a long table a run takes: every third entry, in the short loop (-m "not kafka") every eighth, and with
+`--every 1` all of it.
 
-Set before tests are collected. Whole tables are what a bare pytest runs, so what .ci/run decides by.
+Set before tests are collected.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ SHORT = "not kafka"
 _step = 1
 
 
-def set_for(selection: str) -> None:
-    """By what -m selects."""
+def set_for(selection: str, every: int | None) -> None:
+    """By what -m selects, where `every` does not say it."""
     global _step
-    _step = 8 if SHORT in selection else 1
+    _step = every or (8 if SHORT in selection else 3)
 
 
 def some(entries: Iterable[T]) -> Iterator[T]:

@@ -25,7 +25,8 @@ class BlockSpec:
     rule: str    # one of native/state/rules
     shape: tuple[int, ...]
     limit: float = 0.0   # parameters start uniform in [-limit, limit)
-    start: Array | None = None   # of shape; else, and where there is no limit, everything starts at 0
+    start: Array | None = None   # of the first rows; else, and where there is no limit, everything starts at 0
+    rows_of: str = ""   # the block that says whose its rows are; rows that lose what they were for are zeroed
 
     @property
     def dtype(self) -> str:
@@ -86,9 +87,9 @@ class Builder:
         self.parameters.append(block)
         return Ref("state", name, block.dtype, shape), Ref("gradient", name, block.dtype, shape)
 
-    def table(self, name: str, buckets: int, dim: int, limit: float) -> Ref:
+    def table(self, name: str, buckets: int, dim: int, limit: float, rows_of: str = "") -> Ref:
         """A parameter of which a step touches few rows."""
-        block = BlockSpec(name, "parameters", "learned", (buckets, dim), limit)
+        block = BlockSpec(name, "parameters", "learned", (buckets, dim), limit, rows_of=rows_of)
         self.table_blocks.append(block)
         return Ref("state", name, block.dtype, block.shape)
 

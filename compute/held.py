@@ -15,7 +15,7 @@ from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Held, Reads
 
 BLOCKS: dict[Reads, tuple[str, str]] = {"float": ("held.numbers", "f32"), "bucket": ("held.categories", "i32"),
-          "time": ("held.times", "i64")}   # by what a transform reads
+          "time": ("held.times", "i64"), "hash": ("held.hashes", "i64")}   # by what a transform reads
 
 
 def held_problems(transform: str, settings: dict[str, Any]) -> Iterator[Problem]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from streamtrain.compute import held as holding
+from streamtrain.compute import stateful
 from streamtrain.compute.builder import Builder, Table, Value
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.spec import Ref
@@ -166,7 +167,8 @@ def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
         at += picture.size
     for each, column, count, index in holding.build(builder, shape.held, label_dtype, x, at):
         if index is not None:
-            tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column))
+            rows_of = stateful.get(each.transform).rows_of(each)
+            tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column, rows_of))
 
     def backward(dx: Ref) -> tuple[Ref | None, bool]:
         for gather in tables:
@@ -202,11 +204,13 @@ def embed(builder: Builder, shape: InputShape, x: Ref, at: int) -> Iterator[Gath
         at += category.embed
 
 
-def embed_one(builder: Builder, category: Category, indices: Ref, column: int, x: Ref, at: int) -> Gather:
+def embed_one(
+    builder: Builder, category: Category, indices: Ref, column: int, x: Ref, at: int, rows_of: str = ""
+) -> Gather:
     """Adds a table <name>.embedding [buckets, embed], of which the rows that a column of `indices` says go into x from
     column `at` on."""
     rows, width, columns, buckets = builder.rows, x.shape[1], indices.shape[1], category.buckets
-    table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING_LIMIT)
+    table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING_LIMIT, rows_of)
     builder.call("embedding_forward", rows, columns, column, buckets, category.embed, width, at, indices, table, x)
 
     def gather(dx: Ref) -> None:

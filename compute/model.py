@@ -86,7 +86,7 @@ class Model:
                 parameter = blocks[name].reshape(-1)
                 _native.call_kernel("uniform_fill", "", [parameter.size, parameter, seed, stream, -limit, limit])
         for name, start in self._starts.items():
-            blocks[name][:] = start
+            blocks[name][: len(start)] = start
         return state
 
     def views(self, state: Array) -> dict[str, Array]:
@@ -178,11 +178,12 @@ class Model:
         learned = builder.parameters + builder.table_blocks
         rule = "learned" if self.parsed.average_optimizer_state else "local"
         kept = [
-            BlockSpec(self._state_name(name, block.name), "optimizer", rule, block.shape)
+            BlockSpec(self._state_name(name, block.name), "optimizer", rule, block.shape, rows_of=block.rows_of)
             for name in self._kept for block in learned
         ]
         specs = learned + kept + builder.statistics
-        return _native.StateLayout.make([(spec.name, spec.group, spec.rule, spec.shape) for spec in specs])
+        blocks = [(spec.name, spec.group, spec.rule, spec.shape) for spec in specs]
+        return _native.StateLayout.make(blocks, {spec.name: spec.rows_of for spec in specs if spec.rows_of})
 
     def _workspace(self, builder: Builder) -> tuple[dict[tuple[str, str], int], int, tuple[tuple[int, bytes], ...]]:
         """Offsets of everything but the slot, the workspace's size, and its constants with their offsets."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.moments import named
+from streamtrain.compute.ops.vocabulary import HEAD
 
 Scores = dict[str, npt.NDArray[Any]]
 WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; the first is shown as it grows
@@ -32,7 +33,8 @@ class Quality:
 
     def look(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         """{"total": …, "window": …}, each the fixed names of `compute.metrics` beside the constant prediction's;
-        {"updates": …}, of a worker; {"clipped": …}, values the model saw cut, by column, the most of them.
+        {"updates": …}, of a worker; {"clipped": …}, values the model saw cut, by column, the most of them;
+        {"evicted": …}, values that lost their id, by vocabulary.
         """
         scores = _scores(state)
         window = {name: scores[name] - self._window_start[name] for name in scores}
@@ -46,6 +48,7 @@ class Quality:
             "window": self._window,
             "updates": int(state["optimizer.steps"].reshape(-1)[0]),
             "clipped": self._clipped(state),
+            "evicted": evicted(state),
         }
 
     def _clipped(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
@@ -54,6 +57,12 @@ class Quality:
         counts = named(state["standardize.numbers"])["clipped"].astype(int).tolist()
         found = sorted(zip(counts, self._numbers, strict=True), key=lambda pair: (-pair[0], pair[1]))
         return {name: count for count, name in found[:MOST_CLIPPED] if count}
+
+
+def evicted(state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
+    """How many values have lost their id, by the vocabulary's name."""
+    heads = {name.partition(".")[2]: block[0] for name, block in state.items() if name.startswith("vocabulary.")}
+    return {name: int(head[HEAD.index("evicted")]) for name, head in heads.items() if head[HEAD.index("evicted")]}
 
 
 def _scores(state: Mapping[str, npt.NDArray[Any]]) -> Scores:

@@ -75,7 +75,9 @@ class StateLayout:
     state_bytes: int
     statistics_bytes: int
     @staticmethod
-    def make(blocks: Sequence[tuple[str, str, str, Sequence[int]]]) -> StateLayout:
+    def make(
+        blocks: Sequence[tuple[str, str, str, Sequence[int]]], rows_of: Mapping[str, str] = ...
+    ) -> StateLayout:
         """Of (name, group, rule, shape): the learned part, then the statistics part, each in the order given."""
     def published(self, workers: int) -> PublishedLayout: ...
     def begin_lineage(self, state: Any, workers: int, mean: Any) -> None:

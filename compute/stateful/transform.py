@@ -13,7 +13,8 @@ from typing import Any, ClassVar, Literal
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.spec import Ref
 
-Reads = Literal["float", "bucket", "time"]   # of a number; of a category; when a row happened, in ms since 1970
+Reads = Literal["float", "bucket", "time", "hash"]   # of a number; of a category; when a row happened, in ms since
+# 1970; of a category its hash
 Settings = Mapping[str, Any]
 
 
@@ -83,6 +84,10 @@ class Stateful:
     def indexes(self, held: Held) -> int:
         """How many indexes there are, each of which is learned as some numbers; 0: it makes a number."""
         return 0
+
+    def rows_of(self, held: Held) -> str:
+        """The block of its state that says whose each index is; "": each is of one and the same."""
+        return ""
 
     def problem(self, held: Held) -> str | None:
         """What is wrong with its settings, beginning with one's name."""

@@ -12,6 +12,7 @@
 #include "base/sketch.h"
 #include "base/sum.h"
 #include "base/thunk.h"
+#include "base/vocabulary.h"
 #if !ST_CUDA
 #include "base/tile.h"
 #endif

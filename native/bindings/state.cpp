@@ -1,8 +1,10 @@
 // A state's blocks as Python sees them: what they are, where they lie, and the rules they go by.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
 #include <tuple>
 
 #include "base/fail.h"
@@ -16,9 +18,12 @@ namespace {
 using Address = std::uintptr_t;
 using NamedBlock = std::tuple<std::string, std::string, std::string, std::vector<u64>>;   // name, group, rule, shape
 
-StateLayout layout_of(const std::vector<NamedBlock> &blocks) {
+StateLayout layout_of(const std::vector<NamedBlock> &blocks, const std::map<std::string, std::string> &rows_of) {
     std::vector<StateBlockSpec> specs;
-    for (const auto &[name, group, rule, shape] : blocks) specs.push_back({name, group, rule, shape});
+    for (const auto &[name, group, rule, shape] : blocks) {
+        const auto owner = rows_of.find(name);
+        specs.push_back({name, group, rule, shape, owner == rows_of.end() ? "" : owner->second});
+    }
     return StateLayout::make(specs);
 }
 
@@ -78,7 +83,7 @@ void bind_state(nb::module_ &m) {
         .def_ro("blocks", &PublishedLayout::blocks)
         .def_ro("state_bytes", &PublishedLayout::state_bytes);
     nb::class_<StateLayout>(m, "StateLayout")
-        .def_static("make", &layout_of, nb::arg("blocks"))
+        .def_static("make", &layout_of, nb::arg("blocks"), nb::arg("rows_of") = std::map<std::string, std::string>{})
         .def_ro("blocks", &StateLayout::blocks)
         .def_ro("learned_bytes", &StateLayout::learned_bytes)
         .def_ro("state_bytes", &StateLayout::state_bytes)

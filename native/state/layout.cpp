@@ -15,7 +15,7 @@ u64 place(const std::vector<StateBlockSpec> &specs, Part part, u64 first, std::v
     for (const StateBlockSpec &spec : specs) {
         const Rule &rule = rule_named(spec.rule);
         if (rule.part != part) continue;
-        StateBlock block{spec.name, spec.group, &rule, rule.dtype, spec.shape, at, at - first, at};
+        StateBlock block{spec.name, spec.group, &rule, rule.dtype, spec.shape, at, at - first, at, 0, spec.rows_of};
         at += align64(block.bytes());
         blocks.push_back(std::move(block));
     }

@@ -1,8 +1,21 @@
 #include "state/rule.h"
 
+#include <cstring>
+
 #include "base/fail.h"
 
 namespace st {
+
+namespace {
+
+void zero_rows(const StateBlock &block, const std::vector<u64> &rows, u64 workers, u8 *mean) {
+    const u64 bytes = block.row_elements() * bytes_of(block.dtype);
+    for (u32 worker = 0; worker < (block.rule->per_worker ? workers : 1); ++worker)
+        for (u64 row : rows)
+            if (row < block.rows()) std::memset(mean + block.in_mean(worker) + row * bytes, 0, bytes);
+}
+
+}  // namespace
 
 const Rule &rule_named(const std::string &name) {
     std::string known;
@@ -25,6 +38,14 @@ void fold_round(const StateLayout &layout, const RoundStart &start, std::vector<
     Contributions all{std::move(workers)};
     for (const Contribution &worker : all.workers) all.weight_sum += worker.weight_sum;
     for (const StateBlock &block : layout.blocks) block.rule->fold(block, start, all, mean);
+    std::vector<u64> rows;
+    for (const StateBlock &block : layout.blocks) {
+        if (!block.rule->vacated) continue;
+        rows.clear();
+        block.rule->vacated(block, start, mean, rows);
+        for (const StateBlock &its : layout.blocks)
+            if (its.rows_of == block.name) zero_rows(its, rows, all.workers.size(), mean);
+    }
 }
 
 }  // namespace st

@@ -46,6 +46,8 @@ struct Rule {
     void (*fold)(const StateBlock &, const RoundStart &, const Contributions &, u8 *mean);
     // write: what of a mean buffer is published of the block, appended.
     void (*write)(const StateBlock &, u32 workers, std::vector<StateBlock> &published);
+    // Which rows of the blocks whose rows_of it is have lost what they were for, appended: zeroed in the mean.
+    void (*vacated)(const StateBlock &, const RoundStart &, const u8 *mean, std::vector<u64> &rows) = nullptr;
     const char *name = nullptr;
 };
 

@@ -23,6 +23,7 @@ struct StateBlockSpec {
     std::string group;           // parameters | optimizer | statistics | score
     std::string rule;            // one of state/rules/
     std::vector<u64> shape;      // rows first
+    std::string rows_of;         // the block that says whose its rows are (Rule::vacated); "": always the same's
 };
 
 // Counts the steps that changed parameters since the lineage began.
@@ -37,6 +38,7 @@ struct StateBlock {
     u64 part_offset = 0;         // the same from the start of its part: in a base or a share
     u64 mean_offset = 0;         // in a mean buffer, of the first worker where it is kept once for each worker ...
     u64 worker_stride = 0;       // ... and how far the next worker's lies behind it; else 0
+    std::string rows_of = {};
 
     u64 rows() const { return shape.empty() ? 1 : shape.front(); }
     u64 row_elements() const {

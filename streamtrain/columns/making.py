@@ -16,7 +16,7 @@ from streamtrain.columns.column import Column, told
 from streamtrain.columns.expression import problems as expression_problems
 from streamtrain.columns.names import expand
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
-from streamtrain.columns.transforms.with_state import WithState, feeder
+from streamtrain.columns.transforms.with_state import BESIDE, WithState, feeder
 from streamtrain.compute.stateful.transform import Held, Reads
 
 Table = Mapping[str, Any]
@@ -118,6 +118,13 @@ def making(
     if isinstance(entry, WithState):
         return list(_feeding(entry_name, entry, use, rest, before.get(event or "")))
     return [Making(entry_name, use, tuple(_columns(name, rest, entry.results(use))))]
+
+
+def beside(name: str, reads: Reads, source: Source) -> Making:
+    """What puts a source into a block of the model's plan, beside a column that has state itself."""
+    native, result = feeder(reads, source)
+    made = MadeColumn(name, result, Column.model_validate(BESIDE[reads]), None, reads)
+    return Making(native, Use(name, {native: source.name}, (source,), 32), (made,))
 
 
 def condition(text: str, before: Mapping[str, Source], unreadable: Mapping[str, str]) -> Making:

@@ -9,8 +9,9 @@ from streamtrain import _native
 from streamtrain.columns.column import INPUT, Column
 from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.kinds.kind import SKIP
-from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, condition, making, sources
+from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, beside, condition, making, sources
 from streamtrain.columns.transforms.transform import HASH, TEXT, TIME
+from streamtrain.compute.held import feeds
 
 Columns = Sequence[tuple[str, Column]]
 _NOT_READ = {
@@ -55,7 +56,7 @@ class Pipeline:
         self._before = sources(columns)
         self._unreadable = {name: f"which is the {column.role}: {_NOT_READ[column.entry.in_requests]}"
                             for name, column in columns if name not in self._before}  # fmt: skip
-        found: list[Making] = []
+        found = [each for name, column in columns for each in self._timed(name, column)]
         for name, table in transforms:
             try:
                 makings = making(name, table, self._before, self._unreadable, self._event)
@@ -71,6 +72,18 @@ class Pipeline:
                 else:
                     self._unreadable[made.name] = "which has state: the model makes it, behind all transforms without"
         return found
+
+    def _timed(self, name: str, column: Column) -> list[Making]:
+        """What puts the time beside a column that has state."""
+        held = column.entry.held(name, column)
+        if held is None or "time" not in feeds(held):
+            return []
+        event = self._before.get(self._event or "")
+        if event is None:
+            self.problems.append(f'columns.{name}: vocabulary.evict: expected a column with role = "event_time" beside '
+                                 "it, got none")  # fmt: skip
+            return []
+        return [beside(f"{name}.time", "time", event)]
 
     def _condition(self, where: str) -> Making | None:
         try:

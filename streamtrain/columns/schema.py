@@ -232,8 +232,12 @@ class Schema:
     def block_specs(self) -> list[Block]:
         """The slot's blocks, for SlotLayout.make."""
         found = [block for name, kind in kinds().items() for block in kind.blocks(self.of_kind(name), self.loss)]
-        places = [BLOCKS[made.feeds][0] for made in self._pipeline.made if made.feeds is not None]
-        return found + [Block(name, dtype, places.count(name)) for name, dtype in BLOCKS.values() if name in places]
+        found += [Block(*BLOCKS[made.feeds], 1) for made in self._pipeline.made if made.feeds is not None]
+        merged: dict[str, Block] = {}  # what several columns have a part of
+        for block in found:
+            before = merged.get(block.name)
+            merged[block.name] = block if before is None else block._replace(width=before.width + block.width)
+        return list(merged.values())
 
     def engine_inputs(self) -> dict[str, Any]:
         """What the engine needs to know of its input, by the slot's column order."""
@@ -243,7 +247,8 @@ class Schema:
             given = kind.engine_inputs(self.of_kind(name), self.loss)
             bags += given.pop("bags", [])
             inputs |= given
-        held = [_told(made.held) for made in self.held if made.held is not None]
+        own = [column.entry.held(name, column) for name, column in self.columns if column.role != INPUT]
+        held = [_told(each) for each in [*own, *(made.held for made in self.held)] if each is not None]
         return inputs | ({"bags": bags} if bags else {}) | ({"held": held} if held else {})
 
     def constants(self) -> dict[str, float]:

@@ -104,7 +104,7 @@ class Rig:
             blocks["held.numbers"][:rows] = self.rng.normal(1, 2, blocks["held.numbers"][:rows].shape)
         if "held.times" in blocks:
             blocks["held.times"][:rows] = self.rng.integers(-1, 9, blocks["held.times"][:rows].shape) * 400
-        for name in ("categories", "held.categories"):
+        for name in ("categories", "held.categories", "held.hashes"):
             if name in blocks:
                 blocks[name][:rows] = self.rng.integers(0, 7, blocks[name][:rows].shape)
         first = next((name for name in ("numbers", "categories", "vectors") if name in blocks), "")

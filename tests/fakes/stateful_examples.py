@@ -13,6 +13,7 @@ from streamtrain.compute.options import ColumnName
 
 Tables = dict[str, dict[str, Any]]
 WORDS = np.array(["AA", "a longer one", "B6", "\u00e9", "none", "7"])
+WORDED = {"kind": "category", "hash_bits": 64, "vocabulary": {"capacity": 4, "admit": 2, "evict": "5s"}, "embed": 3}
 ONCE = ("event_time",)
 OFTEN = [0.5, 0.3, 0.1, 0.05, 0.04, 0.01]
 
@@ -38,7 +39,7 @@ def together() -> tuple[Tables, Tables]:
         tables[f"made_{name}_{number}"] = {
             setting: own[value] if setting in reads else value for setting, value in example["table"].items()
         }
-    return columns, tables
+    return columns | {"worded": WORDED}, tables
 
 
 def cells(columns: Tables, count: int, seed: int = 1) -> list[dict[str, Any]]:

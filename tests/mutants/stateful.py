@@ -68,4 +68,28 @@ GUARDS = [
         "exp((position - table_tk[0]) * decayed_ln2)", "exp((position - epoch) * decayed_ln2)",
         "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference",
     ),
+    (
+        "a value has an id once it was counted so often", "native/state/rules/vocabulary.h",
+        "its.count >= head_.admit && ", "", "tests/state/test_rules.py::test_a_mean_is_what_the_rule_means",
+    ),
+    (
+        "what is forgotten leaves zeros", "native/state/rule.cpp",
+        "if (its.rows_of == block.name) zero_rows(", "if (false) zero_rows(",
+        "tests/state/test_rows_of.py::test_the_rows_of_what_is_forgotten_are_zero_in_every_block_that_is_its",
+    ),
+    (
+        "moments of each worker are zeroed", "native/state/rule.cpp",
+        "block.rule->per_worker ? workers : 1", "block.rule->per_worker ? workers - workers + 1 : 1",
+        "tests/state/test_rows_of.py::test_the_rows_of_what_is_forgotten_are_zero_in_every_block_that_is_its",
+    ),
+    (
+        "a wrong time forgets nothing", "native/state/rules/vocabulary.h",
+        "(times.size() - 1) / 2", "times.size() - 1", _FIT.replace("stateful", "vocabulary") +
+        "test_a_few_wrong_times_forget_nothing",
+    ),
+    (
+        "a share's values do not depend on the workers", "native/kernels/vocabulary.h",
+        "            if (vocabulary_holds(its.hash, known.head().rounds, head.shift) || known.find(its.hash))\n", "",
+        _FIT.replace("stateful", "vocabulary") + "test_a_vocabulary_does_not_depend_on_the_number_of_workers",
+    ),
 ]

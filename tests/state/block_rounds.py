@@ -13,6 +13,7 @@ from streamtrain.compute.state import block_view, view, views
 Array = np.ndarray[Any, Any]
 Spec = tuple[str, str, str, tuple[int, ...]]
 STEPS: Spec = (_native.OPTIMIZER_STEPS, "optimizer", "highest", (1,))
+NOTHING: Mapping[str, str] = {}   # says whose the rows of a block are
 SLOTS = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
 
 
@@ -40,8 +41,10 @@ class Worker:
 class BlockRounds:
     """`start` is a whole state by block; kept-per-worker blocks begin with it in every worker."""
 
-    def __init__(self, blocks: Sequence[Spec], workers: int, start: Mapping[str, Array]) -> None:
-        self.layout = _native.StateLayout.make([*blocks, STEPS])
+    def __init__(
+        self, blocks: Sequence[Spec], workers: int, start: Mapping[str, Array], rows_of: Mapping[str, str] = NOTHING
+    ) -> None:
+        self.layout = _native.StateLayout.make([*blocks, STEPS], rows_of)
         self.published = self.layout.published(workers)
         self.arena = _native.Arena.create(
             workers=workers, averaging_frequency=1, slot_count=2 * workers, slot_layout=SLOTS, state_layout=self.layout

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
+import vocabularies
 
 from streamtrain import _native
 from streamtrain.compute.moments import MOMENTS
@@ -152,7 +153,7 @@ def bound(away: int) -> float:
 
 MEANINGS: dict[str, Callable[..., dict[str, Array]]] = {
     rule: globals()[f"meaning_of_{rule}"] for rule in RULES if f"meaning_of_{rule}" in globals()
-}
+} | {"vocabulary": vocabularies.meaning}
 
 
 def test_every_rule_has_a_meaning_here() -> None:
@@ -160,6 +161,8 @@ def test_every_rule_has_a_meaning_here() -> None:
 
 
 def shapes_of(rule: str) -> list[tuple[int, ...]]:
+    if rule == "vocabulary":
+        return vocabularies.SHAPES
     if rule == "decayed":
         return [(2, 3), (5, 2), (51, 4)]
     if rule == "quantiles":
@@ -187,6 +190,8 @@ def some(rule: str, shape: tuple[int, ...], random: np.random.Generator) -> Arra
         cells = random.integers(0, 5, (shape[0], CELLS)) * (random.random((shape[0], CELLS)) < 0.01)
         cells *= random.integers(0, 4, (shape[0], 1))
         return np.column_stack([cells, cells.sum(1), np.zeros((shape[0], shape[1] - EDGES))]).astype(float)
+    if rule == "vocabulary":
+        return vocabularies.some(shape, random)
     if DTYPES[RULES[rule]] is np.int64:
         return random.integers(0, 1 << 40, shape)
     return (random.normal(size=shape) * 10.0 ** random.integers(-8, 8, shape)).astype(DTYPES[RULES[rule]])

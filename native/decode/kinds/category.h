@@ -3,6 +3,7 @@
 #pragma once
 #include "decode/cell_kind.h"
 #include "decode/column_span.h"
+#include "decode/hash_kind.h"
 #include "decode/list_kind.h"
 
 namespace st::kinds {
@@ -123,29 +124,30 @@ class Category : public Kind {
 };
 
 // One whose texts transforms read too: they go into a column of cells as well.
-class ReadCategory final : public Category {
+template <class Base>
+class ReadTexts final : public Base {
   public:
-    ReadCategory(const std::string &column, const Options &options) : Category(column, options), cell_(options) {}
+    ReadTexts(const std::string &column, const Options &options) : Base(column, options), cell_(options) {}
 
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
-        Category::text(row, c, utf8);
+        Base::text(row, c, utf8);
         cell_.put(row, c, utf8);
     }
     void hashed(RowWriter &row, u32 c, const TextHash &hash) const override { Kind::hashed(row, c, hash); }
     const TextHasher *hasher() const override { return nullptr; }
-    i32 word(std::string_view) const override { return NO_WORD; }
-    i32 stand_in_word() const override { return NO_WORD; }
+    i32 word(std::string_view) const override { return Kind::NO_WORD; }
+    i32 stand_in_word() const override { return Kind::NO_WORD; }
 
-    bool takes_spans(CellType type) const override { return !is_hash(type) && Category::takes_spans(type); }
+    bool takes_spans(CellType type) const override { return !is_hash(type) && Base::takes_spans(type); }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         return cell_.texts_of(span, row, rows) && put_texts(cell_.texts(rows), rows);
     }
     bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
-        return cell_.put_texts(texts, rows) && Category::put_texts(texts, rows);
+        return cell_.put_texts(texts, rows) && Base::put_texts(texts, rows);
     }
     bool stand_in_span(RowBlock &rows) const override {
         cell_.take_missing(rows);
-        return Category::stand_in_span(rows);
+        return Base::stand_in_span(rows);
     }
 
   private:
@@ -248,7 +250,11 @@ class CategoryList final : public Buckets {
 
 inline std::unique_ptr<Kind> category(const std::string &column, const Options &options) {
     if (options.get<bool>("is_bucket")) return std::make_unique<Bucket>(options);
-    if (options.has("cell")) return std::make_unique<ReadCategory>(column, options);
+    if (options.get<bool>("whole")) {
+        if (options.has("cell")) return std::make_unique<ReadTexts<HashKind>>(column, options);
+        return std::make_unique<HashKind>(column, options);
+    }
+    if (options.has("cell")) return std::make_unique<ReadTexts<Category>>(column, options);
     if (options.get<bool>("list")) return std::make_unique<CategoryList>(column, options);
     return std::make_unique<Category>(column, options);
 }

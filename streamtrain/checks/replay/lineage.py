@@ -115,7 +115,7 @@ class LineageState:
     def _metric_differences(self, log: RoundLog, engine: Engine, state: State) -> list[str]:
         """Of loss and scores in total, and over the window where its beginning has been replayed too."""
         found: dict[str, Any] = self._quality.look(views(engine.layout, state))
-        spans = ("total", "updates", "clipped", *(("window",) if self._window_is_known else ()))
+        spans = ("total", "updates", "clipped", "evicted", *(("window",) if self._window_is_known else ()))
         return [
             f"metrics.{span}: the round log has {told}, computed {computed}"
             for span in spans

@@ -5,17 +5,21 @@ The hash is native/decode/murmur3.h's.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from streamtrain import _native
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
+from streamtrain.compute.held import BLOCKS, held_of, held_problems
+from streamtrain.compute.stateful.transform import Held
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
+VOCABULARY = "vocabulary"  # the transform with state that it is
 MISPLACED = {"misplaced": "only a category, a text or a sparse column has one"}
 
 
@@ -43,8 +47,20 @@ class Hashed(Bagged):
     )
 
 
+class Given(BaseModel):
+    """A table of settings, which another file declares."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+
 class Options(Hashed):
     """Of a category."""
+
+    vocabulary: Given | None = Field(
+        None,
+        description="category: ids for the values seen often, in place of buckets: capacity, admit, evict",
+        json_schema_extra={"misplaced": "only a feature of kind category has one"},
+    )
 
     list: bool = Field(
         False,
@@ -58,8 +74,10 @@ class Category(Kind[Options]):
     options = Options
 
     def problems(self, column: Options) -> Any:
-        if column.buckets is None:
-            yield "buckets: expected a number of buckets for a category, got none"
+        if column.vocabulary is not None:
+            yield from _vocabulary_problems(column)
+        elif column.buckets is None:
+            yield "buckets: expected a number of buckets for a category, or a vocabulary, got none"
         yield from bag_problems(column, column.list)
 
     def missing_problem(self, column: Options) -> str | None:
@@ -70,7 +88,14 @@ class Category(Kind[Options]):
 
     def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
         alone = [Block(self.block, "i32", len(_alone(columns)))] if _alone(columns) else []
-        return alone + [ragged_block(name, "i32", column) for name, column in columns if column.list]
+        whole = [Block(*BLOCKS["hash"], 1) for _, column in columns if column.vocabulary is not None]
+        return alone + whole + [ragged_block(name, "i32", column) for name, column in columns if column.list]
+
+    def held(self, name: str, column: Options) -> Held | None:
+        if column.vocabulary is None:
+            return None
+        settings = {VOCABULARY: name, **column.vocabulary.model_dump()}
+        return held_of(name, VOCABULARY, 0, column.embed or DEFAULT_EMBED, settings)
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
         tables = [
@@ -84,9 +109,13 @@ class Category(Kind[Options]):
         return "list" if column.list else "value"
 
     def places(self, name: str, column: Options) -> list[str]:
+        if column.vocabulary is not None:
+            return [BLOCKS["hash"][0]]
         return [block_name(name)] if column.list else [self.block]
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
+        if column.vocabulary is not None:
+            return {"whole": True, "hash_bits": column.hash_bits}
         lists = {"list": True, "most": column.most_entries, "cut": column.cut} if column.list else {}
         return {"buckets": column.buckets, "hash_bits": column.hash_bits, **lists}
 
@@ -94,8 +123,7 @@ class Category(Kind[Options]):
         return as_text(int(column.missing) if isinstance(column.missing, float) else column.missing)
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
-        assert column.buckets is not None
-        return _native.murmur3(as_text(cell).encode(), hash_seed(name), column.hash_bits) % column.buckets
+        return _put(column, _native.murmur3(as_text(cell).encode(), hash_seed(name), column.hash_bits))
 
     def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
         return [kept(column, [self.meaning(name, column, loss, each) for each in cell if each is not None])]
@@ -108,10 +136,9 @@ class Category(Kind[Options]):
         return self.meaning_of_list(name, column, loss, [alone] if alone else [])
 
     def meaning_of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
-        assert column.buckets is not None
         if column.list or (hashed.bits, hashed.seed) != self.hashing(name, column):
             raise Wrong
-        return hashed.value % column.buckets
+        return _put(column, hashed.value)
 
     def holds(self, column: Options) -> str | None:
         return None if column.list else "text"
@@ -130,8 +157,28 @@ class Category(Kind[Options]):
 
 
 def _alone(columns: Named[Options]) -> Named[Options]:
-    """Those of which a cell is one."""
-    return [(name, column) for name, column in columns if not column.list]
+    """Those of which a cell is one bucket."""
+    return [(name, column) for name, column in columns if not column.list and column.vocabulary is None]
+
+
+def _vocabulary_problems(column: Options) -> Iterator[str]:
+    given = column.vocabulary.model_dump() if column.vocabulary is not None else {}
+    if VOCABULARY in given:
+        yield f"vocabulary.{VOCABULARY}: expected none, it is of the column's own values, got {given[VOCABULARY]!r}"
+        return
+    for problem in held_problems(VOCABULARY, {VOCABULARY: "its own", **given}):
+        yield f"vocabulary.{problem.name}: {problem}"
+    for name in ("buckets", "list"):
+        if getattr(column, name):
+            yield f"{name}: expected none beside a vocabulary, got {getattr(column, name)!r}"
+
+
+def _put(column: Options, found: int) -> int:
+    """What of a hash lies in the slot: its bucket, or itself as an int64."""
+    if column.vocabulary is not None:
+        return found - (1 << 64) if found >> 63 else found
+    assert column.buckets is not None
+    return found % column.buckets
 
 
 def hash_seed(name: str) -> int:

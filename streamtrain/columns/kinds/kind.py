@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from streamtrain.compute.stateful.transform import Held
+
 FLOAT32_MAX = 3.4028234663852886e38
 DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
 
@@ -104,6 +106,10 @@ class Kind(Generic[S]):
     def engine_inputs(self, columns: Named[S], loss: str) -> dict[str, Any]:
         """What the engine needs to know of them, by the order in their block."""
         return {}
+
+    def held(self, name: str, column: S) -> Held | None:
+        """What the model's plan makes of the cells of the column `name`, where it has state."""
+        return None
 
     def cells(self, column: S) -> CellForm:
         """What stands in a cell: a value, a list of any number of them, or such a list of pairs (a map too)."""

@@ -9,15 +9,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED
+from streamtrain.columns.kinds.category import VOCABULARY
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
+from streamtrain.compute import stateful
 from streamtrain.compute.held import held_of
 from streamtrain.compute.stateful.transform import Held, Reads, Stateful
 
 DEFAULT_BUCKETS = 4096
-_TAKES = {"float": {NUMBER}, "bucket": {TEXT, HASH, NUMBER}, "time": {TIME}}
-_OF_CATEGORIES = ("buckets", "hash_bits")
+_TAKES = {"float": {NUMBER}, "bucket": {TEXT, HASH, NUMBER}, "time": {TIME}, "hash": {TEXT, HASH, NUMBER}}
+_OF_CATEGORIES: Mapping[Reads, tuple[str, ...]] = {"bucket": ("buckets", "hash_bits"), "hash": ("hash_bits",)}
 # what lies in the slot of a source that is not the first one
-_BESIDE: Mapping[str, Mapping[str, Any]] = {
+BESIDE: Mapping[str, Mapping[str, Any]] = {
     "float": {"kind": "number", "missing": 0}, "time": {"role": "event_time", "missing": -1},
 }  # fmt: skip
 
@@ -41,20 +43,27 @@ class WithState(Transform):
         return held_of(use.name, transform, buckets, rest.get("embed", DEFAULT_EMBED), dict(use.given))
 
     def _is_of_category(self, use: Use) -> bool:
-        return self.entry.feeds(use.given)[0][0] == "bucket"
+        return self._first(use) == "bucket"
+
+    def _first(self, use: Use) -> Reads:
+        return self.entry.feeds(use.given)[0][0]
 
     def column(self, use: Use, reads: Reads, rest: Mapping[str, Any]) -> Mapping[str, Any]:
         """The settings of what lies in the slot."""
-        if self.entry.feeds(use.given)[0][0] != reads:
-            return _BESIDE[reads]
+        if self._first(use) != reads:
+            return BESIDE[reads]
         settings = {name: value for name, value in rest.items() if name != "embed"}
         if reads == "bucket":
             return {"buckets": DEFAULT_BUCKETS, **settings, "kind": "category"}
+        if reads == "hash":
+            own = stateful.options(VOCABULARY)
+            told = {name: value for name, value in use.given.items() if name in own and name != VOCABULARY}
+            return {**settings, "kind": "category", VOCABULARY: told}
         return {**settings, "kind": "number"}
 
     def misplaced(self, held: Held, use: Use, rest: Mapping[str, Any]) -> Iterator[str]:
         """Which settings are of another transform's columns."""
-        allowed = ["missing", *(_OF_CATEGORIES if self._is_of_category(use) else ())]
+        allowed = ["missing", *_OF_CATEGORIES.get(self._first(use), ())]
         allowed += ["embed"] if held.embed else []
         for name, value in rest.items():
             if name not in allowed:
@@ -63,6 +72,6 @@ class WithState(Transform):
 
 def feeder(reads: Reads, source: Source) -> tuple[str, Result]:
     """The transform that puts a source there, and what it makes."""
-    if reads == "bucket" and source.holds != HASH:
+    if reads in ("bucket", "hash") and source.holds != HASH:
         return "hash", Result(HASH)
     return "rename", Result(source.holds)

@@ -16,6 +16,7 @@ from streamtrain.compute.stateful.transform import Batch, Held, Reads
 
 BLOCKS: dict[Reads, tuple[str, str]] = {"float": ("held.numbers", "f32"), "bucket": ("held.categories", "i32"),
           "time": ("held.times", "i64"), "hash": ("held.hashes", "i64")}   # by what a transform reads
+VOCABULARY = "vocabulary"   # the transform that a category's own vocabulary is
 
 
 def held_problems(transform: str, settings: dict[str, Any]) -> Iterator[Problem]:

@@ -10,6 +10,7 @@ from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import Records
 from streamtrain.job.sources import Gathered
+from streamtrain.schemas import is_framed
 
 
 def read_documents(gathered: Gathered, folder: Path | None) -> None:
@@ -40,6 +41,15 @@ def frame_records(gathered: Gathered) -> None:
     if isinstance(records, dict) and records.get("format") in formats.format_names():
         implied = getattr(formats.record_format(records["format"]), "REGISTRY_OPTIONS", {})
         gathered.tree["records"] = {**implied, **records}
+
+
+def check_frame(gathered: Gathered) -> None:
+    """A mistake where records name their schemas and no registry of the job knows them: it would wait for ever."""
+    records = gathered.tree.get("records")
+    if isinstance(records, dict) and is_framed(records):
+        path: Keys = ("records", "frame")
+        expected = 'a [registry] with a url, where its ids are known, or frame = "none"'
+        gathered.mistakes.append(Mistake(gathered.where(path), show_path(path), expected, show_value(records["frame"])))
 
 
 def _text(folder: Path | None, name: str, option: Document) -> str:

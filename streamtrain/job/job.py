@@ -14,7 +14,7 @@ from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, topic_settings
-from streamtrain.job.documents import frame_records, read_documents
+from streamtrain.job.documents import check_frame, frame_records, read_documents
 from streamtrain.job.engine import engine_spec, schema_of, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
@@ -128,6 +128,8 @@ class Job:
         if registry:
             frame_records(gathered)
         if kafka is None:
+            if not registry:
+                check_frame(gathered)
             kafka = kafka_settings(gathered)
             if not kafka.bootstrap and not any(mistake.path.startswith("kafka") for mistake in gathered.mistakes):
                 gathered.mistakes.append(Mistake(gathered.where(("kafka",)), "kafka.bootstrap.servers", _NO_BOOTSTRAP))

@@ -61,7 +61,7 @@ def test_the_clock_is_set_back_and_forward(kafka, tmp_path: Path, shim: Path) ->
     job.replayed()
 
 
-@pytest.mark.parametrize("limit", some([24, 30, 33, 64]))
+@pytest.mark.parametrize("limit", [*some([24, 30, 33, 64])])
 def test_too_few_files_may_be_open(kafka, tmp_path: Path, limit: int) -> None:
     """It trains, or ends with an error that says so; it neither hangs nor loses a row."""
     job = LiveJob(kafka, tmp_path)

@@ -57,11 +57,14 @@ def test_a_paragraph_of_help_is_wrapped_by_the_terminal_alone(run: Run, monkeypa
 def test_help_is_quick_and_loads_no_command() -> None:
     code = "import sys\nfrom streamtrain.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
     code += "print([name for name in ('numpy', 'pydantic', 'confluent_kafka') if name in sys.modules])"
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    assert ended.stdout.endswith("[]\n")
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 0.5  # of a core: others may load it
+    took = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        assert ended.stdout.endswith("[]\n")
+        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(took) < 0.5  # of a core, which others may load and slow down
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
         ({"t": {"bins": "distance", "edges": [2, 1]}}, None, "edges: expected numbers that ascend"),
         ({"t": {"bins": "distance", "edges": [1], "buckets": 9}}, None, "buckets: expected none, there are 2; got 9"),
         ({"t": {"bins": "distance", "edges": [1], "missing": 2}}, None, "or the number of one of 2 buckets, got 2"),
-        ({"t": {"lower": "carrier"}}, None, "buckets: expected a number of buckets for a category, got none"),
+        ({"t": {"lower": "carrier"}}, None, "expected a number of buckets for a category, or a vocabulary, got none"),
         ({"t": {"lower": "carrier", "kind": "number"}}, None, "expected one that takes text"),
         ({"distance": {"log1p": "distance"}}, None, "expected a name of its own, got 'distance' again"),
         ({"a": {"log1p": "b"}, "b": {"log1p": "distance"}}, None, "transforms.a: expected a column that stands before"),

@@ -128,7 +128,7 @@ CASES = [
     (
         "buckets = 64, ",
         "",
-        ":14: columns.carrier.buckets: expected a number of buckets for a category, got none",
+        ":14: columns.carrier.buckets: expected a number of buckets for a category, or a vocabulary, got none",
     ),
     (
         "missing = 0",

@@ -46,6 +46,17 @@ def test_with_a_registry_records_have_its_frame_unless_they_say_otherwise() -> N
     assert bare.records.named["frame"] == "none"
 
 
+def test_a_frame_without_a_registry_is_a_mistake() -> None:
+    """Its records would be waited for, for ever; a manifest's job has no registry of its own."""
+    with pytest.raises(JobMistakes) as caught:
+        Job.parse(TEXT.replace("[columns]", 'frame = "registry"\n[columns]'), name="flights.toml")
+    (mistake,) = caught.value.mistakes
+    assert str(mistake) == (
+        'flights.toml:8: records.frame: expected a [registry] with a url, where its ids are known, or frame = "none", '
+        'got "registry"'
+    )
+
+
 def test_environment_and_flags_are_stronger() -> None:
     url = '[registry]\nurl = "http://file"'
     found = job(url, environment={"STREAMTRAIN_REGISTRY__URL": "http://env"})

@@ -39,6 +39,7 @@ for made in range(int(made)):
         said.append(code)
     assert producer.native.begin().code == 0
     assert producer.produce(topic, str(made).encode(), partition=0) == 0
+    producer.native.flush()  # a transaction that the broker knows nothing of yet cannot always be aborted there
     end = producer.native.commit(topic, [(0, made)], member.native.group_metadata())
     endings.append(end.ending.name)
     said.append(end.why.text)

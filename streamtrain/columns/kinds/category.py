@@ -14,12 +14,11 @@ from streamtrain import _native
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
-from streamtrain.compute.held import BLOCKS, held_of, held_problems
+from streamtrain.compute.held import BLOCKS, VOCABULARY, held_of, held_problems
 from streamtrain.compute.stateful.transform import Held
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
 MOST_BUCKETS = 2**31 - 1  # a bucket is an int32 in the slot
-VOCABULARY = "vocabulary"  # the transform with state that it is
 MISPLACED = {"misplaced": "only a category, a text or a sparse column has one"}
 
 

@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED
-from streamtrain.columns.kinds.category import VOCABULARY
 from streamtrain.columns.transforms.transform import HASH, NUMBER, TEXT, TIME, Result, Source, Transform, Use
 from streamtrain.compute import stateful
-from streamtrain.compute.held import held_of
+from streamtrain.compute.held import VOCABULARY, held_of
 from streamtrain.compute.stateful.transform import Held, Reads, Stateful
 
 DEFAULT_BUCKETS = 4096

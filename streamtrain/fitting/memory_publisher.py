@@ -33,6 +33,9 @@ class MemoryPublisher:
     def left_out(self) -> str:
         return "; ".join(self._told[:_ROWS_TOLD])
 
+    def name_of(self, partition: int) -> str:
+        return "rows"
+
     def prepare(self, lineage: Lineage) -> None: ...
 
     def publish(self, assembled: Assembled, letters: Letters) -> int:

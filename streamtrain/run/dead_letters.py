@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
@@ -19,6 +19,7 @@ from streamtrain.topics.dead_letters import DeadLetter, DeadRange
 from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
+NameOf = Callable[[int], str]  # what a partition's records are of
 _HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
 _SCHEMA = _native.SCHEMA_ENTRY
 _ROWS = struct.Struct("<qqIII")
@@ -43,9 +44,9 @@ class Letters:
     Each letter is made when it is asked for: thousands of them take much more as Python objects than as bytes.
     """
 
-    def __init__(self, ring: bytes, entries: int, columns: Columns, topic: str, run: int) -> None:
+    def __init__(self, ring: bytes, entries: int, columns: Columns, name_of: NameOf, run: int) -> None:
         self.ring, self.entries = ring, entries
-        self._columns, self._topic, self._run = columns, topic, run
+        self._columns, self._name_of, self._run = columns, name_of, run
         self.reasons = Reasons()
         self.count = self.bytes = 0
         for letter in self:
@@ -54,13 +55,13 @@ class Letters:
             self.bytes += len(letter.value or b"")
 
     def __iter__(self) -> Iterator[DeadLetter]:
-        yield from _letters(self.ring, self._topic, self._run)
-        yield from rejected_letters(self._columns, self._topic, self._run)
+        yield from _letters(self.ring, self._name_of, self._run)
+        yield from rejected_letters(self._columns, self._name_of, self._run)
 
     @classmethod
     def none(cls) -> Letters:
         """Those of a publication that has no rounds."""
-        return cls(b"", 0, Columns.empty(), "", 0)
+        return cls(b"", 0, Columns.empty(), _nameless, 0)
 
 
 class LettersFirst(Sequence[tuple[str, Message]]):
@@ -128,24 +129,28 @@ class Ceiling:
 
 
 def publication_letters(
-    end: _native.CoordinatorEnd, columns: Columns, last_round: int, topic: str, run: int
+    end: _native.CoordinatorEnd, columns: Columns, last_round: int, name_of: NameOf, run: int
 ) -> Letters:
     """Those of the rounds up to `last_round`, whose log is in `columns`; they stay in the ring until it is released."""
-    return Letters(*end.dead_letters(last_round), columns, topic, run)
+    return Letters(*end.dead_letters(last_round), columns, name_of, run)
 
 
 def unpublished_reasons(end: _native.CoordinatorEnd, last_round: int) -> Reasons:
     """Of the letters that still wait in the ring."""
     reasons = Reasons()
-    for letter in _letters(end.dead_letters(last_round)[0], "", 0):
+    for letter in _letters(end.dead_letters(last_round)[0], _nameless, 0):
         reasons.add_letter(letter)
     return reasons
 
 
-def _letters(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
+def _nameless(partition: int) -> str:
+    return ""
+
+
+def _letters(ring: bytes, name_of: NameOf, run: int) -> Iterator[DeadLetter]:
     """One letter per record, in the order their first rows were met; a record's entries follow one another."""
     parts: list[DeadLetter] = []
-    for part in _entries(ring, topic, run):
+    for part in _entries(ring, name_of, run):
         if parts and (parts[0].partition, parts[0].offset) != (part.partition, part.offset):
             yield _joined(parts)
             parts = []
@@ -174,7 +179,7 @@ def _joined(parts: list[DeadLetter]) -> DeadLetter:
     )
 
 
-def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
+def _entries(ring: bytes, name_of: NameOf, run: int) -> Iterator[DeadLetter]:
     """What each slot's pass over a record could not use; the first of a record in a round holds its key and bytes."""
     at = 0
     while at < len(ring):
@@ -197,7 +202,7 @@ def _entries(ring: bytes, topic: str, run: int) -> Iterator[DeadLetter]:
         value_at = headers_at + header_bytes
         has_value = value_bytes or not record_bytes
         yield DeadLetter(
-            topic=topic,
+            topic=name_of(partition),
             partition=partition,
             offset=offset,
             rows=tuple(rows),
@@ -221,7 +226,7 @@ def _headers(ring: bytes, at: int, end: int) -> Iterator[tuple[str, bytes]]:
         yield ring[value_at - name_bytes : value_at].decode("utf-8", "replace"), ring[value_at:at]
 
 
-def rejected_letters(columns: Columns, topic: str, run: int) -> Iterable[DeadLetter]:
+def rejected_letters(columns: Columns, name_of: NameOf, run: int) -> Iterable[DeadLetter]:
     """One letter, by reference, for each range of each batch that was left out."""
     rounds, slots, ranges = columns.rounds, columns.slots, columns.ranges
     if not slots["rejected"].any():
@@ -234,7 +239,7 @@ def rejected_letters(columns: Columns, topic: str, run: int) -> Iterable[DeadLet
             if not part["trained"]:
                 continue
             yield DeadLetter(
-                topic=topic,
+                topic=name_of(int(part["partition"])),
                 partition=int(part["partition"]),
                 offset=int(part["from_offset"]),
                 rows=(DeadRange(int(part["from_row"]), int(part["from_row"]) + int(part["trained"]), "$", reason),),

@@ -15,6 +15,7 @@ from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of
 
@@ -121,7 +122,7 @@ def _snapshot(job: Job, admin: Admin) -> Finding:
     try:  # what a start would ask
         check_fit(job, manifest)
         if str(job.topic("records").name) in admin.names():
-            resumed_lineage(job, admin, newest, accept_gap=False)
+            resumed_lineage(TopicOrigin(job, admin), newest, accept_gap=False)
     except UserMistake as error:
         return Finding("snapshot", "mistake", str(error))
     return Finding(

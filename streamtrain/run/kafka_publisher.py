@@ -12,14 +12,13 @@ from typing import TypeVar
 
 from streamtrain.errors import KafkaBroken
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.renewing import in_background
 from streamtrain.kafka.transaction import Transactions, replaced
+from streamtrain.origins.origin import Origin
 from streamtrain.run.dead_letters import Letters, LettersFirst
 from streamtrain.run.job_topics import JobTopics
-from streamtrain.run.late_offsets import LateOffsets
-from streamtrain.run.lineage import Lineage, continued
+from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 from streamtrain.run.watch import Watch
 from streamtrain.topics.manifest import Positions, Run
@@ -37,22 +36,23 @@ class KafkaPublisher:
     def __init__(
         self,
         job: Job,
-        admin: Admin,
+        origin: Origin,
         topics: JobTopics,
         consumer: Mapping[str, str],
         producer: Mapping[str, str],
         names: Mapping[str, str],
     ) -> None:
-        self._job = job
-        self._admin = admin
+        self._origin = origin
         self._topics = topics
         self._consumer = consumer
         self._names = names
         self._transactions = Transactions(producer, job.name, topics)
-        self._offsets = LateOffsets(consumer, job.name, names["records"])
         self._watch: Watch | None = None
         self._checked: Future[None] | None = None
         self._pending_from_s = 0.0
+
+    def name_of(self, partition: int) -> str:
+        return self._origin.name_of(partition)
 
     def open(self) -> Run:
         """Takes the job: fences its holder and commits a new run entry."""
@@ -72,16 +72,12 @@ class KafkaPublisher:
         return self._transactions.unreachable or (self._watch is not None and self._watch.unreachable)
 
     def prepare(self, lineage: Lineage) -> None:
-        """All that is published has been read by now: nothing of it may come from a topic of another id."""
-        self._checked = in_background(self._check_topic_id, lineage, name="topic id")
+        """All that is published has been read by now: nothing of it may come from another origin."""
+        self._checked = in_background(self._check_origin, lineage, name="origin")
 
-    def _check_topic_id(self, lineage: Lineage) -> None:
-        """The start's check names the gap."""
-        topic = self._names["records"]
-        found = self.answered(lambda: self._admin.topic_ids([topic])[topic])
-        if found != lineage.topic_id:
-            seen = Positions(lineage.topic_id, tuple(lineage.positions))
-            self.answered(lambda: continued(self._job, self._admin, lineage.version, seen))
+    def _check_origin(self, lineage: Lineage) -> None:
+        seen = Positions(lineage.topic_id, tuple(lineage.positions))
+        self.answered(lambda: self._origin.check(lineage.version, seen))
 
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         messages = LettersFirst(letters, self._names["dead_letters"], assembled.batch.messages)
@@ -91,7 +87,7 @@ class KafkaPublisher:
         return self._transactions.publish(batch)
 
     def published(self, assembled: Assembled) -> None:
-        self._offsets.commit([position.offset for position in assembled.positions])
+        self._origin.trained(assembled.positions)
 
     def heed(self, pending: bool) -> None:
         """Replaced where a newer run has the job; KafkaBroken where a new one must do what this one cannot;

@@ -20,6 +20,9 @@ class Publisher(Protocol):
     def unreachable(self) -> bool:
         """Whoever keeps the publications does not answer just now."""
 
+    def name_of(self, partition: int) -> str:
+        """What a partition's records are of, as dead letters say it."""
+
     def prepare(self, lineage: Lineage) -> None:
         """A publication of what follows `lineage` is about to be made: time to look whether it may be."""
 

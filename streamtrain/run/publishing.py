@@ -60,7 +60,6 @@ class Publishing:
         self._publisher = publisher
         self._tell = tell
         self._layout = assembler.layout
-        self._records = assembler.topics["records"]
         self._quality = Quality(job.schema.numbers)
         self._quality.begin(views(self._layout, view(ring.mean_address(0), self._layout.state_bytes)))
         self._unpublished = unpublished
@@ -122,8 +121,8 @@ class Publishing:
             found = unpublished_reasons(self._ring, self._unpublished.gathered_round)
             found.update(self._reasons)
             self._failure = CheckFailed(
-                f"{self._records}: {self._ceiling.dead} of the last {self._ceiling.rows} rows are dead letters, "
-                f"records.max_dead_letter_share allows {self._ceiling.share:g}: {found.told()}; "
+                f"{self._publisher.name_of(0)}: {self._ceiling.dead} of the last {self._ceiling.rows} rows are dead "
+                f"letters, records.max_dead_letter_share allows {self._ceiling.share:g}: {found.told()}; "
                 f"{self._publisher.advice}"
             )
         too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
@@ -154,9 +153,8 @@ class Publishing:
     def _publish(self, assembled: Assembled) -> tuple[int, Letters]:
         """In the publishing thread: the manifest's offset, once it is kept, and the dead letters with it."""
         manifest = assembled.snapshot.manifest
-        letters = publication_letters(
-            self._ring, assembled.columns, manifest.round, self._records, manifest.run.number
-        )
+        names = self._publisher.name_of
+        letters = publication_letters(self._ring, assembled.columns, manifest.round, names, manifest.run.number)
         return self._publisher.publish(assembled, letters), letters
 
     def _finish_pending(self) -> None:

@@ -13,10 +13,10 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load
 from streamtrain.errors import SnapshotError
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located, Stored
 from streamtrain.kafka.snapshots import Held
 from streamtrain.log import get_logger
+from streamtrain.origins.origin import Origin
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.job_topics import JobTopics, check_published_last
 from streamtrain.run.kafka_publisher import KafkaPublisher
@@ -44,7 +44,7 @@ class Start:
         self,
         job: Job,
         model: Model,
-        admin: Admin,
+        origin: Origin,
         topics: JobTopics,
         publisher: KafkaPublisher,
         assembler: Assembler,
@@ -52,7 +52,7 @@ class Start:
     ) -> None:
         self._job = job
         self._model = model
-        self._admin = admin
+        self._origin = origin
         self._topics = topics
         self._snapshots = topics.snapshots
         self._publisher = publisher
@@ -79,7 +79,7 @@ class Start:
         if flags.fresh:
             return self._fresh(Held.of(known), state)
         check_fit(self._job, newest.manifest)
-        lineage = waited(lambda: resumed_lineage(self._job, self._admin, known, flags.accept_gap))
+        lineage = waited(lambda: resumed_lineage(self._origin, known, flags.accept_gap))
         load(self._assembler.layout, state, newest.model, newest.trainer)
         self._tell_started(lineage, rows=lineage.rows_seen)
         return lineage
@@ -90,7 +90,7 @@ class Start:
         return self._snapshots.load(located, trainer=True)
 
     def _fresh(self, held: Held, state: State) -> Lineage:
-        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._admin, held))
+        lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._origin, held))
         self._model.layout.begin_lineage(self._model.initial_state(lineage.seed), self._job.train.workers, state)
         lineage = self._publish_first(lineage, state)
         self._tell_started(lineage)
@@ -104,7 +104,7 @@ class Start:
         schema_and_model(wanted.manifest)
         check_fit(self._job, wanted.manifest)
         located = Located(wanted.manifest, wanted.digest, wanted.offset)
-        lineage = waited(lambda: restored_lineage(self._job, self._admin, newest, located, flags.accept_gap))
+        lineage = waited(lambda: restored_lineage(self._origin, newest, located, flags.accept_gap))
         try:
             waited(lambda: self._whole(newest))
         except SnapshotError as error:

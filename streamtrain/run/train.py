@@ -23,11 +23,11 @@ from streamtrain.errors import KafkaUnreachable
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.log import get_logger
+from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver
-from streamtrain.run.lineage import records_topic
 
 HELP = "starts and watches the processes of a job"
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
@@ -80,9 +80,9 @@ def train(job: Job, options: TrainOptions, on_event: Callable[[Event], None], st
     return supervisor.run()
 
 
-def _ingest_threads(wanted: int | None, partitions: int) -> int:
-    """As many as the job says, else one for four cores; at most the partitions."""
-    return min(wanted or max(1, len(os.sched_getaffinity(0)) // 4), partitions)
+def _ingest_threads(wanted: int | None, most: int) -> int:
+    """As many as the job says, else one for four cores; at most so many."""
+    return min(wanted or max(1, len(os.sched_getaffinity(0)) // 4), most)
 
 
 class Supervisor:
@@ -138,14 +138,11 @@ class Supervisor:
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])
-        topic = self._topics["records"]
-        _, partitions = records_topic(admin, topic)
-        self._end_offsets = (
-            [[p, at] for p, at in enumerate(admin.last_stable(topic, partitions))] if self._options.until_end else []
-        )
+        self._intake = TopicOrigin(self._job, admin).intake(self._options.until_end)
         self._model = Model(self._job.model_spec())
         bounded = self._options.max_rows is not None
-        self._ingest_threads = 1 if bounded else _ingest_threads(self._job.ingest.threads, partitions)
+        threads = _ingest_threads(self._job.ingest.threads, self._intake.most_threads)
+        self._ingest_threads = 1 if bounded else threads
 
     def _spawn_all(self) -> None:
         self._host.begin()
@@ -153,7 +150,7 @@ class Supervisor:
         self._coordinator = self._host.spawn("coordinator", "coordinator", self._coordinator_config(), heard=True)
         self._reader = threading.Thread(target=self._read_events, args=(self._coordinator.process.stdout,), daemon=True)
         self._reader.start()
-        self._host.spawn("ingest", "ingest", self._ingest_config())
+        self._host.spawn(self._intake.role, "ingest", self._ingest_config())
         self._host.spawn_workers()
 
     def _coordinator_config(self) -> dict[str, Any]:
@@ -171,16 +168,10 @@ class Supervisor:
 
     def _ingest_config(self) -> dict[str, Any]:
         return {
-            "kafka": self._job.kafka_consumer(),
-            "topic": self._topics["records"],
-            "format": self._job.records.named,
-            "registry": dict(self._job.registry.properties),
-            "schema": self._job.schema.to_dict(),
             "round_interval_s": self._job.train.round_interval_s,
             "batch_growth": self._job.train.batch_growth,
             "threads": self._ingest_threads,
-            "until_end": self._options.until_end,
-            "end_offsets": self._end_offsets,
+            **self._intake.config,
         }
 
     def _read_events(self, lines: Any) -> None:

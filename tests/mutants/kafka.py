@@ -210,7 +210,7 @@ GUARDS = [
     ),
     (
         "group offsets not taken are committed again",
-        "streamtrain/run/late_offsets.py",
+        "streamtrain/kafka/late_offsets.py",
         "                        self._newest = offsets\n",
         "                        pass\n",
         "tests/regress/test_0142_answers_lost.py::test_group_offsets_follow_the_publications",

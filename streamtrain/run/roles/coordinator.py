@@ -17,6 +17,8 @@ from streamtrain.compute.state import attach, view
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.origins.origin import Origin
+from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.run.kafka_publisher import KafkaPublisher
@@ -48,11 +50,12 @@ def run(config: Config) -> int:
     job = Job.from_effective(config.job)
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
+    origin = TopicOrigin(job, admin)
     topics = JobTopics(job.name, consumer, config.topics, admin)
-    publisher = KafkaPublisher(job, admin, topics, consumer, config.kafka["producer"], config.topics)
+    publisher = KafkaPublisher(job, origin, topics, consumer, config.kafka["producer"], config.topics)
     publishing: Publishing | None = None
     try:
-        publishing = _begin(config, job, admin, topics, publisher)
+        publishing = _begin(config, job, origin, topics, publisher)
         ended = publishing.run()
     except StreamtrainError as error:
         if publishing is not None and isinstance(error, Replaced):
@@ -67,7 +70,7 @@ def run(config: Config) -> int:
 
 
 def _begin(
-    config: Config, job: Job, admin: Admin, topics: JobTopics, publisher: KafkaPublisher
+    config: Config, job: Job, origin: Origin, topics: JobTopics, publisher: KafkaPublisher
 ) -> Publishing:
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
@@ -79,7 +82,7 @@ def _begin(
     assembler = Assembler(job, taken, layout, slot, build_digest(), config.topics)
     flags = StartFlags(config.fresh, config.restore, config.accept_gap)
     state = view(ring.mean_address(0), layout.state_bytes)
-    lineage = Start(job, model, admin, topics, publisher, assembler, tell).lineage(flags, state)
+    lineage = Start(job, model, origin, topics, publisher, assembler, tell).lineage(flags, state)
     ring.begin(
         round=lineage.round,
         learning_rate=job.optimizer.learning_rate,

@@ -22,6 +22,7 @@ from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
+from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
@@ -68,6 +69,7 @@ class GoodJob:
 
     def __post_init__(self) -> None:
         self.admin: Any = Admin(self.written)
+        self.origin = TopicOrigin(self.job, self.admin)
         self._runs = 0
         self.located: dict[int, Located] = {}
         self._states: dict[int, Any] = {}
@@ -138,12 +140,12 @@ class GoodJob:
             held = Held() if newest is None else Held.of(newest)
             if damaged is not None:
                 held = held.above(held.version + 5)._replace(kept=tuple(k for k in held.kept if k.shelf != damaged))
-            self.lineage = fresh_lineage(self.job, self.admin, held)
+            self.lineage = fresh_lineage(self.job, self.origin, held)
         elif restore is not None:
-            self.lineage = restored_lineage(self.job, self.admin, newest, self.located[restore], accept_gap)
+            self.lineage = restored_lineage(self.origin, newest, self.located[restore], accept_gap)
             self._state = self._states[restore].copy()
         else:
-            self.lineage = resumed_lineage(self.job, self.admin, newest, accept_gap)
+            self.lineage = resumed_lineage(self.origin, newest, accept_gap)
         if newest is None or fresh or restore is not None:
             self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
         self._ingest = Ingest(self.job, self.run.number, list(self.lineage.positions), self.lineage.round + 1)
@@ -154,7 +156,7 @@ class GoodJob:
         """Every record there is, in one publication."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
-        letters += rejected_letters(columns, self.written.name("records"), self.run.number)
+        letters += rejected_letters(columns, lambda _: self.written.name("records"), self.run.number)
         self._state.view(np.float32)[0] += 0.25
         metrics = {"total": {"log_loss": 0.5, "rows": self.lineage.rows_seen}, "window": {"log_loss": 0.5}}
         self._publish(columns, letters, int(columns.rounds["round"][-1]), metrics, deaths)

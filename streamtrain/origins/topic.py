@@ -1,0 +1,159 @@
+"""The records topic as an origin: partitions and offsets are Kafka's, its identity is the topic id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin, TopicState
+from streamtrain.kafka.late_offsets import LateOffsets
+from streamtrain.origins.origin import Gaps, Intake
+from streamtrain.topics.manifest import Position, Positions
+
+_MOST_TOLD = 4  # partitions of a topic in an error's text
+
+
+class TopicOrigin:
+    """An `Origin`."""
+
+    def __init__(self, job: Job, admin: Admin) -> None:
+        self._job, self._admin = job, admin
+        self._topic = str(job.topic("records").name)
+        self._offsets: LateOffsets | None = None
+
+    def name_of(self, partition: int) -> str:
+        return self._topic
+
+    def intake(self, until_end: bool) -> Intake:
+        """`until_end`: up to where each partition ends now."""
+        _, partitions = records_topic(self._admin, self._topic)
+        ends = enumerate(self._admin.last_stable(self._topic, partitions)) if until_end else ()
+        config = {
+            "kafka": self._job.kafka_consumer(),
+            "topic": self._topic,
+            "format": self._job.records.named,
+            "registry": dict(self._job.registry.properties),
+            "schema": self._job.schema.to_dict(),
+            "until_end": until_end,
+            "end_offsets": [[partition, offset] for partition, offset in ends],
+        }
+        return Intake("ingest", config, partitions)
+
+    def begin(self) -> tuple[Positions, Gaps]:
+        topic_id, partitions = records_topic(self._admin, self._topic)
+        starts = _start_offsets(self._job.records.start, self._admin, self._topic, partitions)
+        return Positions(topic_id, tuple(Position(offset) for offset in starts)), ()
+
+    def go_on(self, version: int, seen: Positions, known: Gaps, accept_gap: bool = False) -> tuple[Positions, Gaps]:
+        """Asked at a start, and while training as soon as the records cannot be read on."""
+        topic, admin = self._topic, self._admin
+        state = admin.describe([topic])[topic]
+        if state is None:
+            raise UserMistake(
+                f"{topic}: snapshot {version} cannot be continued: {_expected(seen)}, found no such topic: it was "
+                "deleted; make it with 'streamtrain topics create' and go on with --accept-gap, or start over with "
+                "--fresh"
+            )
+        if state.topic_id == seen.topic_id:
+            positions, gaps = _moved(list(seen.partitions), admin, topic, state.partitions)
+        else:
+            positions, gaps = _made_again(seen, admin, topic, state)
+        if gaps and not accept_gap:
+            told = "; ".join(_told(gap) for gap in gaps)
+            raise UserMistake(
+                f"{topic}: snapshot {version} cannot be continued without a gap: {told}; "
+                "go on with --accept-gap (the gap is recorded in the manifest), or start over with --fresh"
+            )
+        return Positions(state.topic_id, tuple(positions)), tuple(gaps)
+
+    def check(self, version: int, seen: Positions) -> None:
+        """A topic deleted and made again would be read on in silence; the start's check names the gap."""
+        if self._admin.topic_ids([self._topic])[self._topic] != seen.topic_id:
+            self.go_on(version, seen, ())
+
+    def trained(self, positions: Sequence[Position]) -> None:
+        """For tools that show a group's lag."""
+        if self._offsets is None:
+            self._offsets = LateOffsets(self._job.kafka_consumer(), self._job.name, self._topic)
+        self._offsets.commit([position.offset for position in positions])
+
+
+def records_topic(admin: Admin, topic: str) -> tuple[str, int]:
+    """(topic id, partitions); UserMistake where it does not exist."""
+    state = admin.describe([topic])[topic]
+    if state is None:
+        raise UserMistake(f"{topic}: no such topic; make it with 'streamtrain topics create' or check [topics] records")
+    return state.topic_id, state.partitions
+
+
+def _start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> list[int]:
+    if start == "earliest":
+        return admin.earliest(topic, partitions)
+    if start == "latest":
+        return admin.last_stable(topic, partitions)
+    timestamp_ms = int(start) if start.isdigit() else int(datetime.fromisoformat(start).timestamp() * 1000)
+    return admin.at_time(topic, partitions, timestamp_ms)
+
+
+def _made_again(
+    seen: Positions, admin: Admin, topic: str, state: TopicState
+) -> tuple[list[Position], list[dict[str, Any]]]:
+    earliest = admin.earliest(topic, state.partitions)
+    gap = {
+        "reason": "the topic was deleted and made again",
+        "from": [list(position) for position in seen.partitions],
+        "to": earliest,
+        "topic_id": [seen.topic_id, state.topic_id],
+    }
+    return [Position(offset) for offset in earliest], [gap]
+
+
+def _moved(
+    known: list[Position], admin: Admin, topic: str, partitions: int
+) -> tuple[list[Position], list[dict[str, Any]]]:
+    earliest, ends = admin.earliest(topic, partitions), admin.high_watermarks(topic, partitions)
+    gaps: list[dict[str, Any]] = []
+    if len(known) > partitions:
+        gaps.append(
+            {
+                "reason": "the topic has fewer partitions than the snapshot has seen",
+                "from": len(known),
+                "to": partitions,
+            }
+        )
+    positions = []
+    for partition in range(partitions):
+        position = known[partition] if partition < len(known) else Position(0)
+        if position.offset < earliest[partition] and partition < len(known):
+            reason = "records were removed before they were trained (retention)"
+        elif position.offset > ends[partition]:
+            reason = "the partition ends before the position"
+        else:
+            positions.append(position if position.offset >= earliest[partition] else Position(earliest[partition]))
+            continue
+        gaps.append({"reason": reason, "partition": partition, "from": list(position), "to": [earliest[partition], 0]})
+        positions.append(Position(earliest[partition]))
+    return positions, gaps
+
+
+def _told(gap: Mapping[str, Any]) -> str:
+    if "topic_id" in gap:
+        was, now = gap["topic_id"]
+        seen = Positions(was, tuple(Position(*at) for at in gap["from"]))
+        return f"{gap['reason']}: {_expected(seen)}, found topic id {now}, beginning at {_places(gap['to'])}"
+    where = f"partition {gap['partition']}: " if "partition" in gap else ""
+    return f"{where}{gap['reason']}: expected to read on at {gap['from']}, found {gap['to']}"
+
+
+def _expected(seen: Positions) -> str:
+    return f"expected topic id {seen.topic_id}, to read on at {_places([at.offset for at in seen.partitions])}"
+
+
+def _places(offsets: Sequence[int]) -> str:
+    """`partition 0 offset 81, partition 1 offset 90`, and how many more there are."""
+    told = [f"partition {partition} offset {offset}" for partition, offset in enumerate(offsets[:_MOST_TOLD])]
+    more = len(offsets) - len(told)
+    return ", ".join(told) + (f" and {more} more" if more else "")

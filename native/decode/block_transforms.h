@@ -53,7 +53,7 @@ class BlockTransforms {
         for (const Step &step : plan.steps)
             for (const Made &made : step.results)
                 if (made.becomes_column && ends_row(rows.plan.columns[made.column].missing)) ends_.push_back(&made);
-        for (u32 i = 0; i < rows.count; ++i) {
+        for (u32 i = 0; i < rows.count && (plan.where >= 0 || !ends_.empty()); ++i) {
             if (writer.transforms().leaves_out(i)) {
                 left_out.push_back({i, NO_COLUMN});
                 continue;

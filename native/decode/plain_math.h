@@ -9,16 +9,15 @@
 
 namespace st {
 
-// x = 2^e m with m in [sqrt(1/2), sqrt(2)), and the series of log(1 + f) in f / (2 + f) (fdlibm, Sun, 1993).
-inline f64 plain_log(f64 x) {
-    if (!(x > 0)) return std::numeric_limits<f64>::quiet_NaN();
-    if (x > std::numeric_limits<f64>::max()) return x;
-    i64 e = 0;
-    if (x < 2.2250738585072014e-308) x *= 18014398509481984.0, e = -54;
+// Of a normal number above 0 times 2^lower, and without a branch: x = 2^e m with m in [sqrt(1/2), sqrt(2)), and the
+// series of log(1 + f) in f / (2 + f) (fdlibm, Sun, 1993).
+inline f64 plain_log_of(f64 x, i64 lower) {
     const i64 bits = std::bit_cast<i64>(x) - 0x3fe6a09e667f3bcdll;
-    e += bits >> 52;
+    // e + 1024 behind 2^52's exponent: its last digits, exactly
+    const u64 e = (static_cast<u64>(bits) + (u64{1024} << 52)) >> 52;
+    const f64 k = std::bit_cast<f64>(e | 0x4330000000000000ull) - (4503599627370496.0 + 1024) + static_cast<f64>(lower);
     const f64 f = std::bit_cast<f64>((bits & 0x000fffffffffffffll) + 0x3fe6a09e667f3bcdll) - 1;
-    const f64 s = f / (2 + f), z = s * s, w = z * z, k = static_cast<f64>(e), half = 0.5 * f * f;
+    const f64 s = f / (2 + f), z = s * s, w = z * z, half = 0.5 * f * f;
     const f64 odd = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
     const f64 tail = w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01);
     const f64 even = z * (6.666666666666735130e-01 + w * (2.857142874366239149e-01 + tail));
@@ -26,10 +25,18 @@ inline f64 plain_log(f64 x) {
            ((half - (s * (half + (odd + even)) + k * 1.90821492927058770002e-10)) - f);
 }
 
+inline f64 plain_log(f64 x) {
+    if (!(x > 0)) return std::numeric_limits<f64>::quiet_NaN();
+    if (x > std::numeric_limits<f64>::max()) return x;
+    if (x < 2.2250738585072014e-308) return plain_log_of(x * 18014398509481984.0, -54);
+    return plain_log_of(x, 0);
+}
+
 // The rounding of 1 + x is put right to first order.
 inline f64 plain_log1p(f64 x) {
-    const f64 w = 1 + x;
-    return plain_log(w) + (x - (w - 1)) / w;
+    const f64 w = 1 + x;   // never subnormal
+    const f64 log = plain_log_of(w, 0) + (x - (w - 1)) / w;
+    return (w > 0) & (w <= std::numeric_limits<f64>::max()) ? log : std::numeric_limits<f64>::quiet_NaN();
 }
 
 // x = n ln 2 + r with |r| <= ln(2) / 2, and a rational function of r (fdlibm).

@@ -17,6 +17,7 @@ class RowTransforms {
 
     // Rows [0, count), whose cells and `given` lie in the columns of the readings.
     void run(u32 count) {
+        cells.hashes.start_block();
         for (u64 k = 0; k < plan_->readings.size(); ++k)
             if (const auto &stand_in = plan_->readings[k].stand_in) stand_in->put(cells.columns[k], count);
         for (const Step &step : plan_->steps) {

@@ -38,7 +38,7 @@ class NumberLabel final : public Label {
     }
     bool takes_spans(CellType type) const override { return type <= CellType::boolean; }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
-        return put_floats(span, row, rows, place_, fits_float);
+        return put_floats(span, row, rows, place_, [](f32 value) { return fits_float(value); });
     }
     bool is_float() const override { return true; }
 };

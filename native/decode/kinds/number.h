@@ -25,7 +25,7 @@ class Number : public NumberKind {
         return type <= CellType::boolean || (holds_texts(type) && parses_);
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
-        return put_floats(span, row, rows, at_.place, fits_float);
+        return put_floats(span, row, rows, at_.place, [](f32 value) { return fits_float(value); });
     }
     bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
         return put_decimals(texts, rows, at_.place, rounds_to_float);

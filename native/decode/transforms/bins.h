@@ -9,6 +9,7 @@ class Bins final : public Transform {
     Bins(CellPlaces places, const Options &options)
         : Transform(std::move(places)), edges_(options.get<std::vector<f64>>("edges")) {}
     void run(Cells &cells, u32 count) const override {
+        if (count > 1 && edges_.size() <= FEW) return few(cells, count);
         each_number(cells, count, [this](f64 x) {
             u64 from = 0;
             for (u64 left = edges_.size(); left;) {   // the first edge above x, without a branch to foresee
@@ -21,6 +22,16 @@ class Bins final : public Transform {
     }
 
   private:
+    static constexpr u64 FEW = 32;   // are counted one by one sooner, by whole vectors, than halved
+
+    void few(Cells &cells, u32 count) const {
+        const f64 *x = source(cells).numbers.data();
+        f64 *y = result(cells).numbers.data();
+        for (u32 i = 0; i < count; ++i) y[i] = x[i] == x[i] ? 0 : x[i];
+        for (const f64 edge : edges_)
+            for (u32 i = 0; i < count; ++i) y[i] += edge <= x[i] ? 1.0 : 0.0;
+    }
+
     const std::vector<f64> edges_;
 };
 

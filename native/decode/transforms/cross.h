@@ -1,7 +1,5 @@
 // The hash of several columns' hashes, one behind the other as little-endian words of 64 bits.
 #pragma once
-#include "decode/cell_type.h"
-#include "decode/text_hash.h"
 #include "decode/transform.h"
 
 namespace st::transforms {
@@ -21,11 +19,15 @@ class Cross final : public Transform {
 
     void run(Cells &cells, u32 count) const override {
         CellColumn &made = result(cells);
+        HashedCells parts[MOST];
+        for (u64 k = 0; k < parts_.size(); ++k) parts[k] = cells.hashes.of(source(cells, k), parts_[k], count);
         u64 words[MOST];
         for (u32 i = 0; i < count; ++i) {
-            bool there = true;
-            for (u64 part = 0; part < parts_.size(); ++part)
-                there &= hash(source(cells, part), i, parts_[part], words[part]);
+            u8 there = 1;
+            for (u64 k = 0; k < parts_.size(); ++k) {
+                words[k] = parts[k].hashes[i];
+                there &= parts[k].there[i];
+            }
             made.given[i] = there;
             made.hashes[i] = hasher_({reinterpret_cast<const char *>(words), 8 * parts_.size()});
         }
@@ -33,21 +35,6 @@ class Cross final : public Transform {
 
   private:
     static constexpr u64 MOST = 16;
-
-    static bool hash(const CellColumn &cells, u32 row, const TextHasher &hasher, u64 &to) {
-        to = 0;
-        if (cells.holds == Holds::hash) return to = cells.hashes[row], cells.given[row];
-        if (cells.holds == Holds::text) {
-            if (is_none(cells.texts[row])) return false;
-            to = hasher(cells.texts[row]);
-            return true;
-        }
-        const f64 value = cells.numbers[row];
-        if (!is_exact_whole(value)) return false;
-        char buffer[24];
-        to = hasher(integer_text(static_cast<u64>(std::abs(value)), value < 0, buffer));
-        return true;
-    }
 
     const TextHasher hasher_;
     std::vector<TextHasher> parts_;

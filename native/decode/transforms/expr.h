@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "decode/plain_math.h"
+#include "decode/same_text.h"
 #include "decode/transform.h"
 
 namespace st::transforms {
@@ -24,15 +25,15 @@ class Expr final : public Transform {
     void run(Cells &cells, u32 count) const override {
         if (cells.scratch.size() < ops_.size() * BLOCK_ROWS) cells.scratch.resize(ops_.size() * BLOCK_ROWS);
         const f64 *at[MOST];
-        f64 *to = cells.scratch.data();
-        for (u64 i = 0; i < ops_.size(); ++i, to += count) {
+        f64 *to = cells.scratch.data(), *const y = result(cells).numbers.data();
+        const u64 last = ops_.size() - 1;
+        for (u64 i = 0; i <= last; ++i, to += count) {
+            if (i == last) to = y;
             at[i] = to;
             if (ops_[i].code == Code::number) at[i] = source(cells, ops_[i].a).numbers.data();
             else one(ops_[i], cells, at, to, count);
         }
-        const f64 *const last = at[ops_.size() - 1];
-        f64 *y = result(cells).numbers.data();
-        for (u32 i = 0; i < count; ++i) y[i] = last[i];
+        if (at[last] != y) std::copy_n(at[last], count, y);   // of a column as it is
     }
 
   private:
@@ -81,7 +82,7 @@ class Expr final : public Transform {
         const auto number = [&](auto value) { each([&](u32 i) { return number_or_none(value(i)); }); };
         // of what is missing on either side nothing is known
         const auto truth = [&](auto holds) {
-            each([&](u32 i) { return a[i] == a[i] && b[i] == b[i] ? static_cast<f64>(holds(i)) : NO_NUMBER; });
+            each([&](u32 i) { return (a[i] == a[i]) & (b[i] == b[i]) ? static_cast<f64>(holds(i)) : NO_NUMBER; });
         };
         switch (op.code) {
             case Code::number: return;
@@ -93,13 +94,13 @@ class Expr final : public Transform {
             case Code::text_is: {
                 const std::string_view *texts = source(cells, op.a).texts.data(), text = texts_[op.b];
                 return each([&, texts](u32 i) {
-                    return is_none(texts[i]) ? NO_NUMBER : static_cast<f64>(texts[i] == text);
+                    return is_none(texts[i]) ? NO_NUMBER : static_cast<f64>(same_text(texts[i], text));
                 });
             }
             case Code::same_text: {
                 const std::string_view *x = source(cells, op.a).texts.data(), *y = source(cells, op.b).texts.data();
                 return each([=](u32 i) {
-                    return is_none(x[i]) || is_none(y[i]) ? NO_NUMBER : static_cast<f64>(x[i] == y[i]);
+                    return is_none(x[i]) || is_none(y[i]) ? NO_NUMBER : static_cast<f64>(same_text(x[i], y[i]));
                 });
             }
             case Code::negate: return each([=](u32 i) { return -a[i]; });
@@ -111,13 +112,13 @@ class Expr final : public Transform {
             case Code::less_equal: return truth([=](u32 i) { return a[i] <= b[i]; });
             case Code::equal: return truth([=](u32 i) { return a[i] == b[i]; });
             case Code::both:
-                return each([=](u32 i) { return a[i] == 0 || b[i] == 0 ? 0 : a[i] + b[i] == 2 ? 1 : NO_NUMBER; });
+                return each([=](u32 i) { return (a[i] == 0) | (b[i] == 0) ? 0 : a[i] + b[i] == 2 ? 1 : NO_NUMBER; });
             case Code::either:
-                return each([=](u32 i) { return a[i] == 1 || b[i] == 1 ? 1 : a[i] + b[i] == 0 ? 0 : NO_NUMBER; });
+                return each([=](u32 i) { return (a[i] == 1) | (b[i] == 1) ? 1 : a[i] + b[i] == 0 ? 0 : NO_NUMBER; });
             case Code::opposite: return each([=](u32 i) { return 1 - a[i]; });
             case Code::absolute: return each([=](u32 i) { return std::abs(a[i]); });
-            case Code::least: return each([=](u32 i) { return a[i] != a[i] || a[i] < b[i] ? a[i] : b[i]; });
-            case Code::most: return each([=](u32 i) { return a[i] != a[i] || a[i] > b[i] ? a[i] : b[i]; });
+            case Code::least: return each([=](u32 i) { return (a[i] != a[i]) | (a[i] < b[i]) ? a[i] : b[i]; });
+            case Code::most: return each([=](u32 i) { return (a[i] != a[i]) | (a[i] > b[i]) ? a[i] : b[i]; });
             case Code::root: return number([=](u32 i) { return std::sqrt(a[i]); });
             case Code::floor: return each([=](u32 i) { return std::floor(a[i]); });
             case Code::log: return number([=](u32 i) { return plain_log(a[i]); });

@@ -1,5 +1,6 @@
 // 1 where a cell is the result's own value, else 0.
 #pragma once
+#include "decode/same_text.h"
 #include "decode/transform.h"
 
 namespace st::transforms {
@@ -19,7 +20,7 @@ class OneHot final : public Transform {
             f64 *to = result(cells, k).numbers.data();
             if (from.holds == Holds::text) {
                 for (u32 i = 0; i < count; ++i)
-                    to[i] = is_none(from.texts[i]) ? NO_NUMBER : static_cast<f64>(from.texts[i] == texts_[k]);
+                    to[i] = is_none(from.texts[i]) ? NO_NUMBER : static_cast<f64>(same_text(from.texts[i], texts_[k]));
                 continue;
             }
             const f64 *x = from.numbers.data(), value = numbers_[k];

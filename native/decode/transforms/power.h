@@ -10,6 +10,8 @@ class Power final : public Transform {
     Power(CellPlaces places, const Options &options)
         : Transform(std::move(places)), exponent_(options.number("exponent")) {}
     void run(Cells &cells, u32 count) const override {
+        if (exponent_ == 0.5) return each_number(cells, count, [](f64 x) { return plain_power(x, 0.5); });
+        if (exponent_ == 2) return each_number(cells, count, [](f64 x) { return plain_power(x, 2); });
         each_number(cells, count, [this](f64 x) { return plain_power(x, exponent_); });
     }
 

@@ -1,5 +1,5 @@
 """From slot blocks to the input matrix: numbers, standardised where asked for, embeddings of categories, vectors, bags,
-pictures.
+pictures. A clip of sound is a vector with a block of its own.
 
 Side by side in that order, then what transforms with state make; sparse columns without an embedding go past it,
 straight to the outputs.
@@ -22,6 +22,7 @@ from streamtrain.compute.stateful.transform import Held
 EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
 CLIP = 8.0   # deviations
 FLOOR = LEAST_DEVIATION   # its inverse is a float32
+NUMBERS, VECTORS = "numbers", "vectors"   # blocks of the slot
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Vector:
 
     size: int
     standardize: Standardize | None
+    block: str = VECTORS   # of the slot
 
 
 @dataclass(frozen=True)
@@ -97,9 +99,12 @@ class InputShape:
         return [*(vector.size for vector in self.vectors), *(each.size for each in self.pixels)]
 
     @property
-    def standardize_vectors(self) -> tuple[Standardize | None, ...]:
-        """Per number of a vector."""
-        return tuple(vector.standardize for vector in self.vectors for _ in range(vector.size))
+    def blocks(self) -> dict[str, tuple[Standardize | None, ...]]:
+        """The slot's blocks of numbers and vectors, in the order of the input matrix, and of each its columns."""
+        found = {NUMBERS: list(self.standardize)} if self.numbers else {}
+        for vector in self.vectors:
+            found.setdefault(vector.block, []).extend([vector.standardize] * vector.size)
+        return {block: tuple(columns) for block, columns in found.items()}
 
     @property
     def linear(self) -> tuple[Bag, ...]:
@@ -143,21 +148,20 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
 def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
     """The input matrix [rows, width]; numbers alone and not standardised are used where they lie in the slot, and where
     there is nothing but linear() it is a column of zeros. `label_dtype`: of the slot's label."""
-    rows, width, vectors = builder.rows, shape.width, shape.standardize_vectors
-    fixed = {"numbers": shape.standardize, "vectors": vectors}
-    blocks = [name for name, columns in fixed.items() if columns]
+    rows, width, blocks = builder.rows, shape.width, shape.blocks
     if not width:
         return Value(builder.buffer("input", rows, 1), learns=False)
-    if len(blocks) == 1 and len(fixed[blocks[0]]) == width and not any(fixed[blocks[0]]):
-        return Value(builder.slot(blocks[0], "f32", width), learns=False)
+    for block, chosen in blocks.items():
+        if len(chosen) == width and not any(chosen):
+            return Value(builder.slot(block, "f32", width), learns=False)
     x = builder.buffer("input", rows, width)
     at = 0
     if shape.numbers:
-        at = numbers(builder, "numbers", shape.standardize, x, at)
+        at = numbers(builder, NUMBERS, blocks.pop(NUMBERS), x, at)
     tables = [*embed(builder, shape, x, at)] if shape.categories else []
     at += sum(category.embed for category in shape.categories)
-    if vectors:
-        at = numbers(builder, "vectors", vectors, x, at)
+    for block, chosen in blocks.items():
+        at = numbers(builder, block, chosen, x, at)
     for bag in shape.bags:
         if bag.embed:
             tables.append(pool(builder, bag, x, at, EMBEDDING_LIMIT))

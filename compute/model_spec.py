@@ -10,7 +10,7 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute import layers, losses, optimizers, stateful
 from streamtrain.compute.held import feeds, held_of, held_problems
-from streamtrain.compute.input import Bag, Category, InputShape, Pixels, Standardize, Vector
+from streamtrain.compute.input import VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
@@ -120,9 +120,10 @@ def _category(given: object, where: str) -> Category:
 
 def _vector(given: object, where: str) -> Vector:
     if not isinstance(given, Mapping):
-        raise _wrong(where, "a table with size and standardize", given)
+        raise _wrong(where, "a table with size, standardize and block", given)
     size = _whole(given.get("size"), f"{where}.size", 1, MAX_WIDTH)
-    return Vector(size, _standardize(given.get("standardize", False), f"{where}.standardize"))
+    block = _text({"block": VECTORS, **given}, "block", f"{where}.block")
+    return Vector(size, _standardize(given.get("standardize", False), f"{where}.standardize"), block)
 
 
 def _pixels(given: object, where: str) -> Pixels:

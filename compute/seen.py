@@ -27,14 +27,14 @@ class Seen:
         """`state` is the model's, which is kept and only read."""
         self._model, self._layout, self._state = model, slot_layout, state
         shape, builder = model.parsed.input, Builder(PerRow(slot_layout.row_capacity))
-        fixed = {"numbers": shape.standardize, "vectors": shape.standardize_vectors}
+        fixed = shape.blocks
         width = sum(map(len, fixed.values())) + sum(map(held.width, shape.held))
         x, at = builder.buffer("seen", builder.rows, max(1, width)), 0
         self.places: dict[Place, int] = {}
         self.made: dict[str, int] = {}
         for block, chosen in fixed.items():
             self.places |= {(block, column): at + column for column in range(len(chosen))}
-            at = input.numbers(builder, block, chosen, x, at) if chosen else at
+            at = input.numbers(builder, block, chosen, x, at)
         calls = builder.calls["predict"]
         numbers, before = calls[:], len(calls)
         self._indexes: dict[str, _native.Plan] = {}

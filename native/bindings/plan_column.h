@@ -12,23 +12,23 @@
 namespace st {
 namespace nb = nanobind;
 
-// Python's decoder of pictures: it is called with their form, a view of each and one of where they go, and gives a byte
-// for each.
-class PythonPictures : public PictureDecoder {
+// Python's decoder of media: it is called with a view of each and one of where their rows go, and gives a byte for
+// each.
+class PythonMedia : public MediaDecoder {
   public:
-    explicit PythonPictures(nb::object decode) : decode_(std::move(decode)) {}
-    ~PythonPictures() override {
+    explicit PythonMedia(nb::object decode) : decode_(std::move(decode)) {}
+    ~PythonMedia() override {
         nb::gil_scoped_acquire held;
         decode_.reset();
     }
-    void decode(const PictureForm &form, const std::string_view *encoded, u64 count, u8 *pixels, u8 *good) override {
+    void decode(const MediaForm &form, const std::string_view *encoded, u64 count, u8 *rows, u8 *good) override {
         nb::gil_scoped_acquire held;
         nb::list views;
         for (u64 i = 0; i < count; ++i)
             views.append(view(const_cast<char *>(encoded[i].data()), encoded[i].size(), PyBUF_READ));
-        const nb::object to = view(reinterpret_cast<char *>(pixels), count * form.bytes(), PyBUF_WRITE);
-        const nb::bytes told = nb::cast<nb::bytes>(decode_(form.height, form.width, form.channels, views, to));
-        if (told.size() != count) throw std::invalid_argument("a decoder of pictures gives a byte for each");
+        const nb::object to = view(reinterpret_cast<char *>(rows), count * form.bytes, PyBUF_WRITE);
+        const nb::bytes told = nb::cast<nb::bytes>(decode_(views, to));
+        if (told.size() != count) throw std::invalid_argument("a decoder of media gives a byte for each");
         std::memcpy(good, told.c_str(), count);
     }
 
@@ -43,7 +43,7 @@ class PythonPictures : public PictureDecoder {
 };
 
 inline OptionValue option_of(nb::handle value) {
-    if (PyCallable_Check(value.ptr())) return std::make_shared<PythonPictures>(nb::borrow(value));
+    if (PyCallable_Check(value.ptr())) return std::make_shared<PythonMedia>(nb::borrow(value));
     if (nb::isinstance<nb::bool_>(value)) return nb::cast<bool>(value);
     if (nb::isinstance<nb::int_>(value)) return nb::cast<i64>(value);
     if (nb::isinstance<nb::float_>(value)) return nb::cast<f64>(value);

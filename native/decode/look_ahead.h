@@ -1,12 +1,12 @@
-// Records looked at before they are decoded, for what is better decoded together than row by row: pictures. What was
-// not looked at is decoded all the same.
+// Records looked at before they are decoded, for what is better decoded together than row by row: media. What was not
+// looked at is decoded all the same.
 #pragma once
 #include <memory>
 #include <vector>
 
 #include "decode/decode_plan.h"
 #include "decode/decoder.h"
-#include "decode/picture_memo.h"
+#include "decode/media_memo.h"
 
 namespace st {
 
@@ -29,7 +29,7 @@ class LookAhead {
     }
 
     void look(const RecordView *records, u64 count) {
-        PictureMemo &memo = PictureMemo::own();
+        MediaMemo &memo = MediaMemo::own();
         memo.clear();
         for (u64 i = 0; i < count; ++i) {
             if (!records[i].value || records[i].hole) continue;

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "base/types.h"
-#include "decode/pictures.h"
+#include "decode/media.h"
 #include "decode/schema_source.h"
 
 namespace st {
 
 using OptionValue = std::variant<bool, i64, f64, std::string, std::vector<std::string>, std::vector<i64>,
-                                 std::vector<f64>, std::shared_ptr<SchemaSource>, std::shared_ptr<PictureDecoder>>;
+                                 std::vector<f64>, std::shared_ptr<SchemaSource>, std::shared_ptr<MediaDecoder>>;
 
 class Options {
   public:

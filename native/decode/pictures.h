@@ -1,4 +1,4 @@
-// Pictures as the bytes of a JPEG or a PNG: what can be said of them before any of it is decoded, and who decodes.
+// Pictures as the bytes of a JPEG or a PNG: what can be said of them before any of it is decoded.
 #pragma once
 #include <cstring>
 #include <string>
@@ -7,22 +7,6 @@
 #include "base/types.h"
 
 namespace st {
-
-// What a picture becomes: rows from its top, of each point its colours (red, green, blue), a byte each.
-struct PictureForm {
-    u64 height, width, channels;
-    u64 bytes() const { return height * width * channels; }
-    bool operator==(const PictureForm &) const = default;
-};
-
-// Decodes, by any thread and by several at a time. Knows pictures that picture_problem() has nothing against.
-class PictureDecoder {
-  public:
-    virtual ~PictureDecoder() = default;
-    // Each into its `form.bytes()` of `pixels`, one behind the other; good[i]: whether it could be.
-    virtual void decode(const PictureForm &form, const std::string_view *encoded, u64 count, u8 *pixels,
-                        u8 *good) = 0;
-};
 
 namespace pictures {
 

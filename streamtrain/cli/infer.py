@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from streamtrain.cli.sampled import Row, Sampled, flattened
+from streamtrain.columns.column import Column
 from streamtrain.columns.formats import format_names
 from streamtrain.columns.formats.sparse_text import WEIGHT
+from streamtrain.columns.kinds.audio import WINDOW_S
+from streamtrain.columns.mel import bands_of
+from streamtrain.columns.sound_meaning import Head
 from streamtrain.errors import UserMistake
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -20,6 +25,8 @@ MANY_CLASSES = 16  # from which on a larger network learns more: of 30 and 100 b
 SPARSE_RATE = "2e-2"
 LEAST_SPARSE = 1 << 18  # indexes: what vw -b is by default
 PICTURE_RATE, PICTURE_SIDE = "3e-4", 64
+CLIP_BANDS = (64, 32, 16, 8)
+LONGEST_CLIP_S = 10.0  # 998 frames of 64 bands are near the most numbers there may be
 WIDE_INPUT = 256  # columns of the input matrix from which on steps are smaller
 
 
@@ -98,6 +105,8 @@ def _feature(found: Found, column: Sampled) -> None:
         return _pairs(found, column)
     if column.picture:
         return _picture(found, column, *column.picture)
+    if column.clips:
+        return _clip(found, column, column.clips)
     if why := _unusable(column):
         return found.leave_out(column.name, why)
     if column.numeric and not column.boolean and not column.coded:
@@ -145,6 +154,23 @@ def _picture(found: Found, column: Sampled, height: int, width: int) -> None:
     why = f"pictures, most of them of {height} x {width} points; needs the extra images"
     found.declare(column.name, f'kind = "image", size = {size}{missing}', why)
     found.points += size[0] * size[1] * 3
+    found.features += 1
+
+
+def _clip(found: Found, column: Sampled, heads: list[Head]) -> None:
+    """Energies by bands of the longest; another rate than most have is none of them."""
+    rates = Counter(rate for rate, _, _ in heads)
+    rate, times = rates.most_common(1)[0]
+    longest = max(count for of, _, count in heads if of == rate) / rate
+    seconds = min(LONGEST_CLIP_S, max(math.ceil(100 * longest) / 100, WINDOW_S))
+    window = round(WINDOW_S * rate)
+    mel = next((bands for bands in CLIP_BANDS if not bands_of(rate, window, bands).empty), 1)
+    missing = ", missing = 0" if column.missing else ""
+    why = f"sound, {times} of {len(heads)} of {rate} samples a second, up to {longest:.3g} s; needs the extra audio"
+    settings = f'kind = "audio", rate = {rate}, seconds = {seconds}, features = {{ mel = {mel} }}, standardize = true'
+    found.declare(column.name, settings + missing, why)
+    made = Column.model_validate({"kind": "audio", "rate": rate, "seconds": seconds, "features": {"mel": mel}})
+    found.width += made.sound.width
     found.features += 1
 
 

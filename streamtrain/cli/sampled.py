@@ -15,6 +15,7 @@ from typing import Any
 
 from streamtrain.columns.paths import MOST_STEPS, Path, place
 from streamtrain.columns.picture_meaning import size_of
+from streamtrain.columns.sound_meaning import Head, head_of
 from streamtrain.files.wanted import is_missing, iso_ms
 
 Row = dict[str, Any]
@@ -25,7 +26,7 @@ _CODE = re.compile(r"0\d+")  # "01007": its digits are letters
 _WORD = re.compile(r"[^\W_]+")
 _TIME_NAME = re.compile(r"(^|_)(time|timestamp|ts|date|datetime|epoch|at|when)(_|$|\d)|(Time|Timestamp|Date|At)$", re.I)
 _ID_NAME = re.compile(r"(^|_)(id|uuid|guid|rowid|row|index|idx)$|(Id|ID)$|^unnamed", re.I)
-_IN_BASE64 = ("/9j/", "iVBORw0KGgo")  # a JPEG's and a PNG's first bytes
+_IN_BASE64 = ("/9j/", "iVBORw0KGgo", "UklGR", "ZkxhQ")  # first bytes of a JPEG, a PNG, a WAV and a FLAC
 _UNITS = (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9))
 _FROM_S, _TO_S = 978_307_200, 4_102_444_800  # 2001 to 2100, as unix time
 
@@ -68,7 +69,7 @@ def _fields(row: Row, above: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _encoded(cell: Any) -> bytes:
-    """What may be a picture; empty where it is none."""
+    """What may be a picture or a clip of sound; empty where it is none."""
     try:
         return cell if isinstance(cell, bytes) else base64.b64decode(cell, validate=True) if _may_be(cell) else b""
     except binascii.Error:
@@ -126,6 +127,13 @@ class Sampled:
         sizes = [size_of(_encoded(value)) for value in self.values]
         known = Counter(size for size in sizes if size is not None)
         return known.most_common(1)[0][0] if sizes and known.total() == len(sizes) else None
+
+    @cached_property
+    def clips(self) -> list[Head]:
+        """What their heads tell, where every cell is a WAV or a FLAC, as bytes or in base64; else none."""
+        heads = [head_of(_encoded(value)) for value in self.values]
+        known = [head for head in heads if head is not None and head[0] and head[2]]
+        return known if len(known) == len(heads) else []
 
     @property
     def flat(self) -> bool:

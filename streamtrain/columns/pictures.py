@@ -1,13 +1,11 @@
-"""JPEG and PNG, decoded by OpenCV (extra `images`) in a pool of threads: what ingest, predictors and programs ask.
+"""JPEG and PNG, decoded by OpenCV (extra `images`): what columns/media.py asks in its threads.
 
 OpenCV is imported when the first column of pictures is made, and gives up the GIL while it decodes.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from types import ModuleType
 
@@ -16,9 +14,6 @@ from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.errors import UserMistake
-
-MOST_THREADS = 16
-FEW = 4  # pictures that are not worth another thread
 
 
 @cache
@@ -35,42 +30,20 @@ def _opencv() -> ModuleType:
     return opencv
 
 
-@cache
-def threads() -> int:
-    """How many decode at a time."""
-    return min(MOST_THREADS, len(os.sched_getaffinity(0)))
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads(), "pictures")
-
-
 def require() -> None:
     """UserMistake without OpenCV."""
     _opencv()
 
 
-def decode(height: int, width: int, channels: int, encoded: Sequence[memoryview], pixels: memoryview) -> bytes:
-    """Each picture into its uint8 [height, width, channels] of `pixels`; a byte for each: 1, or 0 where it cannot."""
-    table = np.frombuffer(pixels, np.uint8).reshape(len(encoded), height, width, channels)
-    count = len(encoded)
-    parts = min(threads(), -(-count // FEW))
-    if parts < 2:
-        return _decode_part(encoded, table)
-    size = -(-count // (4 * parts))  # smaller than a thread's share: pictures differ
-    starts = range(0, count, size)
-    return b"".join(_pool().map(lambda at: _decode_part(encoded[at : at + size], table[at : at + size]), starts))
-
-
-def _decode_part(encoded: Sequence[memoryview], table: NDArray[np.uint8]) -> bytes:
-    good = bytearray(len(encoded))
-    channels, shape = table.shape[3], table.shape[1:]
+def decode(form: tuple[int, int, int], encoded: Sequence[memoryview], rows: NDArray[np.uint8]) -> bytes:
+    """Each picture into its row of uint8, brought to `form` (height, width, channels); a byte for each: 1, or 0 where
+    it cannot."""
+    good, table = bytearray(len(encoded)), rows.reshape(len(encoded), *form)
     for at, raw in enumerate(encoded):
-        found = opened(raw, channels)
+        found = opened(raw, form[2])
         if found is None:
             continue
-        if found.shape == shape:
+        if found.shape == form:
             table[at] = found
         else:
             _native.fit_picture(found, table[at])

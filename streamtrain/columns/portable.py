@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.kinds.kind import Settings
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.served import schema_and_model
+from streamtrain.columns.sounds import FLOOR
 from streamtrain.compute import losses, snapshot
 from streamtrain.compute.model import Model
 from streamtrain.compute.moments import MOMENTS
@@ -29,6 +31,14 @@ _TEXT = (
 _PICTURES = (
     "a picture is its points from the top left, of each red, green and blue (of 1 channel grey), each byte / 255 - 0.5;"
     " one of another size is brought to height and width by the mean of the area that each point covers, rounded"
+)
+_SOUNDS = (
+    "a clip of sound is the mean of its channels, full scale from -1 to 1, `samples` of them, zeros behind a "
+    "shorter one; with mel it is its frames one after the other, each of window samples times 0.5 - 0.5 cos(2 pi i "
+    "/ window), step samples from one to the next, of each the natural logarithm of the energy in every band, at "
+    "least floor: the sum over the bins of the discrete Fourier transform, zeros up to a power of two, of the "
+    "squared magnitude times the band's triangle, which is 1 where its neighbours reach 0, at frequencies evenly "
+    "apart on the scale 2595 log10(1 + f / 700) from 0 to half the rate"
 )
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
@@ -64,6 +74,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "hash": _HASH,
         "text": _TEXT,
         "pictures": _PICTURES,
+        "sounds": _SOUNDS,
     }
     return {**texts, **{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}}
 
@@ -86,6 +97,7 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "hash_seed": hash_seed(category.name),
             "table": f"{category.name}.embedding",
         }
+    yield from _clips(schema)
     row = 0
     for name, column in schema.of_kind("vector"):
         moments = {"moments_row": row} if column.standardize else {}
@@ -113,10 +125,19 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
         yield {**_where(held.name, columns[held.name]), **told, **table, "state": blocks}
 
 
+def _clips(schema: Schema) -> Iterator[dict[str, Any]]:
+    """Of each the moments, where it is standardised, are a statistic of its own."""
+    for name, column in schema.of_kind("audio"):
+        form = dataclasses.asdict(column.sound) | ({"floor": FLOOR} if column.features else {})
+        (block,) = column.entry.places(name, column)
+        moments = {"moments": f"standardize.{block}", "moments_row": 0} if column.standardize else {}
+        yield {**_where(name, column), "kind": "audio", "missing": column.missing, **form, **moments}
+
+
 def _pictures(schema: Schema) -> Iterator[dict[str, Any]]:
     """Behind all else in the input matrix."""
     for name, column in schema.of_kind("image"):
-        height, width, channels = column.form
+        height, width, channels = column.shape
         form = {"height": height, "width": width, "channels": channels}
         yield {**_where(name, column), "kind": "image", "missing": column.missing, **form}
 

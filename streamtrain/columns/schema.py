@@ -243,13 +243,16 @@ class Schema:
         """What the engine needs to know of its input, by the slot's column order."""
         inputs: dict[str, Any] = {}
         bags: list[Any] = []  # of several kinds
+        vectors: list[Any] = []  # too
         for name, kind in kinds().items():
             given = kind.engine_inputs(self.of_kind(name), self.loss)
             bags += given.pop("bags", [])
+            vectors += given.pop("vectors", [])
             inputs |= given
         own = [column.entry.held(name, column) for name, column in self.columns if column.role != INPUT]
         held = [_told(each) for each in [*own, *(made.held for made in self.held)] if each is not None]
-        return inputs | ({"bags": bags} if bags else {}) | ({"held": held} if held else {})
+        several = {"vectors": vectors, "bags": bags, "held": held}
+        return inputs | {what: told for what, told in several.items() if told}
 
     def constants(self) -> dict[str, float]:
         """What lies in every row of a block that no column gives, by the block's name."""

@@ -22,7 +22,7 @@ import numpy as np
 from slots import RowSlot
 
 from streamtrain import _native
-from streamtrain.columns import pictures
+from streamtrain.columns import media
 from streamtrain.columns.schema import Schema
 
 FIGURES = 4  # lines of a whole run
@@ -80,11 +80,11 @@ def main() -> None:
     rival = per_second(lambda: alone(raws), seconds)
     for name, records in (("a picture a record", single), ("64 a record", packed)):
         found = per_second(ours(records), seconds)
-        of_clock, of_cpu = ("clock", found[0], rival[0], pictures.threads()), ("CPU", found[1], rival[1], 1)
+        of_clock, of_cpu = ("clock", found[0], rival[0], media.threads()), ("CPU", found[1], rival[1], 1)
         for unit, mine, theirs, threads in (of_clock, of_cpu):
             figure = {
                 "bench": f"JPEG 32 x 32, {name}, by {unit} time", "ours": round(mine), "rival": round(theirs),
-                "ratio": round(mine / theirs, 2), "bar": round(BAR * threads, 2), "threads": pictures.threads(),
+                "ratio": round(mine / theirs, 2), "bar": round(BAR * threads, 2), "threads": media.threads(),
                 "us_a_picture": round(1e6 / mine, 1), "unit": "pictures/s",
             }  # fmt: skip
             print(json.dumps(figure), flush=True)

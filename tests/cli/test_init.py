@@ -310,3 +310,26 @@ def test_pictures(run: Run, tmp_path: Path, height: int, width: int, size: list[
     assert tomllib.loads(text)["columns"]["photo"] == {"kind": "image", "size": size}
     broken = [{**row, "photo": "no picture " * 9} if at == 7 else row for at, row in enumerate(rows)]
     assert 'kind = "image"' not in job_text("p", "sample", broken, "late", "k:1")[0]
+
+
+@pytest.mark.parametrize(
+    ("rate", "count", "settings"),
+    [
+        (16000, 4000, {"seconds": 0.25, "features": {"mel": 64}}),
+        (48000, 480_960, {"seconds": 10.0, "features": {"mel": 64}}),
+        (2000, 10, {"seconds": 0.025, "features": {"mel": 32}}),
+    ],
+)
+def test_sound(run: Run, tmp_path: Path, rate: int, count: int, settings: dict[str, Any]) -> None:
+    pytest.importorskip("soundfile")
+    from sounds import flac, tone, wav
+
+    waves = [tone(count, seed=seed, rate=rate) for seed in range(2)]
+    cells = [encode(wave, rate) for wave in waves for encode in (wav, flac)] * 10
+    path, texts = tmp_path / "job.toml", [base64.b64encode(cell).decode() for cell in cells]
+    rows = [{"clip": text, "late": at % 2} for at, text in enumerate(texts)]
+    (tmp_path / "sample.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made(run, tmp_path / "sample.jsonl", "late", path)
+    assert columns_of(path)["clip"] == {"kind": "audio", "rate": rate, **settings, "standardize": True}
+    broken = [{**row, "clip": "no clip " * 9} if at == 7 else row for at, row in enumerate(rows)]
+    assert 'kind = "audio"' not in job_text("p", "sample", broken, "late", "k:1")[0]

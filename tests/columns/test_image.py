@@ -200,15 +200,15 @@ def test_records_of_pictures_cut_and_mutated(same: Any, form: str) -> None:
 def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of records that come together go to the threads together, whatever the order of what becomes of them."""
     calls: list[int] = []
-    from streamtrain.columns import pictures
+    from streamtrain.columns import media
 
-    decode = pictures.decode
+    decode = media.decode
 
-    def counted(height: int, width: int, channels: int, encoded: Any, pixels: Any) -> bytes:
+    def counted(part: media.DecodePart, dtype: type, encoded: Any, rows: Any) -> bytes:
         calls.append(len(encoded))
-        return decode(height, width, channels, encoded, pixels)
+        return decode(part, dtype, encoded, rows)
 
-    monkeypatch.setattr(pictures, "decode", counted)
+    monkeypatch.setattr(media, "decode", counted)
     schema = schema_of()
     filler = _native.BatchFiller("msgpack", RowSlot(schema, 256).plan)
     raws = [jpeg(noise(seed=seed)) for seed in range(100)]

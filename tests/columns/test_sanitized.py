@@ -38,14 +38,18 @@ def test_arithmetic(kept_build: Callable[..., Path], flags: list[str]) -> None:
     assert run(str(alone(kept_build, "arithmetic_driver", flags)), "100000") == "all the same\n"
 
 
-def test_pictures(kept_build: Callable[..., Path], tmp_path: Path) -> None:
+def test_media(kept_build: Callable[..., Path], tmp_path: Path) -> None:
     pytest.importorskip("cv2")
+    pytest.importorskip("soundfile")
     from pictures import jpeg, noise, png
+    from sounds import flac, tone, wav
 
-    files = [tmp_path / "a.jpg", tmp_path / "b.png", tmp_path / "c.jpg"]
-    for file, made in zip(files, (jpeg(noise(9, 7)), png(noise()), jpeg(noise()[..., 0])), strict=True):
-        file.write_bytes(made)
-    assert run(str(alone(kept_build, "pictures_driver", USUAL)), "3000", *map(str, files)) == "all hold\n"
+    made = {"a.jpg": jpeg(noise(9, 7)), "b.png": png(noise()), "c.jpg": jpeg(noise()[..., 0])}
+    made |= {"d.wav": wav(tone(40)), "e.wav": wav(tone(40), subtype="FLOAT"), "f.flac": flac(tone(40))}
+    for name, content in made.items():
+        (tmp_path / name).write_bytes(content)
+    files = [str(tmp_path / name) for name in made]
+    assert run(str(alone(kept_build, "media_driver", USUAL)), "3000", *files) == "all hold\n"
 
 
 @pytest.mark.soak  # a minute of compiling

@@ -29,13 +29,15 @@ CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
 def spec_of(
     loss: str = "binary_cross_entropy", layers: Sequence[Mapping[str, Any]] = (), optimizer: str = "adam",
     numbers: int = 5, standardize: bool = False, categories: int = 0, vectors: Sequence[int] = (),
-    bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), pixels: Sequence[int] = (), **label: Any,
+    bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), pixels: Sequence[int] = (),
+    clips: Sequence[int] = (), **label: Any,
 ) -> dict[str, Any]:
     """A model spec with few columns."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
     classes = CLASSES[losses.label_kind(loss)]
     shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": classes}
     shape["vectors"] = [{"size": size, "standardize": standardize} for size in vectors]
+    shape["vectors"] += [{"size": n, "standardize": standardize, "block": f"audio{at}"} for at, n in enumerate(clips)]
     shape["bags"] = [bag_of(at) for at in bags]
     shape["held"] = list(held)
     shape["pixels"] = [{"block": f"image{at}", "size": size} for at, size in enumerate(pixels)]
@@ -56,10 +58,8 @@ class Rig:
         self.model = Model(spec)
         self.rows, self.rng = rows, np.random.default_rng(seed)
         shape = self.model.parsed.input
-        blocks = [("numbers", "f32", shape.numbers)] if shape.numbers else []
+        blocks = [(name, "f32", len(columns)) for name, columns in shape.blocks.items()]
         blocks += [("categories", "i32", len(shape.categories))] if shape.categories else []
-        sizes = [vector.size for vector in shape.vectors]
-        blocks += [("vectors", "f32", sum(sizes))] if sizes else []
         reads = [each for held in shape.held for each in feeds(held)]
         blocks += [(*BLOCKS[kind], reads.count(kind)) for kind in BLOCKS if kind in reads]
         blocks += [(each.block, "u8", each.size) for each in shape.pixels]
@@ -93,10 +93,8 @@ class Rig:
         rows, blocks = self.rows, self.blocks
         for view in blocks.values():
             view[:] = 0
-        if "numbers" in blocks:
-            blocks["numbers"][:rows] = self.rng.normal(1, 2, blocks["numbers"][:rows].shape)
-        if "vectors" in blocks:
-            blocks["vectors"][:rows] = self.rng.normal(1, 2, blocks["vectors"][:rows].shape)
+        for name in self.model.parsed.input.blocks:
+            blocks[name][:rows] = self.rng.normal(1, 2, blocks[name][:rows].shape)
         for each in self.model.parsed.input.pixels:
             blocks[each.block][:rows] = self.rng.integers(0, 256, (rows, each.size))
         self.fill_bags()

@@ -140,7 +140,7 @@ CASES = [
     (
         'number"',
         'numbr"',
-        ':13: columns.dep_delay.kind: expected one of number, category, image, sparse, text, vector, time, got '
+        ':13: columns.dep_delay.kind: expected one of number, audio, category, image, sparse, text, vector, time, got '
         '"numbr"; did you mean number?',
     ),
     ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65535, got 0"),

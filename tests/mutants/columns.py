@@ -1,6 +1,7 @@
 """Guards of columns, kinds and formats."""
 
 _TEXTS = "tests/columns/test_text_cells.py"
+_SOUND = "tests/columns/test_audio.py"
 _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one_by_one"
 
 GUARDS = [
@@ -28,6 +29,31 @@ GUARDS = [
         "pictures of records that come together are decoded together", "native/decode/batch_filler.h",
         "if (ahead_) ahead_->look(records, count);", "",
         "tests/columns/test_image.py::test_a_picture_is_decoded_once_for_all_rows_of_some_records",
+    ),
+    (
+        "a clip larger than allowed is not decoded", "native/decode/sounds.h",
+        "head.count && head.count <= bounds.most_bytes / BYTES_OF_A_SAMPLE / head.channels", "head.count",
+        f"{_SOUND}::test_a_bomb_does_not_burst",
+    ),
+    (
+        "a clip of another rate is none", "native/decode/sounds.h",
+        'if (head.rate != bounds.rate) return "one of " + std::to_string(head.rate);', "",
+        f"{_SOUND}::test_what_is_no_clip_is_a_dead_letter",
+    ),
+    (
+        "a FLAC that ends before its samples do is none", "streamtrain/columns/sounds.py",
+        "    if len(found) < count:\n        return None\n", "    count = len(found)\n",
+        f"{_SOUND}::test_what_is_no_clip_is_a_dead_letter",
+    ),
+    (
+        "a sample is a number", "streamtrain/columns/sounds.py",
+        "in_16_bits or np.abs(wave).max() <= LOUDEST", "True",
+        f"{_SOUND}::test_what_is_no_clip_is_a_dead_letter",
+    ),
+    (
+        "an odd number of stages begins with one alone", "native/kernels/log_mel.h",
+        "if (stages & 1) mel_stage_of_pairs(half, own);", "",
+        f"{_SOUND}::test_features_are_log_energies_by_bands",
     ),
     (
         "an entry of words is not longer than the text", "native/decode/kinds/text.h",

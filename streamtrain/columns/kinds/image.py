@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,39 +12,36 @@ from pydantic import Field
 from streamtrain import _native
 from streamtrain.columns import picture_meaning, pictures
 from streamtrain.columns.kinds.bags import block_name
-from streamtrain.columns.kinds.cell import Cell
-from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
+from streamtrain.columns.kinds.kind import Named
+from streamtrain.columns.kinds.media import Media, MediaKind, Row
 from streamtrain.columns.kinds.sized import Sized
+from streamtrain.columns.media import DecodePart
 
 HELP = "a JPEG or a PNG, as bytes or in base64: each byte of its points a number from -0.5 to 0.5"
 MISPLACED: dict[str, Any] = {"misplaced": "only a feature of kind image has one"}
-BLOCK = "image"  # of its block's name
 MOST_BYTE = 255
 
 
-class Options(Sized):
+class Options(Sized, Media):
     """Of a picture."""
 
     channels: Literal[1, 3] = Field(
         3, description="image: colours of a point: red, green and blue, or grey alone", json_schema_extra=MISPLACED
     )
-    max_decoded_bytes: int = Field(
-        64 << 20, ge=1, le=1 << 31, json_schema_extra=MISPLACED,
-        description="image: bytes of the largest picture, decoded; default: that of [records]",
-    )  # fmt: skip
 
     @property
-    def form(self) -> tuple[int, int, int]:
+    def shape(self) -> tuple[int, int, int]:
         """Height, width, channels."""
         given = self.size if isinstance(self.size, list) else [self.size or 0]
         return given[0], given[-1], self.channels
 
 
-class Image(Kind[Options]):
+class Image(MediaKind[Options]):
     options = Options
+    part, dtype = "image", "u8"
 
     def problems(self, column: Options) -> Iterator[str]:
-        height, width, channels = column.form
+        height, width, channels = column.shape
         sides = column.size if isinstance(column.size, list) else [column.size]
         if len(sides) not in (1, 2) or min(height, width) < 1:
             yield f"size: expected the height and the width that pictures are brought to, got {column.size!r}"
@@ -58,50 +54,28 @@ class Image(Kind[Options]):
             return None
         return f'expected "dead_letter", "skip" or a byte for all its points, 0 to {MOST_BYTE}, got {value!r}'
 
-    def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
-        return [Block(block_name(name, BLOCK), "u8", _bytes(column)) for name, column in columns]
-
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
-        told = [{"block": block_name(name, BLOCK), "size": _bytes(column)} for name, column in columns]
+        told = [{"block": block_name(name, self.part), "size": self.width(column)} for name, column in columns]
         return {"pixels": told} if told else {}
 
-    def places(self, name: str, column: Options) -> list[str]:
-        return [block_name(name, BLOCK)]
+    def width(self, column: Options) -> int:
+        height, width, channels = column.shape
+        return height * width * channels
 
-    def native_options(self, column: Options, loss: str) -> dict[str, Any]:
-        height, width, channels = column.form
-        form = {"height": height, "width": width, "channels": channels}
-        return {**form, "most_bytes": column.max_decoded_bytes, "decoder": pictures.decode}
+    def form(self, column: Options) -> str:
+        return "{} x {} x {}".format(*column.shape)
+
+    def decoder(self, column: Options) -> DecodePart:
+        return partial(pictures.decode, column.shape)
 
     def require(self) -> None:
         pictures.require()
 
-    def meaning(self, name: str, column: Options, loss: str, cell: Cell | bytes) -> Any:
-        if isinstance(cell, str):
-            try:
-                cell = base64.b64decode(cell if len(cell) % 4 == 0 else "=", validate=True)
-            except (binascii.Error, ValueError):
-                raise Wrong from None
-        if not isinstance(cell, bytes):
-            raise Wrong
-        points = picture_meaning.points(cell, column.form, column.max_decoded_bytes)
-        if points is None:
-            raise Wrong
-        return [points.ravel().tolist()]
+    def opened(self, column: Options, cell: bytes) -> Row | None:
+        return picture_meaning.points(cell, column.shape, column.max_decoded_bytes)
 
-    def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
-        return [np.full(_bytes(column), int(column.missing), np.uint8).tolist()]
-
-    def takes_text(self, column: Options) -> bool:
-        return True
-
-    def takes_bytes(self, column: Options) -> bool:
-        return True
-
-
-def _bytes(column: Options) -> int:
-    height, width, channels = column.form
-    return height * width * channels
+    def stand_in_row(self, column: Options) -> Row:
+        return np.full(self.width(column), int(column.missing), np.uint8)
 
 
 KIND = Image()

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from streamtrain.columns.kinds.kind import FLOAT32_MAX
+from streamtrain.columns.kinds.kind import FLOAT32_MAX, Settings
 from streamtrain.columns.kinds.parsed import Parsed
 from streamtrain.compute.input import CLIP, FLOOR
 
@@ -52,7 +52,7 @@ class Standardize(BaseModel):
 MISPLACED = "only a number feature or label can be standardized"
 
 
-class Standardized(Parsed):
+class Standardizable(Settings):
     """A column that may be standardised."""
 
     standardize: bool | Standardize = Field(
@@ -66,3 +66,7 @@ class Standardized(Parsed):
         if isinstance(self.standardize, bool):
             return Standardize.model_validate({}).engine() if self.standardize else False
         return self.standardize.engine()
+
+
+class Standardized(Standardizable, Parsed):
+    """One whose cells are numbers."""

@@ -1,18 +1,18 @@
-// Pictures decoded ahead, those of some records together, so that several threads can take part; and those that were
-// not, decoded alone. Of one thread.
+// Media decoded ahead, those of some records together, so that several threads can take part; and those that were not,
+// decoded alone. Of one thread.
 #pragma once
 #include <unordered_map>
 #include <vector>
 
+#include "decode/media.h"
 #include "decode/murmur3.h"
-#include "decode/pictures.h"
 
 namespace st {
 
-class PictureMemo {
+class MediaMemo {
   public:
-    static PictureMemo &own() {
-        thread_local PictureMemo memo;
+    static MediaMemo &own() {
+        thread_local MediaMemo memo;
         return memo;
     }
 
@@ -22,8 +22,8 @@ class PictureMemo {
     }
 
     // One that will be asked for, if there is room for it.
-    void want(PictureDecoder &decoder, const PictureForm &form, std::string_view encoded) {
-        const u64 bytes = encoded.size() + form.bytes();
+    void want(MediaDecoder &decoder, const MediaForm &form, std::string_view encoded) {
+        const u64 bytes = encoded.size() + form.bytes;
         if (bytes_ + bytes > MOST_BYTES || batch_of(form).entries.size() == MOST) return;
         Batch &batch = batch_of(form);
         if (!batch.add(encoded)) return;
@@ -35,14 +35,14 @@ class PictureMemo {
         for (Batch &batch : batches_) batch.run();
     }
 
-    // Its pixels, in place until the next call; nullptr: it cannot be decoded.
-    const u8 *pixels(PictureDecoder &decoder, const PictureForm &form, std::string_view encoded) {
+    // Its row, in place until the next call; nullptr: it cannot be decoded.
+    const u8 *row(MediaDecoder &decoder, const MediaForm &form, std::string_view encoded) {
         if (const Batch::Entry *known = batch_of(form).find(encoded)) {
             const Batch &batch = batch_of(form);
             const u64 at = static_cast<u64>(known - batch.entries.data());
-            return batch.good[at] ? batch.pixels.data() + at * form.bytes() : nullptr;
+            return batch.good[at] ? batch.rows.data() + at * form.bytes : nullptr;
         }
-        alone_.resize(form.bytes());
+        alone_.resize(form.bytes);
         u8 good = 0;
         decoder.decode(form, &encoded, 1, alone_.data(), &good);
         return good ? alone_.data() : nullptr;
@@ -59,12 +59,12 @@ class PictureMemo {
             u64 at, size;   // in `encoded`
         };
 
-        PictureForm form;
-        PictureDecoder *decoder = nullptr;
+        MediaForm form;
+        MediaDecoder *decoder = nullptr;
         std::vector<Entry> entries;
         std::string encoded;
         std::unordered_map<u64, u64> by_hash;
-        std::vector<u8> pixels, good;
+        std::vector<u8> rows, good;
 
         void clear() {
             entries.clear();
@@ -89,13 +89,13 @@ class PictureMemo {
             if (entries.empty()) return;
             std::vector<std::string_view> views;
             for (const Entry &entry : entries) views.push_back(view(entry));
-            if (pixels.size() < views.size() * form.bytes()) pixels.resize(views.size() * form.bytes());
+            if (rows.size() < views.size() * form.bytes) rows.resize(views.size() * form.bytes);
             good.assign(views.size(), 0);
-            decoder->decode(form, views.data(), views.size(), pixels.data(), good.data());
+            decoder->decode(form, views.data(), views.size(), rows.data(), good.data());
         }
     };
 
-    Batch &batch_of(const PictureForm &form) {
+    Batch &batch_of(const MediaForm &form) {
         for (Batch &batch : batches_)
             if (batch.form == form) return batch;
         batches_.push_back({.form = form});

@@ -1,0 +1,109 @@
+// Clips of sound as the bytes of a WAV or a FLAC: what can be said of them before any of it is decoded.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "base/types.h"
+
+namespace st {
+
+struct SoundBounds {
+    u64 rate;         // samples a second, of each channel
+    u64 most_bytes;   // decoded
+};
+
+namespace sounds {
+
+constexpr u64 BYTES_OF_A_SAMPLE = 4;   // decoded
+constexpr u64 MOST_CHANNELS = 8;       // as many as FLAC can have
+
+// What a clip's head tells.
+struct Head {
+    const char *format;   // "WAV"
+    u64 channels, rate, count;   // of samples, in each channel
+};
+
+inline u64 little(const char *p, u32 bytes) {
+    u64 found = 0;
+    for (u32 i = 0; i < bytes; ++i) found |= u64{static_cast<u8>(p[i])} << 8 * i;
+    return found;
+}
+inline u64 big(const char *p, u32 bytes) {
+    u64 found = 0;
+    for (u32 i = 0; i < bytes; ++i) found = found << 8 | static_cast<u8>(p[i]);
+    return found;
+}
+
+inline std::string head_problem(const Head &head, SoundBounds bounds) {
+    const std::string a = std::string("a ") + head.format + " of ";
+    if (head.channels < 1 || head.channels > MOST_CHANNELS) return a + std::to_string(head.channels) + " channels";
+    if (head.rate != bounds.rate) return "one of " + std::to_string(head.rate);
+    if (head.count && head.count <= bounds.most_bytes / BYTES_OF_A_SAMPLE / head.channels) return {};
+    return a + std::to_string(head.count) + " samples in " + std::to_string(head.channels) + " channels";
+}
+
+// Whether a WAV of this format has samples of so many bits, each in bytes of its own: PCM, IEEE float, A-law, mu-law.
+inline bool is_plain(u64 format, u64 bits) {
+    if (format == 1) return bits == 8 || bits == 16 || bits == 24 || bits == 32;
+    if (format == 3) return bits == 32 || bits == 64;
+    return (format == 6 || format == 7) && bits == 8;
+}
+
+// Microsoft, IBM: Multimedia programming interface and data specifications 1.0, 1991 (WAV): chunks of a name, a length
+// and as many bytes, to an even number of them.
+inline std::string wav_problem(std::string_view bytes, SoundBounds bounds) {
+    constexpr u64 EXTENSIBLE = 0xfffe;   // the format is the first two bytes of a number at 24
+    const char *p = bytes.data() + 12, *const end = bytes.data() + bytes.size();
+    u64 channels = 0, rate = 0, of_frame = 0;
+    while (end - p >= 8) {
+        const std::string_view name(p, 4);
+        const u64 size = little(p + 4, 4);
+        p += 8;
+        if (size > static_cast<u64>(end - p)) break;
+        if (name == "fmt ") {
+            if (of_frame || size < 16) return "a WAV of two heads";
+            const u64 told = little(p, 2), format = told == EXTENSIBLE && size >= 40 ? little(p + 24, 2) : told;
+            const u64 bits = little(p + 14, 2);
+            channels = little(p + 2, 2), rate = little(p + 4, 4), of_frame = little(p + 12, 2);
+            if (!is_plain(format, bits)) return "a WAV of format " + std::to_string(format);
+            if (!of_frame || of_frame != channels * bits / 8)
+                return "a WAV of " + std::to_string(channels) + " channels";
+        }
+        if (name == "data")
+            return of_frame ? head_problem({"WAV", channels, rate, size / of_frame}, bounds) : "a WAV without a head";
+        p += size + (size & 1 && size < static_cast<u64>(end - p));
+    }
+    return "a WAV that is cut short";
+}
+
+// RFC 9639 (FLAC): blocks of metadata, the first of which tells the stream's form, then frames.
+inline std::string flac_problem(std::string_view bytes, SoundBounds bounds) {
+    const char *p = bytes.data() + 4, *const end = bytes.data() + bytes.size();
+    Head head{"FLAC", 0, 0, 0};
+    for (bool first = true, last = false; !last; first = false) {
+        if (end - p < 4) return "a FLAC that is cut short";
+        const u64 kind = big(p, 1), size = big(p + 1, 3);
+        last = kind >> 7;
+        if (first != ((kind & 0x7f) == 0) || (first && size != 34)) return "a FLAC without a head";
+        if (size >= static_cast<u64>(end - p) - 4) return "a FLAC that is cut short";   // a frame follows
+        if (first) {
+            const u64 form = big(p + 14, 8);   // 20 bits of rate, 3 of channels, 5 of bits, 36 of samples
+            head.rate = form >> 44, head.channels = (form >> 41 & 7) + 1, head.count = form & 0xfffffffff;
+        }
+        p += 4 + size;
+    }
+    return head_problem(head, bounds);
+}
+
+}  // namespace sounds
+
+// What bytes are in the place of a clip within such bounds; "": nothing is wrong with what can be seen. In time linear
+// in their number; nothing is decoded.
+inline std::string sound_problem(std::string_view bytes, SoundBounds bounds) {
+    if (bytes.starts_with("RIFF") && bytes.substr(4).size() >= 8 && bytes.substr(8, 4) == "WAVE")
+        return sounds::wav_problem(bytes, bounds);
+    if (bytes.starts_with("fLaC")) return sounds::flac_problem(bytes, bounds);
+    return "neither";
+}
+
+}  // namespace st

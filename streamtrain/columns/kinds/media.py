@@ -1,0 +1,98 @@
+"""What kinds have in common whose cells are files of their own, as bytes or in base64: pictures, clips of sound.
+
+One block for each column, and a decoder (columns/media.py) that native/decode/media_kind.h calls.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from streamtrain.columns import media
+from streamtrain.columns.kinds.bags import block_name
+from streamtrain.columns.kinds.cell import Cell
+from streamtrain.columns.kinds.kind import Block, Kind, Named, Settings, Wrong
+
+DTYPES: dict[str, type] = {"u8": np.uint8, "f32": np.float32}
+
+
+class Media(Settings):
+    """Of such columns."""
+
+    max_decoded_bytes: int = Field(
+        64 << 20, ge=1, le=1 << 31, json_schema_extra={"misplaced": "only a feature of kind image or audio has one"},
+        description="image, audio: bytes of the largest of them, decoded; default: that of [records]",
+    )  # fmt: skip
+
+
+M = TypeVar("M", bound=Media)
+Row = NDArray[Any]
+
+
+class MediaKind(Kind[M]):
+    """Each says its part of its blocks' names, their dtype, and the rest of these questions."""
+
+    part: ClassVar[str]
+    dtype: ClassVar[str]
+
+    def width(self, column: M) -> int:
+        """Elements of a row."""
+        raise NotImplementedError
+
+    def form(self, column: M) -> str:
+        """A name for all that decides what a cell becomes."""
+        raise NotImplementedError
+
+    def decoder(self, column: M) -> media.DecodePart:
+        """What decodes its cells, some at a time."""
+        raise NotImplementedError
+
+    def opened(self, column: M, cell: bytes) -> Row | None:
+        """What a cell becomes, slowly; None where it fits nothing."""
+        raise NotImplementedError
+
+    def stand_in_row(self, column: M) -> Row:
+        """What a missing cell becomes, where `missing` is a value."""
+        raise NotImplementedError
+
+    def blocks(self, columns: Named[M], loss: str) -> list[Block]:
+        return [Block(block_name(name, self.part), self.dtype, self.width(column)) for name, column in columns]
+
+    def places(self, name: str, column: M) -> list[str]:
+        return [block_name(name, self.part)]
+
+    def native_options(self, column: M, loss: str) -> dict[str, Any]:
+        dtype = DTYPES[self.dtype]
+        told: dict[str, Any] = {
+            "form": f"{self.part} {self.form(column)}",
+            "bytes": self.width(column) * np.dtype(dtype).itemsize,
+            "most_bytes": column.max_decoded_bytes,
+            "decoder": partial(media.decode, self.decoder(column), dtype),
+        }
+        return told | ({"stand_in": list(self.stand_in_row(column).tobytes())} if column.has_stand_in else {})
+
+    def meaning(self, name: str, column: M, loss: str, cell: Cell | bytes) -> Any:
+        if isinstance(cell, str):
+            try:
+                cell = base64.b64decode(cell if len(cell) % 4 == 0 else "=", validate=True)
+            except (binascii.Error, ValueError):
+                raise Wrong from None
+        row = self.opened(column, cell) if isinstance(cell, bytes) else None
+        if row is None:
+            raise Wrong
+        return [row.ravel().tolist()]
+
+    def meaning_of_missing(self, name: str, column: M, loss: str) -> Any:
+        return [self.stand_in_row(column).tolist()]
+
+    def takes_text(self, column: M) -> bool:
+        return True
+
+    def takes_bytes(self, column: M) -> bool:
+        return True

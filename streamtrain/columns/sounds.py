@@ -114,7 +114,7 @@ def opened(raw: bytes | memoryview, form: SoundForm) -> Floats | None:
             found = file.read(count, np.int16 if in_16_bits else np.float32, always_2d=True)
     except (soundfile.SoundFileError, MemoryError):
         return None
-    if len(found) < count:
+    if len(found) < count:  # libsndfile 1.2 raises; nobody promises that
         return None
     wave = np.zeros(form.samples, np.float32)
     wave[:count] = found[:, 0] if found.shape[1] == 1 else _mean(found)

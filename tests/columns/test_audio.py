@@ -174,6 +174,7 @@ SHORT = made_wav(head(), chunk(b"data", b"\0\0" * COUNT))
         (with_count(FLAC, (1 << 36) - 1), "a FLAC of 68719476735 samples in 1 channels"),
         (with_count(FLAC, 0), "a FLAC of 0 samples in 1 channels"),
         (FLAC[:-20], "one that cannot be decoded"),
+        (with_count(flac(PCM[:-9]), COUNT), "one that cannot be decoded"),
         (wav(np.full(COUNT, np.nan, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
         (wav(np.full(COUNT, 1e30, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
         (7, "7"),

@@ -284,11 +284,16 @@ class KafkaSource(Source):
         """From now on, in the place of the one before; Ingest.rewind() comes next."""
 
 class MemorySource(Source):
-    """Records a program puts in; one partition, a record's offset is its number."""
+    """Records a program puts in."""
+
+    starts: list[tuple[int, int]]  # partition and offset, once a loop has started
 
     def __init__(self, bytes_at_most: int = ...) -> None: ...
-    def put(self, record: bytes, timeout_s: float) -> bool:
-        """Waits while too much lies there; False after the time-out, or when nobody takes any more."""
+    def put(self, record: bytes, timeout_s: float, partition: int = -1, offset: int = -1, span: int = 1) -> bool:
+        """Waits while too much lies there; False after the time-out, or when nobody takes any more.
+
+        By default it is of one partition, its offset its number; `span`: offsets it takes up.
+        """
     def end(self) -> None: ...
     def close(self) -> None:
         """Nobody takes any more."""

@@ -223,8 +223,11 @@ def job_format(job: Registered, topic: str = "records") -> dict[str, Any]:
 
 def bare_format(job: Registered) -> dict[str, Any]:
     """A job's format without a frame: of records that never meet a registry."""
-    format: dict[str, Any] = job.records.named
-    return {**format, "frame": "none"} if is_framed(format) else format
+    return without_frame(job.records.named)
+
+
+def without_frame(format: Mapping[str, Any]) -> dict[str, Any]:
+    return {**format, "frame": "none"} if is_framed(format) else dict(format)
 
 
 def written_format(job: Registered, topic: str) -> dict[str, Any]:

@@ -27,12 +27,20 @@ void bind_sources(nb::module_ &m) {
         .def(nb::init<u64>(), nb::arg("bytes_at_most") = u64{64} << 20)
         .def(
             "put",
-            [](MemorySource &source, nb::bytes record, f64 timeout_s) {
+            [](MemorySource &source, nb::bytes record, f64 timeout_s, i32 partition, i64 offset, i64 span) {
                 std::string copy(record.c_str(), record.size());
                 WithoutGil release;
-                return source.put(std::move(copy), deadline_ns(timeout_s));
+                return source.put(std::move(copy), deadline_ns(timeout_s), {partition, offset, span});
             },
-            nb::arg("record"), nb::arg("timeout_s"))
+            nb::arg("record"), nb::arg("timeout_s"), nb::arg("partition") = -1, nb::arg("offset") = -1,
+            nb::arg("span") = 1)
+        .def_prop_ro("starts",
+                     [](const MemorySource &source) {
+                         std::vector<std::pair<i32, i64>> found;
+                         for (const StartPosition &start : source.starts())
+                             found.emplace_back(start.partition, start.offset);
+                         return found;
+                     })
         .def("end", &MemorySource::end)
         .def("close", &MemorySource::close);
 }

@@ -1,16 +1,19 @@
 #include "source/memory.h"
 
 #include <chrono>
+#include <utility>
+
+#include "base/failpoint.h"
 
 namespace st {
 
-bool MemorySource::put(std::string record, i64 deadline_ns) {
+bool MemorySource::put(std::string record, i64 deadline_ns, Place place) {
     std::unique_lock lock(mutex_);
     const std::chrono::nanoseconds left(std::max<i64>(0, deadline_ns - monotonic_ns()));
     auto room = [&] { return closed_ || bytes_ == 0 || bytes_ + record.size() <= bytes_at_most_; };
     if (!changed_.wait_for(lock, left, room) || closed_) return false;
     bytes_ += record.size();
-    records_.push_back(std::move(record));
+    records_.push_back({std::move(record), place});
     changed_.notify_all();
     return true;
 }
@@ -28,7 +31,14 @@ void MemorySource::close() {
 }
 
 void MemorySource::start(const std::vector<StartPosition> &positions) {
+    std::lock_guard lock(mutex_);
     if (!positions.empty()) partition_ = positions.front().partition;
+    starts_ = positions;
+}
+
+std::vector<StartPosition> MemorySource::starts() const {
+    std::lock_guard lock(mutex_);
+    return starts_;
 }
 
 std::size_t MemorySource::take(RecordView *out, std::size_t capacity, i64 wait_ns) {
@@ -36,19 +46,21 @@ std::size_t MemorySource::take(RecordView *out, std::size_t capacity, i64 wait_n
     changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return ended_ || taken_ < records_.size(); });
     std::size_t count = 0;
     for (; count < capacity && taken_ < records_.size(); ++count, ++taken_, ++next_) {
-        const std::string &record = records_[taken_];
-        out[count] = {.value = reinterpret_cast<const u8 *>(record.data()),
-                      .size = record.size(),
-                      .partition = partition_,
-                      .offset = next_};
+        const auto &[bytes, place] = records_[taken_];
+        out[count] = {.value = reinterpret_cast<const u8 *>(bytes.data()),
+                      .size = bytes.size(),
+                      .partition = place.partition < 0 ? partition_ : place.partition,
+                      .offset = place.offset < 0 ? next_ : place.offset,
+                      .span = place.span};
     }
+    ST_FAILPOINT("ingest.consumed");
     return count;
 }
 
 void MemorySource::release() {
     std::lock_guard lock(mutex_);
     for (; taken_ > 0; --taken_) {
-        bytes_ -= records_.front().size();
+        bytes_ -= records_.front().bytes.size();
         records_.pop_front();
     }
     changed_.notify_all();

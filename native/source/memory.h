@@ -1,10 +1,10 @@
-// Records that a program puts in one after the other: what `fit` trains on. One partition, the one it is started for; a
-// record's offset is its number.
+// Records that a program puts in one after the other: what `fit` and training from files take.
 #pragma once
 #include <condition_variable>
 #include <deque>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "source/source.h"
 
@@ -15,8 +15,11 @@ class MemorySource final : public Source {
   public:
     explicit MemorySource(u64 bytes_at_most = u64{64} << 20) : bytes_at_most_(bytes_at_most) {}
 
+    // Where a record stands. By default in the partition that is started first, its offset its number.
+    struct Place { i32 partition = -1; i64 offset = -1, span = 1; };
+
     // Waits while so much lies here already; false when nobody takes any more, or at the deadline.
-    bool put(std::string record, i64 deadline_ns);
+    bool put(std::string record, i64 deadline_ns, Place place);
     // Nothing follows; what was put is still taken.
     void end();
     // Nobody takes any more: put() returns.
@@ -26,12 +29,16 @@ class MemorySource final : public Source {
     std::size_t take(RecordView *out, std::size_t capacity, i64 wait_ns) override;
     void release() override;
     bool ended() const override;
+    // The positions of the last start().
+    std::vector<StartPosition> starts() const;
 
   private:
+    struct Held { std::string bytes; Place place; };
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::deque<std::string> records_;   // the first `taken_` of them are out
+    std::deque<Held> records_;   // the first `taken_` of them are out
     std::size_t taken_ = 0;
+    std::vector<StartPosition> starts_;
     i32 partition_ = 0;
     i64 next_ = 0;                      // offset of the first one not taken
     u64 bytes_ = 0, bytes_at_most_;

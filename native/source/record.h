@@ -15,6 +15,7 @@ struct RecordView {
     i32 partition = 0;
     bool hole = false;           // no record: the partition has none before `offset` (control records, a range's end)
     i64 offset = 0;
+    i64 span = 1;                // offsets it takes up: in a file each row has one
     i64 timestamp_ms = -1;       // -1: none
     const void *handle = nullptr;
     std::vector<DeadLetterHeader> (*headers)(const void *handle) = nullptr;   // null: a source without headers

@@ -118,11 +118,11 @@ bool SlotFiller::decode(const RecordView &record, Position &position) {
         i64 &newest_ms = slot_.header.newest_timestamp_ms;
         newest_ms = std::max(newest_ms, record.timestamp_ms);
         if (done) {
-            range.to_offset = record.offset + 1;
+            range.to_offset = record.offset + record.span;
             range.to_row = 0;
             ++range.records;
             if (straddles) range.record_rows = static_cast<i32>(batch_.record().row());
-            position.offset = record.offset + 1;
+            position.offset = record.offset + record.span;
             position.row = 0;
             if (batch_.full() || cutter_.letters_full(slot_.letters)) publish_slot();
             return true;
@@ -146,9 +146,9 @@ bool SlotFiller::take(const RecordView &record) {
     Range &range = range_of(record.partition);
     ++range.tombstones;
     ++range.records;
-    range.to_offset = record.offset + 1;
+    range.to_offset = record.offset + record.span;
     range.to_row = 0;
-    position.offset = record.offset + 1;
+    position.offset = record.offset + record.span;
     position.row = 0;
     return true;
 }

@@ -20,6 +20,15 @@ log = get_logger(__name__)
 COMMON = "Common options"
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.toml", help="The job file.", show_default=False)]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--files",
+        metavar="FILES",
+        help="Files in the place of the records topic: a path or a pattern in quotes; may be repeated.",
+        show_default=False,
+    ),
+]
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "as_json": (
         Annotated[

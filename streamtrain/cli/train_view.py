@@ -45,6 +45,7 @@ class TrainView:
         self._rate = 0.0
         self._at = 0.0
         self._said_at = 0.0
+        self._of_rows: int | None = None  # that files hold
 
     def __enter__(self) -> TrainView:
         if self._is_live:
@@ -61,6 +62,7 @@ class TrainView:
             return
         kind = event["event"]
         if kind == "started":
+            self._of_rows = event.get("origin_rows")
             self._say(self._start(event))
         elif kind == "published":
             self._published = event
@@ -99,7 +101,16 @@ class TrainView:
         quality = _quality(self._published.get("metrics", {}).get("total"))
         updates = f"{self._updates:,} updates, " if self._updates else ""
         version = self._published["version"]
-        return f"{self._published['rows']:,} rows, {self._rate:,.0f}/s, {updates}snapshot {version}, {quality}"
+        rows = f"{self._published['rows']:,} rows{self._share}"
+        return f"{rows}, {self._rate:,.0f}/s, {updates}snapshot {version}, {quality}"
+
+    @property
+    def _share(self) -> str:
+        """` (read 1,024 of 4,096, 25 %)` of files."""
+        if not self._of_rows:
+            return ""
+        read = sum(offset + row for offset, row in self._published.get("positions", ()))
+        return f" (read {read:,} of {self._of_rows:,}, {100 * read // self._of_rows} %)"
 
     @property
     def _updates(self) -> int:
@@ -108,7 +119,7 @@ class TrainView:
     def _panel(self, event: Event) -> Group:
         table = Table.grid(padding=(0, 2))
         waiting = " (Kafka cannot be reached, waiting)" if event.get("unreachable") else ""
-        table.add_row("rows", f"{self._published.get('rows', 0):,}", f"{self._rate:,.0f}/s{waiting}")
+        table.add_row("rows", f"{self._published.get('rows', 0):,}{self._share}", f"{self._rate:,.0f}/s{waiting}")
         age_s = self._published.get("event_age_s")
         age = "" if age_s is None else f"newest row {age_text(age_s)} old"
         table.add_row("updates", f"{self._updates:,}", "")

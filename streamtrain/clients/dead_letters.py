@@ -23,6 +23,7 @@ from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message, Tra
 from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
+from streamtrain.origins.moves import is_file
 from streamtrain.schemas import bare_format, job_format, written_format
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
@@ -145,7 +146,7 @@ def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Part], li
         value, part = bytes(message.value or b""), _part(message, [])
         if len(value) != letter.value_bytes:
             raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
-    found = record_rows(job.schema, job_format(job), value)
+    found = record_rows(job.schema, bare_format(job) if is_file(letter.topic) else job_format(job), value)
     refused = []
     for dead in letter.rows:
         for row in range(dead.row_from, dead.row_to):
@@ -182,6 +183,8 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]
 
 def _fetched(job: Job, letter: DeadLetter, end: int) -> list[Message]:
     """The records from the letter's up to `end`; tombstones are none."""
+    if is_file(letter.topic):
+        raise _Gone("its rows are those of a file; mend them there, and produce them")
     with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.dead-letters") as consumer:
         low, high = consumer.bounds(letter.topic, letter.partition)
         if not low <= letter.offset < end <= high:

@@ -20,6 +20,8 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import RoundLogTail
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.origins.moves import is_files, told_files
+from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 
 Document = dict[str, Any]
@@ -159,9 +161,24 @@ def _snapshot(newest: Located) -> Document:
     }
 
 
+def _in_files(manifest: Manifest) -> Document:
+    """As _positions(): a file's lag are its rows that are not trained yet."""
+    files = told_files(manifest.gaps, manifest.positions.topic_id)
+    lags = [file.rows - at.offset - at.row for file, at in zip(files, manifest.positions.partitions, strict=True)]
+    return {
+        "same_topic": False,
+        "positions": [at.offset for at in manifest.positions.partitions],
+        "lag": sum(lags),
+        "lags": lags,
+        "metrics": dict(manifest.metrics),
+    }
+
+
 def _positions(newest: Located, ends: list[int], topic_id: str | None) -> Document:
     manifest = newest.manifest
     positions = [position.offset for position in manifest.positions.partitions]
+    if is_files(manifest.positions.topic_id):
+        return _in_files(manifest)
     positions += [0] * (len(ends) - len(positions))  # partitions added since
     same = topic_id == manifest.positions.topic_id
     lags = [max(0, end - position) for end, position in zip(ends, positions, strict=False)]

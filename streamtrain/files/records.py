@@ -17,7 +17,7 @@ from streamtrain.schemas import bare_format
 
 PACK_ROWS = 1024
 RECORD_BYTES = 1 << 20
-_BLOCK_ROWS = 8 * PACK_ROWS
+BLOCK_ROWS = 8 * PACK_ROWS
 
 
 class FileRecords:
@@ -34,7 +34,7 @@ class FileRecords:
         """`format`: another than the job's, without a registry's frame."""
         schema = job.schema.without_message()
         self._records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
-        self._blocks = read_blocks(paths, Wanted(schema), Size(_BLOCK_ROWS, PACK_ROWS, limit), form)
+        self._blocks = read_blocks(paths, Wanted(schema), Size(BLOCK_ROWS, PACK_ROWS, limit), form)
         self._ends = array("q", [0])  # rows up to the end of each record
         self._starts = array("q")  # of each file, rows before it
         self._names: list[str] = []

@@ -10,6 +10,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.late_offsets import LateOffsets
+from streamtrain.origins.files import check_read
+from streamtrain.origins.moves import is_files, left_topic, move
 from streamtrain.origins.origin import Gaps, Intake
 from streamtrain.topics.manifest import Position, Positions
 
@@ -48,7 +50,18 @@ class TopicOrigin:
         return Positions(topic_id, tuple(Position(offset) for offset in starts)), ()
 
     def go_on(self, version: int, seen: Positions, known: Gaps, accept_gap: bool = False) -> tuple[Positions, Gaps]:
-        """Asked at a start, and while training as soon as the records cannot be read on."""
+        """Asked at a start, and while training as soon as the records cannot be read on.
+
+        After files it goes on where the topic was left for them, or begins.
+        """
+        if not is_files(seen.topic_id):
+            return self._go_on(version, seen, accept_gap)
+        check_read(version, seen, known, accept_gap)
+        left = left_topic(known) or self.begin()[0]
+        positions, gaps = self._go_on(version, left, accept_gap)
+        return positions, (move("read on in the topic", seen, left), *gaps)
+
+    def _go_on(self, version: int, seen: Positions, accept_gap: bool = False) -> tuple[Positions, Gaps]:
         topic, admin = self._topic, self._admin
         state = admin.describe([topic])[topic]
         if state is None:
@@ -72,7 +85,7 @@ class TopicOrigin:
     def check(self, version: int, seen: Positions) -> None:
         """A topic deleted and made again would be read on in silence; the start's check names the gap."""
         if self._admin.topic_ids([self._topic])[self._topic] != seen.topic_id:
-            self.go_on(version, seen, ())
+            self._go_on(version, seen)
 
     def trained(self, positions: Sequence[Position]) -> None:
         """For tools that show a group's lag."""

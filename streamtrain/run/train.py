@@ -13,17 +13,18 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute.model import Model
 from streamtrain.errors import KafkaUnreachable
+from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.log import get_logger
-from streamtrain.origins.topic import TopicOrigin
+from streamtrain.origins.choice import origin_of
 from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
@@ -47,6 +48,7 @@ class TrainOptions:
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
+    files: Sequence[FoundFile] = ()  # in the place of the records topic
     host: HostOptions = field(default_factory=HostOptions)
 
 
@@ -138,7 +140,7 @@ class Supervisor:
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])
-        self._intake = TopicOrigin(self._job, admin).intake(self._options.until_end)
+        self._intake = origin_of(self._job, admin, self._options.files).intake(self._options.until_end)
         self._model = Model(self._job.model_spec())
         bounded = self._options.max_rows is not None
         threads = _ingest_threads(self._job.ingest.threads, self._intake.most_threads)
@@ -162,6 +164,7 @@ class Supervisor:
             "fresh": self._options.fresh and first,
             "restore": self._options.restore if first else None,
             "accept_gap": self._options.accept_gap and first,
+            "files": [asdict(file) for file in self._options.files],
             "max_rows": self._options.max_rows,
             "until_rows": self._until_rows,
         }
@@ -234,6 +237,8 @@ class Supervisor:
                 if not self._started and self._options.max_rows is not None:
                     self._until_rows = event.get("rows", 0) + self._options.max_rows
                 self._started = self._running = True
+                if self._intake.rows is not None:
+                    event = {**event, "origin_rows": self._intake.rows}
             elif event["event"] == "progress":
                 self._unreachable = event["unreachable"]
             self._published |= event["event"] == "published"

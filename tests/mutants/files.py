@@ -4,6 +4,7 @@ _READING = "tests/files/test_reading.py"
 _WRITING = "tests/files/test_writing.py"
 _SUMMARY = "tests/analysis/test_summary.py"
 _SEEN = "tests/files/test_seen_rows.py::test_it_is_what_the_model_is_given"
+_ORIGIN = "tests/origins/test_files_origin.py"
 _REPACKING = "tests/clients/test_repacking.py"
 
 GUARDS = [
@@ -60,5 +61,33 @@ GUARDS = [
         "what is not written as a whole is aborted", "streamtrain/clients/repacking.py",
         'native.abort("not all of it was written")', "native.commit(self._source, list(after.items()), metadata)",
         f"{_REPACKING}::test_each_row_is_written_once_whatever_ends_it",
+    ),
+    (
+        "a reading of a file begins where a record does", "streamtrain/files/placed.py",
+        "if at < begin < at + record.rows:", "if False:",
+        f"{_ORIGIN}::test_records_have_the_same_places_wherever_reading_begins",
+    ),
+    (
+        "a file that was written to is another", "streamtrain/files/found.py",
+        "if stamp_of(self.path) != self.stamp:", "if False:", f"{_ORIGIN}::test_what_is_found",
+    ),
+    (
+        "no file is trained twice", "streamtrain/origins/files.py",
+        "if told.digest in read:", "if False:",
+        f"{_ORIGIN}::test_what_would_be_trained_twice_or_not_at_all_is_refused",
+    ),
+    (
+        "files are left at their ends", "streamtrain/origins/files.py",
+        "if first_unfinished(known, seen) is None or accept_gap:", "if True:",
+        f"{_ORIGIN}::test_what_would_be_trained_twice_or_not_at_all_is_refused",
+    ),
+    (
+        "a topic comes after the last row of files", "streamtrain/origins/files.py",
+        "if left is not None and not accept_gap:", "if False:", f"{_ORIGIN}::test_a_topic_comes_after_the_last_row",
+    ),
+    (
+        "more files are as many as are told", "streamtrain/checks/verify/frontier.py",
+        "if now == count + len(files):", "if True:",
+        f"{_ORIGIN}::test_more_files_are_passed_where_they_are_as_many_as_told",
     ),
 ]

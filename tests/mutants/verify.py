@@ -127,8 +127,8 @@ GUARDS = [
         _FORGERY.format("a chunk is altered"),
     ),
     (
-        "ranges of another topic id are not asked for", _V + "records.py",
-        "        if topic is None or stretch.terms.topic_id != topic.topic_id:", "        if topic is None:",
+        "ranges of another topic id are not asked for", _V + "sources.py",
+        "self._topic is not None and self._topic.topic_id == terms.topic_id", "self._topic is not None",
         "tests/checks/verify/test_good_histories.py::test_records_made_again_are_a_gap_and_the_old_ones_are_not_asked_for",
     ),
     (

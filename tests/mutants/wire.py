@@ -79,9 +79,9 @@ GUARDS = [
     ),
     (
         "replay reads the records of the terms' topic id",
-        _LINEAGE,
-        "        self._reader.check_topic_id(terms.topic_id)\n",
-        "",
+        "streamtrain/checks/replay/records.py",
+        "        if terms.topic_id != self._topic_id:\n",
+        "        if False:\n",
         f"{_REPLAY}records_of_another_topic_id_are_not_these",
     ),
     (

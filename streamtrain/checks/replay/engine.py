@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from streamtrain import _native
+from streamtrain.checks.given_files import read_as
 from streamtrain.checks.replay.records import RecordReader
 from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
@@ -64,9 +65,10 @@ class Engine:
             state_layout=model.layout,
             dead_letter_bytes=_DEAD_LETTER_BYTES,
         )
-        self._plan = native_plan(schema, slot_layout)
+        decoded, self._format = _decoded_as(terms, schema)
+        self._plan = native_plan(decoded, slot_layout)
         self._schemas: bytes | None = None  # of the log at hand
-        self._reads_around = schema.reads_around
+        self._reads_around = decoded.reads_around
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)
         self._ingest = _native.IngestEnd(self._arena)
@@ -83,7 +85,7 @@ class Engine:
         if self._schemas == (told := log.schemas.tobytes()):
             return
         self._schemas = told
-        self._filler = _native.BatchFiller(decoded_by(_format(self._terms), told_by(log.named_schemas)), self._plan)
+        self._filler = _native.BatchFiller(decoded_by(self._format, told_by(log.named_schemas)), self._plan)
 
     def begin(self, first_round: int, state: State) -> None:
         """Goes on from `state`, the published form of the state before `first_round`."""
@@ -138,9 +140,10 @@ class Engine:
             self._filler.fill(message.value, first, until, message.around() if self._reads_around else None)
 
 
-def _format(terms: Terms) -> dict[str, Any]:
+def _decoded_as(terms: Terms, schema: Schema) -> tuple[Schema, dict[str, Any]]:
+    decoded, format = read_as(terms.topic_id, schema, terms.format)
     try:
-        return formats.checked(terms.format)
+        return decoded, formats.checked(format)
     except UserMistake as mistake:
         raise CheckFailed(f"round {terms.first_round}: {mistake}") from None
 

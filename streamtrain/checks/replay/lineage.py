@@ -9,7 +9,7 @@ import numpy as np
 
 from streamtrain.build import build_digest
 from streamtrain.checks.replay.engine import Engine, State, rounds_of
-from streamtrain.checks.replay.records import RecordReader
+from streamtrain.checks.replay.records import Readers
 from streamtrain.checks.replay.report import Replayed
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.quality import Quality
@@ -28,13 +28,13 @@ _MOST_TOLD = 5  # differences of one kind
 class LineageState:
     """Columns and model are those of the start's manifest; everything else that decides bits is in the logs' terms."""
 
-    def __init__(self, start: Stored, reader: RecordReader) -> None:
+    def __init__(self, start: Stored, readers: Readers) -> None:
         manifest = start.manifest
         self.lineage = manifest.lineage
         self.version = manifest.version
         self.notes: list[str] = []
         self._start = start
-        self._reader = reader
+        self._readers = readers
         self._schema, _ = schema_and_model(manifest)
         self._chain, self._counts = manifest.chain, manifest.counts
         self._terms: Terms | None = None
@@ -77,7 +77,7 @@ class LineageState:
             return self._engine
         self._check(terms)
         manifest = self._start.manifest
-        engine = Engine(self._schema, manifest.model_spec, terms, self._reader)
+        engine = Engine(self._schema, manifest.model_spec, terms, self._readers.of(terms, self._schema))
         if self._engine is None:
             engine.begin(round_, self._loaded(engine))
             self._quality.begin(views(engine.layout, engine.state()))
@@ -87,7 +87,7 @@ class LineageState:
         return engine
 
     def _check(self, terms: Terms) -> None:
-        """The terms speak of this lineage's columns and model, and of records that can still be read."""
+        """The terms speak of this lineage's columns and model."""
         manifest = self._start.manifest
         for what, told, ours in (
             ("columns", terms.columns_digest, columns_digest(manifest.schema)),
@@ -98,7 +98,6 @@ class LineageState:
                     f"round {terms.first_round}: expected the {what} of snapshot {manifest.version} (digest "
                     f"{ours.hex()[:12]}…), its terms name others ({told.hex()[:12]}…)"
                 )
-        self._reader.check_topic_id(terms.topic_id)
         note = f"trained by build {terms.build}, this is {build_digest()}"
         if terms.build != build_digest() and note not in self.notes:
             self.notes.append(note)

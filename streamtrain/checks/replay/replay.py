@@ -5,21 +5,29 @@ Nothing but the start, the round log and the records is read; on the same build 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import RecordReader, RecordsGone
+from streamtrain.checks.replay.records import Readers, RecordsGone
 from streamtrain.checks.replay.report import Report
 from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.origins.moves import ToldFile, told_files
 
 
-def replay(job: Job, from_version: int, to_version: int | None = None) -> Report:
+def replay(
+    job: Job, from_version: int, to_version: int | None = None, files: Sequence[FoundFile] = ()
+) -> Report:
     """Computes every snapshot after `from_version` up to `to_version` again that the topics still let one compute.
 
-    Raises UserMistake where `from_version` or its round log is gone, CheckFailed where there is nothing to compare.
+    `files`: those that were trained in the place of the topic. Raises UserMistake where `from_version` or its round log
+    is gone, or for other files; CheckFailed where there is nothing to compare.
     """
     kafka = job.kafka_consumer()
     rounds_topic, records_topic = job.topic("rounds").name, job.topic("records").name
@@ -28,9 +36,9 @@ def replay(job: Job, from_version: int, to_version: int | None = None) -> Report
     report = Report(job.name, from_version)
     with (
         SnapshotTopic(job.name, job.kafka.bootstrap, kafka) as topic,
-        RecordReader(records_topic, topic_id or "none", kafka) as reader,
+        _readers(topic, records_topic, topic_id or "none", kafka, files) as readers,
     ):
-        state = LineageState(topic.version(from_version), reader)
+        state = LineageState(topic.version(from_version), readers)
         for log in round_logs(kafka, rounds_topic):
             wanted = log.version > from_version and (to_version is None or log.version <= to_version)
             if log.lineage != state.lineage or not wanted:
@@ -52,6 +60,17 @@ def replay(job: Job, from_version: int, to_version: int | None = None) -> Report
         why = "; ".join(report.notes) or f"{rounds_topic} holds no newer round log of its lineage"
         raise CheckFailed(f"{job.name}: no snapshot to compare after {from_version}: {why}")
     return report
+
+
+def _readers(
+    held: SnapshotTopic, topic: str, topic_id: str, kafka: Mapping[str, str], files: Sequence[FoundFile]
+) -> Readers:
+    def told(identity: str) -> list[ToldFile]:
+        """By the newest snapshot held that has read them."""
+        of_them = [each.manifest for each in held.list() if each.manifest.positions.topic_id == identity]
+        return told_files(of_them[-1].gaps, identity) if of_them else []
+
+    return Readers(topic, topic_id, kafka, GivenFiles(files) if files else None, told)
 
 
 def _held(topic: SnapshotTopic, version: int) -> Stored | None:

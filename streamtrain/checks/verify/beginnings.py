@@ -9,6 +9,7 @@ from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.terms import setting
 from streamtrain.kafka.chunks import Located
+from streamtrain.origins.moves import begins
 from streamtrain.topics.manifest import Counts
 
 
@@ -25,7 +26,8 @@ def check_beginning(snapshots: Snapshots, located: Located, first_offsets: First
 def _fresh(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
     manifest = located.manifest
     begun = (manifest.round, manifest.rows_seen, manifest.untrained, manifest.gaps, dict(manifest.metrics))
-    if begun != (-1, 0, True, (), {}):
+    gaps = manifest.gaps if begins(manifest.gaps, manifest.positions.topic_id) else ()
+    if begun != (-1, 0, True, gaps, {}):
         yield f"round, rows seen, untrained, gaps and metrics are {begun!r:.120}, expected a fresh start's"
     if manifest.seed != setting(manifest.job_settings, "train", "seed"):
         yield f"seed {manifest.seed} is not its job's"

@@ -11,6 +11,7 @@ from streamtrain.checks.verify.decoding import Decoders
 from streamtrain.checks.verify.letters import Told, Waiting, reference
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.sources import Sources
 from streamtrain.checks.verify.topics import JobTopics
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
@@ -18,10 +19,12 @@ from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
 
 
-def check_dead_letters(topics: JobTopics, logs: Logs, newest: int, decoders: Decoders) -> tuple[Check, Waiting]:
+def check_dead_letters(
+    topics: JobTopics, logs: Logs, newest: int, decoders: Decoders, sources: Sources
+) -> tuple[Check, Waiting]:
     """Also the letters whose records are to be compared with them when they are read again."""
     check = Check("dead letters", "each row that was not trained is a dead letter, with its place, bytes and reason")
-    letters = _Letters(check, topics, logs, decoders)
+    letters = _Letters(check, topics, logs, decoders, sources)
     rows = 0
     topic = topics.dead_letters
     removed_until = 0  # versions whose letters retention may have taken
@@ -38,11 +41,12 @@ def check_dead_letters(topics: JobTopics, logs: Logs, newest: int, decoders: Dec
 
 
 class _Letters:
-    def __init__(self, check: Check, topics: JobTopics, logs: Logs, decoders: Decoders) -> None:
+    def __init__(self, check: Check, topics: JobTopics, logs: Logs, decoders: Decoders, sources: Sources) -> None:
         self._check = check
         self._topics = topics
         self._logs = logs
         self._decoders = decoders
+        self._sources = sources
         self._told = [Told(log) for log in logs.all]
         self._by_run: dict[int, list[Told]] = {}
         for told in (*self._told, *map(Told, logs.later)):
@@ -83,10 +87,10 @@ class _Letters:
 
     def _wrong(self, where: str, letter: DeadLetter, told: Told) -> Iterator[str]:
         terms = told.log.terms_at(letter.round)
-        records = self._topics.records
-        ours = records is not None and terms.topic_id == records.topic_id
-        if ours and records is not None and letter.topic != records.name:
-            yield f"of topic {letter.topic}, expected {records.name}"
+        ours = self._sources.of(terms) is not None
+        name = self._sources.name_of(terms, letter.partition)
+        if name is not None and letter.topic != name:
+            yield f"of topic {letter.topic}, expected {name}"
         if letter.until is not None:
             own = (letter.key, letter.value, letter.value_bytes, len(letter.rows)) == (None, None, 0, 1)
             if not own or reference(letter) not in told.references:
@@ -99,7 +103,7 @@ class _Letters:
         decoder = self._decoders.of(told.log, terms) if letter.value is not None else None
         waits = decoder is not None and decoder.reads_around  # not all of what is around its record is in the letter
         if ours:
-            self.waiting.put(where, letter, decoder if waits else None)
+            self.waiting.put(where, terms.topic_id, letter, decoder if waits else None)
         told.left_out += letter.rows_left_out
         index = told.find(letter.partition, letter.offset, letter.rows[0].row_from)
         if index >= 0 and told.round_of(index) != letter.round:

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.checks.given_files import read_as
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
+from streamtrain.origins.moves import is_files
 from streamtrain.schemas import Answer, decoded_by, told_by
 from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.rounds import RoundLog
@@ -93,19 +95,22 @@ class Decoders:
 
     def __init__(self, snapshots: Snapshots) -> None:
         self._schemas = {columns_digest(each.manifest.schema): each.manifest.schema for each in snapshots.manifests}
-        # by format, digest of the columns and the schemas that a log tells
-        self._made: dict[tuple[str, bytes, bytes], RecordDecoder | None] = {}
+        # by format, digest of the columns, the schemas that a log tells, and whether rows of files are read
+        self._made: dict[tuple[str, bytes, bytes, bool], RecordDecoder | None] = {}
 
     def of(self, log: RoundLog, terms: Terms) -> RecordDecoder | None:
         """Of a log's records, where these terms are in force."""
-        key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes()
+        key = repr(sorted(terms.format.items())), terms.columns_digest, log.schemas.tobytes(), is_files(terms.topic_id)
         if key not in self._made:
-            self._made[key] = self._make(terms.format, terms.columns_digest, log.named_schemas)
+            self._made[key] = self._make(terms, log.named_schemas)
         return self._made[key]
 
-    def _make(self, format: Mapping[str, Any], digest: bytes, schemas: Mapping[int, Answer]) -> RecordDecoder | None:
-        schema = self._schemas.get(digest)
+    def _make(self, terms: Terms, schemas: Mapping[int, Answer]) -> RecordDecoder | None:
+        known = self._schemas.get(terms.columns_digest)
         try:
-            return None if schema is None else RecordDecoder(format, Schema.from_dict(dict(schema)), schemas)
+            if known is None:
+                return None
+            schema, format = read_as(terms.topic_id, Schema.from_dict(dict(known)), terms.format)
+            return RecordDecoder(format, schema, schemas)
         except (UserMistake, StreamtrainError):
             return None  # told where manifests are checked

@@ -29,17 +29,21 @@ class Frontier:
     def pass_gap(self, gap: Mapping[str, Any]) -> bool:
         """Moves over a gap that begins where this stands; False where it does not, and nothing is moved."""
         match gap:
-            case {"topic_id": [was, str(now)], "from": list(begin), "to": list(to)} if _whole_numbers(to):
+            case {"topic_id": [was, str(now)], "from": list(begin), "to": list(to)} if (places := _places_of(to)):
                 told = dict(enumerate(begin))
                 here = all(told.get(partition) == list(place) for partition, place in self.places.items())
                 if was == self.topic_id and here and (not self.whole or len(told) == len(self.places)):
                     self.topic_id, self.whole = now, True
-                    self.places = {partition: (offset, 0) for partition, offset in enumerate(to)}
+                    self.places = places
                     return True
             case {"partition": int(partition), "from": begin, "to": [int(offset), int(row)]}:
                 known = self.places.get(partition)
                 if known is not None and list(known) == begin:
                     self.places[partition] = (offset, row)
+                    return True
+            case {"files": list(files), "from": int(count), "to": int(now)} if now == count + len(files):
+                if not self.whole or count == len(self.places):
+                    self.places |= {partition: (0, 0) for partition in range(count, now)}
                     return True
             case {"from": int(count), "to": int(left)} if count == len(self.places) and 0 < left < count:
                 self.places = {partition: place for partition, place in self.places.items() if partition < left}
@@ -89,8 +93,18 @@ class Frontier:
         return found
 
 
-def _whole_numbers(items: Sequence[object]) -> bool:
-    return all(type(item) is int for item in items)
+def _places_of(items: Sequence[object]) -> dict[int, Place]:
+    """By partition, of offsets or of pairs with rows; nothing where one is neither."""
+    found: dict[int, Place] = {}
+    for partition, item in enumerate(items):
+        match item:
+            case [int(offset), int(row)]:
+                found[partition] = (offset, row)
+            case int(offset) if type(offset) is int:
+                found[partition] = (offset, 0)
+            case _:
+                return {}
+    return found
 
 
 def _numbered(positions: Positions) -> dict[int, Place]:

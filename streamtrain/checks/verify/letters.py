@@ -19,6 +19,9 @@ from streamtrain.topics.topic import sha256
 Reference = tuple[int, int, int, int, int, int, int]  # partition, offset, row from, row to, until offset and row, round
 
 
+_Place = tuple[str, int, int]
+
+
 class _Expected(NamedTuple):
     """What a letter's record must be, and what becomes of its rows where the letter alone does not tell."""
 
@@ -32,23 +35,24 @@ class _Expected(NamedTuple):
 
 @dataclass
 class Waiting:
-    """Letters whose record is still to be read, by (partition, offset)."""
+    """Letters whose record is still to be read, by identity of what it is of, partition and offset."""
 
-    by_place: dict[tuple[int, int], list[_Expected]] = field(default_factory=dict)
-    _met: set[tuple[int, int]] = field(default_factory=set)
-    _offsets: dict[int, list[int]] = field(default_factory=dict)  # of each partition, sorted when first asked for
+    by_place: dict[_Place, list[_Expected]] = field(default_factory=dict)
+    _met: set[_Place] = field(default_factory=set)
+    _offsets: dict[tuple[str, int], list[int]] = field(default_factory=dict)  # sorted when first asked for
 
-    def put(self, where: str, letter: DeadLetter, decoder: RecordDecoder | None = None) -> None:
+    def put(self, where: str, identity: str, letter: DeadLetter, decoder: RecordDecoder | None = None) -> None:
         """`decoder`: what it says of the rows is compared too."""
         digest = None if letter.value is None else sha256(letter.value)
         expected = _Expected(where, digest, letter.value_bytes, letter.key, letter.rows, decoder)
-        self.by_place.setdefault((letter.partition, letter.offset), []).append(expected)
+        self.by_place.setdefault((identity, letter.partition, letter.offset), []).append(expected)
 
-    def meet(self, check: Check, message: Message) -> None:
+    def meet(self, check: Check, identity: str, message: Message) -> None:
         """Compares the letters about a record with it."""
-        expected = self.by_place.get((message.partition, message.offset), ())
+        place = identity, message.partition, message.offset
+        expected = self.by_place.get(place, ())
         if expected:
-            self._met.add((message.partition, message.offset))
+            self._met.add(place)
         for letter in expected:
             value = message.value or b""
             same = letter.size == len(value) and letter.digest in (None, sha256(value))
@@ -58,15 +62,15 @@ class Waiting:
                 for rows in letter.rows:
                     check.problems += [f"{letter.where}: {told}" for told in letter.decoder.otherwise(message, rows)]
 
-    def check_met(self, check: Check, partition: int, begin: int, end: int) -> None:
+    def check_met(self, check: Check, identity: str, partition: int, begin: int, end: int) -> None:
         """Once all records there were read: letters about offsets where none lies."""
         if not self._offsets:
-            for number, offset in sorted(self.by_place):
-                self._offsets.setdefault(number, []).append(offset)
-        offsets = self._offsets.get(partition, [])
+            for name, number, offset in sorted(self.by_place):
+                self._offsets.setdefault((name, number), []).append(offset)
+        offsets = self._offsets.get((identity, partition), [])
         for offset in offsets[bisect_left(offsets, begin) : bisect_left(offsets, end)]:
-            if (partition, offset) not in self._met:
-                where = self.by_place[partition, offset][0].where
+            if (place := (identity, partition, offset)) not in self._met:
+                where = self.by_place[place][0].where
                 check.problems.append(f"{where}: there is no record {offset} in partition {partition}")
 
 

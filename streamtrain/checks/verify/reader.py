@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
+from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.topics import JobTopics, Topic
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
@@ -31,7 +32,7 @@ class _Partition:
 
 
 @contextmanager
-def job_topics(job: Job) -> Iterator[JobTopics]:
+def job_topics(job: Job, files: GivenFiles | None = None) -> Iterator[JobTopics]:
     """The job's topics, for as long as the context lasts. Raises KafkaUnreachable when no broker answers."""
     names = {key: str(job.topic(key).name) for key in _ORDER}
     admin = Admin(job.kafka.bootstrap, job.kafka_admin())
@@ -45,6 +46,7 @@ def job_topics(job: Job) -> Iterator[JobTopics]:
             job=job.name,
             control_end=control_end,
             looked_ms=looked_ms,
+            files=files,
             exactly_once=job.predict.delivery == "exactly_once",
             **found,
         )

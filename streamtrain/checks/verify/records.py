@@ -16,8 +16,10 @@ from streamtrain.checks.verify.decoding import Decoders, Fates, RecordDecoder
 from streamtrain.checks.verify.letters import Waiting
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import Partition, Topic
+from streamtrain.checks.verify.sources import Sources
+from streamtrain.checks.verify.topics import Partition
 from streamtrain.kafka.clients import Message
+from streamtrain.origins.moves import is_files
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 
@@ -66,13 +68,14 @@ class _Stretch:
     ranges: list[tuple[Any, RoundTime]]
 
 
-def check_records(topic: Topic | None, logs: Logs, decoders: Decoders, waiting: Waiting, fast: bool) -> Check:
+def check_records(sources: Sources, logs: Logs, decoders: Decoders, waiting: Waiting, fast: bool) -> Check:
     check = Check("records", "the records read again are those the ranges tell of, with all their rows")
     read = _Reading(check, waiting)
     for stretch in _stretches(logs, fast):
         where = f"partition {stretch.partition} offsets {_begin(stretch)} to {_end(stretch)}"
-        if topic is None or stretch.terms.topic_id != topic.topic_id:
-            check.not_checkable.append(f"{where}: of a topic that is not there any more")
+        topic = sources.of(stretch.terms)
+        if topic is None:
+            check.not_checkable.append(f"{where}: {_gone(stretch.terms)}")
             continue
         decoder = decoders.of(stretch.log, stretch.terms)
         if decoder is None:
@@ -85,6 +88,11 @@ def check_records(topic: Topic | None, logs: Logs, decoders: Decoders, waiting: 
     if fast:
         check.span += "; whole records not (--fast)"
     return check
+
+
+def _gone(terms: Terms) -> str:
+    given = "of files that are not given; give them with --files"
+    return given if is_files(terms.topic_id) else "of a topic that is not there any more"
 
 
 def _begin(stretch: _Stretch) -> int:
@@ -113,7 +121,7 @@ def _of_partition(logs: list[tuple[RoundLog, list[RoundTime]]], partition: int, 
             if current is not None and not (_follows(current, begin) and _read_alike(current, log)):
                 yield current
                 current = None
-            if current is None and fast and _is_whole(part):
+            if current is None and fast and _is_whole(part, is_files(terms.topic_id)):
                 continue
             current = _Stretch(partition, log, terms, []) if current is None else current
             current.ranges.append((part, times[index]))
@@ -136,9 +144,9 @@ def _read_alike(stretch: _Stretch, log: RoundLog) -> bool:
     return stretch.log.schemas.tobytes() == log.schemas.tobytes()
 
 
-def _is_whole(part: Any) -> bool:
-    """It begins and ends between records, and leaves no hole: what --fast does not read again."""
-    dense = int(part["to_offset"]) - int(part["from_offset"]) == int(part["records"])
+def _is_whole(part: Any, of_file: bool) -> bool:
+    """It begins and ends between records, and leaves no hole, as none is in a file: what --fast does not read again."""
+    dense = of_file or int(part["to_offset"]) - int(part["from_offset"]) == int(part["records"])
     return dense and not int(part["from_row"]) and not int(part["to_row"])
 
 
@@ -161,22 +169,24 @@ class _Reading:
             return
         last, _ = ranges[-1]
         end = int(last["to_offset"]) + (int(last["to_row"]) > 0)
-        begin = int(ranges[0][0]["from_offset"])
+        begin, identity = int(ranges[0][0]["from_offset"]), stretch.terms.topic_id
         messages = _Ahead(partition.read(begin, end))
         for part, time in ranges:
-            self._range(f"partition {stretch.partition}", part, time, messages, decoder)
+            self._range(f"partition {stretch.partition}", part, time, identity, messages, decoder)
             told = "" if time.ranges else time.problem()
             self._check.expect(not told, told)
-        self._waiting.check_met(self._check, stretch.partition, begin, end)
+        self._waiting.check_met(self._check, identity, stretch.partition, begin, end)
 
-    def _range(self, where: str, part: Any, time: RoundTime, messages: _Ahead, decoder: RecordDecoder) -> None:
+    def _range(
+        self, where: str, part: Any, time: RoundTime, identity: str, messages: _Ahead, decoder: RecordDecoder
+    ) -> None:
         begin = int(part["from_offset"]), int(part["from_row"])
         end = int(part["to_offset"]), int(part["to_row"])
         fates, found = Fates(), {"records": 0, "tombstones": 0, "record_rows": -1}
         whole: list[Message] = []
         newest_ms = -1
         while (message := messages.peek()) is not None and (message.offset, 0) < end:
-            self._waiting.meet(self._check, message)
+            self._waiting.meet(self._check, identity, message)
             from_row = begin[1] if message.offset == begin[0] else 0
             newest_ms = newest_ms if message.value is None else max(newest_ms, message.timestamp_ms)
             if message.offset == end[0]:

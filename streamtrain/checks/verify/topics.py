@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from streamtrain.checks.given_files import GivenFiles
 from streamtrain.kafka.clients import Message
 
 
@@ -79,3 +80,4 @@ class JobTopics:
     control_end: int  # of control before the snapshots were looked at
     looked_ms: int  # when that was, since 1970
     exactly_once: bool = True  # the predictors' delivery
+    files: GivenFiles | None = None  # that were read in the place of `records`

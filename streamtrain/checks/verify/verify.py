@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.dead_letters import check_dead_letters
 from streamtrain.checks.verify.decoding import Decoders
 from streamtrain.checks.verify.fold import Fold
@@ -15,19 +16,22 @@ from streamtrain.checks.verify.records import check_records
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.runs import check_runs, read_control
 from streamtrain.checks.verify.snapshots import Snapshots, read_snapshots
+from streamtrain.checks.verify.sources import Sources
 from streamtrain.checks.verify.terms import check_terms
 from streamtrain.checks.verify.topics import JobTopics
 from streamtrain.errors import CheckFailed
+from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 
 
-def verify(job: Job, fast: bool = False) -> Report:
+def verify(job: Job, fast: bool = False, files: Sequence[FoundFile] = ()) -> Report:
     """Checks guarantees 1 to 5 on the job's topics; needs no access to the running processes.
 
-    With `fast` whole records are not read again. Raises KafkaUnreachable when no broker answers and CheckFailed where
-    there is nothing to look at.
+    With `fast` whole records are not read again; `files` are those that were trained in the place of the topic. Raises
+    KafkaUnreachable when no broker answers, UserMistake for other files, and CheckFailed where there is nothing to look
+    at.
     """
-    with job_topics(job) as topics:
+    with job_topics(job, GivenFiles(files) if files else None) as topics:
         return check_topics(topics, fast)
 
 
@@ -55,7 +59,8 @@ def check_topics(topics: JobTopics, fast: bool = False) -> Report:
         return firsts if topics.records is not None and topics.records.topic_id == topic_id else None
 
     decoders = Decoders(snapshots)
-    letters, waiting = check_dead_letters(topics, logs, newest, decoders)
+    sources = Sources(topics.records, topics.files, snapshots)
+    letters, waiting = check_dead_letters(topics, logs, newest, decoders, sources)
     report.checks += [
         log_check,
         check_manifests(topics.job, snapshots, logs, control),
@@ -63,7 +68,7 @@ def check_topics(topics: JobTopics, fast: bool = False) -> Report:
         check_terms(snapshots, logs),
         runs,
         letters,
-        check_records(topics.records, logs, decoders, waiting, fast),
+        check_records(sources, logs, decoders, waiting, fast),
         check_predictions(topics, snapshots, logs, fast),
     ]
     _count(report, snapshots, logs)

@@ -8,8 +8,9 @@ import typer
 
 from streamtrain.checks.replay import replay as recompute
 from streamtrain.cli.report import show_report
-from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.errors import UserMistake
+from streamtrain.files.found import found_files
 
 ORDER = 130
 app = typer.Typer(add_completion=False)
@@ -27,8 +28,9 @@ def replay(
         int | None,
         typer.Option("--to", metavar="M", help="Last one to compute; default: the newest.", show_default=False),
     ] = None,
+    files: Files = None,
 ) -> None:
     """Compute published snapshots again from snapshot N over the round log and compare; writes nothing."""
     if to_version is not None and to_version <= from_version:
         raise UserMistake(f"--to: expected a version after --from {from_version}, got {to_version}")
-    show_report(session.out, recompute(session.connected_job(job), from_version, to_version))
+    show_report(session.out, recompute(session.connected_job(job), from_version, to_version, found_files(files or ())))

@@ -10,10 +10,11 @@ from typing import Annotated
 import typer
 
 from streamtrain.cli import metrics
-from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.cli.train_view import TrainView
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
+from streamtrain.files.found import found_files
 from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.run.fork_server import ForkServer
@@ -34,6 +35,7 @@ def train(
     job: JobFile,
     workers: Annotated[int | None, typer.Option(help="Worker processes; train.workers.", show_default=False)] = None,
     max_rows: Annotated[int | None, typer.Option(min=1, help="Stop after so many rows.", show_default=False)] = None,
+    files: Files = None,
     until_end: Annotated[bool, typer.Option("--until-end", help="Stop where the records end now.")] = False,
     fresh: Annotated[
         bool, typer.Option("--fresh", help="New parameters, back to records.start; versions go on.")
@@ -48,7 +50,8 @@ def train(
     metrics_port: metrics.MetricsPort = None,
     metrics_host: metrics.MetricsHost = "127.0.0.1",
 ) -> None:
-    """Train on the records as they arrive and publish snapshots; goes on where the newest snapshot ends.
+    """Train on the records as they arrive and publish snapshots; goes on where the newest snapshot ends. With
+    --files on the rows of these files, in their order and each once, to their end.
 
     Ctrl-C or SIGTERM finishes the open round and publishes it; a second Ctrl-C stops at once.
     """
@@ -64,6 +67,7 @@ def train(
         fresh=fresh,
         restore=restore,
         accept_gap=accept_gap,
+        files=found_files(files or ()),
         host=HostOptions(
             logging=session.logging,
             failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),

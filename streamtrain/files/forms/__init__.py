@@ -1,8 +1,8 @@
 """Forms of files: each file that has a HELP is one, by its stem; with SUFFIXES, the ends of such files' names.
 
-One that is read has rows(source) -> Iterator[(line, row)], and perhaps blocks(source, wanted, size), which are faster.
-One that is written has Writer(file, path, parts) with add(batch), whose arrays hold until it returns, finish(), close()
-in any case, and LISTS (cells may be some). TEXT: it may come from standard input.
+One that is read has rows(source) -> Iterator[(line, row)], and perhaps blocks(source, wanted, size), which are faster,
+and count(source). One that is written has Writer(file, path, parts) with add(batch), whose arrays hold until it
+returns, finish(), close() in any case, and LISTS (cells may be some). TEXT: it may come from standard input.
 """
 
 from __future__ import annotations

@@ -27,6 +27,10 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
     yield from batch_blocks(source.name, _batches(source), wanted, size)
 
 
+def count(source: Source) -> int:
+    return sum(len(batch) for batch in _batches(source))
+
+
 def _batches(source: Source) -> Iterator[Any]:
     pyarrow = pyarrow_for(source.name, "Arrow IPC")
     is_file = source.file.read(len(_FILE)) == _FILE

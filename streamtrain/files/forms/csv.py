@@ -42,6 +42,10 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
         yield block._replace(rows=block.rows._replace(order=tuple(wanted.order(names))))
 
 
+def count(source: Source) -> int:
+    return sum(block.row_count for block, _ in _texts(source, Size(1 << 20)))
+
+
 def _cells(block: FileRows, source: Source) -> Iterator[list[str]]:
     assert isinstance(block.rows, CsvText)
     text = source.text(block.rows.text, block.lines[0] if block.lines else 1)

@@ -29,3 +29,8 @@ def rows(source: Source) -> Iterator[tuple[int, Row]]:
 def _no_object(source: Source, number: int, line: bytes, why: str) -> UserMistake:
     got = line.strip()[:60].decode(errors="replace")
     return UserMistake(f"{source.name}:{number}: expected a JSON object, got {got!r}{why}")
+
+
+def count(source: Source) -> int:
+    source.begin()
+    return sum(1 for _ in source.lines())

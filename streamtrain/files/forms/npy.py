@@ -40,11 +40,16 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
             count = min(size.rows, len(part) - start)
             if not count:
                 return
-            chosen = {name: part[name][start : start + count] for name in part.dtype.names if name in wanted.columns}
+            span = slice(start, start + count)  # fields lie between one another, where nothing aligns them
+            chosen = {n: np.ascontiguousarray(part[n][span]) for n in part.dtype.names if n in wanted.columns}
             cells = {name: column(name, each, name in wanted.lists) for name, each in chosen.items()}
             yield FileRows(Columns(cells, count), source.name, first)
             first += count
             size.passed(count)
+
+
+def count(source: Source) -> int:
+    return sum(len(part) for part in _batches(source))
 
 
 def _batches(source: Source) -> Iterator[Any]:

@@ -28,6 +28,15 @@ def blocks(source: Source, wanted: Wanted, size: Size) -> Iterator[FileRows]:
     yield from batch_blocks(source.name, _batches(source, known), wanted, size)
 
 
+def count(source: Source) -> int:
+    pyarrow = pyarrow_for(source.name, "Parquet")
+    try:
+        with pyarrow.parquet.ParquetFile(source.file) as file:
+            return int(file.metadata.num_rows)
+    except (pyarrow.lib.ArrowInvalid, OSError) as error:
+        raise UserMistake(f"{source.name}: not a Parquet file: {error}") from error
+
+
 def _batches(source: Source, columns: set[str] | None = None) -> Iterator[Any]:
     """Those columns alone, where the file has one of them."""
     pyarrow = pyarrow_for(source.name, "Parquet")

@@ -15,3 +15,8 @@ TEXT = True
 
 def rows(source: Source) -> Iterator[tuple[int, Row]]:
     return format_rows(source, "vw")
+
+
+def count(source: Source) -> int:
+    source.begin()
+    return sum(1 for _ in source.lines())

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,8 +18,9 @@ from streamtrain.compute.state import attach, view
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.origins.choice import origin_of
+from streamtrain.origins.files import files_from
 from streamtrain.origins.origin import Origin
-from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.run.kafka_publisher import KafkaPublisher
@@ -38,6 +40,7 @@ class Config:
     job: dict[str, Any]
     kafka: dict[str, dict[str, str]]  # consumer, producer
     topics: dict[str, str]  # names by key
+    files: Sequence[Mapping[str, Any]] = ()  # to be trained in the place of the topic
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
@@ -50,7 +53,7 @@ def run(config: Config) -> int:
     job = Job.from_effective(config.job)
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
-    origin = TopicOrigin(job, admin)
+    origin = origin_of(job, admin, files_from(config.files))
     topics = JobTopics(job.name, consumer, config.topics, admin)
     publisher = KafkaPublisher(job, origin, topics, consumer, config.kafka["producer"], config.topics)
     publishing: Publishing | None = None

@@ -25,6 +25,7 @@ from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.log import get_logger
 from streamtrain.run import exits
+from streamtrain.run.ready import round_cutter, wait_ready
 from streamtrain.schemas import Answers, SchemaRegistry, decoded_by
 
 HELP = "reads records and turns them into batches"
@@ -54,15 +55,9 @@ def run(config: Config) -> int:
     plan = native_plan(Schema.from_dict(config.schema), arena.slot_layout)
     with ExitStack() as clients:
         readers = [clients.enter_context(closing(_clients(config))) for _ in range(config.threads)]
-        ring = _native.IngestEnd(arena)
-        while not ring.wait_ready(0.5):
-            if ring.stop() == _native.Stop.LEAVE:
-                return exits.RUN_OVER
-        cutter = _native.RoundCutter(
-            arena,
-            round_interval_ns=-1 if config.round_interval_s is None else int(config.round_interval_s * 1e9),
-            batch_growth=config.batch_growth or 0,
-        )
+        if not wait_ready(arena):
+            return exits.RUN_OVER
+        cutter = round_cutter(arena, config.round_interval_s, config.batch_growth)
         answers = Answers()  # one to each id, whichever thread has asked
         return _together([_Thread(config, cutter, plan, own, answers) for own in readers], cutter)
 

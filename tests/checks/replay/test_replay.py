@@ -11,7 +11,7 @@ import pytest
 
 from streamtrain.build import build_digest
 from streamtrain.checks.replay.lineage import LineageState
-from streamtrain.checks.replay.records import RecordReader, RecordsGone
+from streamtrain.checks.replay.records import Readers, RecordsGone
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
@@ -33,9 +33,9 @@ class Trained:
     log: RoundLog
     second: Stored
 
-    def reader(self) -> RecordReader:
+    def reader(self) -> Readers:
         topic_id = self.live.admin.topic_ids([self.live.records])[self.live.records]
-        return RecordReader(self.live.records, topic_id or "", self.live.job.kafka_consumer())
+        return Readers(self.live.records, topic_id or "", self.live.job.kafka_consumer())
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,82 @@
+"""Files given to a check: the records of those that a job has read, read again, each known by its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamtrain.columns.records import Record
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+from streamtrain.files.found import FoundFile
+from streamtrain.files.placed import placed_records
+from streamtrain.kafka.clients import Message
+from streamtrain.origins.moves import ToldFile, is_files
+from streamtrain.schemas import without_frame
+
+_MOST_TOLD = 4  # files in an error's text
+
+
+@dataclass
+class FilePartition:
+    """A file as verify's `Partition`, in the columns and the format that its rows were decoded by.
+
+    What is read behind what was read before goes on there: a file is gone through once.
+    """
+
+    path: str
+    number: int
+    end: int  # rows
+    schema: Schema
+    format: Mapping[str, Any]
+    low: int = 0
+    _records: Iterator[tuple[int, Record]] = field(default_factory=lambda: iter(()))
+    _held: tuple[int, Record] | None = None  # the next of them
+
+    def read(self, begin: int, end: int) -> Iterator[Message]:
+        if self._held is None or self._held[0] > begin:
+            self._records = placed_records(self.path, self.schema, self.format, begin)
+            self._held = next(self._records, None)
+        while self._held is not None and self._held[0] < end:
+            row, record = self._held
+            if row >= begin:
+                yield Message(self.number, row, -1, None, record.value, [], 0, "")
+            self._held = next(self._records, None)
+
+
+class GivenFiles:
+    """`found`: what was given, in any order."""
+
+    def __init__(self, found: Sequence[FoundFile]) -> None:
+        self._found = list(found)
+        self._by_digest = {file.digest: file for file in found}
+
+    def partitions(self, told: Sequence[ToldFile], schema: Schema, format: Mapping[str, Any]) -> list[FilePartition]:
+        """The files that a lineage tells of. UserMistake where one of them was not given, or is another by now."""
+        if not all(file.digest in self._by_digest for file in told):
+            raise self.missing(told)
+        found = (self._by_digest[file.digest].path for file in told)
+        return [
+            FilePartition(path, number, file.rows, schema, without_frame(format))
+            for number, (path, file) in enumerate(zip(found, told, strict=True))
+        ]
+
+    def has_some(self, told: Sequence[ToldFile]) -> bool:
+        return any(file.digest in self._by_digest for file in told)
+
+    def missing(self, told: Sequence[ToldFile]) -> UserMistake:
+        """That names the first of these files that was not given."""
+        file = next((each for each in told if each.digest not in self._by_digest), ToldFile("none", "", 0))
+        same = [each for each in self._found if each.name == file.name]
+        got = "; ".join(f"{each.path} with {each.digest}" for each in (same or self._found)[:_MOST_TOLD])
+        return UserMistake(
+            f"--files: {file.name}: expected the file with the digest {file.digest}, got {got}; bring that file back, "
+            "or leave --files out"
+        )
+
+
+def read_as(identity: str, schema: Schema, format: Mapping[str, Any]) -> tuple[Schema, dict[str, Any]]:
+    """The columns and the format that records of an origin were decoded by: no message and no frame is around a row of
+    a file."""
+    return (schema.without_message(), without_frame(format)) if is_files(identity) else (schema, dict(format))

@@ -1,0 +1,111 @@
+"""What a manifest's gaps tell of moves from one origin to another, where no row is left out.
+
+{"reason", "topic_id": [was, now], "from": positions, "to": positions}, with "files" where files come now; a lineage's
+beginning with files is a move from "". {"reason", "files", "from": count, "to": count} adds files behind those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from streamtrain.topics.manifest import Position, Positions
+
+_FILES = "files:"  # begins the identity of files, which no topic id has
+
+
+class ToldFile(NamedTuple):
+    """A file that a lineage has begun to read, or will: its name and digest when it came first, and its rows."""
+
+    name: str
+    digest: str
+    rows: int
+
+    @property
+    def title(self) -> str:
+        """What dead letters say that its rows are of."""
+        return f"{self.name}@{self.digest}"
+
+
+def is_file(title: str) -> bool:
+    """Whether what dead letters call their records' origin is a file: no topic has such a name."""
+    return "@" in title
+
+
+def is_files(identity: str) -> bool:
+    """Whether a topic id in positions or terms is of files."""
+    return identity.startswith(_FILES)
+
+
+def _is_topic(identity: str) -> bool:
+    return identity != "" and not is_files(identity)
+
+
+def identity_of(files: Sequence[ToldFile]) -> str:
+    """Of a list of files, by what they hold."""
+    return _FILES + sha256("".join(file.digest for file in files).encode()).hexdigest()
+
+
+def move(reason: str, seen: Positions | None, now: Positions, files: Sequence[ToldFile] = ()) -> dict[str, Any]:
+    """The entry of a move; `seen` None: a lineage begins."""
+    entry: dict[str, Any] = {
+        "reason": reason,
+        "topic_id": ["" if seen is None else seen.topic_id, now.topic_id],
+        "from": [] if seen is None else [list(at) for at in seen.partitions],
+        "to": [list(at) for at in now.partitions],
+    }
+    return {**entry, "files": [list(file) for file in files]} if files else entry
+
+
+def more(files: Sequence[ToldFile], before: int) -> dict[str, Any]:
+    """The entry of files that come behind so many."""
+    listed = [list(file) for file in files]
+    return {"reason": "more files", "files": listed, "from": before, "to": before + len(files)}
+
+
+def begins(gaps: Sequence[Mapping[str, Any]], identity: str) -> bool:
+    """Whether these are the gaps of a lineage that begins there: none, or the move to its files."""
+    if not is_files(identity):
+        return not gaps
+    return len(gaps) == 1 and gaps[0].get("topic_id") == ["", identity] and bool(told_files(gaps, identity))
+
+
+def told_files(gaps: Sequence[Mapping[str, Any]], identity: str) -> list[ToldFile]:
+    """The files of an identity in order, as far as these gaps tell."""
+    return [file for now, file in _told(gaps) if now == identity]
+
+
+def every_file(gaps: Sequence[Mapping[str, Any]]) -> list[ToldFile]:
+    """All files that these gaps tell of."""
+    return [file for _, file in _told(gaps)]
+
+
+def _told(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ToldFile]]:
+    now = ""
+    for gap in gaps:
+        match gap:
+            case {"topic_id": [_, str(now)]}:
+                pass
+        files = gap.get("files")
+        for file in files if isinstance(files, list) else ():
+            match file:
+                case [str(name), str(digest), int(rows)]:
+                    yield now, ToldFile(name, digest, rows)
+
+
+def first_unfinished(gaps: Sequence[Mapping[str, Any]], seen: Positions) -> tuple[ToldFile, int] | None:
+    """The first file that is not read to its end, and the row it is read up to."""
+    for file, at in zip(told_files(gaps, seen.topic_id), seen.partitions, strict=False):
+        if at.offset < file.rows:
+            return file, at.offset + at.row
+    return None
+
+
+def left_topic(gaps: Sequence[Mapping[str, Any]]) -> Positions | None:
+    """Where a topic was left last, None where none was."""
+    for gap in reversed(gaps):
+        match gap:
+            case {"topic_id": [str(was), str(now)], "from": list(places)} if is_files(now) and _is_topic(was):
+                return Positions(was, tuple(Position(*place) for place in places))
+    return None

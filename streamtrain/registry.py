@@ -10,6 +10,7 @@ import difflib
 import gc
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
@@ -53,15 +54,18 @@ class Registry:
 
     def get(self, name: str) -> ModuleType:
         """The entry's module, by its name or as people write it; UserMistake with the nearest name if there is none."""
-        known = self.names()
+        known = self.texts()
         stem = name.replace("-", "_") if self.dashed else name
         if stem not in known:
             shown = [self.shown(each) for each in known]
             near = nearest(name, shown)
             hint = f"; did you mean {near!r}?" if near else ""
             raise UserMistake(f"{self.what}: expected one of {', '.join(shown)}, got {name!r}{hint}")
+        module = f"{self.package}.{stem}"
+        if module in sys.modules:  # as of every row that is read slowly
+            return import_module(module)
         with _without_collection():
-            return import_module(f"{self.package}.{stem}")
+            return import_module(module)
 
     def constants(self, name: str) -> dict[str, Any]:
         """What an entry's file sets at its top level to a plain value, and its docstring as `__doc__`; by its text."""

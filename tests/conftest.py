@@ -134,11 +134,13 @@ def missing_gpu() -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests run only when asked for; tests marked gpu are skipped, with the reason, where none answers.
+    """Long tests run only when asked for, and those marked `long` not in the short loop; tests marked gpu are skipped,
+    with the reason, where none answers.
 
     What builds comes first: at the end the others would wait for it.
     """
-    for long in ("soak", "mutants"):
+    left_out = ("soak", "mutants", "long") if "not kafka" in config.option.markexpr else ("soak", "mutants")
+    for long in left_out:
         if long not in config.option.markexpr:
             config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(long)])
             items[:] = [item for item in items if not item.get_closest_marker(long)]

@@ -54,6 +54,7 @@ for answer in read_predictions("job", "localhost:9092"):
 """
 
 
+@pytest.mark.long
 def test_predict_and_answers_are_typed(tmp_path: Path) -> None:
     (tmp_path / "typed.py").write_text(TYPED)
     command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", f"--cache-dir={tmp_path}", "typed.py"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -52,7 +53,7 @@ class Making:
     use: Use
     columns: tuple[MadeColumn, ...]
 
-    @property
+    @cached_property
     def entry(self) -> Transform:
         return transforms.get(self.transform)
 

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 FOLDER = Path(__file__).parent
 BENCHES = sorted(FOLDER.glob("bench_*.py"))
 ON_KAFKA = [bench for bench in BENCHES if "STREAMTRAIN_TEST_BOOTSTRAP" in bench.read_text()]

@@ -67,8 +67,18 @@ class Around:
             return Unusable("text that is not UTF-8")
 
 
+_last: list[tuple[Any, Reference]] = []  # a record is compared with many slots, one after the other
+
+
 def decode(schema: Schema, format_name: Format, record: bytes, around: Around | None = None) -> Reference:
     """The record by the format's slow parse."""
+    asked = id(schema), str(format_name), record, around
+    if not _last or _last[0][0] != asked:
+        _last[:] = [(asked, _decoded(schema, format_name, record, around))]
+    return _last[0][1]
+
+
+def _decoded(schema: Schema, format_name: Format, record: bytes, around: Around | None) -> Reference:
     reader = _Reader(_facts(schema), check_ignored=format_name == "json", around=around or Around())
     parsed = parse(example_format(format_name), record)
     reader.written = parsed.written
@@ -87,7 +97,14 @@ class _Facts:
         self.every = schema.every
         self.entries = [column.entry for _, column in schema.every]
         self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
+        self.makings = [(one, one.reads, one.entry) for one in schema.makings]
         self.made = {made.name: made for one in schema.makings for made in one.columns}
+        self.where_columns = schema.native_plan()[1]["where_columns"] if schema.where is not None else []
+        self.stands_in = {
+            name: column.entry.read_stand_in(column, schema.loss)
+            for name, column in schema.columns
+            if column.has_stand_in and column.entry.holds(column) is not None
+        }
         self.used_made = [i for i, (name, column) in enumerate(schema.every)
                           if i >= len(schema.columns) and schema.is_used(column)]
         self.short = schema.short_columns()
@@ -305,14 +322,13 @@ class _Reader:
         cells: dict[str, Any] = {}
         given: dict[str, bool] = {}
         made: dict[str, Any] = {}
-        for name, column in self.columns if self.schema.makings else ():
+        for name, _ in self.columns if self.facts.makings else ():
             i = self.facts.numbers[name]
             given[name] = i in read
-            stands_in = column.has_stand_in and column.entry.holds(column) is not None
-            cells[name] = read.get(i, column.entry.read_stand_in(column, self.schema.loss) if stands_in else None)
-        for one in self.schema.makings:
-            there = [given[name] for name in one.reads]
-            results = one.entry.meaning(one.use, [cells[name] for name in one.reads], there)
+            cells[name] = read.get(i, self.facts.stands_in.get(name))
+        for one, reads, entry in self.facts.makings:
+            there = [given[name] for name in reads]
+            results = entry.meaning(one.use, [cells[name] for name in reads], there)
             for each, cell in zip(one.columns, results, strict=True):
                 made[each.name], given[each.name] = cell, cell is not None
                 stands_in = each.column.has_stand_in and cell is None
@@ -322,8 +338,7 @@ class _Reader:
     def _is_kept(self, made: dict[str, Any], wrong: list[int]) -> bool:
         if self.schema.where is None or self.schema.requests or made[WHERE] == 1:
             return True
-        rests_on = self.schema.native_plan()[1]["where_columns"]
-        return any(column in rests_on for column in wrong)
+        return any(column in self.facts.where_columns for column in wrong)
 
     def _made(self, number: int, cell: Any) -> Any:
         """A transform's cell in its block."""

@@ -12,7 +12,7 @@ from example_format import example_format
 from streamtrain.columns.formats import format_names, record_format
 from tests.columns.sanitized import PORTABLE, USUAL, alone, drivers, needs_compiler
 
-pytestmark = needs_compiler
+pytestmark = [pytest.mark.long, needs_compiler]
 
 
 BOTH = pytest.mark.parametrize(

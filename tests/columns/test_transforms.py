@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from example_format import is_columnar, plain_formats
-from long_tables import whole_tables
+from long_tables import some, whole_tables
 from slots import RowSlot
 from transformed import examples, ids, rows_of, schema_of
 
@@ -41,8 +41,14 @@ def test_no_native_half_is_alone() -> None:
     assert _native.cell_transforms() == transforms.names()
 
 
-@pytest.mark.parametrize(("name", "number", "example"), examples(), ids=ids())
-@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(
+    ("format_name", "name", "number", "example"),
+    some(
+        pytest.param(format_name, *example, id=f"{format_name}-{told}")
+        for example, told in zip(examples(), ids(), strict=True)
+        for format_name in FORMATS
+    ),
+)
 def test_the_examples_in_every_format(
     format_name: str, name: str, number: int, example: dict[str, Any], same: Callable[..., reference.Reference]
 ) -> None:
@@ -107,6 +113,7 @@ def chain_rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("where", [None, WHERE], ids=["all", "where"])
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_transforms_of_transforms(

@@ -10,6 +10,8 @@ from streamtrain.compute import ops
 from streamtrain.compute.backends._source import OPTIONS, header_of, name_expression, source
 from streamtrain.compute.spec import Op
 
+pytestmark = pytest.mark.long
+
 # what CuPy's RawModule adds behind ours
 FLAGS = (*OPTIONS, "-ftz=true", "--device-as-default-execution-space")
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]

@@ -28,6 +28,8 @@ from tests.bench.learning_streams import DATA
 from tests.e2e.harness import LiveJob
 from tests.fitting.example import same_bits
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROWS = 1_500  # through Kafka
 Written = Callable[[Path], None]

@@ -26,6 +26,8 @@ from streamtrain.run import exits
 from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import arena, descriptors, workers
 
+pytestmark = pytest.mark.long
+
 ALONE = {**TABLES, "train": {**TABLES["train"], "workers": 1}}
 
 

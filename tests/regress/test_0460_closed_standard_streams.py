@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PROGRAM = """
 import os, sys
 os.close(0)
@@ -17,6 +19,7 @@ sys.exit(0 if rows == 500 else 9)
 """
 
 
+@pytest.mark.long
 def test_it_trains() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, timeout=120)

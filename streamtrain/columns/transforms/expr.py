@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from streamtrain.columns.expression import Program, columns_of, compiled, meaning
@@ -74,7 +75,12 @@ class Expr(Transform):
 
     @staticmethod
     def _program(use: Use) -> Program:
-        return compiled(use.given["expr"], {source.name: source.holds for source in use.sources})
+        return _compiled(use.given["expr"], tuple((source.name, source.holds) for source in use.sources))
+
+
+@cache  # its meaning is asked for of every row
+def _compiled(text: str, holds: tuple[tuple[str, str], ...]) -> Program:
+    return compiled(text, dict(holds))
 
 
 TRANSFORM = Expr()

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
-from long_tables import some, whole_tables
+from long_tables import briefly, some, whole_tables
 
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.kafka.clients import Message
@@ -67,7 +67,7 @@ def later() -> Written:
 def judge(kind: str, forgeries: Iterator[tuple[Path, Written]]) -> None:
     """Each one is found, but for those listed, of which each is needed."""
     missed, found = [], []
-    for path, forged in some(forgeries):
+    for path, forged in forgeries:
         report = check_topics(forged.topics())
         (found if not report.ok else missed).append(path)
     assert found or not whole_tables()
@@ -91,7 +91,7 @@ def document(written: Written, topic: str, version: int) -> Any:
 
 def fields(written: Written, topic: str, version: int, whole: frozenset[str]) -> Iterator[tuple[Path, Written]]:
     edits = "manifests" if topic == "snapshots" else "logs"
-    for path in paths(document(written, topic, version), whole=whole):
+    for path in some(paths(document(written, topic, version), whole=whole)):
         yield path, Forger(written, **{edits: {version: lambda found, path=path: put(found, path)}}).forged()
 
 
@@ -146,7 +146,7 @@ def values(text: str) -> Iterator[tuple[Path, str]]:
 
 
 def replaced(written: Written, topic: str, partition: int, index: int) -> Iterator[tuple[Path, Written]]:
-    for path, forged in header_forgeries(written.partitions[topic][partition].messages[index]):
+    for path, forged in some(header_forgeries(written.partitions[topic][partition].messages[index])):
         other = copied(written)
         other.partitions[topic][partition].messages[index] = forged
         yield path, other
@@ -167,7 +167,7 @@ def test_a_field_of_a_dead_letter(later: Written) -> None:
 def bodies(written: Written, partition: int, index: int) -> Iterator[tuple[Path, Written]]:
     """Each field of a prediction's JSON."""
     message = written.partitions["predictions"][partition].messages[index]
-    for path in paths(json.loads(message.value or b"")):
+    for path in some(paths(json.loads(message.value or b""))):
         document = json.loads(message.value or b"")
         put(document, path)
         other = copied(written)
@@ -191,7 +191,7 @@ def test_a_field_of_a_control_entry(later: Written, key: bytes) -> None:
     def forgeries() -> Iterator[tuple[Path, Written]]:
         messages = later.partitions["control"][0].messages
         index = next(at for at, message in enumerate(messages) if message.key == key)
-        for path in paths(unpacked(messages[index].value)):
+        for path in some(paths(unpacked(messages[index].value))):
             document = unpacked(messages[index].value)
             put(document, path)
             other = copied(later)
@@ -231,7 +231,7 @@ def rekeyed(written: Written, topic: str) -> Iterator[tuple[Path, Written]]:
 
 @pytest.mark.parametrize("topic", list(all_topics()))
 def test_a_key(later: Written, topic: str) -> None:
-    forgeries = list(rekeyed(later, topic))
+    forgeries = some(rekeyed(later, topic))
     assert forgeries, f"the good job's {topic} have no keys"
     judge(f"key in {topic}", iter(forgeries))
 
@@ -239,7 +239,7 @@ def test_a_key(later: Written, topic: str) -> None:
 # -- whole messages -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", FORGERIES)
+@pytest.mark.parametrize("name", briefly(FORGERIES))
 @pytest.mark.parametrize("held", ["whole", "later"])
 def test_a_forgery(held: str, name: str, request: pytest.FixtureRequest) -> None:
     report = check_topics(FORGERIES[name](request.getfixturevalue(held)).topics())
@@ -247,6 +247,7 @@ def test_a_forgery(held: str, name: str, request: pytest.FixtureRequest) -> None
     assert report.ok or (held, name) not in UNSEEN
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("topic", list(all_topics()))
 def test_any_bytes_are_a_finding_and_never_an_exception(later: Written, topic: str) -> None:
     keys = {"control": (b"run/x", b"newest", b"end/1"), "snapshots": (b"s/0001/m", b"s/0001/c/0000", b"m")}

@@ -22,8 +22,9 @@ def add(
     half_life_ms: float, table: Array,
 ) -> None:
     found = np.zeros(rows, np.int64) if categories is None else bucket(categories, column, cells - 2)
+    latest = _latest(times[:rows, t_column], weight[:rows], half_life_ms) if times is not None else 0
     for row in range(rows):
-        time = int(times[row, t_column]) if half_life_ms > 0 and times is not None else 0
+        time = min(int(times[row, t_column]), latest) if half_life_ms > 0 and times is not None else 0
         if not weight[row] > 0 or time < 0:
             continue
         position = time / half_life_ms + 1 if half_life_ms > 0 else 1.0
@@ -37,6 +38,16 @@ def add(
         table[1 + found[row]] += term
         if categories is not None:
             table[cells - 1] += term
+
+
+def _latest(times: Array, weight: Array, half_life_ms: float) -> int:
+    """Of a batch's rows the newest time, or its fence where that is earlier; native/kernels/decayed.h says why."""
+    counted = sorted(times[(weight > 0) & (times >= 0)].tolist())
+    if not counted or counted[-1] - counted[0] <= half_life_ms:
+        return counted[-1] if counted else 0
+    middle, lower = (counted[(len(counted) + part) // (part + 1) - 1] for part in (1, 3))
+    beyond = max(4.0 * (middle - lower), half_life_ms)
+    return middle + int(beyond) if counted[-1] - middle > beyond else counted[-1]
 
 
 def value(
@@ -70,11 +81,13 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     table = np.zeros((cells, width))
     table[0, :2] = epoch, epoch + (0.4 if epoch else 0)
     table[1:] = rng.random((cells - 1, width)) * epoch
+    times = rng.integers(-200, 9000, (n, 2))
+    times[: n // 8] *= 10**6   # beyond the fence
     return {
         "rows": n, "columns": 3, "column": 1, "cells": cells, "width": width, "x_columns": 2, "x_column": 1,
         "t_columns": 2, "t_column": 0, "part": 1, "y_width": 6, "at": n % 6, "form": n % 3, "clip": 2.0,
         "categories": rng.integers(-1, 5, (n, 3)) if keyed else None,
-        "numbers": rng.normal(1, 2, (n, 2)) if n % 5 else None, "times": rng.integers(-200, 9000, (n, 2)),
+        "numbers": rng.normal(1, 2, (n, 2)) if n % 5 else None, "times": times,
         "half_life_ms": half_life_ms, "weight": weights(rng, n), "table": table, "y": np.zeros((n, 6)),
     }
 

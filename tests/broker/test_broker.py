@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -46,18 +47,36 @@ def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
 
 
 def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
+    """A fast start is of that start only; the record of a dead Kafka or of another process is not believed."""
     data = tmp_path / "kafka"
     with start_broker(data) as broker:
         first, cluster = broker.bootstrap, load_record(data).cluster_id
+        assert is_fast(broker)
     assert broker_status(data).running is False
-    with start_broker(data) as broker:
+    with start_as_users_do(data) as broker:
         assert broker.bootstrap == first
         assert load_record(data).cluster_id == cluster
+        assert not is_fast(broker)
         broker.kill()
         assert broker.pids == ()
         broker.restart()
         assert answers(first)
+        assert not is_fast(broker)
+        (pid,) = broker.pids
+        broker.kill()
+    record = data / "broker.json"
+    assert load_record(data).nodes[0].pid in (0, pid) and not broker_status(data).running
+    record.write_text(re.sub(r'"pid": \d+', f'"pid": {os.getpid()}', record.read_text()))
+    assert not broker_status(data).running
+    with start_broker(data) as broker:
+        assert not broker.found
+        assert answers(broker.bootstrap)
+        assert is_fast(broker)
     assert broker_status(data).pids == ()
+
+
+def is_fast(broker):
+    return "TieredStopAtLevel=1" in Path(f"/proc/{broker.pids[0]}/cmdline").read_text()
 
 
 def test_a_data_folder_is_the_users_alone(tmp_path):
@@ -69,16 +88,6 @@ def test_a_data_folder_is_the_users_alone(tmp_path):
         with locked(folder):
             pass
     assert [folder.stat().st_mode & 0o777 for folder in (new, empty, shared)] == [0o700, 0o700, 0o755]
-
-
-def test_a_fast_start_is_of_this_start_only(tmp_path):
-    for fast in (True, False):
-        with start_as_users_do(tmp_path / "kafka", fast_start=fast) as broker:
-            command = Path(f"/proc/{broker.pids[0]}/cmdline").read_text()
-            assert ("TieredStopAtLevel=1" in command) == fast
-            broker.kill()
-            broker.restart()
-            assert ("TieredStopAtLevel=1" in Path(f"/proc/{broker.pids[0]}/cmdline").read_text()) == fast
 
 
 def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
@@ -117,19 +126,6 @@ def test_a_detached_kafka_outlives_its_starter_and_one_that_is_not_dies_with_it(
             assert stop_broker(data)
         assert process.wait(120)
         assert not broker_status(data).running
-
-
-def test_the_record_of_a_dead_kafka_or_of_another_process_is_not_believed(tmp_path):
-    data = tmp_path / "kafka"
-    start_broker(data).kill()
-    record = data / "broker.json"
-    pid = load_record(data).nodes[0].pid
-    assert pid and not broker_status(data).running
-    record.write_text(record.read_text().replace(f'"pid": {pid}', f'"pid": {os.getpid()}'))
-    assert not broker_status(data).running
-    with start_broker(data) as broker:
-        assert not broker.found
-        assert answers(broker.bootstrap)
 
 
 def test_a_taken_port_is_the_users_mistake(tmp_path):

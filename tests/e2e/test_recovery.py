@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgpack
 import pytest
+from long_tables import some
 
 from tests.e2e.harness import LiveJob, Running, rows
 
@@ -70,7 +71,7 @@ def values() -> list[bytes]:
     return [msgpack.packb(row) for row in rows(40_000)]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", some(range(10)))
 def test_random_kills_while_rows_stream(kafka, tmp_path: Path, values: list[bytes], seed: int) -> None:
     chance = random.Random(seed)
     job = LiveJob(kafka, tmp_path, publish_interval="50ms", batch_rows=256, workers=chance.choice([1, 2, 3]))

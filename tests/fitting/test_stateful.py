@@ -155,6 +155,24 @@ def test_what_decays_goes_by_event_time_however_many_workers() -> None:
         assert fitted.predict({"a": 1.5, "colour": "red"})["prediction"] > 0  # a request needs no time
 
 
+@pytest.mark.parametrize("growth", ["off", 4000])
+def test_a_few_wrong_times_age_nothing(growth: str | int) -> None:
+    """A row in a hundred of the year 2100 or later, beside some late ones. In a batch of one row, with which a lineage
+    begins, such a time cannot be told: what was counted goes, and the next round begins anew."""
+    given, random = rows(), np.random.default_rng(5)
+    job = {**TIMED, "train": {**TIMED["train"], "batch_growth": growth}}
+    given["at"] = np.sort(random.integers(1_700_000_000, 1_700_003_000, ROWS))
+    given["at"][random.choice(ROWS, 40)] -= 900
+    before = streamtrain.fit(job, given).statistics
+    given["at"][random.choice(ROWS - 100, 30)] = 4_102_444_800 + random.integers(0, 10**9, 30)
+    after = streamtrain.fit(job, given).statistics
+    for block in ("count.often", "total.paid", "decayed_scale.away"):
+        assert after[block][0, 1] == pytest.approx(before[block][0, 1], abs=3)
+        if growth == "off":
+            now = [found[block][1:] * 2.0 ** (found[block][0, 0] - before[block][0, 1]) for found in (before, after)]
+            np.testing.assert_allclose(now[1], now[0], rtol=0.25, atol=4)
+
+
 def test_rows_without_a_time_count_for_nothing_that_decays() -> None:
     given = {**rows(), "at": np.full(ROWS, 1_700_000_000)}
     timed = {**TIMED["columns"], "at": {"role": "event_time", "unit": "s", "missing": -1}}

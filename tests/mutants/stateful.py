@@ -64,6 +64,16 @@ GUARDS = [
         "tests/state/test_rules.py::test_a_mean_is_what_the_rule_means",
     ),
     (
+        "a clock that wrong times moved goes back", "native/state/rules/decayed.h",
+        "if (newest > 0 && to[0] - newest > FORGOTTEN) ", "if (newest < 0) ",
+        "tests/state/test_rules.py::test_a_mean_is_what_the_rule_means",
+    ),
+    (
+        "a time far ahead of its batch counts as of the fence", "native/kernels/decayed.h",
+        "return f64(newest - middle) > beyond ? middle + i64(beyond) : newest;", "return newest;",
+        "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference",
+    ),
+    (
         "a row older than the newest counts less", "native/kernels/decayed.h",
         "exp((position - table_tk[0]) * decayed_ln2)", "exp((position - epoch) * decayed_ln2)",
         "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference",

@@ -114,7 +114,9 @@ def meaning_of_extremes(start: Array, values: Sequence[Array], weights: Sequence
 
 
 def meaning_of_decayed(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    found = start.copy()
+    found, newest = start.copy(), max(value[0, 0] for value in values)
+    if newest > 0 and found[0, 0] - newest > 1000:
+        found[:] = 0
     for value in values:
         if value[0, 0] > 0:
             epoch = max(found[0, 0], value[0, 0])

@@ -1,6 +1,7 @@
 // decayed -- sums that halve over a half-life of event time: row 0 is (epoch, newest), in half-lives and one more, 0
 // where nothing was seen; the others are as of the epoch's begin. Both sides are brought to the later epoch by a power
-// of two, which changes no digit, and added.
+// of two, which changes no digit, and added. Where all that a round brought is so far behind that it would count for
+// nothing ever again, what stands there was of wrong times, and goes.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -16,6 +17,10 @@ inline f64 kept_over(f64 epochs) { return epochs > FORGOTTEN ? 0 : std::ldexp(1.
 inline void fold_decayed(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
     f64 *to = reinterpret_cast<f64 *>(mean + block.offset);
     std::memcpy(to, start.mean + block.offset, block.bytes());
+    f64 newest = 0;
+    for (const Contribution &worker : all.workers)
+        newest = std::max(newest, *reinterpret_cast<const f64 *>(worker.vector + block.offset));
+    if (newest > 0 && to[0] - newest > FORGOTTEN) std::fill(to, to + block.count(), 0.0);
     for (const Contribution &worker : all.workers) {
         const f64 *share = reinterpret_cast<const f64 *>(worker.vector + block.offset);
         if (!(share[0] > 0)) continue;

@@ -10,6 +10,7 @@ import shutil
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -36,7 +37,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}
-NEED_KAFKA = {"kafka", "private_kafka", "registry"}  # fixtures that mark their tests `kafka`
+NEED_KAFKA = {"kafka", "private_kafka", "modules_kafka", "registry"}  # fixtures that mark their tests `kafka`
 
 
 @dataclass(frozen=True)
@@ -65,20 +66,34 @@ def registry() -> Iterator[Registry]:
         yield running
 
 
-@pytest.fixture
-def private_kafka(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Broker]]:
-    """Call it with start_broker's keywords for a Kafka to kill and restart; tests with `nodes=3` are marked cluster."""
-    monkeypatch.delenv("LD_PRELOAD", raising=False)  # tests/native: a JVM does not run under the sanitizers
+@contextmanager
+def _kafkas() -> Iterator[Callable[..., Broker]]:
     started: list[Broker] = []
 
     def start(**settings: object) -> Broker:
         started.append(start_broker(kafka_home=kafka_home(), **{"fast_start": True, **settings}))  # type: ignore[arg-type]
         return started[-1]
 
-    yield start
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LD_PRELOAD", raising=False)  # tests/native: a JVM does not run under the sanitizers
+        yield start
     for broker in started:
         broker.kill()
         broker.stop()
+
+
+@pytest.fixture
+def private_kafka() -> Iterator[Callable[..., Broker]]:
+    """Call it with start_broker's keywords for a Kafka to kill and restart; tests with `nodes=3` are marked cluster."""
+    with _kafkas() as start:
+        yield start
+
+
+@pytest.fixture(scope="module")
+def modules_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """One to kill and restart for all tests of a file, each of which leaves it running."""
+    with _kafkas() as start:
+        yield start(data=tmp_path_factory.mktemp("own") / "kafka")
 
 
 @pytest.fixture(scope="session")

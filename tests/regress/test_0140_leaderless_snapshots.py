@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,7 +22,7 @@ class Named:
         self.bootstrap = broker.bootstrap
 
     def fresh_name(self, prefix: str) -> str:
-        return prefix
+        return f"{prefix}-{uuid.uuid4().hex[:10]}"
 
 
 def said(running: Running, text: str) -> None:

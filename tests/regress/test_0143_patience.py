@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,8 @@ from tests.regress.test_0140_leaderless_snapshots import Named, said
 
 
 @pytest.fixture
-def own(private_kafka: Callable[..., Broker], tmp_path: Path) -> tuple[Broker, LiveJob]:
-    broker = private_kafka(data=tmp_path / "kafka")
-    return broker, LiveJob(Named(broker), tmp_path, publish_interval="5s")
+def own(modules_kafka: Broker, tmp_path: Path) -> tuple[Broker, LiveJob]:
+    return modules_kafka, LiveJob(Named(modules_kafka), tmp_path, publish_interval="5s")
 
 
 def test_a_replaced_trainer_leaves_though_no_row_comes(kafka, tmp_path: Path) -> None:

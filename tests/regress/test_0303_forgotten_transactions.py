@@ -78,6 +78,7 @@ class Writer(threading.Thread):
         self.committed.append(value)
 
 
+@pytest.mark.soak
 def test_what_kafka_has_forgotten_never_becomes_visible(broker: Broker) -> None:
     Admin(broker.bootstrap).ensure([wish for job in JOBS for wish in job_topics(job)])
     for kill in range(KILLS):

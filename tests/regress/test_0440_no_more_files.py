@@ -8,7 +8,6 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -35,9 +34,8 @@ with RecordWriter(sys.argv[1]) as writer, LiveModel(sys.argv[2], sys.argv[3]) as
 
 
 @pytest.fixture
-def own(private_kafka: Callable[..., Broker], tmp_path: Path) -> tuple[Broker, LiveJob]:
-    broker = private_kafka(data=tmp_path / "kafka")
-    return broker, LiveJob(Named(broker), tmp_path)
+def own(modules_kafka: Broker, tmp_path: Path) -> tuple[Broker, LiveJob]:
+    return modules_kafka, LiveJob(Named(modules_kafka), tmp_path)
 
 
 def no_more_files(process: int) -> tuple[int, int]:

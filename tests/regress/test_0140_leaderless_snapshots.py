@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,11 +17,12 @@ from tests.e2e.harness import LiveJob, Running
 class Named:
     """A Kafka of the test's own, for the harness."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, ending: str = "") -> None:
         self.bootstrap = broker.bootstrap
+        self.ending = ending
 
     def fresh_name(self, prefix: str) -> str:
-        return f"{prefix}-{uuid.uuid4().hex[:10]}"
+        return prefix + self.ending
 
 
 def said(running: Running, text: str) -> None:

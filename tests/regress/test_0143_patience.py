@@ -16,7 +16,7 @@ from tests.regress.test_0140_leaderless_snapshots import Named, said
 
 @pytest.fixture
 def own(modules_kafka: Broker, tmp_path: Path) -> tuple[Broker, LiveJob]:
-    return modules_kafka, LiveJob(Named(modules_kafka), tmp_path, publish_interval="5s")
+    return modules_kafka, LiveJob(Named(modules_kafka, tmp_path.name), tmp_path, publish_interval="5s")
 
 
 def test_a_replaced_trainer_leaves_though_no_row_comes(kafka, tmp_path: Path) -> None:

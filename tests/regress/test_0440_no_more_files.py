@@ -35,7 +35,7 @@ with RecordWriter(sys.argv[1]) as writer, LiveModel(sys.argv[2], sys.argv[3]) as
 
 @pytest.fixture
 def own(modules_kafka: Broker, tmp_path: Path) -> tuple[Broker, LiveJob]:
-    return modules_kafka, LiveJob(Named(modules_kafka), tmp_path)
+    return modules_kafka, LiveJob(Named(modules_kafka, tmp_path.name), tmp_path)
 
 
 def no_more_files(process: int) -> tuple[int, int]:

@@ -42,7 +42,7 @@ def add(
 
 def _latest(times: Array, weight: Array, half_life_ms: float) -> int:
     """Of a batch's rows the newest time, or its fence where that is earlier; native/kernels/decayed.h says why."""
-    counted = sorted(times[(weight > 0) & (times >= 0)].tolist())
+    counted: list[int] = sorted(times[(weight > 0) & (times >= 0)].tolist())
     if not counted or counted[-1] - counted[0] <= half_life_ms:
         return counted[-1] if counted else 0
     middle, lower = (counted[(len(counted) + part) // (part + 1) - 1] for part in (1, 3))

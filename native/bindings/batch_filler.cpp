@@ -116,12 +116,17 @@ class PythonBatchFiller {
             const PythonAround *message = around ? native((*around)[i]) : nullptr;
             views.push_back(PythonAround::view(record.data(), record.size(), message));
         }
+        batch_.gather(!most && records.size() > 1);
         for (u64 i = 0; i < views.size(); ++i) {
             if (i % AHEAD == 0) batch_.look_ahead(views.data() + i, std::min(AHEAD, views.size() - i));
             const i64 left = most ? *most - batch_.tally().trained : std::numeric_limits<i64>::max();
             batch_.count(views[i], from_row, left);
             from_row = 0;
         }
+        batch_.settle();
+        batch_.gather(false);
+        for (const LateRows &late : batch_.late()) batch_.tally().take_back(late.tally);
+        batch_.late().clear();
         return take_tally();
     }
 

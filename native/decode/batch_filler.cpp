@@ -34,7 +34,7 @@ void BatchFiller::count(const RecordView &record, i64 from_row, i64 most) {
         const u32 before = sink_.rows;
         sink_.row_capacity = before + static_cast<u32>(std::min<i64>(capacity - before, most));
         done = next();
-        most -= sink_.rows - before;
+        most -= i64{sink_.rows} - before;
     }
     sink_.row_capacity = capacity;
 }

@@ -48,8 +48,17 @@ class BatchFiller {
     // Rows of what was begun: true, it is done; false, the batch is full before. Adds to the tally.
     bool next() {
         full_ = !source_->next(sink_, tally_);
+        if (gathers_ && sink_.rows == sink_.row_capacity) settle();
         return !full_;
     }
+
+    // As Decoder's: whether rows of records may wait, as next() is called, for settle(), which is to come before the
+    // batch is closed.
+    bool gather(bool on) { return gathers_ = decoder_->gather(on); }
+    void number_record(u32 number) { decoder_->number_record(number); }
+    void settle() { decoder_->settle(sink_); }
+    bool gathers() const { return gathers_; }
+    std::vector<LateRows> &late() { return decoder_->late(); }
     // The record at hand: where it stands, what its form is.
     const Decoder &record() const { return *decoder_; }
 
@@ -71,7 +80,7 @@ class BatchFiller {
     std::unique_ptr<Decoder> decoder_;
     RowSource *source_ = nullptr;
     RowSink sink_;
-    bool full_ = false;
+    bool full_ = false, gathers_ = false;
     RowTally tally_;
     std::unique_ptr<u8, Free> own_;   // made when first asked for
 };

@@ -11,22 +11,63 @@ class BlockTransforms {
   public:
     // What became of the block: false, rows have to be read one by one; else rows.count are left, and `left_out` tells
     // the others, each with the column (NO_COLUMN: by `where`).
-    bool finish(RowWriter &writer, RowBlock &rows, i64 newest_before_ms) {
-        const TransformPlan &plan = *rows.plan.transforms;
-        Cells &cells = *rows.cells;
-        for (u64 k = 0; k < plan.readings.size(); ++k)
-            if (plan.readings[k].from_slot) read_slot(plan.readings[k], cells.columns[k], rows);
-        writer.transforms().run(rows.count);
-        if (!find_left_out(plan, writer, cells, rows)) return false;
-        if (!left_out.empty()) {
-            take_out(plan, cells, rows);
-            if (plan.event_cell >= 0)
-                set_newest(cells.columns[static_cast<u32>(plan.event_cell)], rows, newest_before_ms);
+    bool finish(RowTransforms &transforms, RowBlock &rows, i64 newest_before_ms) {
+        if (!run(transforms, rows)) return false;
+        const i32 event_cell = rows.plan.transforms->event_cell;
+        if (!left_out.empty() && event_cell >= 0) {
+            CellColumn &times = rows.cells->columns[static_cast<u32>(event_cell)];
+            each_left([&](u32 to, u32 from, u32 end) { move(times, to, from, end); }, rows.count);
+            take_out(rows);
+            set_newest(times, rows, newest_before_ms);
+        } else {
+            take_out(rows);
         }
-        for (const Step &step : plan.steps)
+        return put_made(rows);
+    }
+
+    // The same step by step. Makes the cells and finds who is left out: false where a missing one makes a row a dead
+    // letter.
+    bool run(RowTransforms &transforms, RowBlock &rows) {
+        const TransformPlan &plan = *rows.plan.transforms;
+        for (u64 k = 0; k < plan.readings.size(); ++k)
+            if (plan.readings[k].from_slot) read_slot(plan.readings[k], rows.cells->columns[k], rows);
+        transforms.run(rows.count);
+        return find_left_out(plan, transforms, rows);
+    }
+
+    // Moves the rows that stay together, in the slot and in the cells that are still to be put.
+    void take_out(RowBlock &rows) {
+        if (left_out.empty()) return;
+        const auto move_rows = [&](u32 to, u32 from, u32 end) {
+            for (const DecodePlan::At &block : rows.plan.blocks) {
+                u8 *const first = rows.slot + block.offset + rows.first * block.stride;
+                std::memmove(first + to * block.stride, first + from * block.stride, (end - from) * block.stride);
+            }
+            for (const Step &step : rows.plan.transforms->steps)
+                for (const Made &made : step.results)
+                    if (made.becomes_column) move(rows.cells->columns[made.cell], to, from, end);
+        };
+        rows.count = each_left(move_rows, rows.count);
+    }
+
+    // False where a made cell does not fit its column.
+    bool put_made(RowBlock &rows) {
+        for (const Step &step : rows.plan.transforms->steps)
             for (const Made &made : step.results)
-                if (made.becomes_column && !put(made, cells.columns[made.cell], rows)) return false;
+                if (made.becomes_column && !put(made, rows.cells->columns[made.cell], rows)) return false;
         return true;
+    }
+
+    // Calls move(to, from, end) for rows that stay, side by side, behind one that does not; gives how many stay.
+    template <class Move>
+    u32 each_left(Move move, u32 count) const {
+        u32 to = left_out.empty() ? count : left_out.front().row;
+        for (u64 k = 0; k < left_out.size(); ++k) {
+            const u32 from = left_out[k].row + 1, end = k + 1 < left_out.size() ? left_out[k + 1].row : count;
+            move(to, from, end);
+            to += end - from;
+        }
+        return to;
     }
 
     struct LeftOut {
@@ -37,6 +78,7 @@ class BlockTransforms {
 
   private:
     static void read_slot(const Reading &reading, CellColumn &column, const RowBlock &rows) {
+        std::memset(column.given.data(), 1, rows.count);
         const Place place = rows.plan.columns[reading.column].kind->plain_float()->place;
         const u8 *from = rows.at(place);
         for (u32 i = 0; i < rows.count; ++i, from += rows.stride(place)) {
@@ -47,44 +89,28 @@ class BlockTransforms {
     }
 
     // False where a missing cell makes a row a dead letter.
-    bool find_left_out(const TransformPlan &plan, RowWriter &writer, const Cells &cells, const RowBlock &rows) {
+    bool find_left_out(const TransformPlan &plan, const RowTransforms &transforms, const RowBlock &rows) {
         left_out.clear();
         ends_.clear();
         for (const Step &step : plan.steps)
             for (const Made &made : step.results)
-                if (made.becomes_column && ends_row(rows.plan.columns[made.column].missing)) ends_.push_back(&made);
+                if (made.becomes_column && ends_row(rows.plan.columns[made.column].missing) &&
+                    rows.cells->columns[made.cell].any_missing(rows.count))
+                    ends_.push_back(&made);
         for (u32 i = 0; i < rows.count && (plan.where >= 0 || !ends_.empty()); ++i) {
-            if (writer.transforms().leaves_out(i)) {
+            if (transforms.leaves_out(i)) {
                 left_out.push_back({i, NO_COLUMN});
                 continue;
             }
             i32 skipped = NO_COLUMN;
             for (const Made *made : ends_) {
-                if (cells.columns[made->cell].given[i]) continue;
+                if (rows.cells->columns[made->cell].given[i]) continue;
                 if (rows.plan.columns[made->column].missing != Missing::skip) return false;
                 if (skipped == NO_COLUMN) skipped = static_cast<i32>(made->column);
             }
             if (skipped != NO_COLUMN) left_out.push_back({i, skipped});
         }
         return true;
-    }
-
-    // Moves the rows that stay together, in the slot and in the cells that are still to be put.
-    void take_out(const TransformPlan &plan, Cells &cells, RowBlock &rows) {
-        u32 to = left_out.front().row;
-        for (u64 k = 0; k < left_out.size(); ++k) {
-            const u32 from = left_out[k].row + 1, end = k + 1 < left_out.size() ? left_out[k + 1].row : rows.count;
-            for (const DecodePlan::At &block : rows.plan.blocks) {
-                u8 *const first = rows.slot + block.offset + rows.first * block.stride;
-                std::memmove(first + to * block.stride, first + from * block.stride, (end - from) * block.stride);
-            }
-            for (const Step &step : plan.steps)
-                for (const Made &made : step.results)
-                    if (made.becomes_column) move(cells.columns[made.cell], to, from, end);
-            if (plan.event_cell >= 0) move(cells.columns[static_cast<u32>(plan.event_cell)], to, from, end);
-            to += end - from;
-        }
-        rows.count = to;
     }
 
     static void move(CellColumn &column, u32 to, u32 from, u32 end) {
@@ -136,7 +162,7 @@ class BlockTransforms {
         return exact ? floats_.data() : nullptr;
     }
 
-    std::vector<const Made *> ends_;
+    std::vector<const Made *> ends_;   // of which a missing cell ends a row, and there is one
     ColumnSpan span_;
     std::vector<u32> short_;
     std::vector<f32> floats_;

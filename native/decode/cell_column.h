@@ -53,11 +53,30 @@ struct CellColumn {
         if (holds == Holds::text) texts[row] = {};
     }
 
+    // What it has them in, of 8 bytes each, or a std::string_view.
+    char *cells() {
+        if (holds == Holds::number) return reinterpret_cast<char *>(numbers.data());
+        if (holds == Holds::time) return reinterpret_cast<char *>(times.data());
+        if (holds == Holds::text) return reinterpret_cast<char *>(texts.data());
+        return reinterpret_cast<char *>(hashes.data());
+    }
+
+    // One of another column that holds the same.
+    void copy_cell(u32 row, const CellColumn &from, u32 at) {
+        given[row] = 1;
+        if (holds == Holds::number) numbers[row] = from.numbers[at];
+        else if (holds == Holds::time) times[row] = from.times[at];
+        else if (holds == Holds::text) texts[row] = from.texts[at];
+        else hashes[row] = from.hashes[at];
+    }
+
     // Whether a row's cell is there, of what is no hash.
     bool is_there(u32 row) const {
         if (holds == Holds::number) return numbers[row] == numbers[row];
         return holds == Holds::time ? times[row] != NO_TIME : !is_none(texts[row]);
     }
+
+    bool any_missing(u32 count) const { return std::memchr(given.data(), 0, count); }
 
     // Sets `given` by the cells themselves. One row is most blocks, hence its own way.
     void find_given(u32 count) {
@@ -87,7 +106,7 @@ struct CellStandIn {
     u64 hash = 0;
 
     void put(CellColumn &column, u32 count) const {
-        if (!std::memchr(column.given.data(), 0, count)) return;
+        if (!column.any_missing(count)) return;
         for (u32 i = 0; i < count; ++i) {
             if (column.given[i]) continue;
             if (column.holds == Holds::number) column.numbers[i] = number;

@@ -12,7 +12,9 @@ namespace st {
 
 class ColumnarDecoder : public RecordDecoder {
   protected:
-    using RecordDecoder::RecordDecoder;
+    explicit ColumnarDecoder(std::shared_ptr<const DecodePlan> plan) : RecordDecoder(std::move(plan)) {
+        never_gathers();
+    }
 
     std::string cell_path(i32 column, i64 row) const final {
         return column == NO_COLUMN ? "$" : "$." + column_name(column) + "[" + std::to_string(row) + "]";
@@ -77,7 +79,7 @@ class ColumnarDecoder : public RecordDecoder {
         u32 trained = count;
         if (fast_ && count > FEW_ROWS && read_block(sink, static_cast<u32>(row_ - first_row_), trained)) {
             for (const BlockTransforms::LeftOut &each : transforms_.left_out)
-                report_filtered(tally, row_ + each.row, each.column);
+                tally.add_filtered(row_ + each.row, each.column);
             sink.rows += trained;
             tally.trained += trained;
             row_ += count;
@@ -97,7 +99,8 @@ class ColumnarDecoder : public RecordDecoder {
         for (const Kind *kind : absent_)
             if (!kind->stand_in_span(rows)) return false;
         if (!by_row_.empty() && !read_by_row(sink, row, rows)) return false;
-        if (plan_->transforms && !transforms_.finish(writer_, rows, sink.newest_event_time_ms)) return false;
+        const i64 newest_before_ms = sink.newest_event_time_ms;
+        if (plan_->transforms && !transforms_.finish(writer_.transforms(), rows, newest_before_ms)) return false;
         count = rows.count;
         sink.newest_event_time_ms = rows.newest_event_time_ms;
         for (const DecodePlan::Bits &constant : plan_->constants) rows.fill(constant.place, constant.bits);

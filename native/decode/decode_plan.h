@@ -26,6 +26,7 @@ struct PlanColumn {
     std::string place = {};            // the same behind a "$", for reasons; made of the name where it is not given
     bool is_made = false;              // by a transform: no record and no program gives its cells
 
+    std::string made_path() const { return "transforms." + name; }   // where it stands that a transform makes it
     bool in_record() const { return from.empty() && !is_made; }
     const char *expected() const { return kind ? kind->expected() : "anything"; }
 };

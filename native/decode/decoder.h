@@ -36,6 +36,41 @@ struct RowTally {
         dead_rows.clear();
         filtered_rows.clear();
     }
+
+    // Rows in a row with the same column are one entry; dead ones with the same reason as well, under the first's path.
+    void add_filtered(i64 row, i32 column) {
+        ++filtered;
+        if (!filtered_rows.empty() && filtered_rows.back().row_to == row && filtered_rows.back().column == column)
+            ++filtered_rows.back().row_to;
+        else filtered_rows.push_back({row, row + 1, column});
+    }
+    template <class Path>   // of a row
+    void add_dead(i64 row, i32 column, const std::string &reason, Path path) {
+        ++dead;
+        if (!dead_rows.empty()) {
+            DeadRows &last = dead_rows.back();
+            if (last.row_to == row && !last.remainder && last.column == column && last.reason == reason) {
+                ++last.row_to;
+                return;
+            }
+        }
+        dead_rows.push_back({row, row + 1, path(row), reason, false, column});
+    }
+
+    // Rows that were told as trained and came to a bad end after all.
+    void take_back(const RowTally &late) {
+        trained -= late.dead + late.filtered;
+        dead += late.dead;
+        filtered += late.filtered;
+        dead_rows.insert(dead_rows.end(), late.dead_rows.begin(), late.dead_rows.end());
+        filtered_rows.insert(filtered_rows.end(), late.filtered_rows.begin(), late.filtered_rows.end());
+    }
+};
+
+// What became, after all, of rows that were told as trained: those of one record, by the number it was given.
+struct LateRows {
+    u32 record;
+    RowTally tally;   // of dead and filtered ones
 };
 
 // Rows of any kind, a slot's worth at a time.
@@ -67,6 +102,15 @@ class Decoder : public RowSource {
     virtual bool many() const = 0;
     // Whether the record that was begun last needs a schema that is not known yet: it is to be begun again, later.
     virtual bool waits() const { return false; }
+
+    // Whether rows may wait for others of their block before they are transformed, which goes sooner then. next() tells
+    // them as trained, and settle() finishes them: what became of some after all is then in late(), by the number that
+    // their record was given before next(). No row waits where the sink is full.
+    // gather(): false where none will, whatever was asked.
+    virtual bool gather(bool) { return false; }
+    virtual void number_record(u32) {}
+    virtual void settle(RowSink &) {}
+    std::vector<LateRows> &late() { return late_; }
     // What the record that was begun last names; NONE where it is broken before that, or names none.
     const NamedSchema &schema() const { return schema_; }
     // Where the cell of `column` stands in the current record, or its row (-1): as DeadRows::path.
@@ -74,6 +118,7 @@ class Decoder : public RowSource {
 
   protected:
     NamedSchema schema_;
+    std::vector<LateRows> late_;
 };
 
 struct DecodePlan;   // compiled from the job's columns: decode/decode_plan.h

@@ -12,6 +12,7 @@ namespace st {
 class Letters {
   public:
     void clear() { page_ = used_ = 0; }
+    u64 pages() const { return page_; }   // that are full
 
     char *room(u64 size) {
         while (page_ < pages_.size() && used_ + size > pages_[page_].size) ++page_, used_ = 0;

@@ -1,17 +1,19 @@
 // What all formats share around a record: the bytes no format takes, rows passed over, the fate of a row, the tally.
 #pragma once
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "decode/around_cells.h"
 #include "decode/row_writer.h"
+#include "decode/waiting_rows.h"
 
 namespace st {
 
 class RecordDecoder : public Decoder {
   public:
     explicit RecordDecoder(std::shared_ptr<const DecodePlan> plan)
-        : plan_(plan), writer_(plan), around_(std::move(plan)) {}
+        : plan_(plan), writer_(plan), can_gather_(plan->transforms && !plan->is_ragged), around_(std::move(plan)) {}
 
     i64 row() const final { return row_ - held_; }
 
@@ -25,8 +27,18 @@ class RecordDecoder : public Decoder {
 
     std::string path(i32 column, i64 row) const final {
         if (column != NO_COLUMN && !plan_->columns[column].from.empty()) return plan_->columns[column].from;
-        if (column != NO_COLUMN && plan_->columns[column].is_made) return "transforms." + column_name(column);
+        if (column != NO_COLUMN && plan_->columns[column].is_made) return plan_->columns[column].made_path();
         return cell_path(column, row);
+    }
+
+    bool gather(bool on) final {
+        gathers_ = on && can_gather_;
+        if (gathers_ && !waiting_) waiting_ = std::make_unique<WaitingRows>(plan_, writer_);
+        return gathers_;
+    }
+    void number_record(u32 record) final { record_ = record; }
+    void settle(RowSink &sink) final {
+        if (waiting_) waiting_->settle(sink, late_);
     }
 
     bool next(RowSink &sink, RowTally &tally) final {
@@ -40,7 +52,10 @@ class RecordDecoder : public Decoder {
                 end_remainder(tally, std::move(refused_path_), std::move(refused_reason_));
                 return true;
             }
-            if (row_ >= from_row_ && sink.rows == sink.row_capacity) return false;
+            if (row_ >= from_row_ && sink.rows == sink.row_capacity) {
+                settle(sink);
+                if (sink.rows == sink.row_capacity) return false;
+            }
             step(sink, tally);
             if (held_) return false;
         }
@@ -79,6 +94,11 @@ class RecordDecoder : public Decoder {
     // The current row is read.
     void end_row(RowSink &sink, RowTally &tally) {
         if (around_.any()) around_.put(writer_);
+        if (gathers_ && !passing() && waiting_->take(record_, row_)) {
+            ++row_, ++sink.rows, ++tally.trained;
+            if (waiting_->is_full()) settle(sink);
+            return;
+        }
         const RowEnd end = writer_.finish();
         const i64 row = row_++;
         if (row < from_row_) return;
@@ -87,10 +107,10 @@ class RecordDecoder : public Decoder {
         } else if (end == RowEnd::held) {
             held_ = true;
         } else if (end == RowEnd::filtered) {
-            report_filtered(tally, row, writer_.failed_column());
+            tally.add_filtered(row, writer_.failed_column());
         } else {
-            ++tally.dead;
-            report_dead(tally, row);
+            const i32 column = writer_.failed_column();
+            tally.add_dead(row, column, writer_.reason(), [&](i64 at) { return path(column, at); });
         }
     }
 
@@ -102,17 +122,7 @@ class RecordDecoder : public Decoder {
     const std::string &column_name(u32 column) const { return plan_->columns[column].name; }
     bool wanted(i32 column) const { return column >= 0 && plan_->wanted[column]; }
 
-    static void report_filtered(RowTally &tally, i64 row, i32 column) {
-        ++tally.filtered;
-        if (!tally.filtered_rows.empty()) {
-            FilteredRows &last = tally.filtered_rows.back();
-            if (last.row_to == row && last.column == column) {
-                ++last.row_to;
-                return;
-            }
-        }
-        tally.filtered_rows.push_back({row, row + 1, column});
-    }
+    void never_gathers() { can_gather_ = false; }   // formats with blocks of their own
 
     std::shared_ptr<const DecodePlan> plan_;
     RowWriter writer_;
@@ -133,19 +143,9 @@ class RecordDecoder : public Decoder {
         tally.dead_rows.push_back({row, row + 1, std::move(path), std::move(reason), true});
     }
 
-    // Rows in a row with the same column and reason are one entry, under the first one's path.
-    void report_dead(RowTally &tally, i64 row) {
-        const i32 column = writer_.failed_column();
-        if (!tally.dead_rows.empty()) {
-            DeadRows &last = tally.dead_rows.back();
-            if (last.row_to == row && !last.remainder && last.column == column && last.reason == writer_.reason()) {
-                ++last.row_to;
-                return;
-            }
-        }
-        tally.dead_rows.push_back({row, row + 1, path(column, row), writer_.reason(), false, column});
-    }
-
+    bool can_gather_, gathers_ = false;
+    u32 record_ = 0;   // the number it was given
+    std::unique_ptr<WaitingRows> waiting_;
     bool done_ = true, refused_ = false, held_ = false;
     std::string refused_path_, refused_reason_;
 

@@ -31,6 +31,7 @@ class RowWriter {
         if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
+            awaited_.push_back(column.is_made ? 0 : wanted_.back());
             const bool is_usual = column.kind && column.from.empty();
             const PlainFloat *floats = is_usual ? column.kind->plain_float() : nullptr;
             float_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
@@ -53,7 +54,7 @@ class RowWriter {
         slot_ = slot;
         at_ = row;
         if (ragged_.any()) ragged_.start();
-        if (plan_->transforms) transforms_.cells.letters.clear();
+        if (plan_->transforms && !keeps_letters_) transforms_.cells.letters.clear();
         if (++stamp_ == 0) {
             std::fill(seen_.begin(), seen_.end(), 0);
             stamp_ = 1;
@@ -265,19 +266,24 @@ class RowWriter {
         fail(NO_COLUMN, std::move(reason));
     }
 
+    // Rows that wait for others: row_transforming.h. Whether the row lacks nothing but what transforms make of it; puts
+    // all else of such a row; takes it up again where it lies in the slot, its cells in cells() but for the missing.
+    bool is_given();
+    void put_rest();
+    template <class IsMissing>
+    void take_up(u8 *slot, u64 row, i64 event_time_ms, IsMissing is_missing);
+    // Whether texts that transforms read stay where they are from row to row.
+    void keep_letters(bool on) { keeps_letters_ = on; }
+
     // Applies the missing policies and completes the row.
     RowEnd finish() {
         if (plan_->transforms && !transform_row()) return RowEnd::filtered;
         if (failed_) return RowEnd::dead;
-        u32 unseen = 0;
-        const u32 *const seen = seen_.data(), *const wanted = wanted_.data();
-        for (u64 c = 0, count = seen_.size(); c < count; ++c) unseen |= (seen[c] ^ stamp_) & wanted[c];
-        if (unseen) {
+        if (any_unseen(wanted_)) {
             const RowEnd end = fill_missing();
             if (end != RowEnd::trained) return end;
         }
-        for (const DecodePlan::Bits &constant : constants_)
-            std::memcpy(row_[constant.place.block] + constant.place.offset, &constant.bits, 4);
+        put_constants();
         return ragged_.any() && slot_ ? append_ragged() : RowEnd::trained;
     }
 
@@ -293,44 +299,20 @@ class RowWriter {
     i64 event_time_ms() const { return event_time_ms_; }
 
   private:
-    // Makes the columns that transforms give. False where `where` leaves the row out, whatever else is wrong with it.
-    bool transform_row() {
-        if (failed_whole_) return true;
-        const TransformPlan &plan = *plan_->transforms;
-        std::vector<CellColumn> &columns = transforms_.cells.columns;
-        for (u64 k = 0; k < plan.readings.size(); ++k) {
-            const Reading &reading = plan.readings[k];
-            if (!has(reading.column)) {
-                columns[k].take_missing(0);
-                continue;
-            }
-            columns[k].given[0] = 1;
-            if (!reading.from_slot) continue;
-            f32 value;
-            std::memcpy(&value, floats_ + float_at_[reading.column], sizeof value);
-            columns[k].numbers[0] = value;
-        }
-        transforms_.run(1);
-        if (transforms_.leaves_out(0)) {
-            for (const u32 c : plan.where_columns)
-                if (wrong_[c] == stamp_) return true;
-            failed_ = false;
-            failed_column_ = NO_COLUMN;
-            return false;
-        }
-        for (const Step &step : plan.steps)
-            for (const Made &made : step.results)
-                if (made.becomes_column && columns[made.cell].given[0]) put_made(made, columns[made.cell]);
-        return true;
+    bool any_unseen(const std::vector<u32> &of) const {
+        u32 unseen = 0;
+        const u32 *const seen = seen_.data(), *const wanted = of.data();
+        for (u64 c = 0, count = seen_.size(); c < count; ++c) unseen |= (seen[c] ^ stamp_) & wanted[c];
+        return unseen;
+    }
+    void put_constants() {
+        for (const DecodePlan::Bits &constant : constants_)
+            std::memcpy(row_[constant.place.block] + constant.place.offset, &constant.bits, 4);
     }
 
-    void put_made(const Made &made, const CellColumn &cells) {
-        const Kind &kind = *columns_[made.column].kind;
-        if (made.holds == Holds::number) number(made.column, cells.numbers[0]);
-        else if (made.holds == Holds::text) kind.text(*this, made.column, cells.texts[0]);
-        else if (made.holds == Holds::time) kind.moment(*this, made.column, cells.times[0], {1, 1});
-        else kind.hashed(*this, made.column, {cells.hashes[0], *kind.hasher()});
-    }
+    // Makes the columns that transforms give. False where `where` leaves the row out, whatever else is wrong with it.
+    bool transform_row();
+    void put_made(const Made &made, const CellColumn &cells);
 
     RowEnd append_ragged() {
         if (const u64 most = ragged_.exceeded()) {
@@ -375,13 +357,15 @@ class RowWriter {
     std::vector<u32> float_run_;   // how many of them lie in a row from a column on
     std::vector<u32> seen_;   // stamp of the row that gave the column last
     std::vector<u32> wanted_;   // all bits of a column that is not passed over
+    std::vector<u32> awaited_;  // the same of those that no transform makes
     u32 stamp_ = 0;
     std::vector<u8 *> row_;       // of each block, and one more
     u8 *floats_ = nullptr;        // of the block of plain floats
     u8 *slot_ = nullptr;
     u64 at_ = 0;                  // the row's place in it
     std::vector<std::vector<u8>> scratch_;
-    bool failed_ = false, failed_whole_ = false, in_list_ = false;
+    bool failed_ = false, failed_whole_ = false, in_list_ = false, keeps_letters_ = false;
+    bool lacks_some_ = false;     // of the columns in the record, as is_given() found
     u64 elements_ = 0, taken_ = 0;   // of the open list
     u32 parts_ = 0;
     i32 failed_column_ = NO_COLUMN;
@@ -398,3 +382,5 @@ inline void Kind::bytes(RowWriter &row, u32 c, std::string_view) const { row.wro
 inline void Kind::hashed(RowWriter &row, u32 c, const TextHash &) const { row.wrong(c, "the hash of a text"); }
 
 }  // namespace st
+
+#include "decode/row_transforming.h"

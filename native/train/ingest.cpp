@@ -62,6 +62,7 @@ void Ingest::take_some() {
         prefetch(next_ + PREFETCH_AHEAD);
         take(records_[next_]);
     }
+    filler_.settle();
     filler_.tell_counts();
 }
 

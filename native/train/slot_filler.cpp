@@ -6,7 +6,9 @@
 namespace st {
 
 SlotFiller::SlotFiller(RoundCutter &cutter, BatchFiller batch, IngestEnd::OnFull on_full)
-    : cutter_(cutter), batch_(std::move(batch)), on_full_(std::move(on_full)), place_(cutter.join(*this)) {}
+    : cutter_(cutter), batch_(std::move(batch)), on_full_(std::move(on_full)), place_(cutter.join(*this)) {
+    batch_.gather(true);
+}
 
 void SlotFiller::start() {
     cutter_.start();
@@ -61,7 +63,25 @@ Range &SlotFiller::range_of(i32 partition) {
     return range;
 }
 
+void SlotFiller::book(const LateRows &late) {
+    const Taken &taken = taken_[late.record];
+    Range &range = ranges_[taken.range];
+    range.trained -= late.tally.dead + late.tally.filtered;
+    range.dead += late.tally.dead;
+    range.filtered += late.tally.filtered;
+    if (!late.tally.dead_rows.empty()) add_letter(*taken.record, late.tally.dead_rows);
+}
+
+void SlotFiller::settle() {
+    if (!batch_.gathers()) return;
+    batch_.settle();
+    for (const LateRows &late : batch_.late()) book(late);
+    batch_.late().clear();
+    taken_.clear();
+}
+
 void SlotFiller::publish_slot() {
+    settle();
     slot_.header.rows = batch_.close();
     slot_.header.newest_event_time_ms = batch_.newest_event_time_ms();
     slot_open_ = false;
@@ -89,7 +109,7 @@ void SlotFiller::move_to(i32 partition, i64 offset) {
     position.row = 0;
 }
 
-void SlotFiller::add_letter(const RecordView &record) {
+void SlotFiller::add_letter(const RecordView &record, const std::vector<DeadRows> &dead_rows) {
     DeadLetterHead head{};
     head.offset = record.offset;
     head.partition = record.partition;
@@ -97,7 +117,18 @@ void SlotFiller::add_letter(const RecordView &record) {
     head.record_bytes = record.size;
     std::vector<DeadLetterHeader> headers;
     if (record.headers) headers = record.headers(record.handle);
-    slot_.letters.add(head, batch_.tally().dead_rows, record.key, headers, record.value);
+    slot_.letters.add(head, dead_rows, record.key, headers, record.value);
+}
+
+// While a record is read: what became of its own rows goes to its tally, in their order, so that it makes one letter.
+void SlotFiller::settle(RowTally &own) {
+    batch_.settle();
+    for (const LateRows &late : batch_.late()) {
+        if (late.record < taken_.size()) book(late);
+        else own.take_back(late.tally);
+    }
+    std::ranges::sort(own.dead_rows, {}, &DeadRows::row_from);
+    batch_.late().clear();
 }
 
 bool SlotFiller::decode(const RecordView &record, Position &position) {
@@ -110,11 +141,17 @@ bool SlotFiller::decode(const RecordView &record, Position &position) {
         Range &range = range_of(record.partition);
         if (const NamedSchema &schema = batch_.record().schema(); schema.id != noted_schema_) note_schema(schema);
         tally.clear();
+        const bool gathers = batch_.gathers();
+        if (gathers) batch_.number_record(static_cast<u32>(taken_.size()));
         const bool done = batch_.next();
+        if (gathers) {
+            if (!tally.dead_rows.empty() || !batch_.late().empty()) settle(tally);
+            taken_.push_back({&record, slot_.header.range_count - 1});
+        }
         range.trained += tally.trained;
         range.dead += tally.dead;
         range.filtered += tally.filtered;
-        if (!tally.dead_rows.empty()) add_letter(record);
+        if (!tally.dead_rows.empty()) add_letter(record, tally.dead_rows);
         i64 &newest_ms = slot_.header.newest_timestamp_ms;
         newest_ms = std::max(newest_ms, record.timestamp_ms);
         if (done) {

@@ -26,6 +26,8 @@ class SlotFiller {
     // In its turn. Waits for the ring; throws Leaving. False, and nothing taken: the record needs a schema that is not
     // known yet.
     bool take(const RecordView &record);
+    // In its turn, which ends with it: finishes what waits for more of its block.
+    void settle();
     // Records that are taken next.
     void look_ahead(const RecordView *records, u64 count) { batch_.look_ahead(records, count); }
     // What was taken since is counted for all to see.
@@ -38,6 +40,7 @@ class SlotFiller {
 
   private:
     struct Position { i64 offset; i32 row; bool own = false; };
+    struct Taken { const RecordView *record; u32 range; };
 
     void set_position(i32 partition, i64 offset, i32 row);
     void open_slot();
@@ -45,7 +48,9 @@ class SlotFiller {
     Range &range_of(i32 partition);
     bool decode(const RecordView &record, Position &position);
     void move_to(i32 partition, i64 offset);             // an empty range over control records up to `offset`
-    void add_letter(const RecordView &record);
+    void add_letter(const RecordView &record, const std::vector<DeadRows> &dead_rows);
+    void book(const LateRows &late);
+    void settle(RowTally &own);
     // A round is a function of its log, which says what its records' schemas were, and never asks for them again.
     void note_schema(const NamedSchema &schema) {
         if (schema.id == NamedSchema::NONE) return;
@@ -62,6 +67,7 @@ class SlotFiller {
     std::vector<Position> positions_;                    // by partition
     FilledSlot slot_;
     Range *ranges_ = nullptr;
+    std::vector<Taken> taken_;                           // into the open slot since settle(), of which rows may wait
     i64 records_ = 0, bytes_ = 0;                        // not told yet
     bool slot_open_ = false;
     i64 noted_schema_ = NamedSchema::NONE;               // of the slot's the newest

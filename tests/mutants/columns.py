@@ -16,6 +16,21 @@ GUARDS = [
         "tests/columns/test_patterns.py::test_time_is_linear",
     ),
     (
+        "transforms see a stand-in where it stands", "native/decode/block_transforms.h",
+        "std::memset(column.given.data(), 1, rows.count);", "",
+        "tests/regress/test_0492_stand_ins_in_slots.py",
+    ),
+    (
+        "a row that waits may still die", "native/decode/waiting_rows.h",
+        "if (none_dies && block_.put_made(rows)) {", "if (block_.put_made(rows); none_dies) {",
+        "tests/train/test_waiting_rows.py::test_a_cell_that_does_not_fit_ends_its_row_alone",
+    ),
+    (
+        "a record's dead rows make one letter, in its place", "native/train/slot_filler.cpp",
+        "if (!tally.dead_rows.empty() || !batch_.late().empty()) settle(tally);", "",
+        "tests/train/test_waiting_rows.py",
+    ),
+    (
         "a picture larger than allowed is not decoded", "native/decode/pictures.h",
         "width && height && width * height <= most_bytes / BYTES_OF_A_POINT", "width && height",
         "tests/columns/test_image.py::test_a_bomb_does_not_burst",

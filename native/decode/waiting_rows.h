@@ -1,0 +1,143 @@
+// Rows of row formats that lie in the slot but for what transforms make of them: a block of them is transformed at
+// once, whichever records they are of.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "decode/block_transforms.h"
+
+namespace st {
+
+class WaitingRows {
+  public:
+    WaitingRows(std::shared_ptr<const DecodePlan> plan, RowWriter &writer)
+        : plan_(std::move(plan)), writer_(writer), transforms_(plan_->transforms.get()) {
+        const std::vector<Reading> &readings = plan_->transforms->readings;
+        for (u64 k = 0; k < readings.size(); ++k) {
+            if (readings[k].from_slot) continue;
+            CellColumn &to = transforms_.cells.columns[k];
+            const u64 bytes = to.holds == Holds::text ? sizeof(std::string_view) : sizeof(u64);
+            copies_.push_back({readings[k].column, bytes, writer.cells().columns[k].cells(), to.cells(), &to});
+        }
+    }
+
+    bool is_full() const { return count_ == BLOCK_ROWS || writer_.cells().letters.pages() >= MOST_PAGES; }
+
+    // The row that the writer has read, which is the slot's next: false where it is to be finished by itself, and will
+    // not be trained.
+    bool take(u32 record, i64 row) {
+        if (!writer_.is_given()) return false;
+        for (const Copy &copy : copies_) {
+            if (!writer_.has(copy.column)) {
+                copy.holder->take_missing(count_);
+                continue;
+            }
+            copy.holder->given[count_] = 1;
+            if (copy.bytes == sizeof(u64)) std::memcpy(copy.to + sizeof(u64) * count_, copy.from, sizeof(u64));
+            else std::memcpy(copy.to + copy.bytes * count_, copy.from, sizeof(std::string_view));
+        }
+        writer_.put_rest();
+        rows_[count_++] = {row, writer_.event_time_ms(), record};
+        writer_.keep_letters(true);
+        return true;
+    }
+
+    // Finishes them; adds to `late` what became of those that are not trained.
+    void settle(RowSink &sink, std::vector<LateRows> &late) {
+        if (!count_) return;
+        RowBlock rows{*plan_, sink.slot, sink.rows - count_, count_, -1};
+        rows.cells = &transforms_.cells;
+        sink.rows -= count_;
+        rows.cells->letters.clear();
+        const bool none_dies = block_.run(transforms_, rows);
+        if (none_dies) {
+            block_.take_out(rows);
+            tell_left_out(late);
+        } else {
+            block_.left_out.clear();
+        }
+        if (none_dies && block_.put_made(rows)) {
+            for_each_left([&](u32 from, u32) { count_trained(sink, rows_[from].event_time_ms); });
+        } else {
+            for_each_left([&](u32 from, u32 at) { finish_by_itself(sink, rows.first + at, from, late); });
+            std::ranges::stable_sort(late, {}, &LateRows::record);
+        }
+        count_ = 0;
+        writer_.cells().letters.clear();
+        writer_.keep_letters(false);
+    }
+
+  private:
+    static constexpr u64 MOST_PAGES = 4;   // of letters
+    struct Copy {        // of the row's cell among those of the block
+        u32 column;      // of the plan
+        u64 bytes;       // of a cell
+        const char *from;
+        char *to;
+        CellColumn *holder;
+    };
+    struct Row {
+        i64 row, event_time_ms;
+        u32 record;
+    };
+
+    // Calls take(from, at) for each row that is not left out: where it was in the block, and where it is.
+    template <class Take>
+    void for_each_left(Take take) const {
+        auto left_out = block_.left_out.begin();
+        for (u32 from = 0, at = 0; from < count_; ++from) {
+            if (left_out != block_.left_out.end() && left_out->row == from) ++left_out;
+            else take(from, at++);
+        }
+    }
+
+    static RowTally &tally_of(std::vector<LateRows> &late, u32 record) {
+        if (late.empty() || late.back().record != record) late.push_back({record, {}});
+        return late.back().tally;
+    }
+
+    void tell_left_out(std::vector<LateRows> &late) const {
+        for (const BlockTransforms::LeftOut &each : block_.left_out)
+            tally_of(late, rows_[each.row].record).add_filtered(rows_[each.row].row, each.column);
+    }
+
+    static void count_trained(RowSink &sink, i64 event_time_ms) {
+        ++sink.rows;
+        sink.newest_event_time_ms = std::max(sink.newest_event_time_ms, event_time_ms);
+    }
+
+    // One of a block in which a row dies, the slot's row `place`, with the reason.
+    void finish_by_itself(RowSink &sink, u32 place, u32 from, std::vector<LateRows> &late) {
+        const std::vector<Reading> &readings = plan_->transforms->readings;
+        missing_.assign(plan_->columns.size(), 0);
+        for (u64 k = 0; k < readings.size(); ++k) {
+            if (readings[k].from_slot) continue;
+            const CellColumn &column = transforms_.cells.columns[k];
+            missing_[readings[k].column] = !column.given[from];
+            writer_.cells().columns[k].copy_cell(0, column, from);
+        }
+        for (const DecodePlan::At &block : plan_->blocks) {
+            u8 *const first = sink.slot + block.offset;
+            std::memmove(first + sink.rows * block.stride, first + place * block.stride, block.stride);
+        }
+        const Row &row = rows_[from];
+        writer_.take_up(sink.slot, sink.rows, row.event_time_ms, [this](u32 c) { return missing_[c]; });
+        const RowEnd end = writer_.finish();
+        if (end == RowEnd::trained) return count_trained(sink, writer_.event_time_ms());
+        RowTally &tally = tally_of(late, row.record);
+        const i32 column = writer_.failed_column();
+        if (end == RowEnd::filtered) return tally.add_filtered(row.row, column);
+        tally.add_dead(row.row, column, writer_.reason(), [&](i64) { return plan_->columns[column].made_path(); });
+    }
+
+    std::shared_ptr<const DecodePlan> plan_;
+    RowWriter &writer_;
+    RowTransforms transforms_;
+    BlockTransforms block_;
+    std::vector<Copy> copies_;   // cells stay where they are
+    u32 count_ = 0;
+    std::vector<Row> rows_ = std::vector<Row>(BLOCK_ROWS);
+    std::vector<u8> missing_;   // by column
+};
+
+}  // namespace st

@@ -166,3 +166,8 @@ def test_a_cell_that_does_not_fit_ends_its_row_alone() -> None:
     for rows_of_a_record in (1, 3, 900):
         told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
         assert told.dead == int((values == 1e30).sum()) > 2 and told.filtered == int((values < 0).sum()) > 2
+    for row in rows[::41]:
+        row["late"] = 7  # dies as it is read, among others that die as they are transformed
+    for rows_of_a_record in (1, 3, 30, 900):
+        told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
+        assert told.dead > int((values == 1e30).sum())

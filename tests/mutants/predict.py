@@ -24,11 +24,11 @@ GUARDS = [
     ),
     (
         "filtered rows have their place in an answer", "native/decode/record_decoder.h",
-        "            report_filtered(tally, row, writer_.failed_column());\n", "",
+        "            tally.add_filtered(row, writer_.failed_column());\n", "",
         f"{_WIRE}::test_a_row_that_a_plan_leaves_out_is_an_error_in_its_place",
     ),
     (
-        "dead rows of one reason are of one column", "native/decode/record_decoder.h",
+        "dead rows of one reason are of one column", "native/decode/decoder.h",
         "last.column == column && ", "", "tests/columns/test_formats.py::test_mutated",
     ),
     (
@@ -172,7 +172,7 @@ GUARDS = [
     ),
     (
         "counting rows ends with the most that are wanted", "native/decode/batch_filler.cpp",
-        "        most -= sink_.rows - before;\n", "",
+        "        most -= i64{sink_.rows} - before;\n", "",
         "tests/regress/test_0432_counted_rows.py::test_no_more_than_are_wanted",
     ),
     (

@@ -154,11 +154,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     What builds comes first: at the end the others would wait for it.
     """
-    left_out = ("soak", "mutants", "long") if "not kafka" in config.option.markexpr else ("soak", "mutants")
-    for long in left_out:
-        if long not in config.option.markexpr:
-            config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker(long)])
-            items[:] = [item for item in items if not item.get_closest_marker(long)]
+    not_asked_for = {"soak", "mutants", *(["long"] if "not kafka" in config.option.markexpr else [])}
+    unwanted = {long for long in not_asked_for if long not in config.option.markexpr}
+    too_many = long_tables.left_out(item.nodeid for item in items)
+    passed_over = {item for item in items if item.nodeid in too_many or any(map(item.get_closest_marker, unwanted))}
+    config.hook.pytest_deselected(items=[*passed_over])
+    items[:] = [item for item in items if item not in passed_over]
     items.sort(key=lambda item: "kept_build" not in getattr(item, "fixturenames", ()))
     for item in items:
         if NEED_KAFKA & {*getattr(item, "fixturenames", ())}:

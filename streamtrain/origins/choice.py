@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
@@ -12,6 +12,6 @@ from streamtrain.origins.origin import Origin
 from streamtrain.origins.topic import TopicOrigin
 
 
-def origin_of(job: Job, admin: Admin, files: Sequence[FoundFile] | None) -> Origin:
-    """These files, or the records topic where there are none."""
-    return FilesOrigin(job, files) if files else TopicOrigin(job, admin)
+def origin_of(job: Job, consumer: Mapping[str, str], admin: Admin, files: Sequence[FoundFile] | None) -> Origin:
+    """These files, or the records topic where there are none. `consumer`: Job.kafka_consumer() of the whole job."""
+    return FilesOrigin(job, files) if files else TopicOrigin(job, consumer, admin)

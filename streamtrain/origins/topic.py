@@ -21,8 +21,8 @@ _MOST_TOLD = 4  # partitions of a topic in an error's text
 class TopicOrigin:
     """An `Origin`."""
 
-    def __init__(self, job: Job, admin: Admin) -> None:
-        self._job, self._admin = job, admin
+    def __init__(self, job: Job, consumer: Mapping[str, str], admin: Admin) -> None:
+        self._job, self._consumer, self._admin = job, consumer, admin
         self._topic = str(job.topic("records").name)
         self._offsets: LateOffsets | None = None
 
@@ -34,7 +34,7 @@ class TopicOrigin:
         _, partitions = records_topic(self._admin, self._topic)
         ends = enumerate(self._admin.last_stable(self._topic, partitions)) if until_end else ()
         config = {
-            "kafka": self._job.kafka_consumer(),
+            "kafka": dict(self._consumer),
             "topic": self._topic,
             "format": self._job.records.named,
             "registry": dict(self._job.registry.properties),
@@ -90,7 +90,7 @@ class TopicOrigin:
     def trained(self, positions: Sequence[Position]) -> None:
         """For tools that show a group's lag."""
         if self._offsets is None:
-            self._offsets = LateOffsets(self._job.kafka_consumer(), self._job.name, self._topic)
+            self._offsets = LateOffsets(self._consumer, self._job.name, self._topic)
         self._offsets.commit([position.offset for position in positions])
 
 

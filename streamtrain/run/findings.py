@@ -122,7 +122,7 @@ def _snapshot(job: Job, admin: Admin) -> Finding:
     try:  # what a start would ask
         check_fit(job, manifest)
         if str(job.topic("records").name) in admin.names():
-            resumed_lineage(TopicOrigin(job, admin), newest, accept_gap=False)
+            resumed_lineage(TopicOrigin(job, job.kafka_consumer(), admin), newest, accept_gap=False)
     except UserMistake as error:
         return Finding("snapshot", "mistake", str(error))
     return Finding(

@@ -140,7 +140,8 @@ class Supervisor:
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])
-        self._intake = origin_of(self._job, admin, self._options.files).intake(self._options.until_end)
+        origin = origin_of(self._job, self._job.kafka_consumer(), admin, self._options.files)
+        self._intake = origin.intake(self._options.until_end)
         self._model = Model(self._job.model_spec())
         bounded = self._options.max_rows is not None
         threads = _ingest_threads(self._job.ingest.threads, self._intake.most_threads)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_tables import briefly
 from stateful_examples import examples as held_examples
 from stateful_examples import held_of
 
@@ -67,7 +66,7 @@ def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: 
             np.testing.assert_allclose(cpu[3][name], block, rtol=2e-3, atol=2e-3, err_msg=name)
 
 
-@pytest.mark.parametrize("shape", briefly(SHAPES), ids=briefly(IDS))
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
 def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**{**shape, "optimizer": "sgd"}))
     rigged.statistics(rigged.plan())

@@ -1,5 +1,5 @@
-"""How much of a long table a run takes: every third entry, in the short loop (-m "not kafka") every 24th, and with
-`--every 1` all of it.
+"""How much of a long table a run takes: every third entry, in the short loop (-m "not kafka") every 24th and of each
+test's own entries a dozen, and with `--every 1` all of it.
 
 Set before tests are collected.
 """
@@ -13,6 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SHORT = "not kafka"
+MOST = 12
 _step = 1
 _is_short = False
 
@@ -20,7 +21,7 @@ _is_short = False
 def set_for(selection: str, every: int | None) -> None:
     """By what -m selects, where `every` does not say it."""
     global _step, _is_short
-    _is_short = SHORT in selection and every is None
+    _is_short = SHORT in selection and "long" not in selection and every is None
     _step = every or (24 if _is_short else 3)
 
 
@@ -29,9 +30,19 @@ def some(entries: Iterable[T]) -> list[T]:
     return list(itertools.islice(entries, 0, None, _step))
 
 
-def briefly(entries: Iterable[T]) -> list[T]:
-    """All of a table, but in the short loop as some()."""
-    return some(entries) if _is_short else list(entries)
+def left_out(names: Iterable[str]) -> set[str]:
+    """Of the tests of these names what the short loop leaves out: of one with many entries all but MOST of them."""
+    if not _is_short:
+        return set()
+    families: dict[str, list[str]] = {}
+    for name in names:
+        families.setdefault(name.partition("[")[0], []).append(name)
+    return {
+        name
+        for family in families.values()
+        for at, name in enumerate(family)
+        if len(family) > MOST and at * MOST // len(family) == (at - 1) * MOST // len(family)
+    }
 
 
 def whole_tables() -> bool:

@@ -53,7 +53,7 @@ def run(config: Config) -> int:
     job = Job.from_effective(config.job)
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
-    origin = origin_of(job, admin, files_from(config.files))
+    origin = origin_of(job, consumer, admin, files_from(config.files))
     topics = JobTopics(job.name, consumer, config.topics, admin)
     publisher = KafkaPublisher(job, origin, topics, consumer, config.kafka["producer"], config.topics)
     publishing: Publishing | None = None

@@ -69,7 +69,7 @@ class GoodJob:
 
     def __post_init__(self) -> None:
         self.admin: Any = Admin(self.written)
-        self.origin = TopicOrigin(self.job, self.admin)
+        self.origin = TopicOrigin(self.job, {}, self.admin)
         self._runs = 0
         self.located: dict[int, Located] = {}
         self._states: dict[int, Any] = {}

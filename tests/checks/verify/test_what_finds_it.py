@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_tables import briefly
 
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.topics.rounds import RANGE_DTYPE
@@ -56,7 +55,7 @@ def test_the_check_that_is_for_it(later: Written, name: str) -> None:
     assert words in found(FORGERIES[name](later), check)
 
 
-@pytest.mark.parametrize("name", briefly(LOGS))
+@pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("later", [lambda made: made, compacted])
 def test_a_log_without_dead_letters_and_predictions(later: Any, name: str) -> None:
     """Nothing beside the fold can tell."""

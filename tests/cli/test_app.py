@@ -54,17 +54,34 @@ def test_a_paragraph_of_help_is_wrapped_by_the_terminal_alone(run: Run, monkeypa
         assert sentence in run(*call, "--help").out
 
 
+HELP = """
+import sys
+from streamtrain.cli import main
+try: main(["--help"])
+except SystemExit: pass
+print([name for name in ("numpy", "pydantic", "confluent_kafka") if name in sys.modules])
+"""
+LEAST_HELP = """
+import typer
+app = typer.Typer()
+app.command("one")(lambda: None)
+app.command("two")(lambda: None)
+app(["--help"], standalone_mode=False)
+"""
+
+
 def test_help_is_quick_and_loads_no_command() -> None:
-    code = "import sys\nfrom streamtrain.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    code += "print([name for name in ('numpy', 'pydantic', 'confluent_kafka') if name in sys.modules])"
-    took = []
-    for _ in range(3):
+    """In twice the processor time that its library takes to say nothing, which a loaded machine makes slower too."""
+
+    def took_s(code: str) -> float:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert ended.stdout.endswith("[]\n")
-        took.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(took) < 0.5  # of a core, which others may load and slow down
+        assert code == LEAST_HELP or ended.stdout.endswith("[]\n")
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    both = [(took_s(HELP), took_s(LEAST_HELP)) for _ in range(4)]
+    assert min(ours for ours, _ in both) < 2 * min(least for _, least in both), both
 
 
 @pytest.mark.parametrize(

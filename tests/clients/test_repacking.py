@@ -52,7 +52,7 @@ def job(kafka: Any, tmp_path: Path) -> Job:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for made in admin.create_topics(topics).values():
         made.result(30)
-    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer = Producer({"bootstrap.servers": kafka.bootstrap, "enable.idempotence": True})  # in this order
     for number in range(ROWS):
         value = json.dumps({"x": number, "city": f"c{number % 7}", "late": number % 2, "id": f"i{number % 3}"}).encode()
         headers: list[Any] = [("h", b"1")] if number % 8 == 0 else []

@@ -43,6 +43,7 @@ def test_compose_never_restarts_a_replaced_trainer():
     assert "entrypoint: [leave-when-replaced, streamtrain]" in train and "restart: on-failure" in train
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("service", "here"), [("train", "9400"), ("predict", "9401")])
 def test_compose_shows_metrics_and_looks_at_readiness(service: str, here: str):
     compose = (ROOT / "docker-compose.yml").read_text()

@@ -8,11 +8,14 @@ import tarfile
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 NEEDED = ("pyproject.toml", "LICENSE", "README.md", "native/CMakeLists.txt", "native/module.cpp", "compute/__init__.py",
           "topics/__init__.py", "streamtrain/broker/kafka_jars.txt")  # fmt: skip
 
 
+@pytest.mark.long
 def test_the_source_distribution_holds_the_sources_and_no_builds(kept_build: Callable[..., Path]) -> None:
     def build(out: Path) -> None:
         command = [sys.executable, "-m", "build", "--sdist", "--outdir", str(out), str(ROOT)]

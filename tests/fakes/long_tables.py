@@ -1,5 +1,5 @@
 """How much of a long table a run takes: every third entry, in the short loop (-m "not kafka") every 24th and of each
-test's own entries a dozen, and with `--every 1` all of it.
+test's own entries eight, and with `--every 1` all of it.
 
 Set before tests are collected.
 """
@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SHORT = "not kafka"
-MOST = 12
+MOST = 8
 _step = 1
 _is_short = False
 

@@ -169,7 +169,7 @@ void Arena::read_description() {
 
 void Arena::set_positions(const std::vector<StartPosition> &positions) {
     if (positions.size() > u64{MAX_PARTITIONS}) throw std::invalid_argument("arena: too many partitions");
-    std::memcpy(base_ + header().positions_offset, positions.data(), positions.size() * sizeof(StartPosition));
+    std::ranges::copy(positions, &at<StartPosition>(header().positions_offset));   // of which there may be none
     header().position_count = static_cast<u32>(positions.size());
 }
 

@@ -149,6 +149,7 @@ class DeadLetterReader {
 
   private:
     void copy_out(u8 *out, i64 from, u64 size) const {
+        if (size == 0) return;   // and `out` may be nothing
         const u64 capacity = arena_.dead_letter_bytes(), at = static_cast<u64>(from) % capacity;
         const u64 first = std::min(size, capacity - at);
         std::memcpy(out, arena_.dead_letters() + at, first);

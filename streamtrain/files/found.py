@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from glob import glob, has_magic
@@ -25,7 +26,8 @@ class FoundFile:
 
     @property
     def name(self) -> str:
-        return Path(self.path).name
+        """Text that can be published, whatever bytes the file system holds."""
+        return os.fsencode(Path(self.path).name).decode("utf-8", "replace")
 
     def check_unchanged(self) -> None:
         """UserMistake where the file is another by now."""
@@ -55,6 +57,8 @@ def stamp_of(path: str) -> tuple[int, int]:
         state = os.stat(path)
     except OSError as error:
         raise UserMistake(f"{path}: cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(state.st_mode):
+        raise UserMistake(f"{path}: expected a file, which can be read again, got none; use produce for what cannot")
     return state.st_size, state.st_mtime_ns
 
 

@@ -4,10 +4,12 @@ are read."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pyarrow
 import pyarrow.parquet
@@ -93,6 +95,22 @@ def begun(*at: int) -> tuple[Positions, Any]:
     """Of files a and b, read so far; and the gaps."""
     positions, gaps = origin("a", "b").begin()
     return Positions(positions.topic_id, tuple(Position(row) for row in at)), gaps
+
+
+def test_a_name_that_is_no_text_can_be_published(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    path.write_text("a,b\n1,2\n")
+    (found,) = found_files([str(path)])
+    assert found.rows == 1 and found.name == "caf\ufffd.csv"
+    assert msgpack.unpackb(msgpack.packb(found.name)) == found.name
+
+
+@pytest.mark.timeout(20)
+def test_what_cannot_be_read_again_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "rows.csv")
+    for path in (tmp_path / "rows.csv", tmp_path):
+        with pytest.raises(UserMistake, match="expected a file, which can be read again"):
+            found_files([str(path)])
 
 
 def test_it_goes_on_where_it_was() -> None:

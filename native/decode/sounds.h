@@ -50,15 +50,17 @@ inline bool is_plain(u64 format, u64 bits) {
 }
 
 // Microsoft, IBM: Multimedia programming interface and data specifications 1.0, 1991 (WAV): chunks of a name, a length
-// and as many bytes, to an even number of them.
+// and as many bytes, to an even number of them. Who writes to a pipe cannot tell how many samples come: all there are.
 inline std::string wav_problem(std::string_view bytes, SoundBounds bounds) {
     constexpr u64 EXTENSIBLE = 0xfffe;   // the format is the first two bytes of a number at 24
+    constexpr u64 UNTOLD = 0xffffffff;
     const char *p = bytes.data() + 12, *const end = bytes.data() + bytes.size();
     u64 channels = 0, rate = 0, of_frame = 0;
     while (end - p >= 8) {
         const std::string_view name(p, 4);
-        const u64 size = little(p + 4, 4);
+        u64 size = little(p + 4, 4);
         p += 8;
+        if (name == "data" && size == UNTOLD) size = static_cast<u64>(end - p);
         if (size > static_cast<u64>(end - p)) break;
         if (name == "fmt ") {
             if (of_frame || size < 16) return "a WAV of two heads";

@@ -12,7 +12,7 @@ from streamtrain.columns.sounds import SoundForm
 
 _SAMPLE_BYTES = 4
 _BITS = {1: (8, 16, 24, 32), 3: (32, 64), 6: (8,), 7: (8,)}  # by format: PCM, float, A-law, mu-law
-_EXTENSIBLE = 0xFFFE
+_EXTENSIBLE, _UNTOLD = 0xFFFE, 0xFFFFFFFF
 
 Head = tuple[int, int, int]  # samples a second, channels, samples of each
 
@@ -43,6 +43,8 @@ def _wav(encoded: bytes) -> Head | None:
     while at + 8 <= len(encoded):
         name, size = struct.unpack_from("<4sI", encoded, at)
         at += 8
+        if name == b"data" and size == _UNTOLD:
+            size = len(encoded) - at
         if at + size > len(encoded):
             return None
         if name == b"fmt ":

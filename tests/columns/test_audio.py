@@ -226,6 +226,15 @@ FEATURES = {"mel": 3, "window": 24, "step": 5}
 SCHEMAS = [schema_of(), schema_of(features=FEATURES, missing=0), schema_of(seconds=0.001, max_decoded_bytes=120)]
 
 
+def test_a_wav_written_to_a_pipe_is_as_long_as_it_is(same: Any) -> None:
+    at = WAV.index(b"data") + 4
+    for tail in (b"", b"\1"):
+        piped = WAV[:4] + b"\xff" * 4 + WAV[8:at] + b"\xff" * 4 + WAV[at + 4 :] + tail
+        assert decoded(piped).tobytes() == decoded(WAV).tobytes()
+        record = msgpack.packb({"clip": piped, "late": 1})
+        assert same(schema_of(), "msgpack", record).trained == 1
+
+
 @pytest.mark.parametrize("raw", [WAV, FLAC, FLOATS, flac(np.stack([WAVE, -WAVE], axis=1))])
 def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, raw: bytes) -> None:
     chance = random.Random(len(raw))

@@ -195,8 +195,16 @@ class Running:
 
 def processes_of(supervisor: int) -> list[psutil.Process]:
     """In the order they were spawned, without what spawns them."""
-    found = [each for each in psutil.Process(supervisor).children(recursive=True) if each.name() != fork_server.NAME]
-    return sorted(found, key=lambda process: (process.create_time(), process.pid))
+    found = psutil.Process(supervisor).children(recursive=True)
+    return sorted(filter(_is_of_the_run, found), key=lambda process: (process.create_time(), process.pid))
+
+
+def _is_of_the_run(process: psutil.Process) -> bool:
+    """Not what spawns the others, nor what that forks on the way and may have ended since it was listed."""
+    try:
+        return process.name() != fork_server.NAME
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _json(value: Any) -> bytes:

@@ -152,6 +152,7 @@ void bind_consumer(nb::module_ &m) {
         .def("seek", &Consumer::seek, Released(), nb::arg("offsets"), nb::arg("timeout_ms"))
         .def("position", &Consumer::position, Released(), nb::arg("partitions"))
         .def("committed", &Consumer::committed, Released(), nb::arg("partitions"), nb::arg("timeout_ms"))
+        .def("set_identity", &Consumer::set_identity, nb::arg("id"))
         .def("rewind_to_committed", &Consumer::rewind_to_committed, Released(), nb::arg("otherwise"),
              nb::arg("timeout_ms"))
         .def("store_offsets", &Consumer::store_offsets, Released(), nb::arg("offsets"))
@@ -187,7 +188,7 @@ void bind_producer(nb::module_ &m) {
 
 // Steps of a transaction go by value into the thread that makes them: none is Python's.
 TransactionEnd commit(BoundTransactionalProducer &self, const std::string &topic, Consumer::Offsets offsets,
-                      const nb::bytes &group) {
+                      const nb::bytes &group, const std::string &identity) {
     if (offsets.empty()) {
         WithoutGil released;
         return self.commit();
@@ -195,8 +196,8 @@ TransactionEnd commit(BoundTransactionalProducer &self, const std::string &topic
     std::string metadata(group.c_str(), group.size());
     WithoutGil released;
     const auto parsed = std::make_shared<const GroupMetadata>(GroupMetadata::parse(metadata));
-    auto send = [topic, offsets = std::move(offsets), parsed](Producer &producer, int timeout_ms) {
-        return producer.send_offsets(topic, offsets, *parsed, timeout_ms);
+    auto send = [topic, offsets = std::move(offsets), parsed, identity](Producer &producer, int timeout_ms) {
+        return producer.send_offsets(topic, offsets, *parsed, timeout_ms, identity);
     };
     return self.commit({{"send_offsets_to_transaction", std::move(send)}});
 }
@@ -240,7 +241,7 @@ void bind_transactions(nb::module_ &m) {
              nb::arg("timeout_ms"))
         .def("flush", [](Bound &self) { return self.producer().flush(self.call_ms()); }, Released())
         .def("commit", commit, nb::arg("topic") = "", nb::arg("offsets") = Consumer::Offsets(),
-             nb::arg("group_metadata") = nb::bytes("", 0))
+             nb::arg("group_metadata") = nb::bytes("", 0), nb::arg("identity") = "")
         .def("fail", &Bound::fail, Released(), nb::arg("why"))
         .def("abort", &Bound::abort, Released(), nb::arg("reason"))
         .def_prop_ro("noted_offset", [](Bound &self) { return self.producer().noted_offset(); })

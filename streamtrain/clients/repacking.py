@@ -16,6 +16,7 @@ from streamtrain.columns.around import HEADERS, KEY
 from streamtrain.columns.records import Record, Records
 from streamtrain.columns.rows import record_rows, row_fates
 from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.failpoints import hit
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message, TransactionalProducer
@@ -69,13 +70,14 @@ class Repacker:
         self._records = Records(schema, FORMAT, to, pack, MESSAGE_BYTES)
         self._names = [name for name, column in schema.columns if column.around is None]
         self._group_name = f"{job.name}.vectorize.{source}.{to}"
+        self._identity = ""  # of both topics: positions of others count for nothing
 
     def run(self, stop: Callable[[], bool] = lambda: False) -> Iterator[Repacked]:
         """From where the last start has got to up to the topic's end now; what is done, after each transaction.
 
         KafkaUnreachable, CheckFailed and others of ours where it cannot go on: what was not told is not done.
         """
-        partitions = self._partitions(self._to)
+        partitions = self._partitions()
         told = Repacked()
         with self._group() as group, self._producer() as producer:
             metadata = group.native.group_metadata()  # from here on no other of this name writes
@@ -92,11 +94,14 @@ class Repacker:
                 if batch:
                     yield self._transaction(producer, metadata, partitions, batch, told)
 
-    def _partitions(self, topic: str) -> int:
-        state = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).describe([topic])[topic]
-        if state is None:
-            raise no_such_topic(topic, self._job.kafka.bootstrap)
-        return state.partitions
+    def _partitions(self) -> int:
+        """Of the topic that is written to; both must be there."""
+        states = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).describe([self._source, self._to])
+        source, to = states[self._source], states[self._to]
+        if source is None or to is None:
+            raise no_such_topic(self._source if source is None else self._to, self._job.kafka.bootstrap)
+        self._identity = f"{source.topic_id}.{to.topic_id}"
+        return to.partitions
 
     def _spans(self, group: KafkaConsumer) -> dict[int, tuple[int, int | None]]:
         found = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).spans(self._source)
@@ -105,13 +110,16 @@ class Repacker:
         group.assign(self._source, [])
         try:
             done = dict(group.native.committed(list(range(len(found))), _TIMEOUT_MS))
+            group.native.set_identity(self._identity)
+            own = dict(group.native.committed(list(range(len(found))), _TIMEOUT_MS))
         except _native.KafkaFailure as failure:
             raise group.explain(failure) from None
         for partition, (low, end) in enumerate(found):
-            if done[partition] > end:
+            if done[partition] > end or done[partition] != own[partition]:
                 raise CheckFailed(f"{self._source} partition {partition}: expected records from offset "
-                                  f"{done[partition]} on, it ends at {end}: was it made anew? give another topic to "
-                                  "write to, or delete the group " + self._group_name)  # fmt: skip
+                                  f"{done[partition]} on, those before are in {self._to}; but one of the two topics "
+                                  "was made anew since. Give another topic to write to, or delete the group "
+                                  + self._group_name)  # fmt: skip
             if 0 <= done[partition] < low:
                 raise CheckFailed(f"{self._source} partition {partition}: expected records from offset "
                                   f"{done[partition]} on, it begins at {low}: those between were removed")  # fmt: skip
@@ -137,7 +145,7 @@ class Repacker:
         after = {message.partition: message.offset + 1 for message in batch}
         self._check(producer, native.begin())
         try:
-            for (key, headers, partition), rows in self._grouped(batch, told).items():
+            for (key, headers, partition), rows in self._grouped(batch, told):
                 for record in self._encoded(key, rows, told):
                     where = partition % partitions if record.own.key is None else ANY_PARTITION
                     named = [*headers]
@@ -145,19 +153,22 @@ class Repacker:
                         self._check(producer, _native.kafka_not_queued(code, self._to))
                     told.records += 1
                     told.rows += record.rows
+            hit("vectorize.written")
         except BaseException:
             native.abort("not all of it was written")
             raise
-        ended = native.commit(self._source, list(after.items()), metadata)
+        ended = native.commit(self._source, list(after.items()), metadata, self._identity)
         if ended.ending is not KafkaEnding.COMMITTED:
             self._check(producer, ended.why)
+        hit("vectorize.committed")
         told.messages += len(batch)
         return told
 
-    def _grouped(self, batch: list[Message], told: Repacked) -> dict[_Around, list[dict[str, Any]]]:
-        """The rows that can be used, with those that may share a record."""
+    def _grouped(self, batch: list[Message], told: Repacked) -> list[tuple[_Around, list[dict[str, Any]]]]:
+        """The rows that can be used, with those that may share a record: those of one key stay in their order."""
         schema, format = self._job.schema, job_format(self._job)
-        groups: dict[_Around, list[dict[str, Any]]] = {}
+        groups: list[tuple[_Around, list[dict[str, Any]]]] = []
+        newest: dict[object, int] = {}  # of a key's groups, or of those without one and the same headers
         for message in batch:
             value = bytes(message.value or b"")
             if not value:
@@ -169,7 +180,12 @@ class Repacker:
                 told.leave_out(f"{self._source}[{message.partition}]@{message.offset} row {row} at {path}")
             rows = [row for number, row in enumerate(given) if number not in fates.dead.keys() | fates.filtered]
             around = (None if self._own_keys else message.key, tuple(message.headers), message.partition)
-            groups.setdefault(around, []).extend(map(self._named, rows))
+            of = around if around[0] is None else around[0]
+            at = newest.get(of)
+            if at is None or groups[at][0] != around:
+                newest[of] = len(groups)
+                groups.append((around, []))
+            groups[newest[of]][1].extend(map(self._named, rows))
         return groups
 
     def _named(self, row: Any) -> dict[str, Any]:

@@ -53,14 +53,19 @@ GUARDS = [
     ),
     (
         "positions go out with the rows", "streamtrain/clients/repacking.py",
-        "native.commit(self._source, list(after.items()), metadata)",
-        "native.commit(self._source, list(dict.fromkeys(after, 0).items()), metadata)",
+        "native.commit(self._source, list(after.items()), metadata,",
+        "native.commit(self._source, list(dict.fromkeys(after, 0).items()), metadata,",
         f"{_REPACKING}::test_rows_are_packed_under_their_keys",
     ),
     (
         "what is not written as a whole is aborted", "streamtrain/clients/repacking.py",
         'native.abort("not all of it was written")', "native.commit(self._source, list(after.items()), metadata)",
         f"{_REPACKING}::test_each_row_is_written_once_whatever_ends_it",
+    ),
+    (
+        "positions count for the two topics that they were made of", "streamtrain/clients/repacking.py",
+        "or done[partition] != own[partition]:", "or False:",
+        "tests/e2e/test_repacking.py::test_a_target_made_anew_is_no_more_the_one_that_was_written",
     ),
     (
         "a reading of a file begins where a record does", "streamtrain/files/placed.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,6 +19,7 @@ from streamtrain.clients.writer import MOST_PACK_ROWS, PACK_ROWS
 from streamtrain.columns.row_plan import Rows, cell_path
 from streamtrain.columns.served import Served
 from streamtrain.errors import UserMistake
+from streamtrain.failpoints import arm
 from streamtrain.files.forms import form_names
 from streamtrain.files.records import FileRecords
 from streamtrain.files.seen_rows import SeenRows
@@ -117,6 +119,7 @@ class Repacking(NamedTuple):
 
 
 def _repack(session: Session, job: Job, wanted: Repacking) -> None:
+    arm(os.environ.get("STREAMTRAIN_FAILPOINTS", ""))
     started_s, told = time.monotonic(), Repacked()
     with StopSignals() as stop, Progress(session.out, f"rows to {wanted.to}", None) as bar:
         for told in Repacker(job, *wanted).run(stop.is_set):

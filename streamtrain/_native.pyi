@@ -664,6 +664,9 @@ class Predictor:
     def run(self, milliseconds: int) -> bool:
         """Works for about that long; True when until_end has been reached."""
 
+    def look_again(self) -> None:
+        """Between two run()s: what waits for a schema is looked at again."""
+
     def finish(self, timeout_ms: int) -> bool:
         """Delivers what is on its way; False: not all arrived in time."""
 

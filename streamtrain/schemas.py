@@ -20,6 +20,7 @@ Answer = tuple[str, str]  # a schema's text, or "" and why there is none
 Ask = Callable[[str], Answer | None]
 _OURS = {"timeout": 2, "max.retries": 0, "cache.latest.ttl.sec": 0.001}  # we ask again ourselves
 _AGAIN_S = 0.5
+_SHARE = 4  # of the time that a question took: so long at least no other is asked
 _SAY_S = 60.0
 _MOST_KNOWN = 4096  # which may be asked for again and are the same
 _MOST_REFUSED = 65_536
@@ -27,10 +28,6 @@ _NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403  # of Confluent's API
 
 
 _NOT_TOLD = ("", "its round log does not tell this schema")
-
-
-class Stopped(Exception):
-    """A stop came while a schema was waited for."""
 
 
 class Answers:
@@ -65,36 +62,47 @@ class SchemaRegistry:
         self._answers = Answers() if answers is None else answers
         self._client: Any = None
         self._said_at = -_SAY_S
-        self._asked_at = -_AGAIN_S
+        self._ask_at = 0.0  # no sooner, while a request is not answered
         self._problem = ""  # why the last request was not answered
         self._open: set[str] = set()  # ids that were asked for and are not known yet
+        self._came = False  # one of them has, since ask_again()
 
     def ask(self, schema_id: str) -> Answer | None:
-        """The answer, or None where the registry gives none now. One that gives none is asked twice a second."""
+        """The answer, or None where the registry gives none now.
+
+        One that gives none is asked twice a second, less often where it takes long: what is known goes on meanwhile.
+        """
         if (known := self._answers.get(schema_id)) is not None:
-            self._open.discard(schema_id)
+            self._is_known(schema_id)
             return known
         self._open.add(schema_id)
-        if self._problem and time.monotonic() - self._asked_at < _AGAIN_S:
+        began = time.monotonic()
+        if self._problem and began < self._ask_at:
             return None
-        self._asked_at = time.monotonic()
         self._problem = ""
         answer = self._asked(schema_id)
         if answer is None:
+            ended = time.monotonic()
+            self._ask_at = ended + max(_AGAIN_S, _SHARE * (ended - began))
             self._say(schema_id)
             return None
-        self._open.discard(schema_id)
+        self._is_known(schema_id)
         return self._answers.put(schema_id, answer)
 
-    def ask_again(self) -> bool:
-        """Whether one of the ids that are not known yet now is."""
-        return any([self.ask(schema_id) is not None for schema_id in sorted(self._open)])
+    def _is_known(self, schema_id: str) -> None:
+        self._came |= schema_id in self._open
+        self._open.discard(schema_id)
 
-    def wait(self, schema_id: str, stopping: Callable[[], bool] = lambda: False) -> Answer:
-        """The answer, however long it takes; Stopped where `stopping` says so before."""
+    def ask_again(self) -> bool:
+        """Whether one of the ids that were not known when this was asked before now is."""
+        for schema_id in sorted(self._open):
+            self.ask(schema_id)
+        came, self._came = self._came, False
+        return came
+
+    def wait(self, schema_id: str) -> Answer:
+        """The answer, however long it takes."""
         while (answer := self.ask(schema_id)) is None:
-            if stopping():
-                raise Stopped(f"schema {schema_id}: {self._problem}")
             time.sleep(_AGAIN_S)
         return answer
 

@@ -149,7 +149,8 @@ def test_lag_is_asked_of_kafka_whose_absence_ends_readiness(monkeypatch: pytest.
 
 
 def answered(**more: int) -> dict[str, Any]:
-    names = ("requests", "rows", "errors", "row_errors", "batches", "rewinds", "version", "snapshot_made_ms")
+    names = ("requests", "rows", "errors", "row_errors", "batches", "rewinds", "version", "snapshot_made_ms",
+             "waiting")  # fmt: skip
     return {"event": "answered", **dict.fromkeys(names, 0), "newest_request_ms": -1, **more}
 
 
@@ -213,3 +214,7 @@ def test_not_ready_while_a_schema_is_waited_for() -> None:
     for waits in (False, True, False):
         meters(progress(5, waiting_for_schema=waits))
         assert meters.ready is not waits
+    predicts = PredictorMeters("flights")
+    for waiting in (0, 2, 0):
+        predicts(answered(version=4, waiting=waiting))
+        assert predicts.ready is not bool(waiting)

@@ -77,6 +77,7 @@ void bind_predict(nb::module_ &m) {
             nb::arg("batch_requests") = PredictorSettings().batch_requests)
         .def("serve", &Predictor::serve, Released(), nb::arg("scorer"))
         .def("run", &Predictor::run, Released(), nb::arg("milliseconds"))
+        .def("look_again", &Predictor::look_again)
         .def("finish", &Predictor::finish, Released(), nb::arg("timeout_ms"))
         .def("close", &Predictor::close, Released(), nb::arg("timeout_ms"))
         .def("drain_events",
@@ -96,6 +97,7 @@ void bind_predict(nb::module_ &m) {
             out["batches"] = c.batches;
             out["rewinds"] = c.rewinds;
             out["newest_request_ms"] = c.newest_request_ms;
+            out["waiting"] = c.waiting;
             return out;
         });
 }

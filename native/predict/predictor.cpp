@@ -31,6 +31,7 @@ Predictor::~Predictor() { leave(); }
 void Predictor::make_consumer() {
     consumer_ = std::make_unique<Consumer>(settings_.consumer);
     consumer_->on_revoke = [this] {
+        must_rewind_ |= !waiting_.empty();
         try {   // librdkafka's thread, which takes no exception
             if (!delivery_->finish(revoke_ms)) note(0, "partitions taken away before all answers had arrived");
         } catch (const KafkaFailure &) {   // comes again with the next answer
@@ -92,6 +93,7 @@ bool Predictor::run(int milliseconds) {
                 if (must_renew_) renew();
                 if (!started_) start();
                 if (!delivery_->ready() || (must_rewind_ && !rewind())) continue;
+                if (again_) return_to_waiting();
                 take_newest(0);
                 take_batch();
                 finished = settings_.until_end && reached_ends();
@@ -132,6 +134,8 @@ void Predictor::renew() {
     make_consumer();
     done_.clear();
     must_renew_ = must_rewind_ = started_ = false;
+    waiting_.clear();
+    tell_waiting();
     std::lock_guard lock(mutex_);
     ++counters_.rewinds;
 }
@@ -198,14 +202,32 @@ bool Predictor::rewind() {
     consumer_->rewind_to_committed(rd::beginning, query_ms);
     must_rewind_ = false;
     done_.clear();
+    waiting_.clear();
+    tell_waiting();
     std::lock_guard lock(mutex_);
     ++counters_.rewinds;
     return true;
 }
 
+// Partitions that go on are read on where they are.
+void Predictor::return_to_waiting() {
+    again_ = false;
+    if (waiting_.empty()) return;
+    must_rewind_ = true;   // unless this comes to its end
+    consumer_->seek({waiting_.begin(), waiting_.end()}, query_ms);
+    waiting_.clear();
+    must_rewind_ = false;
+    tell_waiting();
+}
+
+void Predictor::tell_waiting() {
+    std::lock_guard lock(mutex_);
+    counters_.waiting = waiting_.size();
+}
+
 void Predictor::take_batch() {
     std::size_t count = consumer_->consume(views_.data(), views_.size(), poll_ms);
-    if (must_renew_) return;   // learned in a rebalance
+    if (must_renew_ || must_rewind_) return;   // learned in a rebalance
     if (consumer_->dropped() != dropped_ || consumer_->unsure() != unsure_) {
         dropped_ = consumer_->dropped();
         unsure_ = consumer_->unsure();
@@ -225,6 +247,8 @@ void Predictor::sort_out(std::size_t count) {
     next_.clear();
     for (std::size_t i = 0; i < count; ++i) {
         const MessageView &view = views_[i];
+        if (!waiting_.empty() && waiting_.contains(view.partition) && (!view.error || view.error == rd::partition_eof))
+            continue;   // comes again
         if (view.error == rd::ok) {
             requests_.push_back(&view);
             records_.push_back(record_of(view));
@@ -247,10 +271,30 @@ bool Predictor::answer() {
         const std::size_t rest = requests_.size() - first;
         const std::size_t count = rest ? scorer_->score(settings_.requests, &records_[first], rest, answers_) : 0;
         answers_.resize(count);
-        if (!deliver(first, count == rest ? next_ : next_after(first, count))) return false;
+        if (rest && scorer_->waits()) put_off(first + count);
+        if (count == 0 && next_.empty()) return true;
+        if (!deliver(first, first + count == requests_.size() ? next_ : next_after(first, count))) return false;
         first += count;
     } while (first < requests_.size());
     return true;
+}
+
+// This request, and what comes after it in its partition, waits for its schema.
+void Predictor::put_off(std::size_t request) {
+    const i32 partition = requests_[request]->partition;
+    waiting_[partition] = requests_[request]->offset;
+    next_.erase(partition);
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < requests_.size(); ++i) {
+        const bool is_its_own = requests_[i]->partition == partition;
+        if (is_its_own && i >= request) continue;
+        if (is_its_own) next_[partition] = requests_[i]->offset + 1;
+        requests_[kept] = requests_[i];
+        records_[kept++] = records_[i];
+    }
+    requests_.resize(kept);
+    records_.resize(kept);
+    tell_waiting();
 }
 
 std::map<i32, i64> Predictor::next_after(std::size_t first, std::size_t count) const {

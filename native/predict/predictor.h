@@ -30,6 +30,7 @@ struct PredictorCounters {
     u64 batches = 0;
     u64 rewinds = 0;              // returns to the committed offsets after something failed
     i64 newest_request_ms = -1;   // timestamp of the newest request answered
+    u64 waiting = 0;              // partitions whose next request needs a schema that is not known yet
 };
 
 class Predictor {
@@ -42,6 +43,8 @@ class Predictor {
     // Works for about `milliseconds`, longer while Kafka is not answering. True: until_end has been reached. Throws
     // KafkaFailure for what Kafka refuses, and when a bounded run's topic was made again (rd::inconsistent).
     bool run(int milliseconds);
+    // Between two run()s: what waits for a schema is looked at again.
+    void look_again() { again_ = true; }
     // Waits for answers on their way. False: not all arrived within the time. Throws as run() does.
     bool finish(int timeout_ms) { return delivery_->finish(timeout_ms); }
     // Waits for answers on their way, commits their offsets and leaves the group. False: not all arrived in time.
@@ -62,6 +65,9 @@ class Predictor {
     bool others_are_answered();
     void renew();
     bool rewind();
+    void return_to_waiting();
+    void put_off(std::size_t request);
+    void tell_waiting();
     void take_batch();
     void sort_out(std::size_t count);
     bool answer();
@@ -83,7 +89,7 @@ class Predictor {
     std::shared_ptr<RequestScorer> newest_;
     PredictorCounters counters_;
 
-    bool started_ = false, must_rewind_ = false;
+    bool started_ = false, must_rewind_ = false, again_ = false;
     bool must_renew_ = false;   // the consumer
     std::string bound_to_;      // the id of the topic that a bounded run began with
     u64 dropped_ = 0, unsure_ = 0;
@@ -96,6 +102,7 @@ class Predictor {
     std::vector<Answer> answers_;
     std::map<i32, i64> next_;   // after the batch at hand
     std::map<i32, i64> done_;   // answered up to here, by partition
+    std::map<i32, i64> waiting_;   // by partition: the request that needs a schema; nothing from there on is answered
     std::optional<std::map<i32, i64>> ends_;   // until_end
     Clock::time_point ends_checked_{};
 };

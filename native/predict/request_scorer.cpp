@@ -43,11 +43,12 @@ std::size_t RequestScorer::score(const std::string &topic, const RecordView *req
     bad_bytes_ = 0;
     decoded_.clear();
     text_.clear();
+    waits_ = false;
     const auto has_room = [this] { return bad_bytes_ + outputs_.size() * writer_.output_bytes() < batch_bytes; };
     constexpr std::size_t ahead = 64;
     for (std::size_t i = 0; i < count && (i == 0 || has_room()); ++i) {
         if (i % ahead == 0) batch_.look_ahead(requests + i, std::min(ahead, count - i));
-        decoded_.push_back(decode_one(topic, requests[i]));
+        if (!decode_one(topic, requests[i])) break;
     }
     count = decoded_.size();
     predict_slot();
@@ -63,20 +64,25 @@ std::size_t RequestScorer::score(const std::string &topic, const RecordView *req
     return count;
 }
 
-RequestScorer::Decoded RequestScorer::decode_one(const std::string &topic, const RecordView &request) {
+// False: it waits.
+bool RequestScorer::decode_one(const std::string &topic, const RecordView &request) {
     Decoded decoded{&topic, &request, outputs_.size() / writer_.width() + batch_.rows(), bad_.size()};
     if (!request.value) {
         decoded.refusal = no_value;
-        return decoded;
+        decoded_.push_back(decoded);
+        return true;
     }
     RowTally &tally = batch_.tally();
     tally.clear();
     batch_.begin(request);
+    waits_ = batch_.record().waits();
+    if (waits_) return false;
     while (!batch_.next()) predict_slot();
     decoded.rows = tally.trained;
     decoded.many = batch_.record().many();
     if (tally.dead || tally.filtered) gather_bad_rows(decoded);
-    return decoded;
+    decoded_.push_back(std::move(decoded));
+    return true;
 }
 
 // While the decoder still knows the record: the errors of its dead and filtered rows, in the order of the rows. No more

@@ -34,9 +34,10 @@ class RequestScorer {
     // Answers requests of `topic` in order until the answers take much memory; gives how many, at least one. Of one row
     // the answer is an object, of many an array, in which an error stands in the place of each row that cannot be
     // predicted. What cannot be decoded, from some row on, is one last error; from the first on it is the answer, an
-    // object.
+    // object. A request that needs a schema that is not known yet ends them before it, and may be the first: waits().
     std::size_t score(const std::string &topic, const RecordView *requests, std::size_t count,
                       std::vector<Answer> &answers);
+    bool waits() const { return waits_; }
 
   private:
     struct BadRow {
@@ -54,7 +55,7 @@ class RequestScorer {
 
         std::string where(i64 row) const;   // -1: no row
     };
-    Decoded decode_one(const std::string &topic, const RecordView &request);
+    bool decode_one(const std::string &topic, const RecordView &request);
     void gather_bad_rows(Decoded &decoded);
     void predict_slot();
     void write_one(Decoded &decoded, Answer &answer);
@@ -69,6 +70,7 @@ class RequestScorer {
     std::vector<f32> outputs_;
     std::vector<BadRow> bad_;
     u64 bad_bytes_ = 0;
+    bool waits_ = false;
     std::vector<Decoded> decoded_;
     std::string text_;
 };

@@ -11,7 +11,8 @@ class PredictorMeters(Meters):
     """The metrics of one predictor; `answered` brings its counters, version 0 before there is a trained snapshot."""
 
     def __init__(self, job: str) -> None:
-        super().__init__(job, "requests that no predictor of the job has answered yet", "there is a trained snapshot")
+        ready = "there is a trained snapshot, no request waits for its schema"
+        super().__init__(job, "requests that no predictor of the job has answered yet", ready)
         self._requests = Growing(self._counter("requests", "requests answered"))
         self._rows = Growing(self._counter("rows", "rows predicted"))
         self._errors = Growing(self._counter("request_errors", "requests of which no row could be answered"))
@@ -34,7 +35,7 @@ class PredictorMeters(Meters):
             seconds, (rows,) = grown
             self._rows_per_s.set(rows / seconds)
         self._version.set(event["version"])
-        self.works = event["version"] > 0
-        if self.works:
+        self.works = event["version"] > 0 and not event["waiting"]
+        if event["version"] > 0:
             made_s = event["snapshot_made_ms"] / 1_000
             self._age.set_function(lambda: max(0.0, time.time() - made_s))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from avro_schemas import nullable, record, written
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from prediction_bench import Bench, running
 from registry_front import RegistryFront
 from waiting import wait_for
 
@@ -22,6 +24,7 @@ from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.run.findings import findings
+from streamtrain.run.roles import predictor
 from streamtrain.schemas import SchemaRegistry
 from tests.e2e.harness import LiveJob, rows
 
@@ -227,6 +230,35 @@ def test_a_predictor_hears_a_stop_while_it_waits_for_a_schema(
     assert [answer.error for answer in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)] == [None]
 
 
+def test_a_predictor_answers_what_it_can_read_meanwhile(
+    kafka: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    """What comes behind a request that waits, in its partition, waits too; each is answered once."""
+    job = avro_job(kafka, tmp_path, front.url, partitions=3, workers=1)
+    known = registered(client, f"{job.records}-value", ROW)
+    job.produce_values(framed(known, ROW, row) for row in rows(50))
+    job.train("--until-end")
+    asking = Bench(job.bootstrap, job.name)
+    asked = 0
+    for delivery in ("exactly_once", "at_least_once"):
+        newer = registered(client, f"{job.records}-{delivery}", record(("for", "string"), *FIELDS.items()))
+        front.away = {str(newer)}
+        config = replace(predictor.Config.of(job.job), delivery=delivery)
+        with running(config) as counters:
+            wait_for(lambda: counters["version"] > 0)
+            for row in rows(10):
+                asking.ask(framed(known, ROW, row), f"{delivery} before", partition=0)
+                asking.ask(framed(newer, record(("for", "string"), *FIELDS.items()), {**row, "for": ""}), "new")
+                asking.ask(framed(known, ROW, row), f"{delivery} beside", partition=1)
+            asking.flush()
+            wait_for(lambda: counters["requests"] == 11 and counters["waiting"] == 1)
+            front.away = set()
+            wait_for(lambda: counters["requests"] == 30 and counters["waiting"] == 0)
+        asked += 30
+        answers = list(read_predictions(job.name, bootstrap=job.bootstrap, until_end=True))
+        assert len(answers) == asked and all(answer.error is None for answer in answers)
+
+
 def test_a_stop_is_heard_while_a_schema_is_waited_for(kafka: Any, tmp_path: Path) -> None:
     job = avro_job(kafka, tmp_path, "http://127.0.0.1:9", partitions=1, workers=1)
     job.produce_values([framed(1, ROW, row) for row in rows(1)])
@@ -265,6 +297,17 @@ def test_a_writer_whose_schema_is_not_taken_says_so(
     front.mode = answer
     with pytest.raises(error, match=rf"records-value: the registry does not take the schema: .*said so.*{answer}"):
         RecordWriter(job.job)
+
+
+def test_that_a_schema_came_is_told_whoever_asked(client: SchemaRegistryClient, front: RegistryFront) -> None:
+    """A record that waits for it is read again though another of its schema was the first to find it there."""
+    number = str(registered(client, f"came-{id(front)}-value", ROW))
+    ours = SchemaRegistry({"url": front.url}, "came", "avro")
+    front.away = {number}
+    assert ours.ask(number) is None and not ours.ask_again()
+    front.away = set()
+    wait_for(lambda: ours.ask(number) is not None)
+    assert ours.ask_again() and not ours.ask_again()
 
 
 def test_an_id_is_asked_for_once(registry: Any, client: SchemaRegistryClient, front: RegistryFront) -> None:

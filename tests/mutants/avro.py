@@ -149,9 +149,23 @@ GUARDS = [
         f"{_REGISTRY}::test_partitions_of_known_schemas_go_on",
     ),
     (
-        "a predictor that waits for a schema hears a stop", "streamtrain/schemas.py",
-        "            if stopping():\n", "            if not stopping and stopping():\n",
+        "a predictor that waits for a schema hears a stop", "streamtrain/run/roles/predictor.py",
+        "decoded_by(config.format, schemas)", "decoded_by(config.format, schemas.__self__.wait)",
         f"{_REGISTRY}::test_a_predictor_hears_a_stop_while_it_waits_for_a_schema",
+    ),
+    (
+        "requests behind one that waits for a schema come again", "native/predict/predictor.cpp",
+        "            continue;   // comes again\n", "            {}\n",
+        f"{_REGISTRY}::test_a_predictor_answers_what_it_can_read_meanwhile",
+    ),
+    (
+        "no predictor is ready while a schema is waited for", "streamtrain/telemetry/predictor.py",
+        ' and not event["waiting"]', "", "tests/test_telemetry.py::test_not_ready_while_a_schema_is_waited_for",
+    ),
+    (
+        "that a schema came is told, whoever asked", "streamtrain/schemas.py",
+        "        self._came |= schema_id in self._open\n", "",
+        f"{_REGISTRY}::test_that_a_schema_came_is_told_whoever_asked",
     ),
     (
         "a round's schemas are in its log", "native/train/slot_filler.h",

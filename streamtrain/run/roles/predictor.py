@@ -23,7 +23,7 @@ from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
-from streamtrain.schemas import Ask, SchemaRegistry, Stopped, decoded_by
+from streamtrain.schemas import Ask, SchemaRegistry, decoded_by
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
@@ -81,8 +81,9 @@ class Config:
 def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None) -> dict[str, int]:
     """Answers until `stop` is set, or with `until_end` to the end the topic had at the start; gives what was answered.
 
-    `report` gets the counters after each turn, with "version" 0 until there is a snapshot to predict with, and
-    "snapshot_made_ms", when that was made.
+    `report` gets the counters after each turn, with "version" 0 until there is a snapshot to predict with,
+    "snapshot_made_ms", when that was made, and "waiting", of how many partitions the next request needs a schema that
+    is not known yet: the others go on.
     """
     library.load()
     try:
@@ -98,18 +99,18 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
         raise UserMistake(f"[kafka] {error}") from None
     events = Events(config.kafka_consumer, (config.requests, config.predictions) if config.until_end else ())
     schemas = SchemaRegistry(config.registry, config.requests, config.format["name"])
-    feed = _Feed(config, native, lambda schema_id: schemas.wait(schema_id, stop.is_set))
+    feed = _Feed(config, native, schemas.ask)
     feed.start()
     try:
         finished = False
         while not finished and not stop.is_set():
             finished = native.run(_TURN_MS)
+            if native.counters()["waiting"] and schemas.ask_again():
+                native.look_again()
             events.log(native)
             events.check()
             feed.check()
             report(feed.counters())
-    except Stopped as waited:  # no request of the batch has been answered
-        log.info(f"stopped while a schema was waited for: {waited}")
     except _native.KafkaFailure as failure:
         events.log(native)
         raise events.explained(*failure.args) from None

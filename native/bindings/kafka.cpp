@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "bindings/bindings.h"
+#include "bindings/bound_producer.h"
 #include "kafka/consumer.h"
 #include "kafka/producer.h"
 #include "kafka/response.h"
@@ -54,14 +55,6 @@ struct BoundProducer final : Producer {
     ~BoundProducer() override {
         WithoutGil released;
         close();
-    }
-};
-
-struct BoundTransactionalProducer final : TransactionalProducer {
-    using TransactionalProducer::TransactionalProducer;
-    ~BoundTransactionalProducer() {
-        WithoutGil released;
-        give_up();
     }
 };
 

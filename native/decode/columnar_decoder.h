@@ -44,7 +44,7 @@ class ColumnarDecoder : public RecordDecoder {
 
     // Which columns go by whole blocks of rows: plain floats together, others one by one.
     void sort_columns() {
-        fast_ = !plan_->is_ragged;
+        fast_ = !plan_->is_ragged && !plan_->watch;
         floats_.clear();
         spans_.clear();
         absent_.clear();

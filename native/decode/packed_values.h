@@ -108,6 +108,10 @@ class PackedValues {
             if (!is_exact_whole(value)) self.wrong(i, shown_number(value));
             integer(static_cast<u64>(std::abs(value)), value < 0);
         }
+        void hashed(const TextHash &hash) {
+            if (hash.by.bits != hasher.bits || hash.by.seed != hasher.seed) self.wrong(i, "the hash of another column");
+            std::memcpy(self.data.data() + hasher.bits / 8 * i, &hash.value, hasher.bits / 8);
+        }
     };
 
     void take_hashes(const TextHasher &hasher) {

@@ -12,15 +12,16 @@
 
 namespace st {
 
-enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text, list, bytes };
+// hashed: a text that is there as its hash alone; a table of a program's rows has none.
+enum class CellKind : u8 { missing, boolean, integer, long_integer, number, text, list, bytes, hashed };
 
 struct Cell {
     CellKind kind = CellKind::missing;
-    bool flag = false;     // a boolean's value; whether an integer is negative
-    u32 size = 0;          // of text, bytes and a long integer's digits; elements of a list
+    bool flag = false;     // a boolean's value; whether an integer is negative, a hash has 64 bits
+    u32 size = 0;          // of text, bytes and a long integer's digits; elements of a list; a hash's seed
     union {
         f64 number;
-        u64 magnitude;
+        u64 magnitude;     // a hash too
         u64 letters_at;    // of text, bytes and digits; of a list, among the elements
     };
     Cell() : magnitude(0) {}
@@ -108,6 +109,9 @@ struct RowTable {
             else throw CellMistake{column, row, std::string("cells that the format has, and no ") +
                                                     columns[column].plan.expected(), "a list"};
         }
+        if constexpr (!requires { to.hashed(TextHash()); })
+            if (cell.kind == CellKind::hashed)
+                throw CellMistake{column, row, columns[column].plan.expected(), "the hash of a text"};
         read_cell(cell, to);
     }
 
@@ -130,6 +134,11 @@ struct RowTable {
                 else return to.text(to_base64(text(cell)));
             case CellKind::list:
                 if constexpr (requires { to.list(*this, cell); }) to.list(*this, cell);
+                return;
+            case CellKind::hashed:
+                if constexpr (requires { to.hashed(TextHash()); })
+                    to.hashed({cell.magnitude, {cell.flag ? 64u : 32u, cell.size}});
+                else to.missing();
                 return;
         }
     }

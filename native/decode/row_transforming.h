@@ -43,7 +43,7 @@ inline bool RowWriter::transform_row() {
         columns[k].given[0] = 1;
         if (!reading.from_slot) continue;
         f32 value;
-        std::memcpy(&value, floats_ + float_at_[reading.column], sizeof value);
+        std::memcpy(&value, floats_ + slot_at_[reading.column], sizeof value);
         columns[k].numbers[0] = value;
     }
     transforms_.run(1);

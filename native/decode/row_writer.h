@@ -27,14 +27,15 @@ class RowWriter {
         : plan_(std::move(plan)), columns_(plan_->columns.data()), blocks_(plan_->blocks.data()),
           block_count_(static_cast<u32>(plan_->blocks.size())), floats_block_(plan_->floats_block),
           constants_(plan_->constants), ragged_(*plan_), seen_(plan_->columns.size(), 0),
-          transforms_(plan_->transforms.get()) {
+          watch_(plan_->watch.get()), transforms_(plan_->transforms.get()) {
         if (plan_->transforms && plan_->transforms->where >= 0) wrong_.resize(plan_->columns.size());
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             awaited_.push_back(column.is_made ? 0 : wanted_.back());
             const bool is_usual = column.kind && column.from.empty();
             const PlainFloat *floats = is_usual ? column.kind->plain_float() : nullptr;
-            float_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
+            slot_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
+            float_at_.push_back(plan_->watch ? NO_FLOAT : slot_at_.back());   // who watches is to see all cells
         }
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
@@ -53,6 +54,7 @@ class RowWriter {
         floats_ = rows[floats_block_];
         slot_ = slot;
         at_ = row;
+        if (watch_) [[unlikely]] watch_->start(row);
         if (ragged_.any()) ragged_.start();
         if (plan_->transforms && !keeps_letters_) transforms_.cells.letters.clear();
         if (++stamp_ == 0) {
@@ -109,9 +111,12 @@ class RowWriter {
     void hashed(u32 c, const TextHash &hash) {
         if (const Kind *kind = columns_[c].kind.get()) kind->hashed(*this, c, hash);
     }
-    void missing(u32 c) { seen_[c] = 0; }
+    void missing(u32 c) {
+        seen_[c] = 0;
+        if (watch_) [[unlikely]] watch_->missing(c);
+    }
     void missing(const std::vector<u32> &columns) {
-        for (const u32 c : columns) seen_[c] = 0;
+        for (const u32 c : columns) missing(c);
     }
 
     // A list in one cell of a column whose kind takes one: each element is announced, then comes as a cell does. So do
@@ -353,7 +358,8 @@ class RowWriter {
     u32 block_count_, floats_block_;
     std::vector<DecodePlan::Bits> constants_;
     RaggedRows ragged_;
-    std::vector<u32> float_at_;   // of a plain float column, its bytes into the row
+    std::vector<u32> slot_at_;    // of a plain float column, its bytes into the row
+    std::vector<u32> float_at_;   // the same of those that go there without their kind
     std::vector<u32> float_run_;   // how many of them lie in a row from a column on
     std::vector<u32> seen_;   // stamp of the row that gave the column last
     std::vector<u32> wanted_;   // all bits of a column that is not passed over
@@ -371,6 +377,7 @@ class RowWriter {
     i32 failed_column_ = NO_COLUMN;
     std::string reason_;
     i64 event_time_ms_ = -1;
+    RowWatch *const watch_;
     RowTransforms transforms_;
     std::vector<u32> wrong_;      // stamp of the row whose cell of the column did not fit; without a `where` empty
 };

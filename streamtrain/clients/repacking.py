@@ -5,23 +5,20 @@ Its positions go into the transaction that holds the rows, so that whatever ends
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from streamtrain import _native
-from streamtrain._native import KafkaEnding, KafkaOutcome
+from streamtrain._native import KafkaEnding, KafkaOutcome, KafkaSource, RepackUntil
 from streamtrain.columns import formats
 from streamtrain.columns.around import HEADERS, KEY
-from streamtrain.columns.records import Record, Records
-from streamtrain.columns.rows import record_rows, row_fates
-from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.errors import CheckFailed, KafkaUnreachable, UserMistake
 from streamtrain.failpoints import hit
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message, TransactionalProducer
+from streamtrain.kafka.clients import KafkaConsumer, TransactionalProducer
 from streamtrain.kafka.errors import no_such_topic
-from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 from streamtrain.schemas import job_format
 from streamtrain.topics.topic import MESSAGE_BYTES
@@ -29,9 +26,9 @@ from streamtrain.topics.topic import MESSAGE_BYTES
 FORMAT = "packed"
 MESSAGES_A_TRANSACTION, BYTES_A_TRANSACTION = 5_000, 32 << 20  # whichever comes first
 _TIMEOUT_MS = 30_000
-_TOLD = 5  # of the rows that cannot be used
-_Around = tuple[bytes | None, tuple[tuple[str, bytes | None], ...], int]  # key, headers, partition
-_Headers = tuple[tuple[str, bytes | None], ...]
+_WAIT_MS, _SILENCE_S = 100, 8.0  # for messages
+_SLOT_ROWS, _SLOT_BYTES = 1024, 32 << 20  # decoded at once; the slot is not what is kept
+_NO_KEY_COLUMN = -1
 
 
 @dataclass
@@ -45,17 +42,12 @@ class Repacked:
     left_out: int = 0
     first: list[str] = field(default_factory=list)
 
-    def leave_out(self, where: str) -> None:
-        self.left_out += 1
-        if len(self.first) < _TOLD:
-            self.first.append(where)
-
 
 class Repacker:
     """One job's records from one topic to another. UserMistake where packed records cannot hold its columns."""
 
     def __init__(self, job: Job, source: str, to: str, pack: int) -> None:
-        self._job, self._source, self._to = job, source, to
+        self._job, self._source, self._to, self._pack = job, source, to, pack
         schema = job.schema
         wrong = next(formats.mistakes(FORMAT, schema), None)
         if wrong is not None:
@@ -66,9 +58,8 @@ class Repacker:
             raise UserMistake(f'{to}: expected columns of the record, its key and headers, got one from "{moved[0]}"')
         if source == to:
             raise UserMistake(f"{to}: expected another topic to write to than {source}")
-        self._own_keys = any(column.role == "key" for _, column in schema.columns)
-        self._records = Records(schema, FORMAT, to, pack, MESSAGE_BYTES)
-        self._names = [name for name, column in schema.columns if column.around is None]
+        for _, column in schema.every:
+            column.entry.require()
         self._group_name = f"{job.name}.vectorize.{source}.{to}"
         self._identity = ""  # of both topics: positions of others count for nothing
 
@@ -78,21 +69,61 @@ class Repacker:
         KafkaUnreachable, CheckFailed and others of ours where it cannot go on: what was not told is not done.
         """
         partitions = self._partitions()
-        told = Repacked()
+        native = self._repacker()
         with self._group() as group, self._producer() as producer:
             metadata = group.native.group_metadata()  # from here on no other of this name writes
             spans = self._spans(group)
             with KafkaConsumer.open(Purpose.READ, self._job.kafka_consumer(), f"{self._group_name}.read") as consumer:
-                batch: list[Message] = []
-                size = 0
-                for message in read_all(consumer, self._source, spans, stop):
-                    batch.append(message)
-                    size += len(message.value or b"")
-                    if len(batch) == MESSAGES_A_TRANSACTION or size >= BYTES_A_TRANSACTION:
-                        yield self._transaction(producer, metadata, partitions, batch, told)
-                        batch, size = [], 0
-                if batch:
-                    yield self._transaction(producer, metadata, partitions, batch, told)
+                for _ in self._batches(native, consumer, spans, stop):
+                    yield self._transaction(native, producer, metadata, partitions)
+
+    def _repacker(self) -> _native.Repacker:
+        schema = self._job.schema
+        columns, transforms = schema.native_plan()
+        specs = schema.block_specs()
+        row_bytes = _native.SlotLayout.make(64, 1, specs).slot_bytes // 64
+        layout = _native.SlotLayout.make(max(1, min(_SLOT_ROWS, _SLOT_BYTES // row_bytes)), 1, specs)
+        keys = [number for number, (_, column) in enumerate(schema.columns) if column.role == "key"]
+        return _native.Repacker(
+            job_format(self._job), columns, transforms, layout, schema.constants(), schema.native_columns(), FORMAT,
+            self._source, self._to, keys[0] if keys else _NO_KEY_COLUMN, self._pack, MESSAGE_BYTES,
+        )  # fmt: skip
+
+    def _batches(
+        self,
+        native: _native.Repacker,
+        consumer: KafkaConsumer,
+        spans: dict[int, tuple[int, int]],
+        stop: Callable[[], bool],
+    ) -> Iterator[None]:
+        """Each time that a transaction's worth is decoded, and what is left at the end, or when it is to stop."""
+        ends = {partition: end for partition, (begin, end) in spans.items() if begin < end}
+        source = KafkaSource(consumer.native, self._source, list(ends.items()), True)
+        try:
+            native.start(source, [(partition, spans[partition][0]) for partition in ends])
+            heard_s = time.monotonic()
+            while ends and not source.ended and not stop():
+                taken = native.take(source, _WAIT_MS)
+                now_s = time.monotonic()
+                heard_s = now_s if taken else heard_s
+                if now_s - heard_s > _SILENCE_S:
+                    raise KafkaUnreachable(f"{self._source}: expected its messages up to (partition, offset) "
+                                           f"{sorted(ends.items())}, no answer from Kafka in {_SILENCE_S:.0f} s")
+                yield from self._decoded(native, source, stop)
+                heard_s = time.monotonic() if taken else heard_s
+        except _native.KafkaFailure as failure:
+            raise consumer.explain(failure) from None
+        if native.waiting:
+            yield
+
+    def _decoded(self, native: _native.Repacker, source: KafkaSource, stop: Callable[[], bool]) -> Iterator[None]:
+        """What is taken; a schema that a record names is waited for."""
+        most = MESSAGES_A_TRANSACTION, BYTES_A_TRANSACTION
+        while (until := native.decode(source, *most)) is not RepackUntil.TAKEN and not stop():
+            if native.waiting:
+                yield
+            if until is RepackUntil.WAITS:
+                time.sleep(_WAIT_MS / 1000)
 
     def _partitions(self) -> int:
         """Of the topic that is written to; both must be there."""
@@ -103,7 +134,7 @@ class Repacker:
         self._identity = f"{source.topic_id}.{to.topic_id}"
         return to.partitions
 
-    def _spans(self, group: KafkaConsumer) -> dict[int, tuple[int, int | None]]:
+    def _spans(self, group: KafkaConsumer) -> dict[int, tuple[int, int]]:
         found = Admin(self._job.kafka.bootstrap, self._job.kafka_admin()).spans(self._source)
         if found is None:
             raise no_such_topic(self._source, self._job.kafka.bootstrap)
@@ -139,64 +170,20 @@ class Repacker:
             raise producer.explain(outcome.code, outcome.text, f"topic {self._to}")
 
     def _transaction(
-        self, producer: TransactionalProducer, metadata: bytes, partitions: int, batch: list[Message], told: Repacked
+        self, native: _native.Repacker, producer: TransactionalProducer, metadata: bytes, partitions: int
     ) -> Repacked:
-        native = producer.native
-        after = {message.partition: message.offset + 1 for message in batch}
-        self._check(producer, native.begin())
+        writer = producer.native
+        self._check(producer, writer.begin())
         try:
-            for (key, headers, partition), rows in self._grouped(batch, told):
-                for record in self._encoded(key, rows, told):
-                    where = partition % partitions if record.own.key is None else ANY_PARTITION
-                    named = [*headers]
-                    if code := producer.produce(self._to, record.value, record.own.key, partition=where, headers=named):
-                        self._check(producer, _native.kafka_not_queued(code, self._to))
-                    told.records += 1
-                    told.rows += record.rows
+            if code := native.write(writer, partitions):
+                self._check(producer, _native.kafka_not_queued(code, self._to))
             hit("vectorize.written")
         except BaseException:
-            native.abort("not all of it was written")
+            writer.abort("not all of it was written")
             raise
-        ended = native.commit(self._source, list(after.items()), metadata, self._identity)
+        ended = writer.commit(self._source, native.positions, metadata, self._identity)
         if ended.ending is not KafkaEnding.COMMITTED:
             self._check(producer, ended.why)
         hit("vectorize.committed")
-        told.messages += len(batch)
-        return told
-
-    def _grouped(self, batch: list[Message], told: Repacked) -> list[tuple[_Around, list[dict[str, Any]]]]:
-        """The rows that can be used, with those that may share a record: those of one key stay in their order."""
-        schema, format = self._job.schema, job_format(self._job)
-        groups: list[tuple[_Around, list[dict[str, Any]]]] = []
-        newest: dict[object, int] = {}  # of a key's groups, or of those without one and the same headers
-        for message in batch:
-            value = bytes(message.value or b"")
-            if not value:
-                continue  # a tombstone
-            given = record_rows(schema, format, value).rows
-            fates = row_fates(schema, format, value, message.around())
-            told.filtered += len(fates.filtered)
-            for row, path in fates.dead.items():
-                told.leave_out(f"{self._source}[{message.partition}]@{message.offset} row {row} at {path}")
-            rows = [row for number, row in enumerate(given) if number not in fates.dead.keys() | fates.filtered]
-            around = (None if self._own_keys else message.key, tuple(message.headers), message.partition)
-            of = around if around[0] is None else around[0]
-            at = newest.get(of)
-            if at is None or groups[at][0] != around:
-                newest[of] = len(groups)
-                groups.append((around, []))
-            groups[newest[of]][1].extend(map(self._named, rows))
-        return groups
-
-    def _named(self, row: Any) -> dict[str, Any]:
-        return row if isinstance(row, dict) else dict(zip(self._names, row, strict=False))
-
-    def _encoded(self, key: bytes | None, rows: list[dict[str, Any]], told: Repacked) -> list[Record]:
-        """One by one where one of them cannot stand in a packed record."""
-        try:
-            return [record for block in self._records.blocks(rows, key, self._own_keys) for record in block]
-        except UserMistake as mistake:
-            if len(rows) == 1:
-                told.leave_out(f"{self._source}: {mistake}")
-                return []
-        return [record for row in rows for record in self._encoded(key, [row], told)]
+        native.done()
+        return Repacked(**native.told())

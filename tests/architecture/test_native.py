@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 # a folder may include those before it
-ORDER = ["base", "kernels", "state", "ring", "plan", "kafka", "source", "decode", "train", "predict", "bindings"]
+ORDER = [
+    "base", "kernels", "state", "ring", "plan", "kafka", "source", "decode", "train", "predict", "repack", "bindings"
+]  # fmt: skip
 INCLUDE = re.compile(r'^#include "(\w+)/', re.MULTILINE)
 WORDS = re.compile(r"\.(?:store|fetch_add|compare_exchange_\w+)\(")
 CONTROL = re.compile(r"\bcontrol\(\)")

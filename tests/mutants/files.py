@@ -53,14 +53,34 @@ GUARDS = [
     ),
     (
         "positions go out with the rows", "streamtrain/clients/repacking.py",
-        "native.commit(self._source, list(after.items()), metadata,",
-        "native.commit(self._source, list(dict.fromkeys(after, 0).items()), metadata,",
+        "writer.commit(self._source, native.positions, metadata,",
+        "writer.commit(self._source, [(at, 0) for at, _ in native.positions], metadata,",
         f"{_REPACKING}::test_rows_are_packed_under_their_keys",
     ),
     (
         "what is not written as a whole is aborted", "streamtrain/clients/repacking.py",
-        'native.abort("not all of it was written")', "native.commit(self._source, list(after.items()), metadata)",
+        'writer.abort("not all of it was written")', "writer.commit(self._source, native.positions, metadata)",
         f"{_REPACKING}::test_each_row_is_written_once_whatever_ends_it",
+    ),
+    (
+        "rows of a key stay in their order, whatever their headers", "native/repack/repacker.cpp",
+        "&& groups_[found->second].headers == headers_", "",
+        "tests/e2e/test_repacking.py::test_killed_again_and_again",
+    ),
+    (
+        "a row that is kept has no cell of another", "native/decode/kept_rows.h",
+        "cell(c).kind = CellKind::missing;", "(void)cell(c);",
+        f"{_REPACKING}::test_a_dead_rows_cells_stay_its_own",
+    ),
+    (
+        "of a cell given twice the last is kept, which is missing", "native/decode/row_writer.h",
+        "if (watch_) [[unlikely]] watch_->missing(c);", "",
+        f"{_REPACKING}::test_a_dead_rows_cells_stay_its_own",
+    ),
+    (
+        "who keeps cells sees those of whole columns", "native/decode/columnar_decoder.h",
+        "!plan_->is_ragged && !plan_->watch", "!plan_->is_ragged",
+        f"{_REPACKING}::test_every_format_is_packed",
     ),
     (
         "positions count for the two topics that they were made of", "streamtrain/clients/repacking.py",

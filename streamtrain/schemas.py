@@ -22,6 +22,7 @@ _OURS = {"timeout": 2, "max.retries": 0, "cache.latest.ttl.sec": 0.001}  # we as
 _AGAIN_S = 0.5
 _SHARE = 4  # of the time that a question took: so long at least no other is asked
 _SAY_S = 60.0
+_MOST_REFERENCES = 256  # of one schema, all told
 _MOST_KNOWN = 4096  # which may be asked for again and are the same
 _MOST_REFUSED = 65_536
 _NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403  # of Confluent's API
@@ -112,27 +113,44 @@ class SchemaRegistry:
             log.warning(f"schema {schema_id} is not known yet, so its records wait: {self._problem}")
 
     def _asked(self, schema_id: str) -> Answer | None:
+        others: dict[tuple[str, int], str] = {}
         try:
-            client = self._made()
-            found = client.get_schema(int(schema_id))
+            found = self._made().get_schema(int(schema_id))
+            if (kind := found.schema_type or "AVRO") != self._format.REGISTRY_TYPE:
+                return "", f"expected a schema of type {self._format.REGISTRY_TYPE}, got {kind}{self._newest()}"
+            if not self._gather(found, others):
+                return "", f"it refers to more than {_MOST_REFERENCES} schemas of the registry"
         except UserMistake:
             raise
         except Exception as error:  # whatever the client's HTTP library raises
-            if getattr(error, "error_code", None) == _NO_SCHEMA:
+            if getattr(error, "error_code", None) in (_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA):
                 return "", f"the registry knows no such schema{self._newest()}"
             self._problem = f"{type(error).__name__}: {str(error)[:200]}"
             return None
-        if (kind := found.schema_type or "AVRO") != self._format.REGISTRY_TYPE:
-            return "", f"expected a schema of type {self._format.REGISTRY_TYPE}, got {kind}{self._newest()}"
-        if found.references and getattr(self._format, "REFERENCES_MATTER", True):
-            return "", "its schema refers to others of the registry, which is not supported"
         try:
-            text = self._format.registry_reading(found.schema_str)
+            text = self._format.registry_reading(found.schema_str, tuple(others.values()))
         except ValueError as error:
             return "", str(error)
         if len(text.encode()) > _native.SCHEMA_TEXT_LIMIT:
             return "", f"a schema of more than {_native.SCHEMA_TEXT_LIMIT:,} bytes"
         return text, ""
+
+    def _gather(self, found: Any, others: dict[tuple[str, int], str]) -> bool:
+        """Adds the schemas that one refers to, by subject and version, each behind those that it refers to itself.
+
+        False where they are too many.
+        """
+        for reference in found.references or () if getattr(self._format, "REFERENCES_MATTER", True) else ():
+            key = reference.subject, reference.version
+            if key in others:
+                continue
+            others[key] = ""
+            other = self._made().get_version(*key, True).schema
+            if len(others) > _MOST_REFERENCES or not self._gather(other, others):
+                return False
+            del others[key]  # behind its own
+            others[key] = str(other.schema_str)
+        return True
 
     def _newest(self) -> str:
         """What the records ought to be of, as far as the registry tells."""

@@ -48,7 +48,9 @@ class RegistryFront:
 
     @staticmethod
     def names(path: str) -> set[str]:
-        """The schema id that a request asks for."""
+        """The schema id that a request asks for, or "subjects"."""
+        if "/subjects/" in path:
+            return {"subjects"}
         return {path.rpartition("/")[2].partition("?")[0]} if "/schemas/ids/" in path else set()
 
     def answer(self, url: str) -> tuple[int, bytes]:

@@ -113,7 +113,7 @@ GUARDS = [
     ),
     (
         "a server that is no registry says nothing of a schema", "streamtrain/schemas.py",
-        "            if getattr(error, \"error_code\", None) == _NO_SCHEMA:\n",
+        "            if getattr(error, \"error_code\", None) in (_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA):\n",
         "            if getattr(error, \"http_status_code\", None) == 404:\n",
         f"{_REGISTRY}::test_a_registry_that_is_away_is_waited_for[404]",
     ),
@@ -152,6 +152,27 @@ GUARDS = [
         "a predictor that waits for a schema hears a stop", "streamtrain/run/roles/predictor.py",
         "decoded_by(config.format, schemas)", "decoded_by(config.format, schemas.__self__.wait)",
         f"{_REGISTRY}::test_a_predictor_hears_a_stop_while_it_waits_for_a_schema",
+    ),
+    (
+        "what a schema refers to is read with it", "streamtrain/schemas.py",
+        "found.schema_str, tuple(others.values())", "found.schema_str",
+        "tests/e2e/test_registry_references.py::test_writers_whose_schemas_refer_to_others[avsc]",
+    ),
+    (
+        "what a schema refers to is waited for", "streamtrain/schemas.py",
+        "            if getattr(error, \"error_code\", None) in (_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA):\n",
+        "            if not others:\n",
+        "tests/e2e/test_registry_references.py::test_what_a_schema_refers_to_is_waited_for",
+    ),
+    (
+        "a definition of another schema stands once", "streamtrain/columns/formats/avro_schema.py",
+        "if kind in _NAMED and self._is_known(given, namespace):", "if False:",
+        "tests/columns/test_schema_references.py::test_an_avro_type_within_another_is_known_by_its_own_name",
+    ),
+    (
+        "a definition keeps its own namespace", "streamtrain/columns/formats/avro_schema.py",
+        "return {**found, \"namespace\": \"\"} if \".\" not in full and namespace else found", "return found",
+        "tests/columns/test_schema_references.py::test_an_avro_definition_stands_where_it_is_named_first",
     ),
     (
         "requests behind one that waits for a schema come again", "native/predict/predictor.cpp",

@@ -9,6 +9,11 @@ _FORMAT = "native/decode/formats/protobuf.h"
 
 GUARDS = [
     (
+        "messages of an imported file are no part of the schema", "streamtrain/columns/formats/protobuf_schema.py",
+        '{**each, "index": None} for each in known["messages"]]', 'each for each in known["messages"]]',
+        "tests/columns/test_schema_references.py::test_protobuf_files_that_are_imported_are_no_part_of_the_schema",
+    ),
+    (
         "a length goes no further than the message", "native/decode/protobuf_bytes.h",
         "if (size <= static_cast<u64>(end - p)) [[likely]] return p;",
         "if (size <= static_cast<u64>(end - p) + 1) [[likely]] return p;", _HOSTILE,

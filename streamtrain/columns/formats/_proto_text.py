@@ -1,4 +1,4 @@
-"""Messages of a .proto file's text, as protobuf_schema has them: proto2, proto3 and editions, without its imports.
+"""Messages of a .proto file's text, as protobuf_schema has them: proto2, proto3 and editions.
 
 https://protobuf.dev/reference/protobuf/proto3-spec/
 """
@@ -6,7 +6,7 @@ https://protobuf.dev/reference/protobuf/proto3-spec/
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 _TOKEN = re.compile(
@@ -22,21 +22,26 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 64
 
 
-def text_messages(text: str) -> dict[str, Any]:
-    """{"messages", "enums"} with every type's full name. ValueError says what is wrong, and in which line."""
+def text_messages(text: str, imported: Mapping[str, list[dict[str, Any]]] | None = None) -> dict[str, Any]:
+    """{"messages", "enums"} with every type's full name. ValueError says what is wrong, and in which line.
+
+    `imported`: what the files that it imports have given; they are no part of it.
+    """
     reader = _Reader(text)
     reader.file()
+    others = imported or {"messages": [], "enums": []}
+    enums = {each["name"] for each in (*reader.enums, *others["enums"])}
+    messages = {each["name"] for each in (*reader.messages, *others["messages"])}
     for scope, field in reader.typed:
-        _resolve(reader, scope, field)
+        _resolve(enums, messages, scope, field)
     return {"messages": reader.messages, "enums": reader.enums}
 
 
-def _resolve(reader: _Reader, scope: str, field: dict[str, Any]) -> None:
+def _resolve(enums: set[str], messages: set[str], scope: str, field: dict[str, Any]) -> None:
     """A type's name as its field gives it → its full name, found from the innermost scope outwards."""
     given = field["of"]
     scopes = [scope.rsplit(".", cut)[0] if cut else scope for cut in range(scope.count(".") + 1)] if scope else []
     candidates = [given[1:]] if given.startswith(".") else [*(f"{each}.{given}" for each in scopes), given]
-    enums, messages = ({each["name"] for each in group} for group in (reader.enums, reader.messages))
     found = next((each for each in candidates if each in enums or each in messages), candidates[-1])
     if found == "google.protobuf.Timestamp":
         field["type"] = "timestamp"

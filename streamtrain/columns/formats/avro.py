@@ -91,9 +91,9 @@ def encode_rows(
     return before + (number(len(made)) if made else b"") + b"".join(made) + number(0)
 
 
-def registry_reading(text: str) -> str:
-    """A schema as a registry holds it → as settings do. ValueError where it is none."""
-    return canonical(text)
+def registry_reading(text: str, others: Sequence[str] = ()) -> str:
+    """A schema as a registry holds it, with those that it refers to → as settings do. ValueError where it is none."""
+    return canonical(text, tuple(others))
 
 
 def registry_text(schema: str) -> str:

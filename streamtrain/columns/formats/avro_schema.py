@@ -27,6 +27,8 @@ MOMENTS = {
     "timestamp-nanos": (1, 1_000_000),
 }  # fmt: skip
 _DEEPEST = 64  # types within each other
+_NAMED = ("record", "error", "enum", "fixed")
+_Elsewhere = tuple[dict[str, Any], str]  # a type's definition in another schema, and the namespace around it
 _FIXED_BYTES = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 _MOST_FIXED = 1 << 31
 
@@ -75,17 +77,48 @@ def logical_of(given: Type) -> str:
 
 
 @lru_cache(64)
-def canonical(text: str) -> str:
-    """The schema as settings hold it: JSON without spaces. ValueError says what is wrong with it."""
-    try:
-        given = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"no JSON: {error}") from None
-    found = _Reader().read(given, "", "$", 0)
+def canonical(text: str, others: tuple[str, ...] = ()) -> str:
+    """The schema as settings hold it: JSON without spaces. ValueError says what is wrong with it.
+
+    A name that it does not define itself is a type of one of the `others`, and is defined where it comes first.
+    """
+    elsewhere: dict[str, _Elsewhere] = {}
+    for other in others:
+        _gather_given(_loaded(other), "", elsewhere, 0)
+    found = _Reader(elsewhere).read(_loaded(text), "", "$", 0)
     row = found["items"] if isinstance(found, dict) and found["type"] == "array" else found
     if not isinstance(row, dict) or row["type"] != "record":
         raise ValueError(f"expected a record, or an array of them, got {kind_of(found)}")
     return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"no JSON: {error}") from None
+
+
+def _gather_given(given: Any, namespace: str, found: dict[str, _Elsewhere], depth: int) -> None:
+    """Every type with a name, by its full name; what is wrong with it is told where it is read."""
+    if depth > _DEEPEST:
+        raise ValueError(f"types nested deeper than {_DEEPEST}")
+    if isinstance(given, list):
+        for branch in given:
+            _gather_given(branch, namespace, found, depth + 1)
+    if not isinstance(given, dict):
+        return
+    inside = namespace
+    if isinstance(given.get("name"), str) and given.get("type") in _NAMED:
+        space = given.get("namespace", namespace)
+        full = _full(given["name"], space if isinstance(space, str) else namespace)
+        found.setdefault(full, (given, namespace))
+        inside = full.rpartition(".")[0]
+    fields = given.get("fields")
+    types = [each.get("type") for each in fields if isinstance(each, dict)] if isinstance(fields, list) else []
+    for inner in (given.get("type"), given.get("items"), given.get("values"), *types):
+        if isinstance(inner, dict | list):
+            _gather_given(inner, inside, found, depth + 1)
 
 
 @lru_cache(64)
@@ -111,16 +144,17 @@ def _gather(given: Any, named: dict[str, dict[str, Any]]) -> None:
 
 
 class _Reader:
-    """Reads one schema; knows the names that have been given so far."""
+    """Reads one schema; knows the names that have been given so far, and those that others define."""
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Mapping[str, _Elsewhere]) -> None:
         self._kinds: dict[str, str] = {}  # by full name
+        self._elsewhere = elsewhere
 
     def read(self, given: Any, namespace: str, where: str, depth: int) -> Any:
         if depth > _DEEPEST:
             raise ValueError(f"at {where}: types nested deeper than {_DEEPEST}")
         if isinstance(given, str):
-            return self._reference(given, namespace, where)
+            return self._reference(given, namespace, where, depth)
         if isinstance(given, list):
             return self._union(given, namespace, where, depth)
         if not isinstance(given, dict) or "type" not in given:
@@ -131,21 +165,35 @@ class _Reader:
         if kind in ("array", "map"):
             inner = "items" if kind == "array" else "values"
             return {"type": kind, inner: self.read(given.get(inner), namespace, f"{where}.{inner}", depth + 1)}
+        if kind in _NAMED and self._is_known(given, namespace):
+            return _full(given["name"], str(given.get("namespace", namespace)))
         if kind in ("record", "error"):
             return self._record(given, namespace, where, depth)
         if kind in ("enum", "fixed"):
             return self._named(given, kind, namespace, where)
         if kind not in PRIMITIVES:
-            return self._reference(kind, namespace, where)
+            return self._reference(kind, namespace, where, depth)
         logical = _logical(given, kind)
         return {"type": kind, **logical} if logical else kind
 
-    def _reference(self, name: Any, namespace: str, where: str) -> str:
+    def _is_known(self, given: dict[str, Any], namespace: str) -> bool:
+        """Whether this very definition, of another schema, has stood before: where a name of it came first."""
+        name, space = given.get("name"), given.get("namespace", namespace)
+        if not isinstance(name, str) or not isinstance(space, str):
+            return False
+        full = _full(name, space)
+        return full in self._kinds and full in self._elsewhere and self._elsewhere[full][0] == given
+
+    def _reference(self, name: Any, namespace: str, where: str, depth: int) -> Any:
         if name in PRIMITIVES:
             return str(name)
-        for full in (_full(name, namespace), name):
+        for full in (_full(name, namespace), name) if isinstance(name, str) else ():
             if full in self._kinds:
-                return str(full)
+                return full
+            if full in self._elsewhere:
+                definition, space = self._elsewhere[full]
+                found = self.read(definition, space, f"{where}({full})", depth + 1)
+                return {**found, "namespace": ""} if "." not in full and namespace else found
         raise ValueError(f"at {where}: expected a type, got {json.dumps(name)[:80]}, which nothing before it defines")
 
     def _union(self, given: list[Any], namespace: str, where: str, depth: int) -> list[Any]:

@@ -102,7 +102,7 @@ def _frame(frame: str = "none", schema_id: int = 0, **others: Any) -> bytes:
     return b"\0" + struct.pack(">I", schema_id) if frame == "registry" else b""
 
 
-def registry_reading(text: str) -> str:
+def registry_reading(text: str, others: Sequence[str] = ()) -> str:
     """What records of any schema are read by: the one that all JSON is of, for none is looked into."""
     return "true"
 

@@ -23,7 +23,7 @@ from streamtrain.columns.formats.protobuf_schema import (
     Message,
     Messages,
     canonical,
-    canonical_file,
+    canonical_files,
     messages_of,
 )
 from streamtrain.columns.paths import nested
@@ -124,12 +124,19 @@ def frame_bytes(schema_id: int, message: Message) -> bytes:
     return b"\0" + struct.pack(">I", schema_id) + places
 
 
-def registry_reading(text: str) -> str:
-    """A schema as a registry holds it, a .proto or a file descriptor in base64 → as settings do; else ValueError."""
+def registry_reading(text: str, others: Sequence[str] = ()) -> str:
+    """A schema as a registry holds it, a .proto or a file descriptor in base64 → as settings do; else ValueError.
+
+    `others`: the files that it imports, those that import nothing of the rest first.
+    """
+    return canonical_files([_registry_file(each) for each in (*others, text)])
+
+
+def _registry_file(text: str) -> str | bytes:
     if "{" in text:
-        return canonical(text)
+        return text
     try:
-        return canonical_file(base64.b64decode(text, validate=True))
+        return base64.b64decode(text, validate=True)
     except binascii.Error:
         raise ValueError("expected a .proto or a file descriptor in base64") from None
 

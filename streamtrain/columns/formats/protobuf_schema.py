@@ -147,10 +147,19 @@ def canonical_bytes(data: bytes) -> str:
         raise ValueError("neither UTF-8 nor a descriptor set (protoc --include_imports --descriptor_set_out)") from None
 
 
-def canonical_file(data: bytes) -> str:
-    """Of a serialized FileDescriptorProto, as a registry may hold it."""
+def canonical_files(files: list[str | bytes]) -> str:
+    """Of a file's text, or of its serialized FileDescriptorProto, with those it imports before it."""
+    known: dict[str, list[dict[str, Any]]] = {"messages": [], "enums": []}
+    for file in files:
+        given = text_messages(file, known) if isinstance(file, str) else _described(file)
+        imported = [{**each, "index": None} for each in known["messages"]]
+        known = {"messages": [*given["messages"], *imported], "enums": [*given["enums"], *known["enums"]]}
+    return _dumped(known)
+
+
+def _described(data: bytes) -> dict[str, Any]:
     try:
-        return _dumped(file_messages(data))
+        return file_messages(data)
     except BrokenRecord as error:
         raise ValueError(f"no file descriptor: {error}") from None
 

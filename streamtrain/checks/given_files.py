@@ -65,6 +65,11 @@ class GivenFiles:
     def has_some(self, told: Sequence[ToldFile]) -> bool:
         return any(file.digest in self._by_digest for file in told)
 
+    def rows(self, digest: str) -> int | None:
+        """Of the file with this digest; None where it was not given."""
+        found = self._by_digest.get(digest)
+        return None if found is None else found.rows
+
     def missing(self, told: Sequence[ToldFile]) -> UserMistake:
         """That names the first of these files that was not given."""
         file = next((each for each in told if each.digest not in self._by_digest), ToldFile("none", "", 0))

@@ -76,6 +76,14 @@ def told_files(gaps: Sequence[Mapping[str, Any]], identity: str) -> list[ToldFil
     return [file for now, file in _told(gaps) if now == identity]
 
 
+def named_files(gaps: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[ToldFile]]]:
+    """Each identity that these gaps move to, with the files that it is made of."""
+    for gap in gaps:
+        match gap:
+            case {"topic_id": [_, str(now)], "files": list(_)} if is_files(now):
+                yield now, told_files([gap], now)
+
+
 def every_file(gaps: Sequence[Mapping[str, Any]]) -> list[ToldFile]:
     """All files that these gaps tell of."""
     return [file for _, file in _told(gaps)]

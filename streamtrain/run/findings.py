@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from streamtrain import _native
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.row_plan import cell_path
 from streamtrain.compute.model import Model
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
+from streamtrain.files.found import FoundFile
+from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.origins.topic import TopicOrigin
+from streamtrain.origins.choice import origin_of
+from streamtrain.origins.moves import is_files
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of
 
@@ -38,10 +43,13 @@ class Finding:
         return asdict(self)
 
 
-def findings(job: Job, admin: Admin, records: Iterable[Message] | None) -> Iterator[Finding]:
+def findings(
+    job: Job, admin: Admin, records: Iterable[Message] | None, files: Sequence[FoundFile] = (), sample: int = 0
+) -> Iterator[Finding]:
     """Every finding, in the order one would ask. Raises KafkaUnreachable: without a broker there is nothing to find.
 
-    `records`: some of the job's, asked for only where their topic is there; None: they are not looked at.
+    `records`: some of the job's, asked for only where their topic is there; None: they are not looked at. `files`: what
+    it will be trained on in the topic's place, and how many rows of them are looked at.
     """
     yield Finding("job file", "ok", f"{len(job.schema.columns)} columns, {job.model.loss}, digest {job.digest()[:12]}")
     for warning in job.warnings:
@@ -50,11 +58,15 @@ def findings(job: Job, admin: Admin, records: Iterable[Message] | None) -> Itera
     yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
     if (registry := registry_of(job)) is not None:
         yield _registry(job, registry)
-    yield from _topics(job, admin)
+    newest = _newest(job)
+    of_files = bool(files) or (isinstance(newest, Located) and is_files(newest.manifest.positions.topic_id))
+    yield from _topics(job, admin, of_files)
     yield from _durability(job, admin)
-    yield _snapshot(job, admin)
+    yield _snapshot(job, admin, newest, files)
     yield from _sizes(job)
-    if str(job.topic("records").name) in names and records is not None:
+    if files:
+        yield from _files(job, files, sample)
+    elif str(job.topic("records").name) in names and records is not None:
         yield from _records(job, records)
 
 
@@ -76,19 +88,26 @@ def _registry(job: Job, registry: SchemaRegistry) -> Finding:
     return Finding("registry", "warning" if refused else "ok", f"{where} answers, {text}")
 
 
-def _topics(job: Job, admin: Admin) -> Iterator[Finding]:
+def _topics(job: Job, admin: Admin, of_files: bool) -> Iterator[Finding]:
+    """`of_files`: the records topic is not read."""
     try:
         changes = admin.ensure(job_topics(job.name, job.topic_tables()), dry_run=True)
     except UserMistake as error:
         yield Finding("topics", "mistake", str(error))
         return
     missing = [change.wish.name for change in changes if change.action != "exists"]
+    records = str(job.topic("records").name)
+    if of_files and records in missing:
+        missing.remove(records)
+        text = f"{records} is not there, and files are trained without it; `streamtrain topics create` makes it too"
+        yield Finding("topics", "ok", text)
     if missing:
         yield Finding(
             "topics", "mistake", f"not there: {', '.join(missing)}; make them with `streamtrain topics create`"
         )
     else:
-        yield Finding("topics", "ok", f"all {len(changes)} are there")
+        there = sum(change.action == "exists" for change in changes)
+        yield Finding("topics", "ok", f"all {there} are there" if there == len(changes) else f"the {there} others are")
     for change in changes:
         if change.differences:
             yield Finding("topics", "warning", f"{change.wish.name}: {'; '.join(change.differences)}")
@@ -110,24 +129,33 @@ def _durability(job: Job, admin: Admin) -> Iterator[Finding]:
             yield Finding("topics", "warning", f"{state.name}: min.insync.replicas is 1 of {copies} copies, {text}")
 
 
-def _snapshot(job: Job, admin: Admin) -> Finding:
+def _newest(job: Job) -> Located | SnapshotError | None:
     with SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer()) as topic:
         try:
-            newest = topic.newest_manifest()
+            return topic.newest_manifest()
         except SnapshotError as error:
-            return Finding("snapshot", "mistake", str(error))
+            return error
+
+
+def _snapshot(
+    job: Job, admin: Admin, newest: Located | SnapshotError | None, files: Sequence[FoundFile]
+) -> Finding:
+    if isinstance(newest, SnapshotError):
+        return Finding("snapshot", "mistake", str(newest))
     if newest is None:
         return Finding("snapshot", "ok", "none yet; training begins with fresh parameters")
     manifest = newest.manifest
+    topic_alone = str(job.topic("records").name) in admin.names() and not is_files(manifest.positions.topic_id)
     try:  # what a start would ask
         check_fit(job, manifest)
-        if str(job.topic("records").name) in admin.names():
-            resumed_lineage(TopicOrigin(job, job.kafka_consumer(), admin), newest, accept_gap=False)
+        if files or topic_alone:
+            resumed_lineage(origin_of(job, job.kafka_consumer(), admin, files), newest, accept_gap=False)
     except UserMistake as error:
         return Finding("snapshot", "mistake", str(error))
-    return Finding(
-        "snapshot", "ok", f"{manifest.version} fits; training goes on from it, {manifest.rows_seen:,} rows seen"
-    )
+    text = f"{manifest.version} fits; training goes on from it, {manifest.rows_seen:,} rows seen"
+    if is_files(manifest.positions.topic_id) and not files:
+        text += ", of files: whether it can read on in them, `check --files` says"
+    return Finding("snapshot", "ok", text)
 
 
 def _sizes(job: Job) -> Iterator[Finding]:
@@ -144,6 +172,26 @@ def _sizes(job: Job) -> Iterator[Finding]:
     snapshot_bytes = Model(job.model_spec()).state_bytes
     rate = snapshot_bytes / job.publish.interval_s
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
+
+
+def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Finding]:
+    """What training would make of their first rows."""
+    yield Finding("files", "ok", f"{len(files)} files, {sum(file.rows for file in files):,} rows")
+    if not sample:
+        return
+    plan = job.plan()
+    given = FileRecords(job, [file.path for file in files], None, sample, plan.bare)
+    rows: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    try:
+        for batch in plan.batches(given, bare=True, copy=False):
+            rows.update(trained=batch.count, filtered=batch.filtered)
+            for each in batch.left_out:
+                reasons[f"{cell_path(each.path)}: {each.reason}"] += each.row_to - each.row_from
+    except UserMistake as error:
+        yield Finding("files", "mistake", str(error))
+    rows["dead"] = reasons.total()
+    yield from _told(job, f"{given.rows:,} rows of files", rows, reasons)
 
 
 def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
@@ -167,9 +215,14 @@ def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
     if not records:
         yield Finding("records", "ok", "none there yet")
         return
+    yield from _told(job, f"{records:,} records", rows, reasons)
+
+
+def _told(job: Job, of: str, rows: Counter[str], reasons: Counter[str]) -> Iterator[Finding]:
+    """What became of rows, and why."""
     share = rows["dead"] / max(1, rows["trained"] + rows["dead"] + rows["filtered"])
     counts = ", ".join(f"{count:,} {name}" for name, count in rows.items() if count)
     above = share > job.records.max_dead_letter_share
-    yield Finding("records", "mistake" if above else "ok", f"{records:,} records: {counts}")
+    yield Finding("records", "mistake" if above else "ok", f"{of}: {counts}")
     for reason, count in reasons.most_common(MOST_REASONS):
         yield Finding("records", "warning", f"{count:,} rows: {reason}")

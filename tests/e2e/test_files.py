@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
@@ -118,3 +119,32 @@ def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
         verify(job.job, files=found_files([mended]))
     with pytest.raises(UserMistake, match=r"a.csv: expected the file with the digest"):
         replay(job.job, 1, files=found_files([mended]))
+
+
+def test_check_asks_for_no_topic_that_files_do_without(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, publish_interval="50ms")
+    admin = AdminClient({"bootstrap.servers": job.bootstrap})
+    admin.delete_topics([job.records])[job.records].result(30)
+    files = files_of(tmp_path / "data")
+    given = [each for path in files for each in ("--files", path)]
+
+    def found(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+        done = job.command("check", "--json", *arguments)
+        told: dict[str, list[dict[str, str]]] = {}
+        for finding in json.loads(done.stdout)["findings"]:
+            told.setdefault(finding["what"], []).append(finding)
+        return done.returncode, told
+
+    code, told = found()
+    assert code == 1 and f"not there: {job.records}" in told["topics"][0]["text"]
+    code, told = found(*given)
+    assert code == 0 and f"{job.records} is not there, and files are trained without it" in told["topics"][0]["text"]
+    assert told["files"][0]["text"] == f"2 files, {ROWS:,} rows"
+    assert "1,000 rows of files: 999 trained, 1 dead" in told["records"][0]["text"]
+    assert "x1: expected number" in told["records"][1]["text"]
+    job.train(*given, "--max-rows", "5003")
+    code, told = found()
+    assert code == 0 and "`check --files` says" in told["snapshot"][0]["text"]
+    code, told = found("--files", files[1])
+    assert code == 1 and "expected the file" in told["snapshot"][0]["text"] and "digest" in told["snapshot"][0]["text"]
+    assert found(*given, "--sample", "0")[0] == 0

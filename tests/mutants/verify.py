@@ -9,9 +9,23 @@ _LOG = "tests/checks/verify/test_forging.py::test_a_field_of_a_round_log[14]"
 _LETTER = "tests/checks/verify/test_forging.py::test_a_field_of_a_dead_letter"
 _FOR_IT = "tests/checks/verify/test_what_finds_it.py::test_the_check_that_is_for_it[{}]"
 _KEY = "tests/checks/verify/test_forging.py::test_a_key[{}]"
+_FILES = "tests/checks/verify/test_forging_of_files.py::test_a_forgery_is_named[{}]"
 _PREDICTION = "tests/checks/verify/test_forging.py::test_a_field_of_a_prediction"
 
 GUARDS = [
+    (
+        "files are those of their digests", _V + "files.py",
+        "if identity_of(files) != identity:", "if False:", _FILES.format("digests are swapped"),
+    ),
+    (
+        "a file is read to its end before the next", _V + "files.py",
+        "elif at < file.rows and any(places[number + 1 :]):", "elif False:",
+        _FILES.format("the rest of the first file is left"),
+    ),
+    (
+        "no more rows of a file are read than it has", _V + "files.py",
+        "if at > file.rows:", "if False:", _FILES.format("a file is a row shorter"),
+    ),
     (
         "a log that retention has not removed is missed", _V + "fold.py",
         "        if self.logs.removed(last):", "        if True:",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.dead_letters import check_dead_letters
 from streamtrain.checks.verify.decoding import Decoders
+from streamtrain.checks.verify.files import check_files
 from streamtrain.checks.verify.fold import Fold
 from streamtrain.checks.verify.logs import Logs, read_logs
 from streamtrain.checks.verify.manifests import check_manifests
@@ -60,11 +61,13 @@ def check_topics(topics: JobTopics, fast: bool = False) -> Report:
 
     decoders = Decoders(snapshots)
     sources = Sources(topics.records, topics.files, snapshots)
+    of_files = check_files(snapshots, topics.files)
     letters, waiting = check_dead_letters(topics, logs, newest, decoders, sources)
     report.checks += [
         log_check,
         check_manifests(topics.job, snapshots, logs, control),
         *Fold(snapshots, logs, first_offsets).run(),
+        *([] if of_files is None else [of_files]),
         check_terms(snapshots, logs),
         runs,
         letters,

@@ -9,8 +9,9 @@ import typer
 from rich.text import Text
 
 from streamtrain.cli.output import table
-from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.session import Files, JobFile, Session, command
 from streamtrain.clients.topic_reader import read_messages
+from streamtrain.files.found import found_files
 from streamtrain.run.findings import findings
 
 ORDER = 40
@@ -23,15 +24,20 @@ app = typer.Typer(add_completion=False)
 def check(
     session: Session,
     job: JobFile,
-    sample: Annotated[int, typer.Option(min=0, metavar="N", help="Records to decode; 0: none.")] = 1_000,
+    sample: Annotated[int, typer.Option(min=0, metavar="N", help="Records, or rows of files, to decode; 0: none.")] = (
+        1_000
+    ),
+    files: Files = None,
 ) -> None:
-    """Check a job: job file, broker, topics, snapshot fit, sizes, N records decoded; exit code 1 on a mistake.
+    """Check a job: job file, broker, topics, snapshot fit, sizes, N records decoded; exit code 1 on a mistake. With
+    --files as it will be trained on these files.
 
     Writes nothing.
     """
     found = session.job(job)
-    records = islice(read_messages(found, "records", until_end=True), sample) if sample else None
-    all_ = list(findings(found, session.admin(found), records))
+    looked = found_files(files or ())
+    records = islice(read_messages(found, "records", until_end=True), sample) if sample and not files else None
+    all_ = list(findings(found, session.admin(found), records, looked, sample))
     ok = all(finding.state != "mistake" for finding in all_)
     document = {"job": found.name, "ok": ok, "findings": [finding.as_dict() for finding in all_]}
     session.out.document(document, table(["", "", ""], [(SIGNS[f.state], f.what, f.text) for f in all_]))

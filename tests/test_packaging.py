@@ -16,6 +16,7 @@ NEEDED = ("pyproject.toml", "LICENSE", "README.md", "native/CMakeLists.txt", "na
 
 
 @pytest.mark.long
+@pytest.mark.long
 def test_the_source_distribution_holds_the_sources_and_no_builds(kept_build: Callable[..., Path]) -> None:
     def build(out: Path) -> None:
         command = [sys.executable, "-m", "build", "--sdist", "--outdir", str(out), str(ROOT)]

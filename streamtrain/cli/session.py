@@ -105,7 +105,7 @@ class Session:
     def connected_job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
         """As `job`, after a broker has answered; raises KafkaUnreachable within 10 s where none does."""
         job = self.job(path, flags)
-        self.admin(job).names()
+        self.admin(job).broker_count()
         return job
 
     def admin(self, job: Job) -> Admin:

@@ -137,15 +137,25 @@ class Admin:
         return explain(error.code(), error.str(), what, self.bootstrap, self._heard)
 
     def names(self) -> set[str]:
-        """Every topic of the cluster; the cheapest way to learn whether a broker answers."""
+        """Every topic of the cluster: a large answer where there are thousands."""
         return set(self._metadata().topics)
 
     def broker_count(self) -> int:
-        """How many brokers there are now."""
-        return len(self._metadata().brokers)
+        """How many brokers there are now; the cheapest way to learn whether one answers."""
 
-    def _metadata(self) -> ClusterMetadata:
-        until = time.monotonic() + self.timeout_s
+        listen_s = min(_LISTEN_S, self.timeout_s)
+
+        def question(client: AdminClient) -> int:
+            return len(client.describe_cluster(request_timeout=listen_s).result(listen_s + 1).nodes)
+
+        try:
+            return self._ask("brokers", question)
+        except KafkaUnreachable:  # the node that is asked, by preference the controller, may be the one that died
+            return len(self._metadata(listen_s).brokers)
+
+    def _metadata(self, waited_s: float = 0) -> ClusterMetadata:
+        """What any node knows of the whole cluster, within a call's time-out less what was waited before."""
+        until = time.monotonic() + self.timeout_s - waited_s
 
         def question(client: AdminClient) -> ClusterMetadata:
             while True:
@@ -184,7 +194,7 @@ class Admin:
 
     def describe(self, names: Sequence[str]) -> dict[str, TopicState | None]:
         """The state of each topic, None where there is none."""
-        self.names()  # describe_topics alone waits longer when no broker answers
+        self.broker_count()  # describe_topics alone waits longer when no broker answers
         until = time.monotonic() + _ELECTION * self.timeout_s
         states: dict[str, TopicState | None] = {}
         while missing := [name for name in names if name not in states]:
@@ -314,7 +324,7 @@ class Admin:
         self, name: str, partitions: int, spec: Any, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> list[int]:
         asked = {TopicPartition(name, partition): spec for partition in range(partitions)}
-        until = time.monotonic() + self.timeout_s
+        begun = time.monotonic()
 
         def question(client: AdminClient) -> list[int]:
             futures = client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
@@ -327,10 +337,12 @@ class Admin:
             except KafkaSettling:
                 if self.absent(name):
                     raise no_such_topic(name, self.bootstrap) from None
-                if time.monotonic() > until:
+                waited_s = time.monotonic() - begun
+                if waited_s > self.timeout_s:
                     raise
                 time.sleep(SETTLING_S)
-                self._metadata()  # the client asks the leaders it has heard of last
+                if waited_s > _LISTEN_S:  # no new topic's any more: the client asks the leaders it has heard of last
+                    self._metadata()
 
 
 def _state(description: Any, entries: dict[str, Any]) -> TopicState:

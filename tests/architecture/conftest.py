@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import subprocess
 from pathlib import Path
 
@@ -31,8 +32,13 @@ def tracked() -> list[str]:
 
 @pytest.fixture(scope="session")
 def python_trees(tracked: list[str]) -> dict[str, ast.Module]:
-    """Every Python file's syntax tree."""
-    return {name: ast.parse((ROOT / name).read_text()) for name in tracked if name.endswith(".py")}
+    """Every Python file's syntax tree. No garbage is looked for among a million nodes: two thirds of the time."""
+    gc.disable()
+    try:
+        return {name: ast.parse((ROOT / name).read_text()) for name in tracked if name.endswith(".py")}
+    finally:
+        gc.enable()
+        gc.freeze()
 
 
 @pytest.fixture(scope="session")

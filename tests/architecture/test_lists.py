@@ -67,6 +67,8 @@ def lists_of_entries(trees: dict[str, ast.Module]) -> dict[str, list[str]]:
     for file, tree in trees.items():
         for node in ast.walk(tree):
             texts = texts_of(node)
+            if sum(text is not None for text in texts) < 2:
+                continue
             for folder, known in names.items():
                 named = [text for text in texts if text in known]
                 if len(named) >= 2 and len(texts) - len(named) <= 1:

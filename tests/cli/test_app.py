@@ -70,6 +70,7 @@ app(["--help"], standalone_mode=False)
 """
 
 
+@pytest.mark.long
 def test_help_is_quick_and_loads_no_command() -> None:
     """In twice the processor time that its library takes to say nothing, which a loaded machine makes slower too."""
 

@@ -19,6 +19,7 @@ def flights():
     return load_flights()
 
 
+@pytest.mark.long
 def test_all_flights_forward_in_time(flights):
     assert len(flights) == 336_776
     assert {len(column) for column in flights.columns.values()} == {336_776}
@@ -43,6 +44,7 @@ def test_weekdays():
     assert weekday(months, numbers).tolist() == [day.weekday() for day in days]
 
 
+@pytest.mark.long
 def test_records_are_the_columns_but_for_the_damaged_ones(flights):
     damaged = damaged_rows(len(flights))
     assert len(damaged) == 16

@@ -42,8 +42,8 @@ def predict(
     """
     found = session.connected_job(job)
     config = predictor.Config.of(found, snapshot, until_end)
-    there = session.admin(found).names()
-    missing = [name for name in (config.requests, config.predictions) if name not in there]
+    there = session.admin(found).topic_ids([config.requests, config.predictions])
+    missing = [name for name, topic_id in there.items() if topic_id is None]
     if missing:
         raise UserMistake(f"{', '.join(missing)}: not in Kafka; make them with `streamtrain topics create {job}`")
     with ExitStack() as opened:

@@ -17,8 +17,9 @@ from types import ModuleType
 
 import long_tables
 import pytest
-from tests_kafka import kafka_home, kafka_of_all
-from tests_registry import Registry, running_registry
+from one_for_all import one_for_all
+from tests_kafka import kafka_home, running_kafka
+from tests_registry import running_registry
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
@@ -51,19 +52,32 @@ class SharedKafka:
         return f"{prefix}-{uuid.uuid4().hex[:10]}"
 
 
+@dataclass(frozen=True)
+class SharedRegistry:
+    """One schema registry for the whole run; tests stay apart by the subjects they use."""
+
+    url: str
+
+
 @pytest.fixture(scope="session")
-def kafka(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedKafka]:
-    """A real Kafka: a given one, else Docker's where it is asked for, else the embedded one; fakes/tests_kafka.py."""
+def folder_of_all(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One folder for all of xdist's workers."""
     own = tmp_path_factory.getbasetemp()
-    with kafka_of_all(own.parent if hasattr(request.config, "workerinput") else own) as bootstrap:
+    return own.parent if hasattr(request.config, "workerinput") else own
+
+
+@pytest.fixture(scope="session")
+def kafka(folder_of_all: Path) -> Iterator[SharedKafka]:
+    """A real Kafka: a given one, else Docker's where it is asked for, else the embedded one; fakes/tests_kafka.py."""
+    with one_for_all(folder_of_all, "kafka", running_kafka) as bootstrap:
         yield SharedKafka(bootstrap)
 
 
 @pytest.fixture(scope="session")
-def registry() -> Iterator[Registry]:
-    """A real schema registry, empty at first; tests stay apart by the subjects they use."""
-    with running_registry() as running:
-        yield running
+def registry(folder_of_all: Path) -> Iterator[SharedRegistry]:
+    """A real schema registry, empty at first."""
+    with one_for_all(folder_of_all, "registry", running_registry) as url:
+        yield SharedRegistry(url)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from typing import Any, Self
 
 import pytest
 import tests_kafka
-from tests_kafka import COMPOSE_ADDRESS, COMPOSE_PROJECT, ROOT, kafka_of_all, running_kafka
+from one_for_all import one_for_all
+from tests_kafka import COMPOSE_ADDRESS, COMPOSE_PROJECT, ROOT, running_kafka
 
 compose = pytest.importorskip("testcontainers.compose")
 
@@ -95,7 +96,7 @@ def test_all_who_ask_share_one_until_the_last_is_done(
     monkeypatch.setattr(tests_kafka, "start_broker", Counted)
 
     def use() -> str:
-        with kafka_of_all(tmp_path) as bootstrap:
+        with one_for_all(tmp_path, "kafka", running_kafka) as bootstrap:
             all_have_it.wait(60)
             if threading.current_thread() in starters:
                 starter_leaves.set()
@@ -107,5 +108,5 @@ def test_all_who_ask_share_one_until_the_last_is_done(
         users = [pool.submit(use) for _ in range(3)]
         assert {user.result(60) for user in users} == {Embedded.bootstrap}
     assert log == ["started", "left", "left", "left", "ended"]
-    with kafka_of_all(tmp_path):
+    with one_for_all(tmp_path, "kafka", running_kafka):
         assert log[5:] == ["started"]

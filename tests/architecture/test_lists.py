@@ -41,7 +41,6 @@ ALLOWED = {
     "tests/e2e/test_recovery.py": "what is killed, in the order in which a trainer starts its processes",
     "tests/fakes/numpy_predict.py": "another program, that knows nothing of ours",
     "tests/fakes/prediction_bench.py": "the topics of the bench",
-    "tests/regress/test_0440_no_more_files.py": "the order in which a trainer starts its processes",
     "tests/kafka/test_admin.py": "settings of two topics",
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,26 +37,6 @@ def running_kafka() -> Iterator[str]:
             yield broker.bootstrap
     else:
         raise pytest.UsageError(f"STREAMTRAIN_TEST_BROKER: expected docker or embedded, got {wanted!r}")
-
-
-@contextmanager
-def kafka_of_all(folder: Path) -> Iterator[str]:
-    """The address of one Kafka for every process that asks with this folder: xdist's workers. The first starts it, and
-    ends it when the others are done."""
-    told = folder / "kafka.address"
-    with (folder / "kafka.users").open("w") as users, (folder / "kafka.start").open("w") as start:
-        fcntl.flock(users, fcntl.LOCK_SH)
-        fcntl.flock(start, fcntl.LOCK_EX)
-        if told.exists():
-            fcntl.flock(start, fcntl.LOCK_UN)
-            yield told.read_text()
-            return
-        with running_kafka() as bootstrap:
-            told.write_text(bootstrap)
-            fcntl.flock(start, fcntl.LOCK_UN)
-            yield bootstrap
-            fcntl.flock(users, fcntl.LOCK_EX)
-            told.unlink()  # who asks from now on starts another
 
 
 @contextmanager

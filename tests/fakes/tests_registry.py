@@ -65,7 +65,7 @@ def _free_port() -> int:
 
 
 class Registry:
-    """One registry, which a test may stop and start again; what it holds is gone then."""
+    """One registry; what it holds is gone with it."""
 
     def __init__(self) -> None:
         self.port = _free_port()
@@ -104,10 +104,11 @@ class Registry:
 
 
 @contextmanager
-def running_registry() -> Iterator[Registry]:
+def running_registry() -> Iterator[str]:
+    """The address of one that is new and empty."""
     registry = Registry()
     try:
         registry.start()
-        yield registry
+        yield registry.url
     finally:
         registry.stop()

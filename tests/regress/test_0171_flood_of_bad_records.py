@@ -38,7 +38,7 @@ def test_a_flood_goes_out_in_bounded_publications_whatever_the_interval(kafka, t
 
 def test_the_coordinators_memory_stays_as_small(kafka, tmp_path: Path) -> None:
     job = flooded(kafka, tmp_path)
-    job.produce_values(3 * BAD * [b"\xc1"])
+    job.produce_values(2 * BAD * [b"\xc1"])
     running = job.start("train", "--until-end")
     assert running.process.stdout is not None
     most_mb: list[int] = []

@@ -8,10 +8,10 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-import pytest
 from waiting import wait_for
 
 from streamtrain.broker import Broker
@@ -33,11 +33,6 @@ with RecordWriter(sys.argv[1]) as writer, LiveModel(sys.argv[2], sys.argv[3]) as
 """
 
 
-@pytest.fixture
-def own(modules_kafka: Broker, tmp_path: Path) -> tuple[Broker, LiveJob]:
-    return modules_kafka, LiveJob(Named(modules_kafka, tmp_path.name), tmp_path)
-
-
 def no_more_files(process: int) -> tuple[int, int]:
     """What is open stays open; gives the limits there were."""
     before = resource.prlimit(process, resource.RLIMIT_NOFILE)
@@ -45,64 +40,75 @@ def no_more_files(process: int) -> tuple[int, int]:
     return before
 
 
-def ended(running: Running) -> str:
-    """What a command said that ends since one of its processes may open no more files."""
+def ended(running: Running) -> None:
+    """A command ends since one of its processes may open no more files, and says so."""
     assert running.finish(300) == 1, running.errors()[-4000:]
-    said = running.errors()
-    assert "ulimit -n" in said, said[-4000:]
-    return said
+    assert "ulimit -n" in running.errors(), running.errors()[-4000:]
 
 
-@pytest.mark.parametrize("place", [0, 1], ids=["coordinator", "ingest"])
-def test_a_trainer_ends(own: tuple[Broker, LiveJob], place: int) -> None:
-    broker, job = own
-    job.produce(500)
+class Program:
+    """PROGRAM, which follows and writes."""
+
+    def __init__(self, job: LiveJob) -> None:
+        command = [sys.executable, "-c", PROGRAM, str(job.path), job.name, job.bootstrap]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def told(self, line: str) -> str:
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self.process.stdin.write(f"{line}\n")
+        self.process.stdin.flush()
+        return self.process.stdout.readline().strip()
+
+    def end(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(60)
+
+
+def training(job: LiveJob, place: int) -> Running:
+    """A trainer of which one process may open no more files: coordinator, ingest."""
     running = job.start("train")
     running.wait_event("published", rows=500)
     no_more_files(running.children()[place].pid)
-    broker.kill()
-    broker.restart()
-    ended(running)
+    return running
 
 
-def test_a_predictor_ends(own: tuple[Broker, LiveJob]) -> None:
-    broker, job = own
-    job.produce(500)
-    job.train("--until-end")
+def predicting(job: LiveJob) -> Running:
+    """A predictor of which none may."""
     running = job.start("predict")
-    said = running.log
-    wait_for(lambda: "predicting" in said.read_text())
+    wait_for(lambda: "predicting" in running.log.read_text())
     for process in [psutil.Process(running.process.pid), *running.children()]:
         no_more_files(process.pid)
+    return running
+
+
+def test_commands_end_and_a_program_goes_on_when_it_may_again(
+    private_kafka: Callable[..., Broker], tmp_path: Path
+) -> None:
+    """All of them through one loss of the broker."""
+    broker = private_kafka(data=tmp_path / "kafka")
+    jobs = []
+    for name in ("coordinator", "ingest", "served", "followed"):
+        (tmp_path / name).mkdir()
+        jobs.append(LiveJob(Named(broker, name), tmp_path / name))
+        jobs[-1].produce(500)
+    *_, served, followed = jobs
+    served.train("--until-end")
+    followed.train("--until-end")
+    commands = [*(training(job, place) for place, job in enumerate(jobs[:2])), predicting(served)]
+    program = Program(followed)
+    wait_for(lambda: program.told("look").endswith(" True"))
+    first = program.told("look").split()[0]
+    before = no_more_files(program.process.pid)
     broker.kill()
     broker.restart()
-    ended(running)
-
-
-def test_a_program_goes_on_when_it_may_again(own: tuple[Broker, LiveJob]) -> None:
-    broker, job = own
-    job.produce(500)
-    job.train("--until-end")
-    command = [sys.executable, "-c", PROGRAM, str(job.path), job.name, job.bootstrap]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
-        assert program.stdin is not None and program.stdout is not None
-
-        def told(line: str) -> str:
-            program.stdin.write(f"{line}\n")
-            program.stdin.flush()
-            return program.stdout.readline().strip()
-
-        wait_for(lambda: told("look").endswith(" True"))
-        first = told("look").split()[0]
-        before = no_more_files(program.pid)
-        broker.kill()
-        broker.restart()
-        assert told("write") != ""
-        wait_for(lambda: told("look") == f"{first} False")
-        resource.prlimit(program.pid, resource.RLIMIT_NOFILE, before)
-        assert told("flush") != ""  # delivered
-        job.train("--until-end")
-        wait_for(lambda: told("look") == f"{int(first) + 1} True")
-        program.stdin.close()
-    assert program.returncode == 0
-    assert job.verified()["rows"]["trained"] == 501
+    assert program.told("write") != ""
+    wait_for(lambda: program.told("look") == f"{first} False")
+    for running in commands:
+        ended(running)
+    resource.prlimit(program.process.pid, resource.RLIMIT_NOFILE, before)
+    assert program.told("flush") != ""  # delivered
+    followed.train("--until-end")
+    wait_for(lambda: program.told("look") == f"{int(first) + 1} True")
+    assert program.end() == 0
+    assert followed.verified()["rows"]["trained"] == 501

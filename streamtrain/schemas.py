@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self, TypeVar
 
 from streamtrain import _native
 from streamtrain.columns import formats
@@ -18,10 +18,12 @@ log = get_logger(__name__)
 
 Answer = tuple[str, str]  # a schema's text, or "" and why there is none
 Ask = Callable[[str], Answer | None]
+T = TypeVar("T")
 _OURS = {"timeout": 2, "max.retries": 0, "cache.latest.ttl.sec": 0.001}  # we ask again ourselves
 _AGAIN_S = 0.5
 _SHARE = 4  # of the time that a question took: so long at least no other is asked
 _SAY_S = 60.0
+_PATIENCE_S = 120.0  # of a start or a writer with a registry that does not answer
 _MOST_REFERENCES = 256  # of one schema, all told
 _MOST_KNOWN = 4096  # which may be asked for again and are the same
 _MOST_REFUSED = 65_536
@@ -59,7 +61,7 @@ class SchemaRegistry:
 
     def __init__(self, properties: Mapping[str, Any], topic: str, format: str, answers: Answers | None = None) -> None:
         self._properties, self.subject = dict(properties), f"{topic}-value"
-        self._format = formats.record_format(format)
+        self._name, self._format = format, formats.record_format(format)
         self._answers = Answers() if answers is None else answers
         self._client: Any = None
         self._said_at = -_SAY_S
@@ -140,7 +142,7 @@ class SchemaRegistry:
 
         False where they are too many.
         """
-        for reference in found.references or () if getattr(self._format, "REFERENCES_MATTER", True) else ():
+        for reference in found.references or () if formats.needs_schema(self._name) else ():
             key = reference.subject, reference.version
             if key in others:
                 continue
@@ -171,21 +173,58 @@ class SchemaRegistry:
                 return None
             raise KafkaUnreachable(f"the registry does not answer: {type(error).__name__}: {error}") from None
 
+    def newest_schema(self, patience_s: float) -> str:
+        """What the topic's newest schema says; waited for, for so long at most.
+
+        UserMistake where there is none that can be read, KafkaUnreachable where the registry does not answer.
+        """
+        newest = self._patiently(self.newest, patience_s)
+        if newest is None:
+            takes = f"{formats.options(self._name)['schema'].takes()}, or a schema of {self.subject} in the registry"
+            raise UserMistake(f"records.schema: expected {takes}, got none")
+
+        def answer() -> Answer:
+            if (found := self.ask(str(newest))) is None:
+                raise KafkaUnreachable(f"the registry does not answer: {self._problem}")
+            return found
+
+        text, why_not = self._patiently(answer, patience_s)
+        if why_not:
+            raise UserMistake(f"records.schema: the newest of {self.subject} is {newest}: {why_not}")
+        return text
+
     def register(self, schema: str) -> int:
         """The id of a schema that is written under the topic's subject from now on, new or not.
 
-        UserMistake where the registry refuses it, KafkaUnreachable where it does not answer.
+        UserMistake where the registry refuses it, KafkaUnreachable where it does not answer for two minutes.
         """
+        written = self._format.registry_text(schema)
+        return self._patiently(lambda: self._registered(written), _PATIENCE_S)
+
+    def _registered(self, written: str) -> int:
         client = self._made()
         from confluent_kafka.schema_registry import Schema
 
         try:
-            written = self._format.registry_text(schema)
             return int(client.register_schema(self.subject, Schema(written, self._format.REGISTRY_TYPE)))
         except Exception as error:  # whatever the client's HTTP library raises
             refused = 400 <= getattr(error, "http_status_code", 0) < 500
             text = f"{self.subject}: the registry does not take the schema: {error}"
             raise (UserMistake(text) if refused else KafkaUnreachable(text)) from None
+
+    def _patiently(self, asked: Callable[[], T], patience_s: float) -> T:
+        """What it gives, asked again while the registry does not answer: said at once and then once a minute."""
+        until_s = time.monotonic() + patience_s
+        while True:
+            try:
+                return asked()
+            except KafkaUnreachable as error:
+                if time.monotonic() >= until_s:
+                    raise KafkaUnreachable(f"{error}; waited for {patience_s:.0f} s") from None
+                if time.monotonic() - self._said_at >= _SAY_S:
+                    self._said_at = time.monotonic()
+                    log.warning(f"waiting for the registry: {error}")
+                time.sleep(_AGAIN_S)
 
     def _made(self) -> Any:
         if self._client is None:
@@ -220,6 +259,10 @@ class Registered(Protocol):
     @property
     def registry(self) -> Any: ...
     def topic(self, key: str) -> Any: ...
+    def with_schema(self, schema: str) -> Self: ...
+
+
+J = TypeVar("J", bound=Registered)
 
 
 def registry_of(job: Registered, topic: str = "records") -> SchemaRegistry | None:
@@ -241,15 +284,33 @@ def told_by(schemas: Mapping[int, Answer]) -> Ask:
     return lambda schema_id: schemas.get(int(schema_id), _NOT_TOLD)
 
 
+def with_schema(job: J, patience_s: float | None = None) -> J:
+    """A job that knows by what schema its records are read: where its file does not say, the registry's newest of the
+    records topic, waited for for so long, else two minutes. UserMistake where there is none, or its columns cannot be
+    read by it; KafkaUnreachable where the registry does not answer.
+    """
+    if not formats.lacks_schema(job.records.named):
+        return job
+    registry = registry_of(job)
+    assert registry is not None
+    return job.with_schema(registry.newest_schema(_PATIENCE_S if patience_s is None else patience_s))
+
+
+def named_format(job: Registered) -> dict[str, Any]:
+    """A job's format as terms have it."""
+    format: dict[str, Any] = with_schema(job).records.named
+    return format
+
+
 def job_format(job: Registered, topic: str = "records") -> dict[str, Any]:
     """A job's format as decoders take it; schemas that are not known are waited for."""
     registry = registry_of(job, topic)
-    return decoded_by(job.records.named, registry.wait if registry is not None else None)
+    return decoded_by(named_format(job), registry.wait if registry is not None else None)
 
 
 def bare_format(job: Registered) -> dict[str, Any]:
     """A job's format without a frame: of records that never meet a registry."""
-    return without_frame(job.records.named)
+    return without_frame(named_format(job))
 
 
 def without_frame(format: Mapping[str, Any]) -> dict[str, Any]:
@@ -261,7 +322,7 @@ def written_format(job: Registered, topic: str) -> dict[str, Any]:
 
     UserMistake for framed records without one.
     """
-    format: dict[str, Any] = job.records.named
+    format = named_format(job)
     registry = registry_of(job, topic)
     if registry is None or not is_framed(format):
         return format

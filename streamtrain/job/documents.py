@@ -52,6 +52,18 @@ def check_frame(gathered: Gathered) -> None:
         gathered.mistakes.append(Mistake(gathered.where(path), show_path(path), expected, show_value(records["frame"])))
 
 
+def check_schema(gathered: Gathered) -> None:
+    """A mistake where records that name their schemas have none they are read by, and no registry of the job has it."""
+    records = gathered.tree.get("records")
+    if not isinstance(records, dict) or not is_framed(records) or "schema" in records:
+        return
+    name = records.get("format")
+    if name in formats.format_names() and formats.needs_schema(name):
+        path: Keys = ("records", "schema")
+        takes = formats.options(name)["schema"].takes()
+        gathered.mistakes.append(Mistake(gathered.where(("records",)), show_path(path), f"missing, expected {takes}"))
+
+
 def _text(folder: Path | None, name: str, option: Document) -> str:
     if folder is None:
         raise ValueError("no text")

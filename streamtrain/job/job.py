@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from streamtrain.columns import formats
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, topic_settings
-from streamtrain.job.documents import check_frame, frame_records, read_documents
+from streamtrain.job.documents import check_frame, check_schema, frame_records, read_documents
 from streamtrain.job.engine import engine_spec, schema_of, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
@@ -127,6 +128,8 @@ class Job:
         registry = registry_settings(gathered)
         if registry:
             frame_records(gathered)
+        if not registry:
+            check_schema(gathered)
         if kafka is None:
             if not registry:
                 check_frame(gathered)
@@ -244,6 +247,17 @@ class Job:
             texts = ("none" if value is None else show_value(value) for value in (was, now))
             lines.append("{}: the snapshot has {}, the job file {}".format(show_path(path), *texts))
         return lines
+
+    def with_schema(self, schema: str) -> Job:
+        """The same job, whose records are read by this schema; UserMistake where its columns cannot be."""
+        records = self.file.records.model_copy(update={"schema": schema})
+        named = records.named
+        given = {name: value for name, value in named.items() if name != "name"}
+        wrong = [f"records.{each.name}: {each}" for each in formats.option_problems(records.format, given, "setting")]
+        wrong += [f"columns.{name}: {problem}" for name, problem in formats.mistakes(named, self.schema)]
+        if wrong:
+            raise UserMistake("\n".join(["the registry's newest schema of the records:", *wrong]))
+        return replace(self, file=self.file.model_copy(update={"records": records}))
 
     def digest(self) -> str:
         """SHA-256 of `effective()`, in hex."""

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from streamtrain import _native
+from streamtrain.columns.formats import lacks_schema
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.compute.model import Model
@@ -22,7 +23,7 @@ from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.moves import is_files
 from streamtrain.run.lineage import check_fit, resumed_lineage
-from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of
+from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
 
 MB = 1_000_000
 MOST_REASONS = 5
@@ -57,26 +58,40 @@ def findings(
     names = admin.names()
     yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
     if (registry := registry_of(job)) is not None:
-        yield _registry(job, registry)
+        job, finding = _registry(job, registry)
+        yield finding
     newest = _newest(job)
     of_files = bool(files) or (isinstance(newest, Located) and is_files(newest.manifest.positions.topic_id))
     yield from _topics(job, admin, of_files)
     yield from _durability(job, admin)
     yield _snapshot(job, admin, newest, files)
     yield from _sizes(job)
+    if lacks_schema(job.records.named):
+        return  # nobody can read the records yet
     if files:
         yield from _files(job, files, sample)
     elif str(job.topic("records").name) in names and records is not None:
         yield from _records(job, records)
 
 
-def _registry(job: Job, registry: SchemaRegistry) -> Finding:
-    """Whether it answers, and what of the topic's newest schema the job's columns cannot take."""
+def _registry(job: Job, registry: SchemaRegistry) -> tuple[Job, Finding]:
+    """Whether it answers, and what of the topic's newest schema the job's columns cannot take.
+
+    The job then knows its schema, where it takes the registry's and that can be had.
+    """
     where = job.registry.address
     try:
         newest = registry.newest()
+        job = with_schema(job, 0)
     except KafkaUnreachable as error:
-        return Finding("registry", "warning", f"{where}: {error}; records whose schema is not known yet wait")
+        return job, Finding("registry", "warning", f"{where}: {error}; records whose schema is not known yet wait")
+    except UserMistake as error:
+        return job, Finding("registry", "mistake", f"{where} answers, {error}")
+    return job, _newest_schema(job, registry, newest)
+
+
+def _newest_schema(job: Job, registry: SchemaRegistry, newest: int | None) -> Finding:
+    where = job.registry.address
     if newest is None or not is_framed(job.records.named):
         return Finding("registry", "ok", f"{where} answers, {registry.subject} has no schema that records name")
     layout = _native.SlotLayout.make(1, RANGE_CAPACITY, job.schema.block_specs())

@@ -18,7 +18,7 @@ from prediction_bench import Bench, running
 from registry_front import RegistryFront
 from waiting import wait_for
 
-from streamtrain import RecordWriter, read_predictions
+from streamtrain import RecordWriter, read_predictions, schemas
 from streamtrain.clients.dead_letters import read_dead_letters
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
@@ -291,8 +291,10 @@ def test_check_asks_the_registry(
 
 @pytest.mark.parametrize(("answer", "error"), [(409, UserMistake), (503, KafkaUnreachable)])
 def test_a_writer_whose_schema_is_not_taken_says_so(
-    kafka: Any, front: RegistryFront, tmp_path: Path, answer: int, error: type[Exception]
-) -> None:
+    kafka: Any, front: RegistryFront, tmp_path: Path, answer: int, error: type[Exception],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(schemas, "_PATIENCE_S", 0.5)
     job = avro_job(kafka, tmp_path, front.url)
     front.mode = answer
     with pytest.raises(error, match=rf"records-value: the registry does not take the schema: .*said so.*{answer}"):

@@ -30,14 +30,15 @@ class RegistryFront:
                 if front.names(self.path) & front.unknown:
                     code, body = 404, b'{"error_code": 40403, "message": "no such schema"}'
                 else:
-                    code, body = front.answer(f"{parts.scheme}://{parts.netloc}{self.path}")
+                    given = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
+                    code, body = front.answer(f"{parts.scheme}://{parts.netloc}{self.path}", given)
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_POST = do_GET  # which is never passed on: what is written is written to the registry itself
+            do_POST = do_GET
 
             def log_message(self, *_: Any) -> None:
                 pass
@@ -53,11 +54,12 @@ class RegistryFront:
             return {"subjects"}
         return {path.rpartition("/")[2].partition("?")[0]} if "/schemas/ids/" in path else set()
 
-    def answer(self, url: str) -> tuple[int, bytes]:
+    def answer(self, url: str, given: bytes | None) -> tuple[int, bytes]:
         if isinstance(self.mode, int):
             return self.mode, b'{"error_code": %d, "message": "said so"}' % self.mode
         try:
-            with urllib.request.urlopen(url, timeout=30) as got:
+            asked = urllib.request.Request(url, given, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
+            with urllib.request.urlopen(asked, timeout=30) as got:
                 return got.status, got.read()
         except urllib.error.HTTPError as error:
             return error.code, error.read()

@@ -175,6 +175,27 @@ GUARDS = [
         "tests/columns/test_schema_references.py::test_an_avro_definition_stands_where_it_is_named_first",
     ),
     (
+        "a start takes the registry's newest schema where none is given", "streamtrain/cli/commands/train.py",
+        "return with_schema(session.connected_job(job, flags))",
+        "return with_schema and session.connected_job(job, flags)",
+        "tests/e2e/test_registry_newest.py::test_the_newest_schema_is_the_readers",
+    ),
+    (
+        "a start and a writer wait for the registry", "streamtrain/schemas.py",
+        "                if time.monotonic() >= until_s:\n", "                if until_s:\n",
+        "tests/e2e/test_registry_newest.py::test_the_newest_schema_is_the_readers",
+    ),
+    (
+        "a manifest holds the schema its records are read by", "streamtrain/job/job.py",
+        "            check_schema(gathered)\n", "            assert check_schema\n",
+        "tests/e2e/test_registry_newest.py::test_a_manifest_without_its_schema_is_refused",
+    ),
+    (
+        "columns that the registry's schema does not give are told at the start", "streamtrain/job/job.py",
+        "for name, problem in formats.mistakes(named, self.schema)]", "for name, problem in ()]",
+        "tests/e2e/test_registry_newest.py::test_a_start_without_a_schema_says_so",
+    ),
+    (
         "requests behind one that waits for a schema come again", "native/predict/predictor.cpp",
         "            continue;   // comes again\n", "            {}\n",
         f"{_REGISTRY}::test_a_predictor_answers_what_it_can_read_meanwhile",

@@ -21,6 +21,7 @@ from streamtrain.run.fork_server import ForkServer
 from streamtrain.run.host import Event, HostOptions
 from streamtrain.run.train import Interrupts, TrainOptions
 from streamtrain.run.train import train as run_trainer
+from streamtrain.schemas import with_schema
 from streamtrain.telemetry import Telemetry
 
 ORDER = 70
@@ -60,7 +61,7 @@ def train(
     if fresh and restore is not None:
         raise UserMistake("--fresh and --restore: expected one of them, got both")
     fork_server = ForkServer.start()  # before anything has a thread
-    found = session.connected_job(job, {} if workers is None else {"--workers": f"train.workers={workers}"})
+    found = _job(session, job, workers)
     options = TrainOptions(
         max_rows=max_rows,
         until_end=until_end,
@@ -80,6 +81,12 @@ def train(
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
     raise typer.Exit(_shown(session, found, options, served))
+
+
+def _job(session: Session, job: JobFile, workers: int | None) -> Job:
+    """The job, which knows by what schema its records are read."""
+    flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
+    return with_schema(session.connected_job(job, flags))
 
 
 def _backend_priorities() -> dict[str, int]:

@@ -39,13 +39,26 @@ def option_problems(name: str, given: Mapping[str, Any], what: str) -> Iterator[
         yield from together(**read(given, known))
 
 
+def needs_schema(name: str) -> bool:
+    """Whether its records cannot be read without their schema."""
+    return getattr(record_format(name), "NEEDS_SCHEMA", False)
+
+
+def lacks_schema(format: Mapping[str, Any]) -> bool:
+    """Whether it is not known yet by what schema records are read: a registry has it."""
+    return needs_schema(str(format["name"])) and not format["schema"]
+
+
 def checked(format: Mapping[str, Any]) -> dict[str, Any]:
     """{"name": …} and options, as a manifest or a log may hold them. UserMistake where this build has none such."""
     name, given = str(format.get("name")), {key: value for key, value in format.items() if key != "name"}
     wrong = next(option_problems(name, given, f"setting of {name}"), None)
     if wrong is not None:
         raise UserMistake(f"records.{wrong.name}: {wrong}")
-    return {"name": name, **read(given, options(name))}
+    found = {"name": name, **read(given, options(name))}
+    if lacks_schema(found):
+        raise UserMistake(f"records.schema: missing, expected {options(name)['schema'].help}")
+    return found
 
 
 def parse(format: Format, record: bytes) -> Parsed:

@@ -24,7 +24,7 @@ from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Pars
 from streamtrain.columns.kinds.cell import Moment
 from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
-from streamtrain.compute.options import Word
+from streamtrain.compute.options import Problem, Word
 from streamtrain.errors import UserMistake
 
 HELP = "Avro by a schema: a record, or an array of records"
@@ -39,6 +39,7 @@ OPTIONS = {
 }
 REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
 REGISTRY_TYPE = "AVRO"
+NEEDS_SCHEMA = True  # to be read
 
 _FRAME_BYTES = 5
 _DEEPEST = 64  # records within each other, but those that always take as many bytes; as native/decode/formats/avro.h
@@ -53,6 +54,12 @@ EXAMPLE_OPTIONS = {
     + ',{"name":"other","type":["null",{"type":"map","values":"Row"},{"type":"array","items":"float"}],"default":null}'
     + "]}}"
 }
+
+
+def problems(*, schema: str, frame: str, **others: Any) -> Iterator[Problem]:
+    """What of the settings does not go together."""
+    if not schema and frame == "none":
+        yield Problem("schema", SCHEMA.takes())
 
 
 def encode(columns_of: Schema, columns: Mapping[str, Any], *, schema: str, **frame: Any) -> bytes:
@@ -115,7 +122,7 @@ def holds_many(schema: str, **others: Any) -> bool:
 
 def mistakes(columns: Schema, *, schema: str, **others: Any) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of columns that no record of the schema can give."""
-    return _avro_columns.mistakes(columns, rows_of(schema))
+    return _avro_columns.mistakes(columns, rows_of(schema)) if schema else iter(())
 
 
 def parse(

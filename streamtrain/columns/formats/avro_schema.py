@@ -270,8 +270,10 @@ def _is_text(given: str) -> bool:
 
 
 SCHEMA = Document(
+    default="",
     what="an Avro schema",
     is_text=_is_text,
     reading=canonical,
-    help="of the records: a record, or an array of records; the file's name, as seen from the job file",
+    help="of the records: a record, or an array of records; the file's name, as seen from the job file; "
+    "with [registry] the newest of the topic's subject where it is not given",
 )

@@ -50,7 +50,6 @@ OPTIONS = {
 }
 REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
 REGISTRY_TYPE = "JSON"
-REFERENCES_MATTER = False  # no schema is looked into
 DEEPEST = 256  # open arrays and objects; as native/decode/json_text.h
 
 EXAMPLES = [

@@ -46,6 +46,7 @@ OPTIONS = {
 }
 REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
 REGISTRY_TYPE = "PROTOBUF"
+NEEDS_SCHEMA = True  # to be read
 
 _FRAME_BYTES = 5
 _MOST_INDEXES = 32
@@ -72,8 +73,12 @@ enum Late { walk = 2; sit = 3; }
 EXAMPLE_OPTIONS = {"schema": SCHEMA.reading(_EXAMPLE)}
 
 
-def problems(*, schema: str, message: str = "", **others: Any) -> Iterator[Problem]:
+def problems(*, schema: str, frame: str, message: str = "", **others: Any) -> Iterator[Problem]:
     """What of the settings does not go together."""
+    if not schema:
+        if frame == "none":
+            yield Problem("schema", SCHEMA.takes())
+        return
     try:
         messages_of(schema).named(message)
     except ValueError as error:
@@ -161,6 +166,8 @@ def holds_many(schema: str, message: str = "", **others: Any) -> bool:
 
 def mistakes(columns: Schema, *, schema: str, message: str = "", **others: Any) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of columns that no record of the schema can give."""
+    if not schema:
+        return iter(())
     known = messages_of(schema)
     return _protobuf_columns.mistakes(columns, known, known.row(known.named(message))[0])
 

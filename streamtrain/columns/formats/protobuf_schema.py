@@ -251,10 +251,12 @@ def _is_text(given: str) -> bool:
 
 
 SCHEMA = Document(
+    default="",
     what="a Protobuf schema (a descriptor set, or a .proto)",
     is_text=_is_text,
     reading=canonical,
     of_file=canonical_bytes,
     help="of the records: a message, or one that has no other field than many of it; the file's name, as seen from "
-    "the job file: protoc's --descriptor_set_out with --include_imports, or a .proto that imports nothing",
+    "the job file: protoc's --descriptor_set_out with --include_imports, or a .proto that imports nothing; "
+    "with [registry] the newest of the topic's subject where it is not given",
 )

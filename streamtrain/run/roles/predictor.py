@@ -23,7 +23,7 @@ from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
-from streamtrain.schemas import Ask, SchemaRegistry, decoded_by
+from streamtrain.schemas import Ask, SchemaRegistry, decoded_by, named_format
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
@@ -66,7 +66,7 @@ class Config:
     def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False) -> Config:
         return cls(
             job=job.name,
-            format=job.records.named,
+            format=named_format(job),
             registry=dict(job.registry.properties),
             requests=str(job.topic("requests").name),
             predictions=str(job.topic("predictions").name),

@@ -7,6 +7,7 @@
 #include "bindings/plan_transforms.h"
 #include "decode/decode_plan.h"
 #include "decode/fit_picture.h"
+#include "decode/sounds.h"
 #include "decode/text_hash.h"
 
 namespace st {
@@ -41,6 +42,9 @@ void bind_decode(nb::module_ &m) {
             fit_picture(from.data(), given, to.data(), wanted, to.shape(2));
         },
         nb::arg("points"), nb::arg("fitted"));
+    m.def(
+        "flac_samples", [](nb::bytes flac) { return sounds::samples_of_flac({flac.c_str(), flac.size()}); },
+        nb::arg("flac"));
     m.def("decoder_formats", &decoder_formats);
     m.def("column_kinds", &column_kinds);
     m.def("cell_transforms", &cell_transforms);

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/types.h"
+#include "decode/flac_frames.h"
 
 namespace st {
 
@@ -28,11 +28,6 @@ inline u64 little(const char *p, u32 bytes) {
     for (u32 i = 0; i < bytes; ++i) found |= u64{static_cast<u8>(p[i])} << 8 * i;
     return found;
 }
-inline u64 big(const char *p, u32 bytes) {
-    u64 found = 0;
-    for (u32 i = 0; i < bytes; ++i) found = found << 8 | static_cast<u8>(p[i]);
-    return found;
-}
 
 inline std::string head_problem(const Head &head, SoundBounds bounds) {
     const std::string a = std::string("a ") + head.format + " of ";
@@ -51,16 +46,21 @@ inline bool is_plain(u64 format, u64 bits) {
 
 // Microsoft, IBM: Multimedia programming interface and data specifications 1.0, 1991 (WAV): chunks of a name, a length
 // and as many bytes, to an even number of them. Who writes to a pipe cannot tell how many samples come: all there are.
+// EBU Tech 3306 (RF64): the same; its first chunk tells how long the samples are where 32 bits do not.
 inline std::string wav_problem(std::string_view bytes, SoundBounds bounds) {
     constexpr u64 EXTENSIBLE = 0xfffe;   // the format is the first two bytes of a number at 24
     constexpr u64 UNTOLD = 0xffffffff;
     const char *p = bytes.data() + 12, *const end = bytes.data() + bytes.size();
+    constexpr u64 LENGTHS = 8 + 28;   // of RF64's first chunk: of the file, of the samples, how many they are
+    const bool is_long = bytes.starts_with("RF64");
+    if (is_long && (bytes.size() < 12 + LENGTHS || bytes.substr(12, 4) != "ds64")) return "a WAV without a head";
     u64 channels = 0, rate = 0, of_frame = 0;
     while (end - p >= 8) {
         const std::string_view name(p, 4);
         u64 size = little(p + 4, 4);
         p += 8;
-        if (name == "data" && size == UNTOLD) size = static_cast<u64>(end - p);
+        if (name == "data" && size == UNTOLD)
+            size = is_long ? little(bytes.data() + 28, 8) : static_cast<u64>(end - p);
         if (size > static_cast<u64>(end - p)) break;
         if (name == "fmt ") {
             if (of_frame || size < 16) return "a WAV of two heads";
@@ -78,10 +78,11 @@ inline std::string wav_problem(std::string_view bytes, SoundBounds bounds) {
     return "a WAV that is cut short";
 }
 
-// RFC 9639 (FLAC): blocks of metadata, the first of which tells the stream's form, then frames.
-inline std::string flac_problem(std::string_view bytes, SoundBounds bounds) {
+// RFC 9639 (FLAC): blocks of metadata, the first of which tells the stream's form, then frames. nullptr, or what is
+// wrong with it. Who writes to a pipe cannot tell how many samples come: those up to the end of the last frame.
+inline const char *read_flac(std::string_view bytes, Head &head) {
     const char *p = bytes.data() + 4, *const end = bytes.data() + bytes.size();
-    Head head{"FLAC", 0, 0, 0};
+    u64 block = 0;
     for (bool first = true, last = false; !last; first = false) {
         if (end - p < 4) return "a FLAC that is cut short";
         const u64 kind = big(p, 1), size = big(p + 1, 3);
@@ -91,10 +92,24 @@ inline std::string flac_problem(std::string_view bytes, SoundBounds bounds) {
         if (first) {
             const u64 form = big(p + 14, 8);   // 20 bits of rate, 3 of channels, 5 of bits, 36 of samples
             head.rate = form >> 44, head.channels = (form >> 41 & 7) + 1, head.count = form & 0xfffffffff;
+            block = big(p + 6, 2);
         }
         p += 4 + size;
     }
-    return head_problem(head, bounds);
+    if (!head.count) head.count = flac_samples({p, static_cast<u64>(end - p)}, block);
+    return nullptr;
+}
+
+inline std::string flac_problem(std::string_view bytes, SoundBounds bounds) {
+    Head head{"FLAC", 0, 0, 0};
+    const char *problem = read_flac(bytes, head);
+    return problem ? problem : head_problem(head, bounds);
+}
+
+// 0: that cannot be known.
+inline u64 samples_of_flac(std::string_view bytes) {
+    Head head{"FLAC", 0, 0, 0};
+    return bytes.starts_with("fLaC") && !read_flac(bytes, head) ? head.count : 0;
 }
 
 }  // namespace sounds
@@ -102,7 +117,8 @@ inline std::string flac_problem(std::string_view bytes, SoundBounds bounds) {
 // What bytes are in the place of a clip within such bounds; "": nothing is wrong with what can be seen. In time linear
 // in their number; nothing is decoded.
 inline std::string sound_problem(std::string_view bytes, SoundBounds bounds) {
-    if (bytes.starts_with("RIFF") && bytes.substr(4).size() >= 8 && bytes.substr(8, 4) == "WAVE")
+    const bool is_wav = bytes.starts_with("RIFF") || bytes.starts_with("RF64");
+    if (is_wav && bytes.substr(4).size() >= 8 && bytes.substr(8, 4) == "WAVE")
         return sounds::wav_problem(bytes, bounds);
     if (bytes.starts_with("fLaC")) return sounds::flac_problem(bytes, bounds);
     return "neither";

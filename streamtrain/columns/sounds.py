@@ -26,6 +26,7 @@ from streamtrain.errors import UserMistake
 MOST_CHANNELS = 8
 LOUDEST = 1e6  # a float sample beyond it, where 1 is full scale, is a mistake
 FLOOR = 1e-10  # of a band's energy: a tone of full scale has 1e4 with 400 samples
+_FLAC_HEAD, _FLAC_SAMPLES = 42, (1 << 36) - 1  # bytes up to its first block's end; bits of its samples' number
 Floats = NDArray[np.float32]
 
 
@@ -105,6 +106,7 @@ def opened(raw: bytes | memoryview, form: SoundForm) -> Floats | None:
     """float32 [samples] of a clip, full scale from -1 to 1: the mean of its channels, cut or with zeros behind; None:
     it has none."""
     soundfile = _soundfile()
+    raw = counted(raw)
     try:
         with soundfile.SoundFile(_file_of(raw), closefd=False) as file:
             count = min(file.frames, form.samples)
@@ -121,6 +123,14 @@ def opened(raw: bytes | memoryview, form: SoundForm) -> Floats | None:
     if in_16_bits:
         wave *= np.float32(2**-15)
     return wave if in_16_bits or np.abs(wave).max() <= LOUDEST else None
+
+
+def counted(raw: bytes | memoryview) -> bytes | memoryview:
+    """A FLAC whose head does not tell its samples, as one whose head does: libsndfile 1.2 reads no other to its end."""
+    if bytes(raw[:4]) != b"fLaC" or len(raw) < _FLAC_HEAD or int.from_bytes(raw[18:26], "big") & _FLAC_SAMPLES:
+        return raw
+    form = int.from_bytes(raw[18:26], "big") | _native.flac_samples(bytes(raw))
+    return b"".join((raw[:18], form.to_bytes(8, "big"), raw[26:]))
 
 
 def _mean(channels: NDArray[Any]) -> NDArray[np.float64]:

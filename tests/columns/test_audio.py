@@ -16,6 +16,7 @@ from avro_schemas import record
 from example_format import plain_formats
 from slots import RowSlot, decode_rows
 
+from streamtrain import _native
 from streamtrain.columns import sounds
 from streamtrain.columns.formats import Format, encode_rows
 from streamtrain.columns.mel import bands_of, circle
@@ -26,7 +27,7 @@ from streamtrain.errors import UserMistake
 
 pytest.importorskip("soundfile")
 from proto_schemas import proto
-from sounds import RATE, chunk, flac, head, made_wav, tone, wav, with_count
+from sounds import RATE, chunk, encoded, flac, head, made_wav, tone, wav, with_count
 
 COUNT = 40
 CLIP: dict[str, Any] = {"kind": "audio", "rate": RATE, "seconds": COUNT / RATE}
@@ -65,6 +66,7 @@ WAVE = tone(COUNT)
 PCM = np.round(WAVE * 32767).astype(np.int16)
 WAV, FLAC = wav(PCM), flac(PCM)
 FLOATS = wav(WAVE, subtype="FLOAT")
+RF64, LONG = encoded(PCM, "RF64"), tone(9_000)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -172,7 +174,9 @@ SHORT = made_wav(head(), chunk(b"data", b"\0\0" * COUNT))
         (FLAC[:30], "a FLAC that is cut short"),
         (b"fLaC" + b"\x84\0\0\4abcdef", "a FLAC without a head"),
         (with_count(FLAC, (1 << 36) - 1), "a FLAC of 68719476735 samples in 1 channels"),
-        (with_count(FLAC, 0), "a FLAC of 0 samples in 1 channels"),
+        (with_count(FLAC, 0)[:-1], "a FLAC of 0 samples in 1 channels"),
+        (RF64[:-1], "a WAV that is cut short"),
+        (RF64.replace(b"ds64", b"JUNK"), "a WAV without a head"),
         (FLAC[:-20], "one that cannot be decoded"),
         (with_count(flac(PCM[:-9]), COUNT), "one that cannot be decoded"),
         (wav(np.full(COUNT, np.nan, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
@@ -235,7 +239,30 @@ def test_a_wav_written_to_a_pipe_is_as_long_as_it_is(same: Any) -> None:
         assert same(schema_of(), "msgpack", record).trained == 1
 
 
-@pytest.mark.parametrize("raw", [WAV, FLAC, FLOATS, flac(np.stack([WAVE, -WAVE], axis=1))])
+def test_a_clip_of_a_long_form_is_the_same(same: Any) -> None:
+    assert RF64.startswith(b"RF64") and decoded(RF64).tobytes() == decoded(WAV).tobytes()
+    table = np.stack([LONG, -LONG, LONG / 2], axis=1)
+    assert decoded(encoded(table, "RF64", subtype="FLOAT")).tobytes() == decoded(wav(table, subtype="FLOAT")).tobytes()
+
+
+@pytest.mark.parametrize("count", [1, COUNT - 9, COUNT, 4096, 4097, 9_000])
+@pytest.mark.parametrize("channels", [1, 2])
+def test_a_flac_written_to_a_pipe_is_as_long_as_its_frames(same: Any, count: int, channels: int) -> None:
+    """Shorter than the column's clips, as long, longer; of one frame and of several."""
+    wave = tone(9_000)[:count]
+    told = flac(np.stack([wave, -wave / 3][:channels], axis=1))
+    piped = with_count(told, 0)
+    for seconds in (COUNT / RATE, 10_000 / RATE):
+        assert decoded(piped, seconds=seconds).tobytes() == decoded(told, seconds=seconds).tobytes()
+    assert _native.flac_samples(piped) == _native.flac_samples(told) == count
+    allowed = schema_of(max_decoded_bytes=4 * channels * count)
+    assert same(allowed, "msgpack", msgpack.packb({"clip": piped, "late": 1})).trained == 1
+    if count > 1:
+        less = schema_of(max_decoded_bytes=4 * channels * count - 1)
+        assert same(less, "msgpack", msgpack.packb({"clip": piped, "late": 1})).trained == 0
+
+
+@pytest.mark.parametrize("raw", [WAV, FLAC, FLOATS, RF64, with_count(FLAC, 0), flac(np.stack([WAVE, -WAVE], axis=1))])
 def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, raw: bytes) -> None:
     chance = random.Random(len(raw))
     for schema in SCHEMAS:

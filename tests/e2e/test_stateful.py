@@ -12,8 +12,9 @@ from stateful_examples import cells, together
 from transformed import together as every_without_state
 
 import streamtrain
-from streamtrain import LiveModel
-from streamtrain.columns.formats import encode_records
+from streamtrain import LiveModel, RecordWriter
+from streamtrain.clients.topic_reader import read_messages
+from streamtrain.columns.formats import encode_records, parse
 from tests.e2e.answers import answered, predicted, toml
 from tests.e2e.harness import LiveJob, rows
 
@@ -68,3 +69,29 @@ def test_the_same_bits_from_formats_and_a_program_whoever_is_killed(kafka: Any, 
         assert [answered([live.predict(row, errors="return")])[0] for row in asked] == answers
     assert len({*answers} - {None}) > 15
     assert predicted(jobs[0], asked) == answers
+
+
+def test_a_vocabulary_of_hashes_that_records_hold(kafka: Any, tmp_path: Path) -> None:
+    """64 bits of a hash in packed records: the same ids as of texts in others, whoever is killed."""
+    more = ('id = { kind = "category", hash_bits = 64, vocabulary = { capacity = 60, admit = 2 }, embed = 4, '
+            'missing = "" }')  # fmt: skip
+    held = [{**row, "id": "" if at % 11 == 0 else f"u{at * at % 97}"} for at, row in enumerate(rows(COUNT))]
+    states = []
+    for name, failpoints in (("packed", "worker.stepped=3"), ("json", "")):
+        job = LiveJob(kafka, tmp_path, format=name, more_columns=more, partitions=1, round_interval="off")
+        with RecordWriter(job.job, pack=7) as writer:
+            writer.write(held)
+        (record, *_) = read_messages(job.job, "records", until_end=True)
+        if name == "packed":
+            cells = dict(parse(name, record.value or b"").columns or [])["id"]
+            assert isinstance(cells, list) and [cell.bits for cell in cells[1:]] == [64] * 6
+        job.train("--until-end", failpoints=failpoints)
+        assert job.verified()["rows"]["trained"] == COUNT and job.replayed()["snapshots"]
+        newest = job.newest()
+        states.append((newest.model, newest.trainer))
+        with LiveModel(job.name, bootstrap=job.bootstrap) as live:
+            live.wait_ready(60)
+            asked = [{k: cell for k, cell in row.items() if k != "y"} for row in held[:40]]
+            answers = answered(live.predict(asked, errors="return"))
+        assert predicted(job, asked) == answers and len({*answers}) > 15
+    assert states[0] == states[1]

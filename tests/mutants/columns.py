@@ -51,6 +51,20 @@ GUARDS = [
         f"{_SOUND}::test_a_bomb_does_not_burst",
     ),
     (
+        "a FLAC from a pipe ends where its last frame does", "native/decode/flac_frames.h",
+        "if (crc<16>(frames.substr(at, end - at), 0x8005) != told) continue;", "",
+        f"{_SOUND}::test_native_and_slow_agree_cut_at_every_byte_and_mutated",
+    ),
+    (
+        "a FLAC that tells no length is decoded as one that does", "streamtrain/columns/sounds.py",
+        "    raw = counted(raw)\n", "", f"{_SOUND}::test_a_flac_written_to_a_pipe_is_as_long_as_its_frames",
+    ),
+    (
+        "an RF64's samples are as long as its first chunk says", "native/decode/sounds.h",
+        "is_long ? little(bytes.data() + 28, 8) : static_cast<u64>(end - p)", "static_cast<u64>(end - p)",
+        f"{_SOUND}::test_what_is_no_clip_is_a_dead_letter",
+    ),
+    (
         "a clip of another rate is none", "native/decode/sounds.h",
         'if (head.rate != bounds.rate) return "one of " + std::to_string(head.rate);', "",
         f"{_SOUND}::test_what_is_no_clip_is_a_dead_letter",

@@ -103,7 +103,7 @@ class VocabularyFold {
                 if (e <= to_.capacity) ++head_.evicted;
                 to_.take(e);
             }
-            if (to_.entry(e).count == 0) (e <= to_.capacity ? free_ids_ : free_places_).push_back(e);
+            if (to_.entry(e).count == 0) any_free_id_ |= e <= to_.capacity;
             else if (e <= to_.capacity) least_ = std::min(least_, its.count);
             else asking_.push_back({its.hash, its.count, its.newest_ms, e});
         }
@@ -114,13 +114,13 @@ class VocabularyFold {
     void admit() {
         std::vector<SeenValue> wanting, others;
         for (const SeenValue &its : asking_) {
-            const bool may = its.count >= head_.admit && (!free_ids_.empty() || its.count > least_);
+            const bool may = its.count >= head_.admit && (any_free_id_ || its.count > least_);
             (may ? wanting : others).push_back(its);
         }
         std::sort(wanting.begin(), wanting.end(), counted_more);
         u64 at = 0;
-        for (i64 id : free_ids_)
-            if (at < wanting.size()) settle(wanting[at++], id);
+        for (i64 id = 1; any_free_id_ && id <= to_.capacity && at < wanting.size(); ++id)
+            if (to_.entry(id).count == 0) settle(wanting[at++], id);
         const std::vector<SeenValue> least = least_counted(wanting.size() - at);
         for (const SeenValue &its : least) {
             if (wanting[at].count <= its.count) break;
@@ -137,7 +137,7 @@ class VocabularyFold {
         std::vector<SeenValue> found;
         if (most == 0) return found;
         std::vector<bool> is_new(static_cast<u64>(to_.capacity) + 1);
-        for (i64 id : free_ids_) is_new[static_cast<u64>(id)] = true;
+        for (i64 id : given_) is_new[static_cast<u64>(id)] = true;
         for (i64 id = 1; id <= to_.capacity; ++id) {
             const VocabularyEntry &its = to_.entry(id);
             if (!is_new[static_cast<u64>(id)]) found.push_back({its.hash, its.count, its.newest_ms, id});
@@ -150,11 +150,9 @@ class VocabularyFold {
     }
 
     void settle(const SeenValue &its, i64 id) {
-        if (its.entry > 0) {
-            to_.take(its.entry);
-            free_places_.push_back(its.entry);
-        }
+        if (its.entry > 0) to_.take(its.entry);
         to_.put(id, its.hash, its.count, its.newest_ms);
+        given_.push_back(id);
     }
 
     void keep() {
@@ -168,21 +166,24 @@ class VocabularyFold {
                 its.count -= less;
                 if (its.entry == 0) continue;
                 if (its.count > 0) to_.entry(its.entry).count = its.count;
-                else free_places_.push_back(its.entry), to_.take(its.entry);
+                else to_.take(its.entry);
             }
             std::erase_if(asking_, [](const SeenValue &its) { return its.count <= 0; });
         }
-        std::sort(free_places_.begin(), free_places_.end());
-        u64 at = 0;
-        for (const SeenValue &its : asking_)
-            if (its.entry == 0 && at < free_places_.size())
-                to_.put(free_places_[at++], its.hash, its.count, its.newest_ms);
+        i64 free = to_.capacity;   // the places behind it are looked at
+        for (const SeenValue &its : asking_) {
+            if (its.entry != 0) continue;
+            while (++free <= to_.entries() && to_.entry(free).count != 0) {}
+            if (free > to_.entries()) break;
+            to_.put(free, its.hash, its.count, its.newest_ms);
+        }
     }
 
     const Vocabulary to_;
     VocabularyHead &head_;
     std::vector<SeenValue> seen_, asking_;
-    std::vector<i64> free_ids_, free_places_;
+    std::vector<i64> given_;      // ids, in this round
+    bool any_free_id_ = false;    // before this round
     i64 least_ = INT64_MAX;   // counted, of those with an id
 };
 

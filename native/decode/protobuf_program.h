@@ -50,6 +50,7 @@ struct ProtoStep {
     bool is_cell = false;              // of a column
     bool is_odd = false;               // of a type that no column takes
     bool silent = false;               // its cell is 0, false or "" where it is not there
+    ProtoWire each = ProtoWire::varint;   // of a list: what one of its values is
     i32 column = NO_COLUMN;
     u32 place = NO_FLOAT;              // RowWriter::number_place of the column
     u32 run = 1;                       // steps from here on that are of one run
@@ -61,6 +62,7 @@ struct ProtoStep {
     u32 silent_before = 0;             // steps of its part that are silent
     u32 others = NONE;                 // lists of columns: of the other fields of its oneof, and within the message
     u32 below = NONE;
+    u32 list = NONE;                   // of many values as one cell: their number among such steps
     const char *article = "";
     const std::string *name = nullptr;
 };
@@ -114,7 +116,10 @@ inline std::string proto_difference(const ProtoField &writer, const ProtoField &
         return bits(writer.type) + gains_sign <= bits(reader.type);
     };
     if (takes()) return "";
-    return std::string("expected ") + reader.article() + ", got " + writer.article();
+    const auto told = [&](const ProtoField &field) {
+        return (writer.repeated && reader.repeated ? std::string("many of ") + field.one() : field.article());
+    };
+    return "expected " + told(reader) + ", got " + told(writer);
 }
 
 // The schemas and the plan stay as long as the program. With a reader's message the columns are that one's fields,
@@ -201,12 +206,25 @@ class ProtoCompiler {
         const bool takes_bytes = kind && kind->takes_bytes();
         made.is_odd = field.repeated || (field.type == ProtoType::bytes && !takes_bytes) ||
                       field.type == ProtoType::message;
+        if (has_values(field)) {
+            made.list = lists_++;
+            made.each = field.wire();
+            made.wire = ProtoWire::length;
+            made.tag = ProtoTag(field.number, made.wire);
+            made.place = NO_FLOAT;
+        }
         made.silent = !field.presence && !made.is_odd && field.wire() != ProtoWire::length;
-        if (made.is_odd || field.type != ProtoType::enumeration || !kind || !kind->takes_names()) return;
+        const bool has_cells = !made.is_odd || made.list != ProtoStep::NONE;
+        if (!has_cells || field.type != ProtoType::enumeration || !kind || !kind->takes_names()) return;
         made.symbols = static_cast<u32>(made_.symbols.size());
         made.symbol_count = static_cast<u32>(field.enumeration->names.size());
         for (const auto &[number, name] : field.enumeration->names)
             made_.symbols.push_back({number, name, kind->word(name)});
+    }
+
+    static bool has_values(const ProtoField &field) {
+        return field.repeated && field.type != ProtoType::message && field.type != ProtoType::bytes &&
+               field.type != ProtoType::timestamp;
     }
 
     void compare(const ProtoField &field, const ProtoField &as) {
@@ -264,6 +282,7 @@ class ProtoCompiler {
     const DecodePlan &plan_;
     const RowWriter &writer_;
     ProtoProgram made_;
+    u32 lists_ = 0;
     std::map<const ProtoMessage *, u32> walked_;   // parts without columns
 };
 

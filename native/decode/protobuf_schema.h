@@ -48,12 +48,13 @@ struct ProtoField {
             default: return ProtoWire::varint;
         }
     }
-    const char *article() const {
+    const char *article() const { return repeated ? "many values" : one(); }
+    const char *one() const {
         static constexpr const char *NAMES[] = {
             "a double", "a float", "an int32", "an int64", "a uint32", "a uint64", "a sint32", "a sint64", "a fixed32",
             "a fixed64", "a sfixed32", "a sfixed64", "a bool", "a string", "bytes", "a message", "an enum",
             "a Timestamp"};
-        return repeated ? "many values" : NAMES[static_cast<u8>(type)];
+        return NAMES[static_cast<u8>(type)];
     }
 };
 

@@ -19,11 +19,16 @@ from tests.e2e.harness import LiveJob, rows
 
 COUNT = 2_000
 COLUMNS = """
-tags = { kind = "category", list = true, buckets = 64, embed = 4, most = 6 }
+tags = { kind = "category", list = true, buckets = 64, embed = 4, most = 6, missing = "" }
 stops = { kind = "category", list = true, buckets = 16, embed = 2, most = 3, cut = true, pool = "sum", missing = "" }
 place = { kind = "vector", size = 3, standardize = true, missing = 0 }
 said = { kind = "text", ngrams = [1, 2], buckets = 512, most = 9, missing = "" }
 """
+PROTO = (
+    'syntax = "proto3"; message Rows { repeated Row rows = 1; } message Row { double x1 = 1; double x2 = 2; '
+    "double x3 = 3; double x4 = 4; string colour = 5; repeated string tags = 6; repeated sint32 stops = 7; "
+    "repeated double place = 8; string said = 9; optional int32 y = 10; }"
+)
 
 
 def given(count: int = COUNT) -> list[dict[str, Any]]:
@@ -43,11 +48,13 @@ def given(count: int = COUNT) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("form", filter(needs_no_option, format_names()))
+@pytest.mark.parametrize("form", [*filter(needs_no_option, format_names()), f"protobuf\"\nschema = \"{PROTO}"],
+                         ids=lambda form: form.partition('"')[0])  # fmt: skip
 def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path, form: str) -> None:
     columns = tomllib.loads(COLUMNS) | {"y": {"role": "label"}}
-    if list(mistakes(form, Schema.from_columns(columns, "mean_squared_error"))):
+    if '"' not in form and list(mistakes(form, Schema.from_columns(columns, "mean_squared_error"))):
         pytest.skip(f"{form} has no lists")
+    form = form.replace(PROTO, PROTO.replace('"', '\\"'))  # as the job file has it
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", more_columns=COLUMNS, format=form,
                   averaging_frequency=2)  # fmt: skip
     data = given()
@@ -56,7 +63,7 @@ def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path, form: s
     assert dead > 10
     cuts = [0, 1, 3, 300, 307, 1200, COUNT]
     job.produce_values(
-        [encode_rows(form, job.job.schema, data[start:end]) for start, end in pairwise(cuts)]
+        [encode_rows(job.job.records.named, job.job.schema, data[start:end]) for start, end in pairwise(cuts)]
     )
     failpoints = "worker.stepped=9,worker.averaging=3"
     events = job.train("--until-end", failpoints=failpoints)

@@ -9,6 +9,28 @@ _FORMAT = "native/decode/formats/protobuf.h"
 
 GUARDS = [
     (
+        "values of a repeated field that come apart are one list", "native/decode/protobuf_many.h",
+        "        if (!list.is_open) {\n            list.is_open = any_ = true;",
+        "        {\n            list.is_open = any_ = true;",
+        "tests/columns/test_protobuf_lists.py::test_values_come_packed_and_one_by_one_and_in_parts",
+    ),
+    (
+        "a list of a oneof goes with it", "native/decode/formats/protobuf.h",
+        "        lists_.drop(now_->program.lists[list]);\n", "",
+        "tests/columns/test_protobuf_lists.py::test_values_come_packed_and_one_by_one_and_in_parts",
+    ),
+    (
+        "a packed run that is cut short is no list", "native/decode/protobuf_many.h",
+        "            if (!at) list.wrong =", "            if (!at && !is_text && false) list.wrong =",
+        "tests/columns/test_protobuf_lists.py::test_what_is_no_list",
+    ),
+    (
+        "values that do not fit are not written", "native/decode/formats/protobuf_encoder.h",
+        "            if (element.is_missing() || !put(each, element, made)) return false;\n",
+        "            put(each, element, made);\n",
+        "tests/columns/test_protobuf_lists.py::test_a_list_that_does_not_fit_is_refused",
+    ),
+    (
         "messages of an imported file are no part of the schema", "streamtrain/columns/formats/protobuf_schema.py",
         '{**each, "index": None} for each in known["messages"]]', 'each for each in known["messages"]]',
         "tests/columns/test_schema_references.py::test_protobuf_files_that_are_imported_are_no_part_of_the_schema",
@@ -53,7 +75,7 @@ GUARDS = [
     ),
     (
         "of a oneof the last is there alone", _FORMAT,
-        "            if (step->others != Step::NONE) [[unlikely]] writer_", "            if (false) writer_", _NESTED,
+        "            if (step->others != Step::NONE) [[unlikely]] forget", "            if (false) forget", _NESTED,
     ),
     (
         "what goes unwritten is not missing", _FORMAT,
@@ -66,7 +88,7 @@ GUARDS = [
         f"{_TESTS}::test_what_is_read_is_what_google_reads",
     ),
     (
-        "a Timestamp is of the years that there are", _FORMAT,
+        "a Timestamp is of the years that there are", "native/decode/protobuf_many.h",
         "if (good && seconds >= LEAST_S &&", "if (good &&",
         f"{_TESTS}::test_a_timestamp_is_a_time",
     ),

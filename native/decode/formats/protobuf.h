@@ -2,7 +2,7 @@
 // id in four bytes, which of its messages), of a schema that resolves to it. A message is a row; one that has no other
 // field than many messages is many rows.
 #pragma once
-#include "decode/protobuf_bytes.h"
+#include "decode/protobuf_many.h"
 #include "decode/protobuf_writer.h"
 #include "decode/shaped_decoder.h"
 #include "decode/utf8.h"
@@ -41,8 +41,10 @@ class ProtobufDecoder final : public ShapedDecoder {
         failed_ = nullptr;
         if (shape_ == Shape::many && !find_row(row_end)) return;
         start_row(sink);
+        lists_.clear();
         const char *p = read(now_->program.parts[0], cursor_, row_end, 0);
         if (!p) return refuse(path(NO_COLUMN, row_) + (failed_ ? "." + *failed_->name : ""), bytes_.problem());
+        lists_.put(writer_, [this](const Step &of, const ProtoMany::Element &each) { put_element(of, each); });
         end_row(sink, tally);
         cursor_ = p;
         if (shape_ == Shape::one) end_record();
@@ -190,7 +192,7 @@ class ProtobufDecoder final : public ShapedDecoder {
             silent += step->silent;
             next = step + 1;
             if (!(p = take(*step, p, end, depth))) [[unlikely]] return nullptr;
-            if (step->others != Step::NONE) [[unlikely]] writer_.missing(now_->program.lists[step->others]);
+            if (step->others != Step::NONE) [[unlikely]] forget(step->others);
         }
         if (silent != part.silent.size() || !in_order) {   // those before `next` are all there, or any may not be
             const u32 before = next == last ? static_cast<u32>(part.silent.size()) : next->silent_before;
@@ -243,13 +245,20 @@ class ProtobufDecoder final : public ShapedDecoder {
 
     // A value of another wire type than its field's: passed over, and no cell.
     const char *mismatch(const Step &step, const char *p, const char *end, u8 wire) {
+        if (step.list != Step::NONE) return lists_.take(step, bytes_, p, end, wire);
         if (!(p = bytes_.skip(p, end, wire))) return nullptr;
         if (step.is_cell)
             writer_.wrong(static_cast<u32>(step.column), step.is_odd ? std::string(step.article) :
                           "wire type " + std::to_string(wire) + " in the place of " + step.article);
-        if (step.below != Step::NONE) writer_.missing(now_->program.lists[step.below]);
-        if (step.others != Step::NONE) writer_.missing(now_->program.lists[step.others]);
+        if (step.below != Step::NONE) forget(step.below);
+        if (step.others != Step::NONE) forget(step.others);
         return p;
+    }
+
+    // The columns of a list have no cell after all.
+    void forget(u32 list) {
+        writer_.missing(now_->program.lists[list]);
+        lists_.drop(now_->program.lists[list]);
     }
 
     [[gnu::always_inline]] const char *take(const Step &step, const char *p, const char *end, u32 depth) {
@@ -282,13 +291,15 @@ class ProtobufDecoder final : public ShapedDecoder {
             default: break;
         }
         if (!(p = bytes_.length(p, end, value))) return nullptr;
-        if (step.type == ProtoType::timestamp) return put_timestamp(column, p, p + value);
+        if (step.type == ProtoType::timestamp)
+            return put_timestamp(bytes_, writer_, *plan_->columns[column].kind, column, p, p + value);
         if (step.type == ProtoType::bytes) writer_.bytes(column, {p, value});
         else put_text(column, {p, value});
         return p + value;
     }
 
     [[gnu::noinline]] const char *take_odd(const Step &step, const char *p, const char *end) {
+        if (step.list != Step::NONE) return lists_.take(step, bytes_, p, end, static_cast<u8>(step.wire));
         if ((p = bytes_.skip(p, end, static_cast<u8>(step.wire))))
             writer_.wrong(static_cast<u32>(step.column), step.article);
         return p;
@@ -304,6 +315,22 @@ class ProtobufDecoder final : public ShapedDecoder {
             case ProtoType::sint64: return put_whole(step, column, unzigzag(value));
             case ProtoType::boolean: return writer_.boolean(column, value != 0);
             default: return put_symbol(step, column, static_cast<i32>(value));
+        }
+    }
+
+    // One of many values.
+    void put_element(const Step &step, const ProtoMany::Element &each) {
+        const u32 column = static_cast<u32>(step.column);
+        const u32 low = static_cast<u32>(each.raw);
+        switch (step.type) {
+            case ProtoType::float_: return writer_.number(column, std::bit_cast<f32>(low));
+            case ProtoType::double_: return writer_.number(column, std::bit_cast<f64>(each.raw));
+            case ProtoType::text: return put_text(column, {each.at, each.raw});
+            case ProtoType::fixed32: return put_whole(step, column, low);
+            case ProtoType::sfixed32: return put_whole(step, column, static_cast<i32>(low));
+            case ProtoType::fixed64: return put_large(step, column, each.raw);
+            case ProtoType::sfixed64: return put_whole(step, column, static_cast<i64>(each.raw));
+            default: put_varint(step, column, each.raw);
         }
     }
 
@@ -333,20 +360,6 @@ class ProtobufDecoder final : public ShapedDecoder {
         else writer_.word(column, found->text, found->word);
     }
 
-    // Whole milliseconds of google.protobuf.Timestamp, of the years 1 to 9999.
-    [[gnu::noinline]] const char *put_timestamp(u32 column, const char *p, const char *const end) {
-        i64 seconds, nanos;
-        bool good;
-        if (!(p = bytes_.timestamp(p, end, seconds, nanos, good))) return nullptr;
-        constexpr i64 LEAST_S = -62'135'596'800, MOST_S = 253'402'300'799;
-        if (good && seconds >= LEAST_S && seconds <= MOST_S && nanos >= 0 && nanos < 1'000'000'000)
-            plan_->columns[column].kind->moment(writer_, column, seconds * 1000 + nanos / 1'000'000, {1, 1});
-        else
-            writer_.wrong(column, "a Timestamp of " + std::to_string(seconds) + " s and " + std::to_string(nanos) +
-                                      " ns");
-        return p;
-    }
-
     // What the schema lets go unwritten.
     [[gnu::noinline]] void put_silent(const Part &part, u64 from) {
         for (; from < part.silent.size(); ++from) {
@@ -373,6 +386,7 @@ class ProtobufDecoder final : public ShapedDecoder {
     const ProtoField *many_ = nullptr;   // that holds its rows
     bool waits_ = false;
     ProtoBytes bytes_;
+    ProtoMany lists_;                    // of the row
     const char *cursor_ = nullptr;
     const Step *failed_ = nullptr;       // of the row
 };

@@ -80,6 +80,7 @@ class ProtobufEncoder final : public RecordEncoder {
             throw CellMistake{column, row, field.article() + std::string(", which the schema has no `optional` for"),
                               given.shown(), field.name};
         }
+        if (field.repeated && given.kind == CellKind::list && put_list(field, given, out)) return;
         const u64 before = out.size();
         varint(out, field.number << 3 | static_cast<u32>(field.wire()));
         const u64 behind = out.size();
@@ -88,6 +89,24 @@ class ProtobufEncoder final : public RecordEncoder {
         const bool is_zero = field.wire() == ProtoWire::length
             ? out.size() == behind + 1 : std::all_of(out.begin() + static_cast<i64>(behind), out.end(), is_zero_byte);
         if (!field.presence && is_zero) out.resize(before);   // it goes unwritten
+    }
+
+    // Numbers are packed, texts come one by one; nothing of a list without values. Whether all of them fit.
+    static bool put_list(const ProtoField &field, const GivenCell &given, std::string &out) {
+        ProtoField each = field;
+        each.repeated = false;
+        if (each.type == ProtoType::bytes || each.type == ProtoType::message || each.type == ProtoType::timestamp)
+            return false;
+        std::string made;
+        for (u32 i = 0; i < given.elements->size; ++i) {
+            GivenCell element{.unit = given.unit};
+            given.table->read_cell(given.table->elements[given.elements->letters_at + i], element);
+            if (each.type == ProtoType::text) varint(made, field.number << 3 | static_cast<u32>(ProtoWire::length));
+            if (element.is_missing() || !put(each, element, made)) return false;
+        }
+        if (each.type == ProtoType::text) out += made;
+        else if (!made.empty()) put_sized(out, field, made);
+        return true;
     }
 
     static bool is_zero_byte(char byte) { return byte == 0; }

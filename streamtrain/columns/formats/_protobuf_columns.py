@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from streamtrain.columns.column import Column
+from streamtrain.columns.formats._protobuf_read import WHOLE
 from streamtrain.columns.formats._protobuf_values import article
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
 from streamtrain.columns.paths import Path
@@ -44,6 +46,10 @@ def _at(known: Messages, row: Message, path: Path) -> Field | None:
 def problem(column: Column, field: Field) -> str:
     """What of a field the column cannot take; "" where it can."""
     entry: Any = column.entry
+    if entry.cells(column) == "list":
+        if not field.repeated or field.type in WHOLE:
+            return f"many of {article(replace(field, repeated=False))}" if field.repeated else f"no list ({field.type})"
+        return "" if field.type != "string" or entry.takes_text(column) else "many of text (string)"
     if field.type == "bytes" and not field.repeated and entry.takes_bytes(column):
         return ""
     if field.repeated or field.type in ("message", "bytes"):

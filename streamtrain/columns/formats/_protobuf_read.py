@@ -10,6 +10,7 @@ from streamtrain.columns.formats.parsed import Binary, BrokenRecord, Pairs, Unus
 from streamtrain.columns.formats.protobuf_schema import Field, Message, Messages
 from streamtrain.columns.kinds.cell import Moment, Symbol
 
+WHOLE = ("message", "bytes", "timestamp")  # of which many are no list of cells
 UNREAD = "\0"  # before the name of a field that the job's schema has not
 _MOST_SECONDS, _LEAST_SECONDS = 253_402_300_799, -62_135_596_800  # years 1 to 9999
 _DEEPEST = 64  # messages within each other; as native/decode/formats/protobuf.h
@@ -25,7 +26,7 @@ class Reading:
         state = _State(message, self._known)
         self._fields(state, end, 0)
         self.field = ""
-        return state.pairs()
+        return Pairs([*state.pairs(), *state.lists()])
 
     def past_length(self, end: int) -> int:
         """Where what comes now ends, by the length before it."""
@@ -54,10 +55,27 @@ class Reading:
                 state.put(field, inner.pairs())
                 continue
             value = self.wire.value(wire, end)
-            state.put(field, self._cell(field, wire, value))
+            if field.repeated and field.type not in WHOLE:
+                state.add(field, self._several(field, wire, value))
+            else:
+                state.put(field, self._cell(field, wire, value))
+
+    def _several(self, field: Field, wire: int, value: int | bytes) -> list[Any] | Unusable:
+        """What one occurrence holds: a value, or a packed run of them."""
+        if wire == field.wire:
+            return [self._cell(field, wire, value)]
+        if not isinstance(value, bytes) or wire != LENGTH:
+            return Unusable(f"wire type {wire}")
+        run, found = Wire(value), []
+        try:
+            while run.more(len(value)):
+                found.append(self._cell(field, field.wire, run.value(field.wire, len(value))))
+        except BrokenRecord as broken:
+            return Unusable(f"many values, {broken}")
+        return found
 
     def _cell(self, field: Field, wire: int, value: int | bytes) -> Any:
-        if field.repeated:
+        if field.repeated and field.type in WHOLE:
             return Unusable("many values")
         if wire != field.wire or field.type == "message":
             return Unusable(f"wire type {wire}")
@@ -73,6 +91,7 @@ class _State:
         self.message, self._known = message, known
         self._given = Pairs()
         self._inner: dict[int, _State] = {}
+        self._many: dict[str, list[Any] | Unusable] = {}
 
     def inner(self, field: Field) -> _State:
         return self._inner.setdefault(field.number, _State(self._known.by_name[field.of], self._known))
@@ -86,6 +105,24 @@ class _State:
             if field.oneof and other.oneof == field.oneof and other is not field:
                 self._given.append((other.name, None))
                 self._inner.pop(other.number, None)
+
+    def add(self, field: Field, values: list[Any] | Unusable) -> None:
+        """To those of a repeated field that have come before."""
+        known = self._many.setdefault(field.name, [])
+        if isinstance(values, Unusable) or isinstance(known, Unusable):
+            self._many[field.name] = values if isinstance(values, Unusable) else known
+        else:
+            known += values
+
+    def lists(self) -> Pairs:
+        """Repeated fields, in the messages within as well: they are cells when the row has been read."""
+        found = Pairs()
+        for number, field in sorted(self.message.fields.items()):
+            if field.name in self._many:
+                found.append((field.name, self._many[field.name]))
+            elif number in self._inner and (inner := self._inner[number].lists()):
+                found.append((field.name, inner))
+        return found
 
     def pairs(self) -> Pairs:
         """With what its schema lets go unwritten."""

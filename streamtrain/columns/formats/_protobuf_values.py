@@ -15,7 +15,7 @@ from streamtrain.columns.kinds.cell import Moment, Symbol
 from streamtrain.columns.paths import Path
 
 Unit = tuple[int, int] | None  # milliseconds of one, of a column that is a time
-_ARTICLES = {"enum": "an enum", "int32": "an int32", "int64": "an int64", "timestamp": "a Timestamp"}
+_ARTICLES = {"bytes": "bytes", "enum": "an enum", "int32": "an int32", "int64": "an int64", "timestamp": "a Timestamp"}
 
 
 def message_bytes(

@@ -32,6 +32,7 @@ from streamtrain.compute.options import Name, Problem, Word
 from streamtrain.errors import UserMistake
 
 HELP = "Protobuf by a schema: a message, or many in one"
+CELLS = ("value", "list")
 OPTIONS = {
     "schema": SCHEMA,
     "message": Name(

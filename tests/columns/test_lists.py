@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from avro_schemas import record, written
 from example_format import needs_no_option
+from proto_schemas import proto
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
@@ -25,6 +26,7 @@ from streamtrain.errors import UserMistake
 TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "most": 3}
 PLACE: dict[str, Any] = {"kind": "vector", "size": 3}
 LATE = {"late": {"role": "label"}}
+AVRO_PLACE: Any = {"type": "array", "items": "float"}
 AVRO_TAGS: Any = {"type": "array", "items": ["null", "string", "long", "boolean"]}
 
 
@@ -144,12 +146,19 @@ def test_what_is_no_such_list_is_a_dead_letter(column: dict[str, Any], cell: Any
 NUMBERS = np.arange(60, dtype=np.float32).reshape(20, 3) / 7
 
 
+def of_vectors(form: str) -> Format:
+    """A format with the schema that `place` needs, where it is read with one."""
+    if form == "avro":
+        return avro(("place", AVRO_PLACE))
+    return proto("message Row { repeated float place = 1; int32 late = 2; }") if form == "protobuf" else form
+
+
 @pytest.mark.parametrize("given", [NUMBERS, NUMBERS.astype("f8"), NUMBERS.T.copy().T, NUMBERS.tolist(), list(NUMBERS)])
 @pytest.mark.parametrize("form", [name for name in format_names() if not cannot(name, schema_of(place=PLACE))])
 def test_a_vector_of_every_row(given: Any, form: str) -> None:
     """An array of two dimensions goes into a packed record as it lies."""
     schema = schema_of(place={**PLACE, "missing": -1})
-    format_name: Format = avro(("place", {"type": "array", "items": "float"})) if form == "avro" else form
+    format_name = of_vectors(form)
     columns = {"place": given, "late": np.zeros(20, int)}
     expected = NUMBERS.tolist()
     blocks = list(Records(schema, format_name, "rows", 9, 1 << 20).blocks(columns, None, False))
@@ -240,7 +249,6 @@ GOOD = [
     {"late": 1, "place": None, "tags": ["\u00e9\n"]},
     {"late": 0, "place": [1, 2], "tags": [[1], {"a": 2}]},
 ]
-AVRO_PLACE: Any = {"type": "array", "items": "float"}
 AVRO = avro(("x", ["null", "double"]), ("tags", ["null", AVRO_TAGS]), ("place", ["null", AVRO_PLACE]))
 
 

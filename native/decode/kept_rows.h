@@ -25,7 +25,8 @@ class KeptRows final : public RowWatch {
     void place(u64 row, u64 rows) {
         first_ = row;
         if (row + rows <= table_.rows) return;
-        const u64 room = std::max(2 * table_.rows, row + rows);
+        // columns that lie a power of two apart would share a few lines of the cache
+        const u64 room = (std::max(2 * table_.rows, row + rows) | 63) + 5;
         std::vector<Cell> cells(room * table_.columns.size());
         for (u64 c = 0; c < table_.columns.size(); ++c)
             std::copy_n(table_.cells.begin() + static_cast<i64>(c * table_.rows), table_.rows,

@@ -29,7 +29,7 @@ class PackedValues {
         if (kind && kind->is_float() && kind->form() == CellForm::list) return take_floats(given);
         becomes_float_ = kind && kind->is_float();
         keeps_small_ = becomes_float_ && !kind->narrows();
-        if (given.is_view && becomes_float_ && take_view(given)) return;
+        if (becomes_float_ && (given.is_view ? take_view(given) : take_numbers())) return;
         Kinds kinds;
         for (u64 i = 0; i < rows.count; ++i) table.read(column, rows[i], kinds);
         if (kinds.any(BYTES)) return take_bytes();
@@ -205,6 +205,26 @@ class PackedValues {
             to.in_list = true;
             view.each((*rows_)[i], to);
         }
+    }
+
+    // Cells that are numbers or missing, in one pass; false where one is another.
+    bool take_numbers() {
+        type = CellType::f32;
+        data.assign(rows_->count * 4, 0);
+        const Cell *const cells = table_->cells.data() + column_ * table_->rows;
+        bool odd = rows_->count == 0;
+        for (u64 i = 0; i < rows_->count && !odd; ++i) {
+            const Cell &cell = cells[(*rows_)[i]];
+            if (cell.kind == CellKind::missing) {
+                null(i);
+                continue;
+            }
+            const f32 narrow = static_cast<f32>(cell.number);
+            odd = cell.kind != CellKind::number || (keeps_small_ && cell.number != 0 && narrow == 0);
+            std::memcpy(data.data() + 4 * i, &narrow, 4);
+        }
+        if (odd) nulls.clear();
+        return !odd;
     }
 
     // Whole arrays at once; false where a cell has to be looked at by itself.

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstring>
 #include <limits>
-#include <unordered_map>
 #include <utility>
 
+#include "decode/packed_texts.h"
 #include "decode/row_table.h"
 
 namespace st {
@@ -142,7 +142,7 @@ class PackedValues {
         Bytes to{*this};
         for (u64 i = 0; i < rows_->count; ++i) table_->read(column_, (*rows_)[i], to);
         data.clear();
-        append(to.ends);
+        PackedTexts::append(data, to.ends);
         data += to.all;
     }
 
@@ -278,8 +278,8 @@ class PackedValues {
         const PlanColumn &plan;
         u64 i = 0;
 
-        void missing() { self.null(i), self.add_text(""); }
-        void text(std::string_view text) { self.add_text(text); }
+        void missing() { self.null(i), self.texts_.add(""); }
+        void text(std::string_view text) { self.texts_.add(text); }
         void boolean(bool value) { of_word(value ? "true" : "false"); }
         void integer(u64 magnitude, bool negative) {
             char buffer[24];
@@ -297,74 +297,15 @@ class PackedValues {
             of_word({digits, static_cast<u64>(end - digits)});
         }
         // What is no text in a column of text: its words, where the column takes words.
-        void of_word(std::string_view word) { self.add_text(word); }
+        void of_word(std::string_view word) { self.texts_.add(word); }
     };
 
     void take_texts(const PlanColumn &plan) {
         if (plan.kind && plan.kind->refuses_text()) refuse_text(plan);
-        words_.clear();
-        ends_.clear();
-        codes_.clear();
-        letters_.clear();
+        texts_.clear();
         Texts to{*this, plan};
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
-        data.clear();
-        if (2 * ends_.size() <= rows_->count) {
-            type = CellType::words;
-            append(codes_);
-            const u32 count = static_cast<u32>(ends_.size());
-            data.append(reinterpret_cast<const char *>(&count), 4);
-            append(ends_);
-            data += letters_;
-            return;
-        }
-        if (const u32 size = common_size()) return put_fixed(size);
-        type = CellType::text;
-        u32 end = 0;
-        std::string all;
-        std::vector<u32> ends;
-        for (u32 code : codes_) {
-            const u32 from = code ? ends_[code - 1] : 0;
-            all.append(letters_, from, ends_[code] - from);
-            ends.push_back(end += ends_[code] - from);
-        }
-        append(ends);
-        data += all;
-    }
-
-    // The bytes of each text, where all that are there have as many; else 0.
-    u32 common_size() const {
-        u32 common = 0, from = 0;
-        for (u32 end : ends_) {
-            const u32 size = end - std::exchange(from, end);
-            if (size && common && size != common) return 0;
-            if (size) common = size;
-        }
-        return common;
-    }
-
-    void put_fixed(u32 size) {
-        type = CellType::fixed;
-        more = size;
-        data.assign(rows_->count * u64{size}, 0);
-        for (u64 i = 0; i < rows_->count; ++i) {
-            const u32 end = ends_[codes_[i]], from = codes_[i] ? ends_[codes_[i] - 1] : 0;
-            if (end == from) null(i);
-            else std::memcpy(data.data() + size * i, letters_.data() + from, size);
-        }
-    }
-
-    void add_text(std::string_view text) {
-        const auto [found, fresh] = words_.try_emplace(std::string(text), static_cast<u32>(ends_.size()));
-        if (fresh) {
-            letters_ += text;
-            ends_.push_back(static_cast<u32>(letters_.size()));
-        }
-        codes_.push_back(found->second);
-    }
-
-    void append(const std::vector<u32> &values) {
-        data.append(reinterpret_cast<const char *>(values.data()), values.size() * 4);
+        type = texts_.encode(data, more, [this](u64 i) { null(i); });
     }
 
     // The first text in a column of numbers.
@@ -400,9 +341,7 @@ class PackedValues {
     const PickedRows *rows_ = nullptr;
     bool becomes_float_ = false;
     bool keeps_small_ = false;   // its kind looks at the number itself, which is not 0 where float32 makes it so
-    std::unordered_map<std::string, u32> words_;
-    std::vector<u32> ends_, codes_;
-    std::string letters_;
+    PackedTexts texts_;
 };
 
 }  // namespace st

@@ -45,6 +45,16 @@ struct Call {
 Call init{"init_transactions"}, offsets{"send_offsets_to_transaction"}, commit{"commit_transaction"};
 Call abort_{"abort_transaction"}, destroy{"destroy"}, watermarks{"query_watermark_offsets"};
 Call group_offsets{"commit"}, consume{"consume_batch_queue"}, metadata{"metadata"}, ids{"DescribeTopics"};
+
+// Who has gone deaf, by its address; which is another's once it is destroyed.
+struct Deaf {
+    std::atomic<void *> who{nullptr};
+
+    bool is(void *one) const { return who == one; }
+    void forget(void *one) { who.compare_exchange_strong(one, nullptr); }
+};
+
+Deaf deaf_watermarks, deaf_queue, deaf_metadata, deaf_ids;
 constexpr int timed_out = -185;           // RD_KAFKA_RESP_ERR__TIMED_OUT
 constexpr int unknown_partition = -190;   // RD_KAFKA_RESP_ERR__UNKNOWN_PARTITION
 constexpr char made_up[] = "made up by the test", once_more[] = "made up by the test: once more";
@@ -101,23 +111,21 @@ void *rd_kafka_abort_transaction(void *client, int timeout_ms) {
 
 int rd_kafka_query_watermark_offsets(void *client, const char *topic, int partition, long *low, long *high,
                                      int timeout_ms) {
-    static std::atomic<void *> deaf{nullptr};
     static std::atomic<int> answer{0};
     const bool counts = std::string(topic).ends_with(".snapshots");   // nobody looks at those in between
     const Fault fault = counts ? watermarks.fault() : Fault::none;
     if (fault == Fault::deaf || fault == Fault::leaderless) {
-        deaf = client;
+        deaf_watermarks.who = client;
         answer = fault == Fault::deaf ? timed_out : unknown_partition;
     }
-    if (deaf == client) return answer;
+    if (deaf_watermarks.is(client)) return answer;
     return real<int(void *, const char *, int, long *, long *, int)>("rd_kafka_query_watermark_offsets")(
         client, topic, partition, low, high, timeout_ms);
 }
 
 ssize_t rd_kafka_consume_batch_queue(void *queue, int timeout_ms, void **messages, size_t size) {
-    static std::atomic<void *> deaf{nullptr};
-    if (consume.fault() == Fault::deaf) deaf = queue;
-    if (deaf == queue) {
+    if (consume.fault() == Fault::deaf) deaf_queue.who = queue;
+    if (deaf_queue.is(queue)) {
         usleep(static_cast<useconds_t>(timeout_ms) * 1000);
         return 0;
     }
@@ -126,17 +134,15 @@ ssize_t rd_kafka_consume_batch_queue(void *queue, int timeout_ms, void **message
 }
 
 int rd_kafka_metadata(void *client, int all, void *topic, const void **found, int timeout_ms) {
-    static std::atomic<void *> deaf{nullptr};
-    if (metadata.fault() == Fault::deaf) deaf = client;
-    if (deaf == client) return timed_out;
+    if (metadata.fault() == Fault::deaf) deaf_metadata.who = client;
+    if (deaf_metadata.is(client)) return timed_out;
     return real<int(void *, int, void *, const void **, int)>("rd_kafka_metadata")(client, all, topic, found,
                                                                                    timeout_ms);
 }
 
 void rd_kafka_DescribeTopics(void *client, const void *names, const void *options, void *queue) {
-    static std::atomic<void *> deaf{nullptr};
-    if (ids.fault() == Fault::deaf) deaf = client;
-    if (deaf == client) return;   // no answer ever comes
+    if (ids.fault() == Fault::deaf) deaf_ids.who = client;
+    if (deaf_ids.is(client)) return;   // no answer ever comes
     real<void(void *, const void *, const void *, void *)>("rd_kafka_DescribeTopics")(client, names, options, queue);
 }
 
@@ -145,7 +151,13 @@ int rd_kafka_commit(void *client, const void *list, int in_background) {
     return real<int(void *, const void *, int)>("rd_kafka_commit")(client, list, in_background);
 }
 
+void rd_kafka_queue_destroy(void *queue) {
+    deaf_queue.forget(queue);
+    real<void(void *)>("rd_kafka_queue_destroy")(queue);
+}
+
 void rd_kafka_destroy(void *client) {
+    for (Deaf *each : {&deaf_watermarks, &deaf_metadata, &deaf_ids}) each->forget(client);
     const bool is_producer = real<int(const void *)>("rd_kafka_type")(client) == 0;
     if (is_producer) instead(destroy.fault());
     real<void(void *)>("rd_kafka_destroy")(client);

@@ -10,13 +10,15 @@ import shutil
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
 import long_tables
 import pytest
+from confluent_kafka.admin import AdminClient
 from one_for_all import one_for_all
 from tests_kafka import kafka_home, running_kafka
 from tests_registry import running_registry
@@ -46,10 +48,23 @@ class SharedKafka:
     """One Kafka for the whole run; tests stay apart by the names they use."""
 
     bootstrap: str
+    names: list[str] = field(default_factory=list)  # given out since drop_topics()
 
     def fresh_name(self, prefix: str) -> str:
         """A job or topic name nobody else uses."""
-        return f"{prefix}-{uuid.uuid4().hex[:10]}"
+        self.names.append(f"{prefix}-{uuid.uuid4().hex[:10]}")
+        return self.names[-1]
+
+    def drop_topics(self) -> None:
+        """Those of the names given out go: each costs Kafka time as long as it is there."""
+        if self.names:
+            admin, names = AdminClient({"bootstrap.servers": self.bootstrap}), tuple(self.names)
+            self.names.clear()
+            if found := [topic for topic in admin.list_topics(timeout=60).topics if topic.startswith(names)]:
+                wait(admin.delete_topics(found).values())
+
+
+_shared: list[SharedKafka] = []  # of this process
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,15 @@ def folder_of_all(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 def kafka(folder_of_all: Path) -> Iterator[SharedKafka]:
     """A real Kafka: a given one, else Docker's where it is asked for, else the embedded one; fakes/tests_kafka.py."""
     with one_for_all(folder_of_all, "kafka", running_kafka) as bootstrap:
-        yield SharedKafka(bootstrap)
+        _shared.append(SharedKafka(bootstrap))
+        yield _shared[-1]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _topics_of_a_file() -> Iterator[None]:
+    yield
+    for kafka in _shared:
+        kafka.drop_topics()
 
 
 @pytest.fixture(scope="session")

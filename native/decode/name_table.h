@@ -22,10 +22,10 @@ class NameTable {
             const std::string &name = names[i];
             const u32 hash = hash_of(name);
             u32 at = hash & mask_;
-            while (entries_[at].size != NONE) at = (at + 1) & mask_;
-            const u32 letters = static_cast<u32>(letters_.size());
-            entries_[at] = {hash, static_cast<u32>(name.size()), letters, static_cast<i32>(i)};
+            while (entries_[at].index >= 0) at = (at + 1) & mask_;
+            entries_[at] = {hash, static_cast<i32>(i)};
             letters_ += name;
+            ends_.push_back(static_cast<u32>(letters_.size()));
         }
     }
 
@@ -41,7 +41,7 @@ class NameTable {
         }
         for (u32 i = 0; i < count; ++i) {
             const Entry &entry = entries_[hashes[i] & mask_];
-            if (entry.size != NONE) __builtin_prefetch(letters_.data() + entry.letters);
+            if (entry.index >= 0) __builtin_prefetch(letters_.data() + ends_[static_cast<u32>(entry.index)]);
         }
         bool good = true;
         for (u32 i = 0; i < count; ++i) good &= (found[i] = find(names[i], hashes[i])) >= 0;
@@ -49,25 +49,28 @@ class NameTable {
     }
 
   private:
-    static constexpr u32 NONE = ~u32{0};
-    struct Entry {
-        u32 hash = 0, size = NONE, letters = 0;
+    struct Entry {   // small: most of a look-up's time is the way to memory
+        u32 hash = 0;
         i32 index = -1;
     };
 
     static u32 hash_of(std::string_view name) { return murmur3(name.data(), name.size(), 0); }
 
     i32 find(std::string_view name, u32 hash) const {
-        for (u32 at = hash & mask_; entries_[at].size != NONE; at = (at + 1) & mask_) {
-            const Entry &entry = entries_[at];
-            if (entry.hash == hash && std::string_view(letters_.data() + entry.letters, entry.size) == name)
-                return entry.index;
-        }
+        for (u32 at = hash & mask_; entries_[at].index >= 0; at = (at + 1) & mask_)
+            if (entries_[at].hash == hash && name_at(static_cast<u32>(entries_[at].index)) == name)
+                return entries_[at].index;
         return -1;
+    }
+
+    std::string_view name_at(u32 index) const {
+        const u32 from = index ? ends_[index - 1] : 0;
+        return {letters_.data() + from, ends_[index] - from};
     }
 
     std::vector<Entry> entries_ = std::vector<Entry>(1);   // open addressing, at most half full
     std::string letters_;
+    std::vector<u32> ends_;   // of each name in the letters
     u32 mask_ = 0;
 };
 

@@ -7,6 +7,8 @@ import pickle
 import pytest
 
 from streamtrain.columns.formats import format_names
+from streamtrain.columns.kinds import features
+from streamtrain.columns.kinds.input import HOLDS
 from streamtrain.compute import layers, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
@@ -140,8 +142,8 @@ CASES = [
     (
         'number"',
         'numbr"',
-        ':13: columns.dep_delay.kind: expected one of number, audio, category, image, sparse, text, vector, time, got '
-        '"numbr"; did you mean number?',
+        f':13: columns.dep_delay.kind: expected one of {", ".join(dict.fromkeys([*features(), *HOLDS]))}, got "numbr"; '
+        "did you mean number?",
     ),
     ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65535, got 0"),
     (

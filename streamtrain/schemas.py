@@ -1,4 +1,7 @@
-"""Asks a schema registry for the schemas that records name. An id never means another: each is asked for once."""
+"""Asks a schema registry for the schemas that records name: by an id of the registry's, or by a GUID.
+
+A name never means another: each is asked for once.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.log import get_logger
+from streamtrain.topics.named_schemas import is_id
 
 log = get_logger(__name__)
 
@@ -28,29 +32,30 @@ _MOST_REFERENCES = 256  # of one schema, all told
 _MOST_KNOWN = 4096  # which may be asked for again and are the same
 _MOST_REFUSED = 65_536
 _NO_SUBJECT, _NO_VERSION, _NO_SCHEMA = 40401, 40402, 40403  # of Confluent's API
+_NOT_FOUND = 404  # of HTTP
 
 
 _NOT_TOLD = ("", "its round log does not tell this schema")
 
 
 class Answers:
-    """What was said of each id, first come: what a round was trained by is one thing. For several threads."""
+    """What was said of each name, first come: what a round was trained by is one thing. For several threads."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, Answer] = OrderedDict()
         self._refused: OrderedDict[str, Answer] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, schema_id: str) -> Answer | None:
-        return self._known.get(schema_id) or self._refused.get(schema_id)
+    def get(self, name: str) -> Answer | None:
+        return self._known.get(name) or self._refused.get(name)
 
-    def put(self, schema_id: str, answer: Answer) -> Answer:
+    def put(self, name: str, answer: Answer) -> Answer:
         """What counts: this, or what another thread has put before."""
         with self._lock:
-            if (before := self.get(schema_id)) is not None:
+            if (before := self.get(name)) is not None:
                 return before
             group, most = (self._refused, _MOST_REFUSED) if answer[1] else (self._known, _MOST_KNOWN)
-            group[schema_id] = answer
+            group[name] = answer
             if len(group) > most:
                 group.popitem(last=False)
             return answer
@@ -61,73 +66,77 @@ class SchemaRegistry:
 
     def __init__(self, properties: Mapping[str, Any], topic: str, format: str, answers: Answers | None = None) -> None:
         self._properties, self.subject = dict(properties), f"{topic}-value"
-        self._name, self._format = format, formats.record_format(format)
+        self._format_name, self._format = format, formats.record_format(format)
         self._answers = Answers() if answers is None else answers
         self._client: Any = None
         self._said_at = -_SAY_S
         self._ask_at = 0.0  # no sooner, while a request is not answered
         self._problem = ""  # why the last request was not answered
-        self._open: set[str] = set()  # ids that were asked for and are not known yet
+        self._open: set[str] = set()  # names that were asked for and are not known yet
         self._came = False  # one of them has, since ask_again()
 
-    def ask(self, schema_id: str) -> Answer | None:
+    def ask(self, name: str) -> Answer | None:
         """The answer, or None where the registry gives none now.
 
         One that gives none is asked twice a second, less often where it takes long: what is known goes on meanwhile.
         """
-        if (known := self._answers.get(schema_id)) is not None:
-            self._is_known(schema_id)
+        if (known := self._answers.get(name)) is not None:
+            self._is_known(name)
             return known
-        self._open.add(schema_id)
+        self._open.add(name)
         began = time.monotonic()
         if self._problem and began < self._ask_at:
             return None
         self._problem = ""
-        answer = self._asked(schema_id)
+        answer = self._asked(name)
         if answer is None:
             ended = time.monotonic()
             self._ask_at = ended + max(_AGAIN_S, _SHARE * (ended - began))
-            self._say(schema_id)
+            self._say(name)
             return None
-        self._is_known(schema_id)
-        return self._answers.put(schema_id, answer)
+        self._is_known(name)
+        return self._answers.put(name, answer)
 
-    def _is_known(self, schema_id: str) -> None:
-        self._came |= schema_id in self._open
-        self._open.discard(schema_id)
+    def _is_known(self, name: str) -> None:
+        self._came |= name in self._open
+        self._open.discard(name)
 
     def ask_again(self) -> bool:
-        """Whether one of the ids that were not known when this was asked before now is."""
-        for schema_id in sorted(self._open):
-            self.ask(schema_id)
+        """Whether one of the names that were not known when this was asked before now is."""
+        for name in sorted(self._open):
+            self.ask(name)
         came, self._came = self._came, False
         return came
 
-    def wait(self, schema_id: str) -> Answer:
+    def wait(self, name: str) -> Answer:
         """The answer, however long it takes."""
-        while (answer := self.ask(schema_id)) is None:
+        while (answer := self.ask(name)) is None:
             time.sleep(_AGAIN_S)
         return answer
 
-    def _say(self, schema_id: str) -> None:
+    def _say(self, name: str) -> None:
         if time.monotonic() - self._said_at >= _SAY_S:
             self._said_at = time.monotonic()
-            log.warning(f"schema {schema_id} is not known yet, so its records wait: {self._problem}")
+            log.warning(f"schema {name} is not known yet, so its records wait: {self._problem}")
 
-    def _asked(self, schema_id: str) -> Answer | None:
+    def _asked(self, name: str) -> Answer | None:
         others: dict[tuple[str, int], str] = {}
+        client = self._made()
         try:
-            found = self._made().get_schema(int(schema_id))
+            found = client.get_schema(int(name)) if is_id(name) else client.get_schema_by_guid(name)
             if (kind := found.schema_type or "AVRO") != self._format.REGISTRY_TYPE:
-                return "", f"expected a schema of type {self._format.REGISTRY_TYPE}, got {kind}{self._newest()}"
+                expected = self._format.REGISTRY_TYPE
+                return "", f"expected a schema of type {expected}, got {kind}{self._newest(name)}"
             if not self._gather(found, others):
                 return "", f"it refers to more than {_MOST_REFERENCES} schemas of the registry"
         except UserMistake:
             raise
         except Exception as error:  # whatever the client's HTTP library raises
             if getattr(error, "error_code", None) in (_NO_SUBJECT, _NO_VERSION, _NO_SCHEMA):
-                return "", f"the registry knows no such schema{self._newest()}"
+                return "", f"the registry knows no such schema{self._newest(name)}"
             self._problem = f"{type(error).__name__}: {str(error)[:200]}"
+            if not is_id(name) and getattr(error, "http_status_code", None) == _NOT_FOUND:
+                self._problem = f"the registry knows no GUIDs, as Confluent Platform 8's does: {self._problem}"
             return None
         try:
             text = self._format.registry_reading(found.schema_str, tuple(others.values()))
@@ -142,7 +151,7 @@ class SchemaRegistry:
 
         False where they are too many.
         """
-        for reference in found.references or () if formats.needs_schema(self._name) else ():
+        for reference in found.references or () if formats.needs_schema(self._format_name) else ():
             key = reference.subject, reference.version
             if key in others:
                 continue
@@ -154,18 +163,25 @@ class SchemaRegistry:
             others[key] = str(other.schema_str)
         return True
 
-    def _newest(self) -> str:
-        """What the records ought to be of, as far as the registry tells."""
+    def _newest(self, name: str) -> str:
+        """What records that name a schema so ought to be of, as far as the registry tells."""
         try:
-            newest = self.newest()
+            newest = self._newest_version()
         except KafkaUnreachable:
             return ""
-        return "" if newest is None else f"; the newest of {self.subject} is {newest}"
+        if newest is None:
+            return ""
+        shown = newest.schema_id if is_id(name) or newest.guid is None else newest.guid
+        return f"; the newest of {self.subject} is {shown}"
 
     def newest(self) -> int | None:
         """The id of the topic's newest schema, None where it has none. KafkaUnreachable where no answer comes."""
+        found = self._newest_version()
+        return None if found is None else int(found.schema_id)
+
+    def _newest_version(self) -> Any:
         try:
-            return int(self._made().get_latest_version(self.subject).schema_id)
+            return self._made().get_latest_version(self.subject)
         except UserMistake:
             raise
         except Exception as error:  # whatever the client's HTTP library raises
@@ -180,7 +196,8 @@ class SchemaRegistry:
         """
         newest = self._patiently(self.newest, patience_s)
         if newest is None:
-            takes = f"{formats.options(self._name)['schema'].takes()}, or a schema of {self.subject} in the registry"
+            of_file = formats.options(self._format_name)["schema"].takes()
+            takes = f"{of_file}, or a schema of {self.subject} in the registry"
             raise UserMistake(f"records.schema: expected {takes}, got none")
 
         def answer() -> Answer:
@@ -279,9 +296,9 @@ def _shared(properties: tuple[tuple[str, Any], ...], topic: str, format: str) ->
     return SchemaRegistry(dict(properties), topic, format)
 
 
-def told_by(schemas: Mapping[int, Answer]) -> Ask:
+def told_by(schemas: Mapping[str, Answer]) -> Ask:
     """Who answers with what a round log tells."""
-    return lambda schema_id: schemas.get(int(schema_id), _NOT_TOLD)
+    return lambda name: schemas.get(name, _NOT_TOLD)
 
 
 def with_schema(job: J, patience_s: float | None = None) -> J:

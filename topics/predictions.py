@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NotRequired, TypedDict
 
 from streamtrain.errors import CheckFailed
+from streamtrain.topics.named_schemas import of_other_bytes
 from streamtrain.topics.shown import Document, as_json, headers, key_of
 from streamtrain.topics.topic import RESERVED_HEADER_PREFIX, Message, Topic
 
@@ -70,8 +71,8 @@ class Answer:
 
 
 def echoed(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
-    """A request's headers but those with our reserved prefix."""
-    return tuple(header for header in headers if not header[0].startswith(RESERVED_HEADER_PREFIX))
+    """A request's headers but those with our reserved prefix, and that of its value's schema: an answer is another."""
+    return tuple(header for header in of_other_bytes(headers) if not header[0].startswith(RESERVED_HEADER_PREFIX))
 
 
 def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Answer:

@@ -28,7 +28,7 @@ from streamtrain.topics.topic import MESSAGE_BYTES, Message, Topic, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
 HELP = "the round log: what was trained, in row order"
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 TOPIC = Topic(
     key="rounds",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
@@ -100,8 +100,8 @@ class RoundLog:
         return int(self.rounds["newest_event_ms"].max(initial=-1))
 
     @cached_property
-    def named_schemas(self) -> dict[int, Answer]:
-        """What the schemas that its records name were, by id; of a whole log. CheckFailed where they are broken."""
+    def named_schemas(self) -> dict[str, Answer]:
+        """What the schemas that its records name were, by name; of a whole log. CheckFailed where they are broken."""
         return decode_schemas(self.schemas.tobytes())
 
     def terms_at(self, round_: int) -> Terms:
@@ -305,10 +305,10 @@ def _shown_terms(terms: Terms) -> Document:
 
 
 def _shown_schemas(log: RoundLog) -> Document:
-    """Of a log in one part, by id."""
+    """Of a log in one part, by name."""
     if log.parts > 1:
         return {}
-    return {str(schema_id): text or refusal for schema_id, (text, refusal) in log.named_schemas.items()}
+    return {name: text or refusal for name, (text, refusal) in log.named_schemas.items()}
 
 
 def _shown_structs(structs: Structs) -> list[Document]:

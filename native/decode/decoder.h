@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/schema_name.h"
 #include "decode/record_format.h"
 #include "ring/dead_rows.h"
 #include "ring/slot.h"
@@ -83,8 +84,7 @@ class RowSource {
 
 // A schema that a record names, and what was read by it.
 struct NamedSchema {
-    static constexpr i64 NONE = -1;
-    i64 id = NONE;
+    SchemaName name;
     const SchemaSource::Answer *answer = nullptr;
 };
 
@@ -111,7 +111,7 @@ class Decoder : public RowSource {
     virtual void number_record(u32) {}
     virtual void settle(RowSink &) {}
     std::vector<LateRows> &late() { return late_; }
-    // What the record that was begun last names; NONE where it is broken before that, or names none.
+    // What the record that was begun last names; nothing where it is broken before that, or names none.
     const NamedSchema &schema() const { return schema_; }
     // Where the cell of `column` stands in the current record, or its row (-1): as DeadRows::path.
     virtual std::string path(i32 column, i64 row) const = 0;

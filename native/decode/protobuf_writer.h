@@ -10,13 +10,13 @@ struct ProtoWriter {
     // The job's own schema.
     ProtoWriter(const ProtoMessage &own, const DecodePlan &plan, const RowWriter &row)
         : message(&own), program(ProtoCompiler::compile(own.row(), nullptr, plan, row)) {}
-    ProtoWriter(std::string of_id, const std::vector<i64> &index, const SchemaSource::Answer &given,
+    ProtoWriter(std::string of_name, const std::vector<i64> &place, const SchemaSource::Answer &given,
                 const ProtoMessage &reader, const DecodePlan &plan, const RowWriter &row)
-        : id(std::move(of_id)), answer(given) {
+        : name(std::move(of_name)), answer(given) {
         program.refusal = answer.refusal;
         if (!answer.refusal.empty()) return;
         held = std::make_unique<ProtoSchema>(answer.schema);
-        const ProtoMessage *found = held->at(index);
+        const ProtoMessage *found = held->at(place);
         if (!found || found->short_name() != reader.short_name()) {
             program.refusal = "expected the message " + std::string(reader.short_name()) + ", got " +
                               (found ? std::string(found->short_name()) : "one that it has not");
@@ -27,7 +27,7 @@ struct ProtoWriter {
         program = ProtoCompiler::compile(found->row(), &reader.row(), plan, row);
         if (!alike) program.refusal = "expected one row or many as the job's schema has them";
     }
-    std::string id;
+    std::string name;
     SchemaSource::Answer answer;
     std::unique_ptr<ProtoSchema> held;
     const ProtoMessage *message = nullptr;   // none where there is a refusal

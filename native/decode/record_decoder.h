@@ -21,6 +21,7 @@ class RecordDecoder : public Decoder {
         row_ = 0;
         from_row_ = from_row;
         done_ = refused_ = held_ = false;
+        at_hand_ = &record;
         if (around_.any()) around_.take(record);
         open(reinterpret_cast<const char *>(record.value), record.size);
     }
@@ -87,6 +88,7 @@ class RecordDecoder : public Decoder {
         refused_reason_ = std::move(reason);
     }
 
+    const RecordView &at_hand() const { return *at_hand_; }   // the record
     bool passing() const { return row_ < from_row_; }
 
     void start_row(RowSink &sink) { writer_.start(passing() ? nullptr : sink.slot, sink.rows); }
@@ -144,6 +146,7 @@ class RecordDecoder : public Decoder {
     }
 
     bool can_gather_, gathers_ = false;
+    const RecordView *at_hand_ = nullptr;
     u32 record_ = 0;   // the number it was given
     std::unique_ptr<WaitingRows> waiting_;
     bool done_ = true, refused_ = false, held_ = false;

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "decode/schema_frame.h"
 #include "kafka/response.h"
 
 namespace st {
@@ -20,7 +21,8 @@ void add_header(rd_kafka_headers_t *headers, std::string_view name, std::string_
 void echo_headers(rd_kafka_headers_t *headers, const MessageView &request) {
     const Library &kafka = Library::get();
     for (const HeaderView &header : headers_of(request.handle))
-        if (std::strncmp(header.name, reserved_prefix, sizeof reserved_prefix - 1) != 0)
+        if (std::strncmp(header.name, reserved_prefix, sizeof reserved_prefix - 1) != 0 &&
+            std::strcmp(header.name, SchemaFrame::HEADER) != 0)   // an answer is of no schema
             kafka.header_add(headers, header.name, -1, header.value, static_cast<ssize_t>(header.size));
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "decode/schema_frame.h"
+
 namespace st {
 namespace {
 
@@ -114,6 +116,7 @@ void Repacker::take_headers(const RecordView &record) {
     if (!record.headers) return;
     for (const DeadLetterHeader &header : record.headers(record.handle)) {
         const std::string_view name(header.name);
+        if (name == SchemaFrame::HEADER) continue;   // of other bytes
         append(headers_, static_cast<u32>(name.size()));
         append(headers_, header.value ? static_cast<u32>(header.size) : NO_VALUE);
         headers_ += name;

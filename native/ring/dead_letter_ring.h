@@ -58,11 +58,13 @@ class DeadLetterWriter {
     void write_schema(DeadLetters::Entry &entry) {
         constexpr u64 MOST_TOLD = 65'536;   // behind so many each is told anew
         DeadLetterHead &head = entry.head;
-        if (!round_schemas_.insert(head.offset).second) return;
+        const std::string name(reinterpret_cast<const char *>(entry.record), head.key_bytes);
+        if (!round_schemas_.insert(name).second) return;
         if (told_schemas_.size() >= MOST_TOLD) told_schemas_.clear();
-        if (!told_schemas_.insert(head.offset).second) {
-            head.key_bytes = head.value_bytes = 0;
-            head.record_bytes = entry.record_bytes = 0;
+        if (!told_schemas_.insert(name).second) {
+            head.header_bytes = head.value_bytes = 0;
+            head.record_bytes = 0;
+            entry.record_bytes = head.key_bytes;
         }
         put(entry);
     }
@@ -107,7 +109,7 @@ class DeadLetterWriter {
     std::atomic<u64> round_bytes_{0};
     i64 last_offset_ = -1;
     i32 last_partition_ = -1;
-    std::unordered_set<i64> round_schemas_, told_schemas_;   // of the round; of the run
+    std::unordered_set<std::string> round_schemas_, told_schemas_;   // by name: of the round; of the run
 };
 
 class DeadLetterReader {

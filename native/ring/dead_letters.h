@@ -2,8 +2,8 @@
 // An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason
 // bytes, path, reason}, then the key, per header {u32 name bytes, u32 value bytes, name, value}, and the record's bytes
 // (none when they go by reference). Between them stand the schemas that the slot's records name: entries of the
-// partition SCHEMA_ENTRY, whose offset is the schema's id, with its text as key and why there is none as value, both at
-// the id's first entry of a run alone (record_bytes is 1 there).
+// partition SCHEMA_ENTRY, with the schema's name as key, its text in the headers' place and why there is none as value,
+// those two at the name's first entry of a run alone (record_bytes is 1 there).
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -11,6 +11,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/schema_name.h"
 #include "base/types.h"
 #include "ring/dead_rows.h"
 
@@ -83,16 +84,18 @@ class DeadLetters {
     }
 
     // That a record names this schema: its text, or why there is none.
-    void add_schema(i64 id, const std::string &text, const std::string &refusal) {
-        if (!schemas_.insert(id).second) return;
+    void add_schema(const SchemaName &schema, const std::string &text, const std::string &refusal) {
+        if (!schemas_.insert(schema).second) return;
         const u64 begin = bytes_.size();
+        const std::string name = schema.text();
         DeadLetterHead head{};
-        head.offset = id;
         head.partition = SCHEMA_ENTRY;
         head.record_bytes = 1;
-        head.key_bytes = static_cast<u32>(std::min<u64>(text.size(), SCHEMA_TEXT_LIMIT));
+        head.key_bytes = static_cast<u32>(name.size());
+        head.header_bytes = static_cast<u32>(std::min<u64>(text.size(), SCHEMA_TEXT_LIMIT));
         head.value_bytes = static_cast<u32>(std::min<u64>(refusal.size(), DEAD_LETTER_TEXT_LIMIT));
-        append(text.data(), head.key_bytes);
+        append(name.data(), head.key_bytes);
+        append(text.data(), head.header_bytes);
         append(refusal.data(), head.value_bytes);
         entries_.push_back({head, begin, begin, bytes_.size()});
     }
@@ -147,7 +150,7 @@ class DeadLetters {
 
     std::vector<u8> bytes_;
     std::vector<Place> entries_;
-    std::unordered_set<i64> schemas_;
+    std::unordered_set<SchemaName, SchemaName::Hash> schemas_;
 };
 
 }  // namespace st

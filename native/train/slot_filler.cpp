@@ -37,7 +37,7 @@ void SlotFiller::open_slot() {
     slot_.buffer = cutter_.open_slot(on_full_);
     slot_.header = {.newest_timestamp_ms = -1};
     slot_.letters.clear();
-    noted_schema_ = NamedSchema::NONE;
+    noted_schema_ = {};
     batch_.open(cutter_.end().buffer(slot_.buffer), cutter_.batch_rows());
     ranges_ = cutter_.end().ranges(slot_.buffer);
     slot_open_ = true;
@@ -139,7 +139,7 @@ bool SlotFiller::decode(const RecordView &record, Position &position) {
     RowTally &tally = batch_.tally();
     for (;;) {
         Range &range = range_of(record.partition);
-        if (const NamedSchema &schema = batch_.record().schema(); schema.id != noted_schema_) note_schema(schema);
+        if (const NamedSchema &schema = batch_.record().schema(); schema.name != noted_schema_) note_schema(schema);
         tally.clear();
         const bool gathers = batch_.gathers();
         if (gathers) batch_.number_record(static_cast<u32>(taken_.size()));

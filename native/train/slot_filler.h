@@ -53,9 +53,9 @@ class SlotFiller {
     void settle(RowTally &own);
     // A round is a function of its log, which says what its records' schemas were, and never asks for them again.
     void note_schema(const NamedSchema &schema) {
-        if (schema.id == NamedSchema::NONE) return;
-        noted_schema_ = schema.id;
-        slot_.letters.add_schema(schema.id, schema.answer->schema, schema.answer->refusal);
+        if (!schema.name) return;
+        noted_schema_ = schema.name;
+        slot_.letters.add_schema(schema.name, schema.answer->schema, schema.answer->refusal);
     }
     void count(const RecordView &record) { ++records_, bytes_ += static_cast<i64>(record.size); }
 
@@ -70,7 +70,7 @@ class SlotFiller {
     std::vector<Taken> taken_;                           // into the open slot since settle(), of which rows may wait
     i64 records_ = 0, bytes_ = 0;                        // not told yet
     bool slot_open_ = false;
-    i64 noted_schema_ = NamedSchema::NONE;               // of the slot's the newest
+    SchemaName noted_schema_;                            // of the slot's the newest
     std::atomic<bool> holds_{false};
 };
 

@@ -46,7 +46,7 @@ def _rows_of(job: Job, key: str) -> Callable[[Message], Document]:
         if message.value is None:
             return {"tombstone": True, **headers(message)}
         value = bytes(message.value)
-        found = record_rows(schema, format, value)
+        found = record_rows(schema, format, value, message.headers)
         document: Document = {"rows": shown_rows(found.rows)} if found.rows or not found.broken else {}
         if found.broken is not None:
             document |= {"error": f"not {job.records.format}: {found.broken}", "value": cut(value)}

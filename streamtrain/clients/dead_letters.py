@@ -27,6 +27,7 @@ from streamtrain.origins.moves import is_file
 from streamtrain.schemas import bare_format, job_format, written_format
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
+from streamtrain.topics.named_schemas import of_other_bytes
 
 _LETTERS_A_TRANSACTION = 500
 _TIMEOUT_MS = 30_000
@@ -140,13 +141,15 @@ class _Gone(Exception):
 
 
 def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Part], list[str]]:
-    value, part = letter.value, Part([], letter.key, letter.headers)
+    value, key = letter.value, letter.key
+    headers: Sequence[Header] = letter.headers
     if value is None:
         (message,) = _fetched(job, letter, letter.offset + 1)
-        value, part = bytes(message.value or b""), _part(message, [])
+        value, key, headers = bytes(message.value or b""), message.key, message.headers
         if len(value) != letter.value_bytes:
             raise _Gone(f"expected its record of {letter.value_bytes} bytes, found another of {len(value)}")
-    found = record_rows(job.schema, bare_format(job) if is_file(letter.topic) else job_format(job), value)
+    found = record_rows(job.schema, bare_format(job) if is_file(letter.topic) else job_format(job), value, headers)
+    part = _part(key, headers, [])
     refused = []
     for dead in letter.rows:
         for row in range(dead.row_from, dead.row_to):
@@ -157,9 +160,9 @@ def _of_record(job: Job, letter: DeadLetter, place: str) -> tuple[list[Part], li
     return [part] if part.rows else [], refused
 
 
-def _part(message: Message, rows: list[Any]) -> Part:
-    """Of a record as its topic holds it."""
-    return Part(rows, message.key, dead_letters.own_headers(message.headers))
+def _part(key: bytes | None, headers: Sequence[Header], rows: list[Any]) -> Part:
+    """Rows that go around with what stood around their record, but for what tells of its bytes."""
+    return Part(rows, key, of_other_bytes(dead_letters.own_headers(headers)))
 
 
 def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]]:
@@ -170,12 +173,12 @@ def _left_out_batch(job: Job, letter: DeadLetter) -> tuple[list[Part], list[str]
     parts: list[Part] = []
     for message in _fetched(job, letter, end + (end_row > 0)):
         offset, value = message.offset, bytes(message.value or b"")
-        given = record_rows(job.schema, job_format(job), value).rows
+        given = record_rows(job.schema, job_format(job), value, message.headers).rows
         fates = row_fates(job.schema, job_format(job), value, message.around())
         out = fates.dead.keys() | fates.filtered
         low, high = first if offset == letter.offset else 0, end_row if offset == end else len(given)
         rows = [row for number, row in enumerate(given) if low <= number < high and number not in out]
-        parts += [_part(message, rows)] if rows else []
+        parts += [_part(message.key, message.headers, rows)] if rows else []
     if (found := sum(len(part.rows) for part in parts)) != wanted:
         raise _Gone(f"expected {wanted} rows up to {end}, found {found}")
     return parts, []

@@ -27,7 +27,8 @@ from streamtrain.columns.records import Record, Records, header_bytes
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.settings import Purpose, client_settings
-from streamtrain.schemas import written_format
+from streamtrain.schemas import is_framed, written_format
+from streamtrain.topics.named_schemas import HEADER
 from streamtrain.topics.topic import MESSAGE_BYTES, row_topics
 
 log = logging.getLogger("streamtrain.writer")
@@ -93,7 +94,9 @@ class RecordWriter:
         self._pack = pack
         settings: dict[str, Any] = {**client_settings(Purpose.WRITE, job.kafka_producer())}
         most_bytes = min(MESSAGE_BYTES, int(settings.get("message.max.bytes", MESSAGE_BYTES)))
-        self._records = Records(job.schema, written_format(job, to), self.topic, pack or PACK_ROWS, most_bytes)
+        format = written_format(job, to)
+        self._is_framed = is_framed(format)
+        self._records = Records(job.schema, format, self.topic, pack or PACK_ROWS, most_bytes)
         self._default = _Along(own_keys=self._records.key_column is not None)
         self._gathered = _Gathered([], self._default)
         self._outbox = Outbox(settings, self.topic, job.kafka.bootstrap, on_delivery)
@@ -244,8 +247,11 @@ class RecordWriter:
             raise UserMistake(f"write: expected timestamp_ms as whole milliseconds since 1970, got {timestamp_ms!r}")
         if on_delivery is not None:
             self._outbox.report_all(DELIVERY_TIMEOUT_S)
+        found = _headers(headers)
+        if self._is_framed and any(name == HEADER for name, _ in found or ()):
+            raise UserMistake(f"write: expected headers without {HEADER}: the frame that is written names the schema")
         own_keys = key is None and self._default.own_keys
-        return _Along(key_bytes(key), own_keys, _headers(headers), timestamp_ms, on_delivery)
+        return _Along(key_bytes(key), own_keys, found, timestamp_ms, on_delivery)
 
     def _write(self, rows: Any, along: _Along) -> int:
         if self._pack is not None and isinstance(rows, Mapping):

@@ -5,6 +5,7 @@ Slow; no process of training or prediction uses it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,12 +53,15 @@ def row_fates(schema: Schema, format_name: Format, record: bytes, around: _nativ
     return fates
 
 
-def record_rows(schema: Schema, format_name: Format, record: bytes) -> RecordRows:
-    """What rows a record holds. A value that no column can take is an Unusable in its row.
+def record_rows(
+    schema: Schema, format_name: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()
+) -> RecordRows:
+    """What rows a record holds, in a message of these headers. A value that no column can take is an Unusable in its
+    row.
 
     A map is one row, unless its first key that the job knows is a column's name and holds an array: then it is columns.
     """
-    parsed = parse(format_name, record)
+    parsed = parse(format_name, record, headers)
     if parsed.columns is not None:
         return _turned(schema, parsed.columns, parsed.broken)
     if parsed.by_role:

@@ -19,25 +19,27 @@ class NamedSchemas:
 
     def __init__(self, ring: _native.CoordinatorEnd) -> None:
         self._ring = ring
-        self._known: dict[int, Answer] = {}
+        self._known: dict[str, Answer] = {}
 
-    def up_to(self, last_round: int) -> dict[int, Answer]:
-        """Those of the unpublished rounds up to `last_round`, by id."""
+    def up_to(self, last_round: int) -> dict[str, Answer]:
+        """Those of the unpublished rounds up to `last_round`, by name."""
         named = {}
-        for schema_id, answer in _entries(self._ring.schemas(last_round)):
+        for name, answer in _entries(self._ring.schemas(last_round)):
             if answer is not None:
-                self._known[schema_id] = answer
-            named[schema_id] = self._known[schema_id]
+                self._known[name] = answer
+            named[name] = self._known[name]
         return named
 
 
-def _entries(ring: bytes) -> Iterator[tuple[int, Answer | None]]:
+def _entries(ring: bytes) -> Iterator[tuple[str, Answer | None]]:
     """None: it has been told before."""
     at = 0
     while at < len(ring):
-        size, _, _, schema_id, _, _, _, text_bytes, refusal_bytes, _, _, is_new = _HEAD.unpack_from(ring, at)
-        refusal_at = at + _HEAD.size + text_bytes
-        text = ring[at + _HEAD.size : refusal_at].decode()
+        size, *_, name_bytes, refusal_bytes, text_bytes, _, is_new = _HEAD.unpack_from(ring, at)
+        name_at = at + _HEAD.size
+        text_at = name_at + name_bytes
+        refusal_at = text_at + text_bytes
+        text = ring[text_at:refusal_at].decode()
         refusal = ring[refusal_at : refusal_at + refusal_bytes].decode("utf-8", "replace")
-        yield schema_id, (text, refusal) if is_new else None
+        yield ring[name_at:text_at].decode("ascii"), (text, refusal) if is_new else None
         at += size

@@ -23,7 +23,7 @@ class Columns:
     rounds: Structs
     slots: Structs
     ranges: Structs
-    schemas: Mapping[int, Answer] = field(default_factory=dict)  # that the records of these rounds name
+    schemas: Mapping[str, Answer] = field(default_factory=dict)  # that the records of these rounds name
 
     @classmethod
     def empty(cls) -> Columns:

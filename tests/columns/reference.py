@@ -80,7 +80,7 @@ def decode(schema: Schema, format_name: Format, record: bytes, around: Around | 
 
 def _decoded(schema: Schema, format_name: Format, record: bytes, around: Around | None) -> Reference:
     reader = _Reader(_facts(schema), check_ignored=format_name == "json", around=around or Around())
-    parsed = parse(example_format(format_name), record)
+    parsed = parse(example_format(format_name), record, around.headers if around else ())
     reader.written = parsed.written
     if parsed.columns is not None:
         reader.packed(parsed)

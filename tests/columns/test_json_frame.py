@@ -31,9 +31,9 @@ def frame(number: int) -> bytes:
     [
         (frame(7) + RECORD, ""), (frame(7) + b"[%b, %b]" % (RECORD, RECORD), ""),
         (frame(8) + RECORD, "schema 8: no such schema"), (frame(9) + RECORD, "schema 9 is not known yet"),
-        (RECORD, "expected a registry's frame (0 and a schema id), got byte 123"),
-        (b"", "expected a registry's frame (0 and a schema id), got 0 bytes"),
-        (frame(7)[:4], "expected a registry's frame (0 and a schema id), got 4 bytes"),
+        (RECORD, "expected a registry's frame (0 and a schema id, or 1 and a GUID), got byte 123"),
+        (b"", "expected a registry's frame (0 and a schema id, or 1 and a GUID), got 0 bytes"),
+        (frame(7)[:4], "expected a registry's frame (0 and a schema id, or 1 and a GUID), got 4 bytes"),
         (frame(7), "expected an object or an array, got the record's end at byte 0"),
         (frame(7) + frame(7) + RECORD, "expected an object or an array, got byte 0 at byte 0"),
         (frame(7) + RECORD[:-1], "expected ',' or '}', got the record's end at byte 30"),

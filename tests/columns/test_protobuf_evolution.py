@@ -133,7 +133,7 @@ def test_frames() -> None:
         framed(10, ROW), good, id_9="the registry knows no such schema",
     )  # fmt: skip
     assert [tally.trained for tally in told] == [1, 1, *[0] * 13, 1]
-    frame = "expected a registry's frame (0, a schema id, a message's place), got"
+    frame = "expected a registry's frame (0 and a schema id, or 1 and a GUID), got"
     assert [(tally.dead_rows[0].path, tally.dead_rows[0].reason) for tally in told[2:-1]] == [
         ("$", "schema 8: expected the message Flight, got User"),
         ("$.x", "schema 8: expected a double, got a string"),
@@ -141,7 +141,7 @@ def test_frames() -> None:
         ("$", "schema 8: expected the message Flight, got one that it has not"),
         ("$", f"{frame} byte 5"), ("$", f"{frame} 3 bytes"), ("$", f"{frame} 0 bytes"),
         ("$", "the record ends inside a number at byte 5"), ("$", "the record ends inside a number at byte 5"),
-        ("$", "expected the place of a message, got one of -2 steps"),
-        ("$", "expected the place of a message, got one of 33 steps"),
+        ("$", "expected the place of a message, got one of -2 steps at byte 5"),
+        ("$", "expected the place of a message, got one of 33 steps at byte 5"),
         ("$", "schema 9: the registry knows no such schema"), ("$", "schema 10 is not known yet"),
     ]  # fmt: skip

@@ -38,6 +38,10 @@ def test_arithmetic(kept_build: Callable[..., Path], flags: list[str]) -> None:
     assert run(str(alone(kept_build, "arithmetic_driver", flags)), "100000") == "all the same\n"
 
 
+def test_frames(kept_build: Callable[..., Path]) -> None:
+    assert run(str(alone(kept_build, "frame_driver", USUAL)), "3", "200000") == "all hold\n"
+
+
 def test_media(kept_build: Callable[..., Path], tmp_path: Path) -> None:
     pytest.importorskip("cv2")
     pytest.importorskip("soundfile")

@@ -201,9 +201,10 @@ def test_every_log_tells_the_schemas_of_its_own_rounds(
     assert not front.asked
     logs = list(round_logs(job.job.kafka_consumer(), f"{job.name}.rounds"))
     told = [{number: bool(text) for number, (text, _) in log.named_schemas.items()} for log in logs if len(log.rounds)]
-    assert len(told) > 3 and all(log and log.get(known, True) for log in told), told
-    lately = [log[late] for log in told if late in log]  # its rows may be in several logs
-    assert told[0] == {known: True} and lately == sorted(lately) and set(lately) == {False, True}
+    old, new = str(known), str(late)
+    assert len(told) > 3 and all(log and log.get(old, True) for log in told), told
+    lately = [log[new] for log in told if new in log]  # its rows may be in several logs
+    assert told[0] == {old: True} and lately == sorted(lately) and set(lately) == {False, True}
 
 
 def test_a_predictor_hears_a_stop_while_it_waits_for_a_schema(

@@ -1,13 +1,21 @@
-"""What stands before a real registry and can be away, slow or refuse: faults of a network and of a service."""
+"""What stands before a real registry and can be away, slow or refuse: faults of a network and of a service.
+
+The tests' registry knows no GUIDs. Before it each schema has one of its id, told and answered as Confluent Platform 8's
+registry does.
+"""
 
 from __future__ import annotations
 
+import json
 import threading
 import urllib.error
 import urllib.request
+import uuid
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
+
+_MOST_IDS = 10_000
 
 
 class RegistryFront:
@@ -15,8 +23,9 @@ class RegistryFront:
 
     def __init__(self, target: str) -> None:
         self.mode: str | int = "through"
-        self.away: set[str] = set()  # ids that get no answer
-        self.unknown: set[str] = set()  # ids that it knows nothing of
+        self.guids = True  # whether it knows any
+        self.away: set[str] = set()  # names that get no answer
+        self.unknown: set[str] = set()  # names that it knows nothing of
         self.asked: list[str] = []
         front = self
         parts = urlsplit(target)
@@ -27,11 +36,12 @@ class RegistryFront:
                 if front.mode == "away" or front.names(self.path) & front.away:
                     self.close_connection = True
                     return
-                if front.names(self.path) & front.unknown:
+                path = front.without_guid(self.path)
+                if path is None or front.names(self.path) & front.unknown:
                     code, body = 404, b'{"error_code": 40403, "message": "no such schema"}'
                 else:
                     given = self.rfile.read(int(self.headers.get("Content-Length", 0))) or None
-                    code, body = front.answer(f"{parts.scheme}://{parts.netloc}{self.path}", given)
+                    code, body = front.answer(f"{parts.scheme}://{parts.netloc}{path}", given)
                 self.send_response(code)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
@@ -49,10 +59,28 @@ class RegistryFront:
 
     @staticmethod
     def names(path: str) -> set[str]:
-        """The schema id that a request asks for, or "subjects"."""
+        """The schema's name that a request asks for, or "subjects"."""
         if "/subjects/" in path:
             return {"subjects"}
-        return {path.rpartition("/")[2].partition("?")[0]} if "/schemas/ids/" in path else set()
+        is_schema = "/schemas/ids/" in path or "/schemas/guids/" in path
+        return {path.rpartition("/")[2].partition("?")[0]} if is_schema else set()
+
+    def guid(self, schema_id: int) -> str:
+        return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.url}/{schema_id}"))
+
+    def without_guid(self, path: str) -> str | None:
+        """What the registry behind is asked for; None for a GUID of no schema."""
+        if not self.guids or "/schemas/guids/" not in path:
+            return path
+        folder, _, rest = path.partition("/schemas/guids/")
+        asked = rest.partition("?")[0]
+        found = next((each for each in range(1, _MOST_IDS) if self.guid(each) == asked), None)
+        return None if found is None else f"{folder}/schemas/ids/{found}"
+
+    def with_guid(self, body: bytes) -> bytes:
+        """An answer about a schema with its GUID beside its id."""
+        told = json.loads(body) if self.guids and body[:1] == b"{" else {}
+        return json.dumps({**told, "guid": self.guid(told["id"])}).encode() if "id" in told else body
 
     def answer(self, url: str, given: bytes | None) -> tuple[int, bytes]:
         if isinstance(self.mode, int):
@@ -60,7 +88,7 @@ class RegistryFront:
         try:
             asked = urllib.request.Request(url, given, {"Content-Type": "application/vnd.schemaregistry.v1+json"})
             with urllib.request.urlopen(asked, timeout=30) as got:
-                return got.status, got.read()
+                return got.status, self.with_guid(got.read())
         except urllib.error.HTTPError as error:
             return error.code, error.read()
 

@@ -103,8 +103,8 @@ GUARDS = [
         f"{_EVOLUTION}::test_absorbed",
     ),
     (
-        "what is no frame is refused", "native/decode/formats/avro.h",
-        "if (size < FRAME_BYTES || bytes[0] != 0) {", "if (size < FRAME_BYTES) {", f"{_EVOLUTION}::test_frames",
+        "what is no frame is refused", "native/base/schema_name.h",
+        "if (size >= ID_BYTES && bytes[0] == 0) {", "if (size >= ID_BYTES) {", f"{_EVOLUTION}::test_frames",
     ),
     (
         "a record whose schema is not known yet waits", "native/train/slot_filler.cpp",
@@ -119,7 +119,7 @@ GUARDS = [
     ),
     (
         "an id is asked for once", "streamtrain/schemas.py",
-        "        if (known := self._answers.get(schema_id)) is not None:\n",
+        "        if (known := self._answers.get(name)) is not None:\n",
         "        if (known := self._answers.get(\"\")) is not None:\n",
         f"{_REGISTRY}::test_an_id_is_asked_for_once",
     ),
@@ -206,17 +206,17 @@ GUARDS = [
     ),
     (
         "that a schema came is told, whoever asked", "streamtrain/schemas.py",
-        "        self._came |= schema_id in self._open\n", "",
+        "        self._came |= name in self._open\n", "",
         f"{_REGISTRY}::test_that_a_schema_came_is_told_whoever_asked",
     ),
     (
         "a round's schemas are in its log", "native/train/slot_filler.h",
-        "        if (schema.id == NamedSchema::NONE) return;\n", "        return;\n",
+        "        if (!schema.name) return;\n", "        return;\n",
         f"{_REGISTRY}::test_writers_of_several_schemas",
     ),
     (
         "a record that goes on in the next round has its schema in that one's log too", "native/train/slot_filler.cpp",
-        "    noted_schema_ = NamedSchema::NONE;\n", "",
+        "    noted_schema_ = {};\n", "",
         f"{_REGISTRY}::test_every_log_tells_the_schemas_of_its_own_rounds",
     ),
     (

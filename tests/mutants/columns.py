@@ -282,13 +282,14 @@ GUARDS = [
     ),
     (
         "rows are sent again with all that stood around them", "streamtrain/clients/dead_letters.py",
-        'bytes(message.value or b""), _part(message, [])', 'bytes(message.value or b""), part',
+        'bytes(message.value or b""), message.key, message.headers', 'bytes(message.value or b""), key, headers',
         "tests/e2e/test_dead_letters.py::"
         "test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_again",
     ),
     (
         "rows of a batch are sent again each with the key of its record", "streamtrain/clients/dead_letters.py",
-        "parts += [_part(message, rows)] if rows", "parts += [Part(rows, letter.key, letter.headers)] if rows",
+        "parts += [_part(message.key, message.headers, rows)] if rows",
+        "parts += [Part(rows, letter.key, letter.headers)] if rows",
         "tests/e2e/test_dead_letters.py::test_a_batch_that_was_left_out_is_sent_from_its_records",
     ),
     (
@@ -328,12 +329,12 @@ GUARDS = [
     ),
     (
         "replay reads what is around a record", "streamtrain/checks/replay/engine.py",
-        "message.around() if self._reads_around else None", "None",
+        "message.around() if reads_around else None", "None",
         "tests/e2e/test_around.py::test_the_bits_are_those_of_fields_whoever_is_killed",
     ),
     (
         "verify reads what is around a record", "streamtrain/checks/verify/decoding.py",
-        " if self.reads_around else None\n", " if False else None\n",
+        " if reads_around else None\n", " if False else None\n",
         "tests/e2e/test_around.py::test_a_cell_around_that_does_not_fit_is_a_dead_letter",
     ),
     (

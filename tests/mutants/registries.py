@@ -1,5 +1,7 @@
 """Guards of registries and of the settings their entries declare."""
 
+_FRAMES = "tests/columns/test_schema_frames.py"
+_HEADERS = "tests/e2e/test_header_schemas.py"
 _OPTIONS = "compute/options.py"
 _OPTION_TESTS = "tests/compute/test_options.py"
 _LAYER_TESTS = "tests/regress/test_0400_a_layer_with_settings_of_its_own.py"
@@ -49,7 +51,7 @@ GUARDS = [
     ),
     (
         "an id that a registry refuses is no row", "native/decode/named_frame.h",
-        'return newest_->refusal.empty() ? "" :', 'return newest_->refusal != "" ? "" :',
+        "if (newest_->refusal.empty()) return", "if (true) return",
         "tests/columns/test_json_frame.py::test_a_frame_and_what_stands_behind",
     ),
     (
@@ -57,8 +59,72 @@ GUARDS = [
         "            {", "tests/columns/test_json_frame.py::test_ids_are_asked_for_once",
     ),
     (
+        "a header names a schema before the value does", "native/decode/schema_frame.h", "            if (found.size)",
+        "            if (false)", f"{_FRAMES}::test_header_and_prefix",
+    ),
+    (
+        "a header holds a schema's name and no more", "native/decode/schema_frame.h",
+        "return in_header && behind != end() ? nullptr : behind;", "return behind;",
+        f"{_FRAMES}::test_header_and_prefix",
+    ),
+    (
+        "of a message's place too", "native/decode/formats/protobuf.h",
+        "if (behind && frame.in_header && behind != frame.end())", "if (false)",
+        f"{_FRAMES}::test_header_and_prefix",
+    ),
+    (
+        "a GUID is no id", "native/base/schema_name.h",
+        "*this = {Form::guid, __builtin_bswap64(load<u64>(bytes + 1)),",
+        "*this = {Form::id, __builtin_bswap64(load<u64>(bytes + 1)),", f"{_FRAMES}::test_header_and_prefix",
+    ),
+    (
+        "a log's schemas have names", "topics/named_schemas.py", "if all(map(_is_name, names)):", "if names:",
+        "tests/topics/test_rounds.py::test_schemas_that_are_none_are_found",
+    ),
+    (
+        "an answer is of no schema", "native/predict/answer_delivery.cpp",
+        "std::strcmp(header.name, SchemaFrame::HEADER) != 0)", "true)", f"{_HEADERS}::test_schemas_in_headers[json]",
+    ),
+    (
+        "replay reads the headers that name schemas", "streamtrain/checks/replay/engine.py",
+        " or (self._is_framed and message.headers)", "", f"{_HEADERS}::test_schemas_in_headers[json]",
+    ),
+    (
+        "verify reads the headers that name schemas", "streamtrain/checks/verify/decoding.py",
+        " or (self._is_framed and any(message.headers for message in messages))", "",
+        f"{_HEADERS}::test_schemas_in_headers[json]",
+    ),
+    (
+        "a letter alone has what names its schema", "streamtrain/checks/verify/dead_letters.py",
+        "[*letter.headers]", "[]", f"{_HEADERS}::test_schemas_in_headers[json]",
+    ),
+    (
+        "what is read shows what a header's schema makes of it", "streamtrain/cli/decoded.py",
+        "value, message.headers)", "value)", f"{_HEADERS}::test_schemas_in_headers[json]",
+    ),
+    (
+        "rows packed again are of other bytes", "native/repack/repacker.cpp",
+        "        if (name == SchemaFrame::HEADER) continue;", "        //",
+        f"{_HEADERS}::test_what_goes_on_from_records_with_headers",
+    ),
+    (
+        "rows sent again are of other bytes", "streamtrain/clients/dead_letters.py",
+        "of_other_bytes(dead_letters.own_headers(headers))", "dead_letters.own_headers(headers)",
+        f"{_HEADERS}::test_what_goes_on_from_records_with_headers",
+    ),
+    (
+        "what is sent again is read by its header's schema", "streamtrain/clients/dead_letters.py",
+        "job_format(job), value, headers)", "job_format(job), value)",
+        f"{_HEADERS}::test_what_goes_on_from_records_with_headers",
+    ),
+    (
+        "a writer of frames takes no header that names another schema", "streamtrain/clients/writer.py",
+        "        if self._is_framed and any(", "        if False and any(",
+        f"{_HEADERS}::test_what_goes_on_from_records_with_headers",
+    ),
+    (
         "what refers to other schemas is read where none is looked into", "streamtrain/schemas.py",
-        ' if formats.needs_schema(self._name) else ():', ":",
+        ' if formats.needs_schema(self._format_name) else ():', ":",
         "tests/e2e/test_json_registry.py::test_what_a_serializer_writes",
     ),
 ]  # fmt: skip

@@ -30,7 +30,7 @@ def same(one: RoundLog, other: RoundLog) -> bool:
 def test_golden_bytes() -> None:
     (message,) = rounds.messages(log())
     assert message.key == b"8/0"
-    assert message.value == (GOLDEN / "rounds.v3.msgpack").read_bytes()
+    assert message.value == (GOLDEN / "rounds.v4.msgpack").read_bytes()
 
 
 def test_round_trip() -> None:
@@ -44,10 +44,12 @@ def test_round_trip() -> None:
     assert again.rows_trained == 6 * 256 and again.newest_event_ms == 1_749_999_999_002
 
 
-SCHEMAS = {7: ('{"a":1}', ""), 3: ("", "no such schema"), 2**32 - 1: ("", "no such schema"), 8: ("é" * 700_000, "")}
+GUID = "0a1b2c3d-0001-0203-0405-060708090a0b"
+UNKNOWN = ("", "no such schema")
+SCHEMAS = {"7": ('{"a":1}', ""), GUID: UNKNOWN, "3": UNKNOWN, str(2**32 - 1): UNKNOWN, "8": ("é" * 700_000, "")}
 
 
-def with_schemas(schemas: dict[int, tuple[str, str]]) -> RoundLog:
+def with_schemas(schemas: dict[str, tuple[str, str]]) -> RoundLog:
     return replace(log(), schemas=np.frombuffer(named_schemas.encode(schemas), rounds.BYTE_DTYPE))
 
 
@@ -63,9 +65,14 @@ def test_the_schemas_that_records_name_are_part_of_a_log() -> None:
     assert named_schemas.encode(backwards) == named_schemas.encode(SCHEMAS)
 
 
-@pytest.mark.parametrize(
-    "raw", [b"\x01", b"\xc1", b"\x91\x01", b"\x91\x93\x91\xa1a\xa0\xa0", b"\x91\x93\x91\xff\xa0\xa0"]
-)
+NO_NAMES = [
+    b"\xa1a", b"\xff", b"\7", b"\xc0", b"\xa0", b"\xa207", b"\xa2-1", b"\xaa4294967296",
+    b"\xd9\x24" + GUID.upper().encode(), b"\xd9\x25" + GUID.encode() + b"\n",
+    b"\xd9\x20" + GUID.replace("-", "").encode(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("raw", [b"\1", b"\xc1", b"\x91\1", *(b"\x91\x93\x91%b\xa0\xa0" % each for each in NO_NAMES)])
 def test_schemas_that_are_none_are_found(raw: bytes) -> None:
     with pytest.raises(CheckFailed, match=r"round log.schemas: expected"):
         rounds.messages(replace(log(), schemas=np.frombuffer(raw, rounds.BYTE_DTYPE)))

@@ -1,9 +1,12 @@
-// Avro records: one datum of the schema in the job's settings, or, behind a registry's frame (0 and the schema's id in
-// four bytes), of a schema that resolves to it. A record is a row; an array of records is many.
+// Avro records: one datum of the schema in the job's settings, or of one that a registry's frame names and that
+// resolves to it. A record is a row; an array of records is many.
 #pragma once
+#include <unordered_map>
+
 #include "decode/avro_bytes.h"
 #include "decode/avro_cells.h"
 #include "decode/avro_program.h"
+#include "decode/schema_frame.h"
 #include "decode/shaped_decoder.h"
 #include "decode/utf8.h"
 
@@ -15,19 +18,18 @@ class AvroDecoder final : public ShapedDecoder {
         : ShapedDecoder(std::move(plan)), reader_(options.get<std::string>("schema")),
           framed_(options.get<std::string>("frame") == "registry"),
           schemas_(options.get<std::shared_ptr<SchemaSource>>("schemas")) {
-        if (!framed_) use(writers_[""] = std::make_unique<Writer>(reader_, *plan_, writer_));
+        if (!framed_) use(writers_[{}] = std::make_unique<Writer>(reader_, *plan_, writer_));
     }
 
     bool waits() const override { return waits_; }
 
   protected:
     void open(const char *bytes, u64 size) override {
-        if (size == 0) return refuse("$", "expected a record, got an empty value");
         bytes_.load(bytes, size);
         cursor_ = bytes;
         waits_ = false;
-        schema_.id = NamedSchema::NONE;
-        if (framed_ && !open_frame(bytes, size)) return;
+        schema_.name = {};
+        if (framed_ ? !open_frame() : size == 0 && refuse_empty()) return;
         if (!now_->program.refusal.empty()) return refuse_schema();
         if (shape_ == Shape::many) open_block();
     }
@@ -49,52 +51,53 @@ class AvroDecoder final : public ShapedDecoder {
         // The job's own schema.
         Writer(const AvroSchema &own, const DecodePlan &plan, const RowWriter &row)
             : schema(&own), program(AvroCompiler::compile(own, nullptr, plan, row)) {}
-        Writer(std::string of_id, const SchemaSource::Answer &given, const AvroSchema &reader, const DecodePlan &plan,
+        Writer(std::string of_name, const SchemaSource::Answer &given, const AvroSchema &reader, const DecodePlan &plan,
                const RowWriter &row)
-            : id(std::move(of_id)), answer(given) {
+            : name(std::move(of_name)), answer(given) {
             program.refusal = answer.refusal;
             if (!answer.refusal.empty()) return;
             held = std::make_unique<AvroSchema>(answer.schema);
             schema = held.get();
             program = AvroCompiler::compile(*held, &reader, plan, row);
         }
-        std::string id;
+        std::string name;
         SchemaSource::Answer answer;
         std::unique_ptr<AvroSchema> held;
         const AvroSchema *schema = nullptr;   // none where there is a refusal
         AvroProgram program;
     };
 
-    static constexpr u32 FRAME_BYTES = 5;
-    static constexpr u64 MOST_WRITERS = 4096;   // records may name any number of ids, and be refused for it
+    static constexpr u64 MOST_WRITERS = 4096;   // records may name any number of schemas, and be refused for it
     static constexpr u32 DEEPEST = 64;   // records within each other, but those that always take as many bytes
 
     void use(const std::unique_ptr<Writer> &writer) {
         now_ = writer.get();
-        shape_ = now_->schema && now_->schema->many() ? Shape::many : Shape::one;
+        shape_ = now_shape_ = now_->schema && now_->schema->many() ? Shape::many : Shape::one;
     }
 
+    bool refuse_empty() { return refuse("$", "expected a record, got an empty value"), true; }
+
     // Whether the writer's schema is at hand.
-    bool open_frame(const char *bytes, u64 size) {
-        if (size < FRAME_BYTES || bytes[0] != 0) {
+    bool open_frame() {
+        const SchemaFrame frame = SchemaFrame::of(at_hand());
+        SchemaName name;
+        const char *const behind = frame.read_all(name);
+        if (!behind) {
             shape_ = Shape::one;
-            return refuse("$", "expected a registry's frame (0 and a schema id), got " + (size < FRAME_BYTES
-                ? std::to_string(size) + " bytes" : "byte " + std::to_string(static_cast<u8>(bytes[0])))), false;
+            return refuse("$", frame.problem()), false;
         }
-        cursor_ += FRAME_BYTES;
-        const u32 id = __builtin_bswap32(load_little<u32>(bytes + 1));
-        schema_.id = id;
-        if (now_ && id == newest_id_) return true;
-        const std::string key = std::to_string(id);
+        cursor_ = frame.datum(at_hand(), behind);
+        schema_.name = name;
+        if (now_ && name == newest_name_) return shape_ = now_shape_, true;
         if (writers_.size() > MOST_WRITERS) now_ = nullptr, writers_.clear();
-        std::unique_ptr<Writer> &writer = writers_[key];
+        std::unique_ptr<Writer> &writer = writers_[name];
         if (!writer) {
-            const std::optional<SchemaSource::Answer> answer = schemas_ ? schemas_->ask(key) : std::nullopt;
+            const std::optional<SchemaSource::Answer> answer = schemas_ ? schemas_->ask(name.text()) : std::nullopt;
             waits_ = !answer;
-            if (waits_) return refuse("$", "schema " + key + " is not known yet"), false;
-            writer = std::make_unique<Writer>(key, *answer, reader_, *plan_, writer_);
+            if (waits_) return refuse("$", "schema " + name.text() + " is not known yet"), false;
+            writer = std::make_unique<Writer>(name.text(), *answer, reader_, *plan_, writer_);
         }
-        newest_id_ = id;
+        newest_name_ = name;
         schema_.answer = &writer->answer;
         use(writer);
         return true;
@@ -103,7 +106,7 @@ class AvroDecoder final : public ShapedDecoder {
     void refuse_schema() {
         const AvroProgram &program = now_->program;
         refuse(program.refused_field.empty() ? "$" : "$." + program.refused_field,
-               "schema " + now_->id + ": " + program.refusal);
+               "schema " + now_->name + ": " + program.refusal);
     }
 
     void refuse_rest(const char *p) {
@@ -339,9 +342,10 @@ class AvroDecoder final : public ShapedDecoder {
     const AvroSchema reader_;
     const bool framed_;
     const std::shared_ptr<SchemaSource> schemas_;
-    std::map<std::string, std::unique_ptr<Writer>> writers_;   // by schema id; of records without a frame ""
+    std::unordered_map<SchemaName, std::unique_ptr<Writer>, SchemaName::Hash> writers_;   // of bare records no name
     const Writer *now_ = nullptr;
-    u32 newest_id_ = 0;                  // now_'s
+    SchemaName newest_name_;             // now_'s
+    Shape now_shape_ = Shape::one;       // the same
     bool waits_ = false;
     AvroBytes bytes_;
     const char *cursor_ = nullptr;

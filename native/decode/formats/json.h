@@ -1,7 +1,7 @@
 // JSON records: one pass over a padded scratch copy, keys compared as whole tokens learnt from the record before.
 // An object is a row; an array of objects or arrays is many, and so are rows on lines of their own; a flat array is a
-// row in column order; an object of arrays is columns, which stand at their names. A registry's frame may stand before
-// it, of which the id is asked for and the schema is not needed.
+// row in column order; an object of arrays is columns, which stand at their names. A registry's frame may name a
+// schema, which is asked for and not needed.
 #pragma once
 #include "decode/json_list.h"
 #include "decode/key_table.h"
@@ -23,8 +23,9 @@ class JsonDecoder final : public ShapedDecoder {
     void open(const char *bytes, u64 size) override {
         shape_ = Shape::one;
         if (frame_) {
-            if (!open_frame(bytes, size)) return;
-            bytes += NamedFrame::BYTES, size -= NamedFrame::BYTES;
+            const char *const datum = open_frame();
+            if (!datum) return;
+            size = static_cast<u64>(bytes + size - datum), bytes = datum;
         } else if (is_refused(bytes, size)) {
             return;
         }
@@ -60,11 +61,12 @@ class JsonDecoder final : public ShapedDecoder {
     }
 
   private:
-    [[gnu::noinline]] bool open_frame(const char *bytes, u64 size) {
-        schema_.id = NamedSchema::NONE;
-        std::string refusal = frame_.open(bytes, size, schema_);
-        if (refusal.empty()) return true;
-        return refuse("$", std::move(refusal)), false;
+    [[gnu::noinline]] const char *open_frame() {
+        schema_.name = {};
+        std::string reason;
+        const char *const datum = frame_.open(at_hand(), schema_, reason);
+        if (!datum) refuse("$", std::move(reason));
+        return datum;
     }
 
     void refuse_broken(const char *) { refuse(path(NO_COLUMN, row_), json_.problem()); }

@@ -1,9 +1,11 @@
-// Protobuf records by a schema in the job's settings: a message of it, or, behind a registry's frame (0, the schema's
-// id in four bytes, which of its messages), of a schema that resolves to it. A message is a row; one that has no other
-// field than many messages is many rows.
+// Protobuf records by a schema in the job's settings: a message of it, or of one that a registry's frame names, with
+// which of its messages it is, and that resolves to it. A message is a row; one that has no other field than many
+// messages is many rows.
 #pragma once
 #include "decode/protobuf_many.h"
+#include "decode/protobuf_place.h"
 #include "decode/protobuf_writer.h"
+#include "decode/schema_frame.h"
 #include "decode/shaped_decoder.h"
 #include "decode/utf8.h"
 
@@ -27,12 +29,12 @@ class ProtobufDecoder final : public ShapedDecoder {
         bytes_.load(bytes, size);
         cursor_ = bytes;
         waits_ = false;
-        schema_.id = NamedSchema::NONE;
+        schema_.name = {};
         if (!framed_) {
             if (size) is_refused(bytes, size);   // an empty message is one
             return;
         }
-        if (!open_frame(bytes, size)) return;
+        if (!open_frame()) return;
         if (!now_->program.refusal.empty()) refuse_schema();
     }
 
@@ -56,9 +58,7 @@ class ProtobufDecoder final : public ShapedDecoder {
 
     using Writer = ProtoWriter;
 
-    static constexpr u32 FRAME_BYTES = 5;
-    static constexpr i64 MOST_INDEXES = 32;
-    static constexpr u64 MOST_WRITERS = 4096;   // records may name any number of ids, and be refused for it
+    static constexpr u64 MOST_WRITERS = 4096;   // records may name any number of schemas, and be refused for it
     static constexpr u32 DEEPEST = 64;          // messages within each other
 
     void use(const Writer &writer) {
@@ -68,65 +68,61 @@ class ProtobufDecoder final : public ShapedDecoder {
     }
 
     // Whether the writer's schema is at hand. Frames of the same bytes name the same message.
-    bool open_frame(const char *bytes, u64 size) {
+    bool open_frame() {
+        const SchemaFrame frame = SchemaFrame::of(at_hand());
         const u64 known = frame_.size();
-        if (now_ && known && size >= known && std::memcmp(bytes, frame_.data(), known) == 0) {
-            cursor_ += known;
-            schema_.id = __builtin_bswap32(load_little<u32>(bytes + 1));
+        if (now_ && known && (frame.in_header ? frame.size == known : frame.size >= known) &&
+            std::memcmp(frame.bytes, frame_.data(), known) == 0) {
+            cursor_ = frame.datum(at_hand(), frame.bytes + known);
+            schema_.name = newest_name_;
+            shape_ = many_ ? Shape::many : Shape::one;
             return true;
         }
-        std::vector<i64> index;
-        const char *const p = read_frame(bytes, size, index);
-        if (!p) return shape_ = Shape::one, false;
-        const std::string frame(bytes, p);
-        const u32 id = __builtin_bswap32(load_little<u32>(bytes + 1));
+        return open_new(frame);
+    }
+
+    [[gnu::noinline]] bool open_new(const SchemaFrame &frame) {
+        SchemaName name;
+        std::vector<i64> place;
+        const char *const behind = read_frame(frame, name, place);
+        if (!behind) return shape_ = Shape::one, false;
         if (writers_.size() > MOST_WRITERS) now_ = nullptr, frame_.clear(), writers_.clear();
-        std::unique_ptr<Writer> &writer = writers_[frame];
+        std::unique_ptr<Writer> &writer = writers_[std::string(frame.bytes, behind)];
         if (!writer) {
-            const std::string key = std::to_string(id);
-            const std::optional<SchemaSource::Answer> answer = schemas_ ? schemas_->ask(key) : std::nullopt;
+            const std::optional<SchemaSource::Answer> answer = schemas_ ? schemas_->ask(name.text()) : std::nullopt;
             waits_ = !answer;
             if (waits_) {
                 shape_ = Shape::one;
-                return refuse("$", "schema " + key + " is not known yet"), false;
+                return refuse("$", "schema " + name.text() + " is not known yet"), false;
             }
-            writer = std::make_unique<Writer>(key, index, *answer, reader_, *plan_, writer_);
+            writer = std::make_unique<Writer>(name.text(), place, *answer, reader_, *plan_, writer_);
         }
-        frame_ = frame;
-        cursor_ = p;
-        schema_ = {id, &writer->answer};
+        frame_.assign(frame.bytes, behind);
+        cursor_ = frame.datum(at_hand(), behind);
+        newest_name_ = name;
+        schema_ = {name, &writer->answer};
         use(*writer);
         return true;
     }
 
     // What follows the frame, or nullptr, and the record is refused.
-    const char *read_frame(const char *bytes, u64 size, std::vector<i64> &index) {
-        const char *p = bytes + FRAME_BYTES, *const end = bytes + size;
-        if (size < FRAME_BYTES || bytes[0] != 0) {
-            refuse("$", "expected a registry's frame (0, a schema id, a message's place), got " +
-                            (size < FRAME_BYTES ? std::to_string(size) + " bytes"
-                                                : "byte " + std::to_string(static_cast<u8>(bytes[0]))));
-            return nullptr;
-        }
-        u64 raw;
-        if (!(p = bytes_.varint(p, end, raw))) return refuse("$", bytes_.problem()), nullptr;
-        const i64 count = unzigzag(raw);
-        if (count < 0 || count > MOST_INDEXES) {
-            refuse("$", "expected the place of a message, got one of " + std::to_string(count) + " steps");
-            return nullptr;
-        }
-        for (i64 i = 0; i < count; ++i) {
-            if (!(p = bytes_.varint(p, end, raw))) return refuse("$", bytes_.problem()), nullptr;
-            index.push_back(unzigzag(raw));
-        }
-        if (index.empty()) index.push_back(0);
-        return p;
+    const char *read_frame(const SchemaFrame &frame, SchemaName &name, std::vector<i64> &place) {
+        const char *const p = frame.read(name);
+        if (!p) return refuse("$", frame.problem()), nullptr;
+        ProtoBytes bytes;
+        bytes.load(frame.bytes, frame.size);
+        const char *behind = read_place(bytes, p, frame.end(), place);
+        if (behind && frame.in_header && behind != frame.end())
+            behind = bytes.broken(behind, "expected the header's end, got " + std::to_string(frame.end() - behind) +
+                                              " more bytes");
+        if (!behind) refuse("$", frame.told(bytes.problem()));
+        return behind;
     }
 
     void refuse_schema() {
         const ProtoProgram &program = now_->program;
         refuse(program.refused_field.empty() ? "$" : "$." + program.refused_field,
-               "schema " + now_->id + ": " + program.refusal);
+               "schema " + now_->name + ": " + program.refusal);
     }
 
     // Of a record of many rows: where the next one begins and ends; false: there is none, or the record is refused.
@@ -334,8 +330,6 @@ class ProtobufDecoder final : public ShapedDecoder {
         }
     }
 
-    static i64 unzigzag(u64 raw) { return static_cast<i64>(raw >> 1) ^ -static_cast<i64>(raw & 1); }
-
     void put_whole(const Step &step, u32 column, i64 value) {
         const u64 magnitude = value < 0 ? 0 - static_cast<u64>(value) : static_cast<u64>(value);
         if (step.place != NO_FLOAT) writer_.put_number(column, step.place, static_cast<f64>(value));
@@ -383,6 +377,7 @@ class ProtobufDecoder final : public ShapedDecoder {
     std::map<std::string, std::unique_ptr<Writer>> writers_;   // by frame; of records without one ""
     const Writer *now_ = nullptr;
     std::string frame_;                  // now_'s
+    SchemaName newest_name_;             // the same
     const ProtoField *many_ = nullptr;   // that holds its rows
     bool waits_ = false;
     ProtoBytes bytes_;

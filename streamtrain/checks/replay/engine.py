@@ -17,7 +17,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, UserMistake
-from streamtrain.schemas import decoded_by, told_by
+from streamtrain.schemas import decoded_by, is_framed, told_by
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
@@ -68,7 +68,7 @@ class Engine:
         decoded, self._format = _decoded_as(terms, schema)
         self._plan = native_plan(decoded, slot_layout)
         self._schemas: bytes | None = None  # of the log at hand
-        self._reads_around = decoded.reads_around
+        self._reads_around, self._is_framed = decoded.reads_around, is_framed(self._format)
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)
         self._ingest = _native.IngestEnd(self._arena)
@@ -137,7 +137,8 @@ class Engine:
             if message.value is None or self._filler.rows == until:
                 continue
             first = from_row if message.offset == int(part["from_offset"]) else 0
-            self._filler.fill(message.value, first, until, message.around() if self._reads_around else None)
+            reads_around = self._reads_around or (self._is_framed and message.headers)  # that may be the frame
+            self._filler.fill(message.value, first, until, message.around() if reads_around else None)
 
 
 def _decoded_as(terms: Terms, schema: Schema) -> tuple[Schema, dict[str, Any]]:

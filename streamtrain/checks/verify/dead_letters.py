@@ -131,5 +131,5 @@ class _Letters:
 
 
 def _alone(letter: DeadLetter) -> Message:
-    """A letter's record by itself."""
-    return Message(letter.partition, letter.offset, -1, None, letter.value, [], 0, "")
+    """A letter's record by itself, with what may name its schema."""
+    return Message(letter.partition, letter.offset, -1, None, letter.value, [*letter.headers], 0, "")

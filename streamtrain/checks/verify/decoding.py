@@ -15,7 +15,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.kafka.clients import Message
 from streamtrain.origins.moves import is_files
-from streamtrain.schemas import Answer, decoded_by, told_by
+from streamtrain.schemas import Answer, decoded_by, is_framed, told_by
 from streamtrain.topics.dead_letters import DeadRange
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms, columns_digest
@@ -47,11 +47,12 @@ class Fates:
 class RecordDecoder:
     """Tells what becomes of rows; keeps none."""
 
-    def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Mapping[int, Answer]) -> None:
+    def __init__(self, format: Mapping[str, Any], schema: Schema, schemas: Mapping[str, Answer]) -> None:
         known = decoded_by(formats.checked(format), told_by(schemas))  # UserMistake for one this build does not have
         layout = _native.SlotLayout.make(_SCRATCH_ROWS, 1, schema.block_specs())
         self._filler = _native.BatchFiller(known, native_plan(schema, layout))
         self.reads_around = schema.reads_around
+        self._is_framed = is_framed(format)
 
     def count(self, messages: list[Message], fates: Fates) -> None:
         """Adds every row of these records."""
@@ -77,8 +78,9 @@ class RecordDecoder:
             yield f"{here} are dead for another reason: {found.path}: {found.reason}"
 
     def _count(self, messages: list[Message], from_row: int = 0, most: int | None = None) -> _native.RowTally:
+        reads_around = self.reads_around or (self._is_framed and any(message.headers for message in messages))
         values = [message.value for message in messages if message.value is not None]
-        around = [message.around() for message in messages if message.value is not None] if self.reads_around else None
+        around = [message.around() for message in messages if message.value is not None] if reads_around else None
         return self._filler.count(values, from_row, most, around)
 
 
@@ -105,7 +107,7 @@ class Decoders:
             self._made[key] = self._make(terms, log.named_schemas)
         return self._made[key]
 
-    def _make(self, terms: Terms, schemas: Mapping[int, Answer]) -> RecordDecoder | None:
+    def _make(self, terms: Terms, schemas: Mapping[str, Answer]) -> RecordDecoder | None:
         known = self._schemas.get(terms.columns_digest)
         try:
             if known is None:

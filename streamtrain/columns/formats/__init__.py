@@ -7,7 +7,7 @@ keywords; EXAMPLE_OPTIONS are those of the examples. What else one may have, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +15,7 @@ from streamtrain.columns.formats.parsed import Parsed
 from streamtrain.compute.options import Options, Problem, problems, read
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
+from streamtrain.topics.named_schemas import named_in
 
 REGISTRY = Registry(__name__, "records.format")
 format_names: Callable[[], list[str]] = REGISTRY.names
@@ -61,9 +62,11 @@ def checked(format: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def parse(format: Format, record: bytes) -> Parsed:
-    """A record's values, slowly."""
+def parse(format: Format, record: bytes, headers: Iterable[tuple[str, bytes | None]] = ()) -> Parsed:
+    """A record's values, slowly. Where a frame names its schema its message's headers may be the frame."""
     module, given = _of(format)
+    if given.get("frame") == "registry":
+        given = {**given, "header": named_in(headers)}
     parsed: Parsed = module.parse(record, **given)
     return parsed
 

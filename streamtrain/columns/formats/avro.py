@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats import _avro_columns
 from streamtrain.columns.formats._avro_values import number, row_bytes
 from streamtrain.columns.formats._cells import plain_columns
+from streamtrain.columns.formats._frame import Ask, datum_of
 from streamtrain.columns.formats.avro_schema import (
     MOMENTS,
     SCHEMA,
@@ -34,14 +35,14 @@ OPTIONS = {
     "frame": Word(
         of=("none", "registry"),
         default="none",
-        help="what stands before a datum: nothing, or 0 and the schema's id in a registry; with [registry] that",
+        help="what tells a datum's schema: this job's settings, or its name in a registry, in a header or before the "
+        "datum; with [registry] that",
     ),
 }
 REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
 REGISTRY_TYPE = "AVRO"
 NEEDS_SCHEMA = True  # to be read
 
-_FRAME_BYTES = 5
 _DEEPEST = 64  # records within each other, but those that always take as many bytes; as native/decode/formats/avro.h
 _MOST_DECIMAL_BYTES = 32
 _SCALAR = '["null","boolean","long","double","string"]'
@@ -129,23 +130,22 @@ def parse(
     record: bytes,
     schema: str,
     frame: str = "none",
-    schemas: Callable[[str], tuple[str, str] | None] | None = None,
+    schemas: Ask | None = None,
+    header: bytes | None = None,
     **others: Any,
 ) -> Parsed:
-    """The record's values, slowly; `schemas` gives the text of an id, or why there is none."""
-    if not record:
-        return Parsed(broken="expected a record, got an empty value", maps_of_arrays=False)
-    if frame == "registry":
-        if record[0] != 0 or len(record) < _FRAME_BYTES:
-            return Parsed(broken="no registry's frame", maps_of_arrays=False)
-        answer = schemas(str(int.from_bytes(record[1:_FRAME_BYTES], "big"))) if schemas is not None else None
-        written, why_not = answer or ("", "its schema is not known yet")
-        if why_not:
-            return Parsed(broken=why_not, maps_of_arrays=False)
-        parsed = _read(record[_FRAME_BYTES:], rows_of(written))
-        parsed.rows = [resolved(row, rows_of(written), rows_of(schema)) for row in parsed.rows]
-        return parsed
-    return _read(record, rows_of(schema))
+    """The record's values, slowly; `schemas` gives the text of a name, or why there is none, `header` may hold it."""
+    if frame != "registry":
+        if not record:
+            return Parsed(broken="expected a record, got an empty value", maps_of_arrays=False)
+        return _read(record, rows_of(schema))
+    try:
+        datum, written = datum_of(record, header, schemas)
+    except BrokenRecord as broken:
+        return Parsed(broken=str(broken), maps_of_arrays=False)
+    parsed = _read(datum, rows_of(written))
+    parsed.rows = [resolved(row, rows_of(written), rows_of(schema)) for row in parsed.rows]
+    return parsed
 
 
 def _read(record: bytes, known: Rows) -> Parsed:

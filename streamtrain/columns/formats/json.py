@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats._cells import plain_columns
+from streamtrain.columns.formats._frame import Ask, datum_of
 from streamtrain.columns.formats.parsed import BrokenRecord, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.paths import nested
 from streamtrain.columns.schema import Schema
@@ -38,7 +39,8 @@ OPTIONS = {
     "frame": Word(
         of=("none", "registry"),
         default="none",
-        help="what stands before a record: nothing, or 0 and its schema's id in a registry; with [registry] that",
+        help="what stands around a record: nothing, or its schema's name in a registry, in a header or before it; with "
+        "[registry] that",
     ),
     "schema": Document(
         what="a JSON Schema",
@@ -66,7 +68,6 @@ EXAMPLES = [
     b'[{"late":0,"x1":1,"user":{"x1":2,"a.b":7}},{"late":1,"x1":1,"user":{"x1":2},"list":{"x3":1}},{"user":{}}]',
 ]
 
-_FRAME_BYTES = 5
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _SPACE = re.compile(rb"[ \t\r\n]*")
 _WORDS = {
@@ -114,21 +115,17 @@ def registry_text(schema: str) -> str:
 def parse(
     record: bytes,
     frame: str = "none",
-    schemas: Callable[[str], tuple[str, str] | None] | None = None,
+    schemas: Ask | None = None,
+    header: bytes | None = None,
     **others: Any,
 ) -> Parsed:
-    """The record's values, slowly; `schemas` says why an id is refused."""
-    if frame == "registry":
-        if record[:1] != b"\0" or len(record) < _FRAME_BYTES:
-            return Parsed(broken="no registry's frame")
-        answer = schemas(str(int.from_bytes(record[1:_FRAME_BYTES], "big"))) if schemas is not None else None
-        parsed = Parsed(broken=("its schema is not known yet" if answer is None else answer[1]) or None)
-        record = record[_FRAME_BYTES:]
-    else:
-        parsed = Parsed(broken=registry_frame(record))
+    """The record's values, slowly; `schemas` says why a name is refused, `header` may hold it."""
+    parsed = Parsed(broken=registry_frame(record) if frame != "registry" else None)
     if parsed.broken is not None:
         return parsed
     try:
+        if frame == "registry":
+            record, _ = datum_of(record, header, schemas)
         at = _space(record, 0)
         if record[at : at + 1] == b"[":
             first = _space(record, at + 1)

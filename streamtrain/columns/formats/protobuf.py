@@ -8,11 +8,12 @@ from __future__ import annotations
 import base64
 import binascii
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.formats import _protobuf_columns
 from streamtrain.columns.formats._cells import plain_columns
+from streamtrain.columns.formats._frame import Ask, Frame, frame_of
 from streamtrain.columns.formats._proto_writing import proto_text
 from streamtrain.columns.formats._protobuf_read import Reading, resolved
 from streamtrain.columns.formats._protobuf_values import message_bytes
@@ -41,15 +42,14 @@ OPTIONS = {
     "frame": Word(
         of=("none", "registry"),
         default="none",
-        help="what stands before a message: nothing, or 0, the schema's id in a registry and which of its messages it "
-        "is; with [registry] that",
+        help="what tells a message's schema: this job's settings, or its name in a registry and which of its messages "
+        "it is, in a header or before the message; with [registry] that",
     ),
 }
 REGISTRY_OPTIONS = {"frame": "registry"}  # where the job has a registry and does not say otherwise
 REGISTRY_TYPE = "PROTOBUF"
 NEEDS_SCHEMA = True  # to be read
 
-_FRAME_BYTES = 5
 _MOST_INDEXES = 32
 _EXAMPLE = """
 syntax = "proto2";
@@ -178,46 +178,47 @@ def parse(
     schema: str,
     message: str = "",
     frame: str = "none",
-    schemas: Callable[[str], tuple[str, str] | None] | None = None,
+    schemas: Ask | None = None,
+    header: bytes | None = None,
     **others: Any,
 ) -> Parsed:
-    """The record's values, slowly; `schemas` gives the text of an id, or why there is none."""
+    """The record's values, slowly; `schemas` gives the text of a name, or why there is none, `header` may hold it."""
     known = messages_of(schema)
     top = known.named(message)
     if frame != "registry":
         if record and (why_not := registry_frame(record)):
             return Parsed(broken=why_not, maps_of_arrays=False)
-        return _read(record, 0, known, top)
+        return _read(record, known, top)
     try:
-        schema_id, index, at = _frame(record)
+        found = frame_of(record, header)
+        index, at = _place(found)
     except BrokenRecord as broken:
-        return Parsed(broken=f"no registry's frame: {broken}", maps_of_arrays=False)
-    text, why_not = (schemas(str(schema_id)) if schemas is not None else None) or ("", "its schema is not known yet")
+        return Parsed(broken=str(broken), maps_of_arrays=False)
+    text, why_not = found.answer(schemas)
     written = None if why_not else messages_of(text).at(index)
     alike = written is not None and (messages_of(text).row(written)[1] is None) == (known.row(top)[1] is None)
     if written is None or written.short != top.short or not alike:
         return Parsed(broken=why_not or "no such message", maps_of_arrays=False)
-    return _read(record, at, resolved(messages_of(text), known, written, top), written)
+    datum = record if found.in_header else found.behind[at:]
+    return _read(datum, resolved(messages_of(text), known, written, top), written)
 
 
-def _frame(record: bytes) -> tuple[int, tuple[int, ...], int]:
-    """A schema's id, a message's place in it, and where the message begins."""
-    if len(record) < _FRAME_BYTES or record[0] != 0:
-        raise BrokenRecord("no 0 and id")
-    wire = Wire(record)
-    wire.at = _FRAME_BYTES
-    count = unzigzag(wire.varint(len(record)))
+def _place(frame: Frame) -> tuple[tuple[int, ...], int]:
+    """A message's place in its schema, and where behind the schema's name that ends."""
+    wire, size = Wire(frame.behind), len(frame.behind)
+    count = unzigzag(wire.varint(size))
     if not 0 <= count <= _MOST_INDEXES:
         raise BrokenRecord(f"{count} indexes")
-    index = tuple(unzigzag(wire.varint(len(record))) for _ in range(count))
-    return int.from_bytes(record[1:_FRAME_BYTES], "big"), index or (0,), wire.at
+    index = tuple(unzigzag(wire.varint(size)) for _ in range(count))
+    if frame.in_header and wire.at != size:
+        raise BrokenRecord("more behind the message's place")
+    return index or (0,), wire.at
 
 
-def _read(record: bytes, at: int, known: Messages, top: Message) -> Parsed:
+def _read(record: bytes, known: Messages, top: Message) -> Parsed:
     row_message, many = known.row(known.by_name[top.name])
     parsed = Parsed(many=many is not None, maps_of_arrays=False)
     reading = Reading(record, known)
-    reading.wire.at = at
     end = len(record)
     try:
         if many is None:

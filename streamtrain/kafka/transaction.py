@@ -11,7 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from streamtrain import _native
 from streamtrain._native import KafkaCode, KafkaEnding, KafkaOutcome, KafkaResponse, KafkaTransactionEnd
@@ -57,6 +57,14 @@ class Batch:
     check: Callable[[float], object] = lambda timeout_s: None
 
 
+class Unfinished(NamedTuple):
+    """A partition with a transaction that has no end; `shared`: with others, so that it may be theirs and go on."""
+
+    topic: str
+    partition: int
+    shared: bool
+
+
 class Holding(Protocol):
     """What the job's own topics say of who holds it; raises KafkaUnreachable where they cannot be read to the end."""
 
@@ -69,8 +77,8 @@ class Holding(Protocol):
     def gone(self, topics: Iterable[str]) -> str | None:
         """One of these topics that Kafka holds no more."""
 
-    def unfinished(self) -> Sequence[tuple[str, int]]:
-        """Topics and partitions in which a transaction is neither committed nor aborted; the trainer's alone do."""
+    def unfinished(self) -> Sequence[Unfinished]:
+        """Where a transaction is neither committed nor aborted."""
 
     def entry(self, run: Run) -> tuple[str, Message]:
         """Topic and message by which `run` takes the job."""
@@ -246,19 +254,24 @@ class Transactions:
         No transaction of this name is open after prepare(). But Kafka 4.3 drops the end of one, committed or not, for
         partitions without a leader (a single node fenced by its own controller): such messages would stay hidden for
         ever, or become visible by the next commit. In an aborted transaction with a message for each of those
-        partitions they end with it. Raises _Failed.
+        partitions they end with it. Of a partition that others write to once: what is open there then is theirs.
+        Raises _Failed.
         """
-        while forgotten := self.answered(self._held.unfinished):
-            log.warning("aborting what Kafka has forgotten to end", partitions=[f"{t}/{p}" for t, p in forgotten])
+        ended: set[Unfinished] = set()
+        while forgotten := [each for each in self.answered(self._held.unfinished) if each not in ended]:
+            places = [f"{each.topic}/{each.partition}" for each in forgotten]
+            say = log.info if all(each.shared for each in forgotten) else log.warning
+            say("aborting what Kafka has forgotten to end", partitions=places)
             end = self._aborted(producer, forgotten)
             if end.ending is not KafkaEnding.ABORTED:
                 raise _Failed(end.why)
+            ended |= {each for each in forgotten if each.shared}
             time.sleep(_MARKERS_S)
 
-    def _aborted(self, producer: TransactionalProducer, partitions: Iterable[tuple[str, int]]) -> KafkaTransactionEnd:
+    def _aborted(self, producer: TransactionalProducer, partitions: Iterable[Unfinished]) -> KafkaTransactionEnd:
         try:
             _done(producer.native.begin())
-            for topic, partition in partitions:
+            for topic, partition, _ in partitions:
                 self._produce(producer, topic, Message(b"", None), partition=partition)
             producer.native.flush()  # what was not sent is not part of a transaction
         except _Failed as cause:

@@ -16,6 +16,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.kafka.transaction import Unfinished
 from streamtrain.topics import control
 from streamtrain.topics.control import Newest, RunEnd, RunEntry
 from streamtrain.topics.manifest import Run
@@ -46,18 +47,17 @@ class JobTopics:
         """One of these that the controller does not know any more."""
         return next((topic for topic in topics if self._admin.absent(topic)), None)
 
-    def unfinished(self) -> list[tuple[str, int]]:
-        """Where a transaction is neither committed nor aborted, if the trainer's is: none but it writes to the first.
-
-        Dead letters may be spread over partitions, and be written to by others too: alone they say nothing.
-        """
-        ours = [self._names[key] for key in ("control", "snapshots", "rounds")]
-        if not any(self._without_end(name, 1) for name in ours):
-            return []
+    def unfinished(self) -> list[Unfinished]:
+        """Where a transaction is neither committed nor aborted. Dead letters may be spread over partitions, and are
+        written by others too."""
         letters = self._names["dead_letters"]
         state = self._admin.describe([letters])[letters]
-        topics = [(name, 1) for name in ours] + [(letters, state.partitions if state else 0)]
-        return [(name, partition) for name, count in topics for partition in self._without_end(name, count)]
+        ours = [(self._names[key], 1, False) for key in ("control", "snapshots", "rounds")]
+        return [
+            Unfinished(name, partition, shared)
+            for name, count, shared in [*ours, (letters, state.partitions if state else 0, True)]
+            for partition in self._without_end(name, count)
+        ]
 
     def _without_end(self, name: str, partitions: int) -> list[int]:
         stable, ends = self._admin.last_stable(name, partitions), self._admin.high_watermarks(name, partitions)

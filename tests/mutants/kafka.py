@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 ARCHIVE = "tests/broker/test_archive.py"
-FORGOTTEN = "tests/regress/test_0303_forgotten_transactions.py"
 FILES = "tests/regress/test_0440_no_more_files.py"
 LOST = "tests/regress/test_0142_answers_lost.py"
 NOT_FETCHED = (
@@ -87,27 +86,6 @@ GUARDS = [
         " or isinstance(explained, TooManyOpenFiles):\n",
         ":\n",
         "tests/kafka/test_transaction.py::test_nobody_waits_where_no_more_files_may_be_opened[init_transactions]",
-    ),
-    (
-        "what Kafka has forgotten to end is aborted",
-        "streamtrain/kafka/transaction.py",
-        "        while forgotten := self.answered(self._held.unfinished):\n",
-        "        while forgotten := ():\n",
-        f"{FORGOTTEN}::test_what_kafka_has_forgotten_never_becomes_visible",
-    ),
-    (
-        "a run whose entry Kafka has forgotten leaves",
-        "streamtrain/kafka/transaction.py",
-        "        if holder is None or holder.run != self.run:\n",
-        "        if False:\n",
-        f"{FORGOTTEN}::test_a_run_leaves_whose_past_kafka_has_forgotten",
-    ),
-    (
-        "a run whose last publication Kafka has forgotten leaves",
-        "streamtrain/kafka/transaction.py",
-        "        if newest != self._newest:\n",
-        "        if False:\n",
-        f"{FORGOTTEN}::test_a_run_leaves_whose_past_kafka_has_forgotten",
     ),
     (
         "a client that sees no leader any more is made anew",

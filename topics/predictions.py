@@ -71,8 +71,13 @@ class Answer:
 
 
 def echoed(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
-    """A request's headers but those with our reserved prefix, and that of its value's schema: an answer is another."""
-    return tuple(header for header in of_other_bytes(headers) if not header[0].startswith(RESERVED_HEADER_PREFIX))
+    """A request's headers in its answer: but those with our reserved prefix, and that of its value's schema."""
+    return not_ours(of_other_bytes(headers))
+
+
+def not_ours(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], ...]:
+    """An answer's headers but those that a predictor adds."""
+    return tuple(header for header in headers if not header[0].startswith(RESERVED_HEADER_PREFIX))
 
 
 def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Answer:
@@ -91,7 +96,7 @@ def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, 
         digest=None if digest is None else digest.decode("ascii", "replace"),
         partition=_number(found, PARTITION_HEADER),
         offset=_number(found, OFFSET_HEADER),
-        headers=echoed(headers),
+        headers=not_ours(headers),
     )
 
 

@@ -21,6 +21,7 @@ from streamtrain.topics.predictions import (
     PARTITION_HEADER,
     VERSION_HEADER,
     echoed,
+    not_ours,
 )
 
 _BATCH = 10_000  # predictions held beside the requests they answer
@@ -159,7 +160,7 @@ def _check_echoes(check: Check, requests: Topic, read: list[_Prediction]) -> Non
                 continue  # not asked, or of a topic that was there before this one
             message, headers = prediction.message, [(name, value or b"") for name, value in request.headers]
             given_up = prediction.headers.get(ERROR_HEADER, b"").startswith(_TOO_LARGE)  # headers first, then the key
-            ours = echoed([(name, value or b"") for name, value in message.headers])
+            ours = not_ours([(name, value or b"") for name, value in message.headers])
             same = message.key == request.key and ours == echoed(headers)
             less = given_up and not ours and message.key in (None, request.key)
             check.expect(same or less, f"{prediction.where}: not its request's key and headers")

@@ -7,7 +7,7 @@ from typing import Any
 
 import golden_messages
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamtrain.topics import REGISTRY
@@ -27,6 +27,7 @@ def test_golden_messages(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", OURS)
+@settings(deadline=None)
 @given(data=st.data())
 def test_any_bytes_are_shown_or_get_our_error(key: str, data: st.DataObject) -> None:
     name, value = data.draw(st.none() | st.binary() | st.sampled_from(KEYS[key])), data.draw(st.none() | st.binary())

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from example_format import plain_formats
+from example_format import is_columnar, plain_formats
 from stateful_examples import cells, together
 from transformed import together as every_without_state
 
@@ -39,7 +39,7 @@ def made(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
 
 
 def produce(job: LiveJob, held: list[dict[str, Any]]) -> None:
-    packed = 7 if job.settings["format"] == "packed" else 1
+    packed = 7 if is_columnar(job.job.records.format) else 1
     values = [value for at in range(0, len(held), packed)
               for value in encode_records(job.settings["format"], job.job.schema, held[at : at + packed])]  # fmt: skip
     job.produce_values(values, partition=0)

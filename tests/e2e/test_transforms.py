@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from avro_schemas import record
-from example_format import plain_formats
+from example_format import is_columnar, plain_formats
 from transformed import together
 
 import streamtrain
@@ -62,7 +62,7 @@ def made(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
 
 
 def produce(job: LiveJob, held: list[dict[str, Any]]) -> None:
-    packed = 7 if job.settings["format"] == "packed" else 1
+    packed = 7 if is_columnar(job.job.records.format) else 1
     values = [value for at in range(0, len(held), packed)
               for value in encode_records(job.job.records.named, job.job.schema, held[at : at + packed])]  # fmt: skip
     job.produce_values(values, partition=0)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
 
 from streamtrain import _native
+from streamtrain.compute.spec import Array
 from streamtrain.errors import UserMistake
 
 Memory = Any   # anything with the buffer protocol, or an int
+
+
+def at_address(address: int, size_bytes: int) -> Array:
+    """Memory as bytes, not owned."""
+    return np.ctypeslib.as_array((ctypes.c_uint8 * int(size_bytes)).from_address(address))
 
 
 def bound(memory: Memory | None, size_bytes: int, what: str) -> int:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import DTYPES, Array, Call, PerRow, Ref
+from streamtrain.compute.spec import DTYPES, Array, Call, Outside, PerRow, Ref, Run
+from streamtrain.compute.start import ZERO, Start
 
 RULES = _native.state_rules()   # how the elements of a block are stored, by its rule
+
+
+class Mismatch(ValueError):
+    """What cannot be put together; says what was expected and what it is."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +30,9 @@ class BlockSpec:
     group: str   # parameters | optimizer | statistics | score
     rule: str    # one of native/state/rules
     shape: tuple[int, ...]
-    limit: float = 0.0   # parameters start uniform in [-limit, limit)
-    start: Array | None = None   # of the first rows; else, and where there is no limit, everything starts at 0
+    begin: Start = ZERO   # of parameters
+    part: str = ""   # of parameters: the group of the optimizer's settings
+    start: Array | None = None   # of the first rows; everything else starts at 0
     rows_of: str = ""   # the block that says whose its rows are; rows that lose what they were for are zeroed
 
     @property
@@ -33,13 +40,26 @@ class BlockSpec:
         return RULES[self.rule]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Value:
-    """Activations flowing forward. `masks`: a relu is built in, so a gradient sent back must be masked with ref."""
+    """A tensor [rows, columns] of the graph, which any number of vertices may read."""
 
     ref: Ref
-    masks: bool = False
+    masks: bool = False   # a relu is built in, so a gradient sent back must be masked with ref
     learns: bool = True   # something below it has parameters, so its gradient is wanted
+
+    @property
+    def columns(self) -> int:
+        return self.ref.shape[1]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Of a Value, in a buffer that is the receiver's to change; of columns of it alone where that is narrower."""
+
+    ref: Ref
+    masked: bool = False   # by the value's relu
+    first: int = 0         # of the columns
 
 
 @dataclass(frozen=True)
@@ -54,11 +74,12 @@ class Table:
     ends: Ref | None = None   # of each row's entries; none: a row has one
 
 
-# dy -> (dx or None, whether dx is already masked by the input's relu)
-Backward = Callable[[Ref], tuple[Ref | None, bool]]
+# dy, which it may change -> the gradient of each value that was read, None of one that does not learn
+Backward = Callable[[Ref], Sequence[Gradient | None]]
 
 
 STEP = Ref("step", "step", "step")
+_OF_A_PARAMETER: tuple[Literal["state", "gradient"], ...] = ("state", "gradient")
 
 
 @dataclass
@@ -69,29 +90,71 @@ class Builder:
     parameters: list[BlockSpec] = field(default_factory=list)
     table_blocks: list[BlockSpec] = field(default_factory=list)
     statistics: list[BlockSpec] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    named: dict[str, Value] = field(default_factory=dict)   # what the vertices of the graph have made
+    on_table: Callable[[Table], None] = lambda table: None   # a table's gradient is there
+    shared: list[tuple[Ref, Ref]] = field(default_factory=list)   # a parameter's gradient, and another of it
     buffers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
-    calls: dict[str, list[Call]] = field(default_factory=lambda: {"train": [], "predict": []})
-    tape: list[tuple[Backward, Value]] = field(default_factory=list)
+    averages: list[BlockSpec] = field(default_factory=list)   # learned, but by no optimizer
+    foreign: list[BlockSpec] = field(default_factory=list)   # what an optimizer keeps that is not one of ours
+    calls: dict[str, list[Call | Outside]] = field(default_factory=lambda: {"train": [], "predict": []})
+    tape: list[tuple[Backward, tuple[Value, ...], Value]] = field(default_factory=list)
     _phases: tuple[str, ...] = ("train", "predict")
+    _streams: int = 0
 
     @property
     def step(self) -> Ref:
         """The step block."""
         return STEP
 
-    def parameter(self, name: str, *shape: int, limit: float = 0.0) -> tuple[Ref, Ref]:
-        """A dense parameter, starting uniform in [-limit, limit), and its gradient."""
-        block = BlockSpec(name, "parameters", "learned", shape, limit)
-        self.parameters.append(block)
-        return Ref("state", name, block.dtype, shape), Ref("gradient", name, block.dtype, shape)
+    def parameter(self, name: str, *shape: int, begin: Start = ZERO, part: str = "weight") -> tuple[Ref, Ref]:
+        """A dense parameter and a gradient of it; `part`: the group of settings
+        that the optimizer has for it. One that is there already is shared: its gradients are added. Mismatch where it
+        has another shape."""
+        before = next((block for block in self.parameters if block.name == name), None)
+        block = before or BlockSpec(name, "parameters", "learned", shape, begin, part)
+        if block.shape != shape:
+            raise Mismatch(f"expected a shared {name} of {list(block.shape)}, got {list(shape)}")
+        parameter, gradient = (Ref(space, name, block.dtype, shape) for space in _OF_A_PARAMETER)
+        if before is None:
+            self.parameters.append(block)
+            return parameter, gradient
+        again = self.buffer(f"{name}.gradient", *shape)
+        self.shared.append((gradient, again))
+        return parameter, again
 
-    def table(self, name: str, buckets: int, dim: int, limit: float, rows_of: str = "") -> Ref:
+    def flat(self, space: Literal["state", "gradient"], prefix: str = "") -> Ref:
+        """All dense parameters, their gradients or what the optimizer keeps of them, with the gaps between them."""
+        first = self.parameters[0]
+        return Ref(space, prefix + first.name, first.dtype, (self._placed()[1],))
+
+    def places(self) -> list[tuple[int, BlockSpec]]:
+        """Where each dense parameter begins in their flat vector."""
+        return list(zip(self._placed()[0], self.parameters, strict=True))
+
+    def _placed(self) -> tuple[list[int], int]:
+        """Of the dense parameters, all of one type, the first elements and the end."""
+        item = np.dtype(DTYPES[self.parameters[0].dtype]).itemsize
+        places, end = _native.place([math.prod(block.shape) * item for block in self.parameters])
+        return [place // item for place in places], end // item
+
+    def table(self, name: str, buckets: int, dim: int, begin: Start, rows_of: str = "") -> Ref:
         """A parameter of which a step touches few rows."""
-        block = BlockSpec(name, "parameters", "learned", (buckets, dim), limit, rows_of=rows_of)
+        block = BlockSpec(name, "parameters", "learned", (buckets, dim), begin, rows_of=rows_of)
         self.table_blocks.append(block)
         return Ref("state", name, block.dtype, block.shape)
+
+    def average(self, name: str, *shape: int) -> Ref:
+        """What a step changes and no optimizer does, averaged as parameters are."""
+        block = BlockSpec(name, "parameters", "learned", shape)
+        self.averages.append(block)
+        return Ref("state", name, block.dtype, shape)
+
+    def kept(self, name: str, rule: str, *shape: int) -> Ref:
+        """What an optimizer keeps that is not one of ours."""
+        block = BlockSpec(name, "optimizer", rule, shape)
+        self.foreign.append(block)
+        return Ref("state", name, block.dtype, shape)
 
     def statistic(
         self, name: str, group: str, rule: str, *shape: int, start: Array | None = None
@@ -107,6 +170,11 @@ class Builder:
             name += "'"
         self.buffers[name] = (dtype, shape)
         return Ref("work", name, dtype, shape)
+
+    def stream(self) -> int:
+        """Of the step's random numbers: another for each op that draws some."""
+        self._streams += 1
+        return self._streams - 1
 
     def constant(self, name: str, content: Any, dtype: str) -> Ref:
         array: Array = np.ascontiguousarray(content, DTYPES[dtype])
@@ -128,6 +196,11 @@ class Builder:
         for phase in self._phases:
             self.calls[phase].append(Call(op, types, args))
 
+    def outside(self, bind: Callable[..., Run], *args: Ref) -> None:
+        """Appends a call out of the plan to the phases in force."""
+        for phase in self._phases:
+            self.calls[phase].append(Outside(bind, args))
+
     @contextmanager
     def during(self, *phases: str) -> Iterator[None]:
         """Calls inside go to these phases."""
@@ -137,16 +210,48 @@ class Builder:
         finally:
             self._phases = before
 
-    def on_backward(self, backward: Backward, x: Value) -> None:
-        """`backward` will be called, in reverse order, with the gradient of what was made from x."""
-        self.tape.append((backward, x))
+    def on_backward(self, backward: Backward, read: Sequence[Value], made: Value) -> Value:
+        """`backward` will be called with the gradient of `made`, after those of all that have read it. Gives `made`."""
+        self.tape.append((backward, tuple(read), made))
+        return made
 
-    def run_backward(self, gradient: Ref) -> None:
-        """Walks the tape from the loss's gradient to the input."""
-        current: Ref | None = gradient
-        for backward, x in reversed(self.tape):
-            if current is None:
-                return
-            current, masked = backward(current)
-            if current is not None and x.masks and not masked:
-                self.call("relu_gradient", current.elements, current, current, x.ref, x.ref, types="float")
+    def run_backward(self, value: Value, gradient: Ref) -> None:
+        """Walks the tape from the loss's gradient of `value` down. What several have read gets the sum of what they
+        send back, in the order of the last reader to the first."""
+        sent: dict[Value, list[Gradient]] = {value: [Gradient(gradient)]}
+        for backward, read, made in reversed(self.tape):
+            if made not in sent:
+                continue   # nothing that the loss depends on has read it
+            dy = self._sum(made, sent.pop(made))
+            for below, found in zip(read, backward(dy), strict=True):
+                if found is not None:
+                    sent.setdefault(below, []).append(found)
+
+    def add_shared(self) -> None:
+        """Adds up the gradients of each parameter that several layers have, in the order they were made."""
+        for gradient, again in self.shared:
+            self.call("add_forward", gradient.elements, gradient, gradient, again)
+
+    def _sum(self, made: Value, sent: Sequence[Gradient]) -> Ref:
+        of_all = [each for each in sent if each.ref.shape[1] == made.columns]
+        of_some = [each for each in sent if each.ref.shape[1] < made.columns]
+        for each in of_all if not of_some else ():
+            if made.masks and not each.masked:
+                self._mask(made, each.ref)
+        total = of_all[0].ref if of_all else self._zeros(made)
+        for each in of_all[1:]:
+            self.call("add_forward", total.elements, total, total, each.ref)
+        for each in of_some:
+            rows, count = each.ref.shape
+            self.call("add_columns", rows, count, count, 0, made.columns, each.first, each.ref, total)
+        if made.masks and of_some:
+            self._mask(made, total)
+        return total
+
+    def _mask(self, made: Value, gradient: Ref) -> None:
+        self.call("relu_gradient", gradient.elements, gradient, gradient, made.ref, made.ref, types="float")
+
+    def _zeros(self, made: Value) -> Ref:
+        zeros = self.buffer(f"{made.ref.name}.gradient", *made.ref.shape)
+        self.call("fill", zeros.elements, 0.0, zeros)
+        return zeros

@@ -14,12 +14,14 @@ import numpy as np
 
 from streamtrain.compute import held as holding
 from streamtrain.compute import stateful
-from streamtrain.compute.builder import Builder, Table, Value
+from streamtrain.compute.builder import Builder, Gradient, Table, Value
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
+from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import Ref
+from streamtrain.compute.start import ZERO, Start
 from streamtrain.compute.stateful.transform import Held
 
-EMBEDDING_LIMIT = 0.05   # tables start uniform in [-0.05, 0.05)
+EMBEDDING = Start.uniform(0.05)   # what tables start from
 CLIP = 8.0   # deviations
 FLOOR = LEAST_DEVIATION   # its inverse is a float32
 NUMBERS, VECTORS = "numbers", "vectors"   # blocks of the slot
@@ -60,15 +62,19 @@ class Pixels:
     size: int
 
 
+SUM, MEAN, MAX = POOLS = ("sum", "mean", "max")   # of a bag's rows; MAX of an input alone, not of the outputs
+
+
 @dataclass(frozen=True)
 class Bag:
-    """Rows of a table, any number of them for each row of the batch: their sum, or their mean."""
+    """Rows of a table, any number of them for each row of the batch: their sum, their mean, or of each
+    column the largest."""
 
     name: str
     block: str      # of the slot, ragged: the indexes
     buckets: int
     embed: int      # 0: a number for each output, added to it
-    mean: bool
+    pool: str       # one of POOLS
     width: int      # entries of a row, in the mean
     most: int       # of one row
     scales: str     # of the slot, ragged: what each is multiplied by; "": 1
@@ -145,14 +151,15 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
     return found
 
 
-def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
+def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = False) -> Value:
     """The input matrix [rows, width]; numbers alone and not standardised are used where they lie in the slot, and where
-    there is nothing but linear() it is a column of zeros. `label_dtype`: of the slot's label."""
+    there is nothing but linear() it is a column of zeros. `label_dtype`: of the slot's label; `own`: always a matrix
+    apart from the slot."""
     rows, width, blocks = builder.rows, shape.width, shape.blocks
     if not width:
         return Value(builder.buffer("input", rows, 1), learns=False)
     for block, chosen in blocks.items():
-        if len(chosen) == width and not any(chosen):
+        if len(chosen) == width and not any(chosen) and not own:
             return Value(builder.slot(block, "f32", width), learns=False)
     x = builder.buffer("input", rows, width)
     at = 0
@@ -164,7 +171,7 @@ def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
         at = numbers(builder, block, chosen, x, at)
     for bag in shape.bags:
         if bag.embed:
-            tables.append(pool(builder, bag, x, at, EMBEDDING_LIMIT))
+            tables.append(pool(builder, bag, x, at, EMBEDDING))
             at += bag.embed
     for picture in shape.pixels:
         builder.call("pixels", rows, picture.size, width, at, builder.slot(picture.block, "u8", picture.size), x)
@@ -174,14 +181,12 @@ def build(builder: Builder, shape: InputShape, label_dtype: str) -> Value:
             rows_of = stateful.get(each.transform).rows_of(each)
             tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column, rows_of))
 
-    def backward(dx: Ref) -> tuple[Ref | None, bool]:
+    def backward(dx: Ref) -> tuple[()]:
         for gather in tables:
             gather(dx)
-        return None, True
+        return ()
 
-    if tables:
-        builder.on_backward(backward, Value(x, learns=False))
-    return Value(x, learns=bool(tables))
+    return builder.on_backward(backward, (), Value(x, learns=bool(tables)))
 
 
 def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], x: Ref, at: int) -> int:
@@ -214,55 +219,64 @@ def embed_one(
     """Adds a table <name>.embedding [buckets, embed], of which the rows that a column of `indices` says go into x from
     column `at` on."""
     rows, width, columns, buckets = builder.rows, x.shape[1], indices.shape[1], category.buckets
-    table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING_LIMIT, rows_of)
+    table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING, rows_of)
     builder.call("embedding_forward", rows, columns, column, buckets, category.embed, width, at, indices, table, x)
 
     def gather(dx: Ref) -> None:
         weight = builder.slot("weight", "f32", 1)
-        seen = builder.buffer(f"{category.name}.seen", buckets, dtype="i32")
+        slots = slots_of(rows)
+        seen = builder.buffer(f"{category.name}.seen", slots, dtype="i64")
         lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
         gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
-        builder.call("embedding_lead", rows, columns, column, buckets, indices, weight, seen, lead)
+        builder.call("embedding_lead", rows, columns, column, buckets, slots, indices, weight, seen, lead)
         builder.call("embedding_gradient", rows, category.embed, width, at, dx, lead, gradient)
-        builder.tables.append(Table(table, gradient, indices, column, lead))
+        builder.on_table(Table(table, gradient, indices, column, lead))
 
     return gather
 
 
-def pool(builder: Builder, bag: Bag, x: Ref, at: int, limit: float, adds: bool = False) -> Gather:
+def pool(builder: Builder, bag: Bag, x: Ref, at: int, begin: Start, adds: bool = False) -> Gather:
     """Adds a table <name>.embedding [buckets, dim], whose bags go into the columns of x from `at` on: as many as the
     bag has, or with `adds` on top of what stands in all of them."""
     rows, width = x.shape
-    dim, mean = bag.embed or width, int(bag.mean)
+    dim, mean = bag.embed or width, int(bag.pool == MEAN)
     ends, index = builder.ragged(bag.block, "i32", bag.width, bag.most)
     scale = builder.ragged(bag.scales, "f32", bag.width, bag.most)[1] if bag.scales else None
     entries = index.elements
-    table = builder.table(f"{bag.name}.embedding", bag.buckets, dim, limit)
-    builder.call(
-        "bag_forward", rows, entries, bag.buckets, dim, width, at, ends, index, scale, table, mean, int(adds), x
-    )
+    table = builder.table(f"{bag.name}.embedding", bag.buckets, dim, begin)
+    winner = builder.buffer(f"{bag.name}.winner", rows, dim, dtype="i32") if bag.pool == MAX else None
+    read = (rows, entries, bag.buckets, dim, width, at, ends, index, scale, table)
+    if winner is None:
+        builder.call("bag_forward", *read, mean, int(adds), x)
+    else:
+        builder.call("bag_max_forward", *read, x, winner)
 
     def gather(dx: Ref) -> None:
         weight = builder.slot("weight", "f32", 1)
-        seen = builder.buffer(f"{bag.name}.seen", bag.buckets, dtype="i32")
+        slots = slots_of(entries)
+        seen = builder.buffer(f"{bag.name}.seen", slots, dtype="i64")
         lead = builder.buffer(f"{bag.name}.lead", entries, dtype="i32")
         gradient = builder.buffer(f"{bag.name}.gradient", entries, dim, dtype="f64")
-        builder.call("bag_lead", rows, entries, bag.buckets, ends, index, weight, seen, lead)
-        builder.call("bag_gradient", rows, entries, dim, width, at, ends, scale, dx, lead, mean, gradient)
+        builder.call("bag_lead", rows, entries, bag.buckets, slots, ends, index, weight, seen, lead)
+        given = (rows, entries, dim, width, at, ends, scale, dx)
+        if winner is None:
+            builder.call("bag_gradient", *given, lead, mean, gradient)
+        else:
+            builder.call("bag_max_gradient", *given, winner, lead, gradient)
         indices = Ref(index.space, index.name, index.dtype, (entries, 1))
-        builder.tables.append(Table(table, gradient, indices, 0, lead, ends))
+        builder.on_table(Table(table, gradient, indices, 0, lead, ends))
 
     return gather
 
 
-def linear(builder: Builder, shape: InputShape, z: Value) -> None:
-    """Adds to the outputs the bags that are no part of the input matrix: their tables start at 0."""
-    tables = [pool(builder, bag, z.ref, 0, 0.0, adds=True) for bag in shape.linear]
+def linear(builder: Builder, shape: InputShape, z: Value) -> Value:
+    """The outputs with the bags on top that are no part of the input matrix, in the same place: their tables start
+    at 0."""
+    tables = [pool(builder, bag, z.ref, 0, ZERO, adds=True) for bag in shape.linear]
 
-    def backward(dz: Ref) -> tuple[Ref | None, bool]:
+    def backward(dz: Ref) -> list[Gradient | None]:
         for gather in tables:
             gather(dz)
-        return dz, False
+        return [Gradient(dz)]
 
-    if tables:
-        builder.on_backward(backward, z)
+    return builder.on_backward(backward, [z], Value(z.ref)) if tables else z

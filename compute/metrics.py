@@ -1,16 +1,19 @@
-"""Quality from score blocks: log_loss, auc, accuracy; or mae, rmse; the constant prediction's beside each."""
+"""Quality from score blocks: log_loss, auc, accuracy, …; or mae, rmse, r2; the constant prediction's beside them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from streamtrain.compute import curves
 from streamtrain.compute.ops.score_binary import MOMENTS
 from streamtrain.compute.spec import Array
 
 CONSTANT = "constant_"   # prefix of the constant prediction's figures
+LOWER = ("log_loss", "rmse", "mae", "normalized_entropy", "calibration_error")   # is better
+HIGHER = ("auc", "accuracy", "average_precision", "precision", "recall", "f1", "r2")
 PLACE_ERROR = 1e-3       # of a place in a bin, from float32 logits
 
 
@@ -18,6 +21,12 @@ def summary(scores: Mapping[str, Array]) -> dict[str, float]:
     """Figures of score blocks as `Model.scores` gives them, of a snapshot or of the difference of two (a window).
 
     Binary: log_loss, auc, accuracy; classes: log_loss, accuracy; regression: mae, rmse; each also as constant_<name>.
+    Of both kinds of classes normalized_entropy, the log loss over the constant's (He et al.: Practical lessons from
+    predicting clicks on ads, 2014); binary: average_precision, precision, recall, f1, calibration, calibration_error;
+    regression: r2. `loss` is what is minimised and `constant_loss` that of the constant prediction, in a
+    standardised label's deviations; of classes they are there where they are not the log loss. What has no value, as r2
+    of equal labels, is left out.
+
     All are weighted; `rows` and `weight` are those they are of, rows of weight 0 left out. Without any weight only
     these two are there.
     """
@@ -28,17 +37,51 @@ def summary(scores: Mapping[str, Array]) -> dict[str, float]:
         return figures
     if "score.errors" in scores:
         errors = scores["score.errors"].reshape(-1)
-        linear, square, _, constant_linear, constant_square = (float(e) / weight for e in errors)
+        linear, square, of_label, constant_linear, constant_square = (float(e) / weight for e in errors)
+        variance = of_label - (float(loss[3]) / weight) ** 2
+        figures |= {"loss": float(loss[0]) / weight, CONSTANT + "loss": float(loss[2]) / weight}
         return figures | {
             "mae": linear, "rmse": math.sqrt(square), CONSTANT + "mae": constant_linear,
             CONSTANT + "rmse": math.sqrt(constant_square),
-        }
+        } | ({"r2": 1 - square / variance} if variance > 1e-12 * of_label else {})
     right, constant_right = (float(hit) / weight for hit in scores["score.hits"].reshape(-1))
     figures |= {"log_loss": float(loss[0]) / weight, CONSTANT + "log_loss": float(loss[2]) / weight}
+    if "score.objective" in scores:
+        objective, constant_objective = (float(each) / weight for each in scores["score.objective"].reshape(-1))
+        figures |= {"loss": objective, CONSTANT + "loss": constant_objective}
     figures |= {"accuracy": right, CONSTANT + "accuracy": constant_right}
     if "score.histogram" in scores:
-        figures |= {"auc": auc(scores["score.histogram"].reshape(2, -1, MOMENTS)), CONSTANT + "auc": 0.5}
-    return figures
+        figures |= _binary(scores["score.histogram"].reshape(2, -1, MOMENTS))
+    constant = figures[CONSTANT + "log_loss"]
+    return figures | ({"normalized_entropy": figures["log_loss"] / constant} if constant > 0 else {})
+
+
+def names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """What a model is judged by, from the shapes of its blocks by name."""
+    blocks = {name: np.ones(shape) for name, shape in shapes.items() if name.startswith("score.")}
+    blocks["score.loss"].reshape(-1)[3:] = 0   # labels that vary: no figure lacks its denominator
+    return [name for name in summary(blocks) if name not in ("rows", "weight")]
+
+
+def usual(known: Sequence[str]) -> str:
+    """Of those names the one that training is judged by where nobody says otherwise."""
+    return next(name for name in LOWER if name in known)
+
+
+def better(score: float, before: float, minimise: bool, least: float = 0.0) -> bool:
+    """By more than `least`; a score that is not finite is never better."""
+    return math.isfinite(score) and (score < before - least if minimise else score > before + least)
+
+
+def reaches(score: float, wanted: float, minimise: bool) -> bool:
+    """As good as that; a score that is not finite never is."""
+    return math.isfinite(score) and (score <= wanted if minimise else score >= wanted)
+
+
+def _binary(histogram_lbm: Array) -> dict[str, float]:
+    weights = histogram_lbm[..., 0].astype(np.float64)
+    figures = {"auc": auc(histogram_lbm), CONSTANT + "auc": 0.5, "average_precision": curves.average_precision(weights)}
+    return figures | curves.at_half(weights) | curves.calibration(histogram_lbm)
 
 
 def auc(histogram_lbm: Array) -> float:

@@ -9,13 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.compute import backends, input, layers, losses, optimizers
+from streamtrain.compute import averagings, backends, input, losses, metrics, module, workspace
 from streamtrain.compute.bound import Memory, bound
-from streamtrain.compute.builder import BlockSpec, Builder
-from streamtrain.compute.layers import dense
-from streamtrain.compute.model_spec import LayerSpec, ModelSpec
-from streamtrain.compute.spec import DTYPES, Array, Call, PerRow, Program, Ref
+from streamtrain.compute.builder import BlockSpec, Builder, Value
+from streamtrain.compute.graph import Graph, Vertex
+from streamtrain.compute.model_spec import ModelSpec
+from streamtrain.compute.module import Module, Network
+from streamtrain.compute.spec import DTYPES, Array, Call, Outside, PerRow, Program, Ref
+from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view, views
+from streamtrain.compute.tiling import Tiling, tiled
+from streamtrain.compute.update import Update
 from streamtrain.errors import UserMistake
 
 
@@ -26,16 +30,26 @@ class Model:
     then the statistics part.
     """
 
-    def __init__(self, spec: Mapping[str, Any]) -> None:
+    # passes over a plan that change no bit; False in tests
+    overlays = True   # buffers that are not needed at the same time may share their memory
+    tiles = True      # what goes by rows is done for a tile of rows at a time, where a backend has tiles
+
+    def __init__(self, spec: Mapping[str, Any], module: Module | None = None) -> None:
+        """`module`: the network of a spec that names one; without it the state is laid out and nothing computed."""
         self.spec = dict(spec)
+        self.module = module
         self.parsed = ModelSpec.from_dict(spec)
-        self._optimizer = optimizers.get(self.parsed.optimizer)
-        self._kept: tuple[str, ...] = self._optimizer.state(self.parsed.optimizer_options)   # per parameter
+        self._update = Update(self.parsed.optimizer, self.parsed.optimizer_settings)
         builder, _ = self._build(rows=1)
         self.layout = self._layout(builder)
         self.blocks = self.layout.blocks
-        self._limits = {block.name: block.limit for block in builder.parameters + builder.table_blocks}
+        self._begins = {block.name: block.begin for block in builder.parameters + builder.table_blocks}
         self._starts = {block.name: block.start for block in builder.statistics if block.start is not None}
+
+    @property
+    def figures(self) -> list[str]:
+        """The names of what it is judged by (compute/metrics.py)."""
+        return metrics.names({block.name: block.shape for block in self.blocks})
 
     @property
     def learned_bytes(self) -> int:
@@ -55,21 +69,21 @@ class Model:
         names = [each.block() for each in self.parsed.input.held]
         return sum(block.bytes for block in self.blocks if any(block.name in (n, f"{n}.all") for n in names))
 
-    def named_layers(self) -> list[tuple[str, LayerSpec]]:
-        """The layers by the names their parameters begin with: "dense0.weight"; the last one is the output."""
+    @property
+    def graph(self) -> Graph:
+        """The vertices by the names their parameters begin with; of a list of layers "dense0", "dense1"."""
+        if self.parsed.graph is not None:
+            return self.parsed.graph
         counts: dict[str, int] = {}
         named = []
         for layer in self.parsed.layers:
-            named.append((f"{layer.kind}{counts.setdefault(layer.kind, 0)}", layer))
+            named.append((f"{layer.kind}{counts.setdefault(layer.kind, 0)}", layer.kind, layer.options))
             counts[layer.kind] += 1
-        size = losses.get(self.parsed.loss).outputs(self.parsed.input)
-        return [*named, ("output", LayerSpec("dense", {"size": size, "activation": dense.NONE}))]
+        return Graph.of_layers(named)
 
-    @property
-    def betas(self) -> tuple[float, float]:
-        """What the step block's beta1_power and beta2_power are powers of."""
-        first, second = self._optimizer.betas(self.parsed.optimizer_options)
-        return float(first), float(second)
+    def whole_graph(self) -> list[Vertex]:
+        """Its vertices that are computed, in order, and the output layer that the loss adds."""
+        return self.graph.whole(losses.get(self.parsed.loss).outputs(self.parsed.input))
 
     @property
     def label_dtype(self) -> str:
@@ -81,12 +95,13 @@ class Model:
         the same bytes on every machine."""
         state = aligned(self.state_bytes)
         blocks = self.views(state)
-        for stream, (name, limit) in enumerate(self._limits.items()):
-            if limit > 0:
-                parameter = blocks[name].reshape(-1)
-                _native.call_kernel("uniform_fill", "", [parameter.size, parameter, seed, stream, -limit, limit])
+        for stream, (name, begin) in enumerate(self._begins.items()):
+            if begin != ZERO:
+                begin.into(blocks[name], seed, stream)
         for name, start in self._starts.items():
             blocks[name][: len(start)] = start
+        if self.parsed.module is not None:
+            module.begin(self.parsed.module, self.module, seed, blocks)
         return state
 
     def views(self, state: Array) -> dict[str, Array]:
@@ -110,7 +125,7 @@ class Model:
         """
         if train and (base is None or share is None):
             raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or train=False")
-        program = self.program(slot_layout, train)
+        program = self.program(slot_layout, train, backend)
         held = (state, base, share)
         addresses = (
             bound(state, self.state_bytes, "state"),
@@ -121,71 +136,85 @@ class Model:
         plan._held = (held, program)
         return plan
 
-    def program(self, slot_layout: _native.SlotLayout, train: bool) -> Program:
+    def built(self, rows: int) -> tuple[Builder, Ref]:
+        """Blocks and calls for batches of at most so many rows, and what a prediction gives."""
+        return self._build(rows)
+
+    def program(self, slot_layout: _native.SlotLayout, train: bool, backend: str = "cpu") -> Program:
         """The calls of a plan for slots of this layout."""
         builder, output = self._build(slot_layout.row_capacity)
         phases = {phase: tuple(calls) if train or phase == "predict" else () for phase, calls in builder.calls.items()}
-        return self.assembled(builder, phases, output, slot_layout)
+        return self.assembled(builder, phases, output, slot_layout, backends.get(backend).TILE_ROWS)
 
     def assembled(
-        self, builder: Builder, phases: Mapping[str, tuple[Call, ...]], output: Ref, slot_layout: _native.SlotLayout
+        self, builder: Builder, phases: Mapping[str, tuple[Call | Outside, ...]], output: Ref,
+        slot_layout: _native.SlotLayout, tile_rows: int,
     ) -> Program:
-        """Calls by phase over what a builder has laid out, and over this model's state."""
-        offsets, workspace_bytes, constants = self._workspace(builder)
+        """Calls by phase over what a builder has laid out, and over this model's state; `tile_rows`: of a tile, 0 for a
+        backend that has none."""
+        found = Tiling(phases)
+        if 0 < tile_rows < slot_layout.row_capacity:
+            found = tiled(builder, phases, output, self.tiles)
+        offsets, workspace_bytes, constants = self._workspace(builder, found, output, tile_rows)
         offsets |= _slot_offsets(slot_layout, phases)
         return Program(
-            phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.layout,
-            slot_layout.slot_bytes,
+            found.phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.layout,
+            slot_layout.slot_bytes, tile_rows, found.local,
         )
 
     def _build(self, rows: int) -> tuple[Builder, Ref]:
         parsed, builder = self.parsed, Builder(PerRow(rows))
-        loss = losses.get(parsed.loss)
-        x = input.build(builder, parsed.input, self.label_dtype)
-        *hidden, (output_name, last) = self.named_layers()
-        for name, layer in hidden:
-            x = layers.get(layer.kind).build(builder, name, x, **layer.options)
-        z = dense.build(builder, output_name, x, **last.options, zero=True)
-        input.linear(builder, parsed.input, z)
-        gradient, output = loss.build(builder, parsed.input, z)
+        network, z = self._forward(builder)
+        gradient, output = losses.get(parsed.loss).build(builder, parsed.input, z, **parsed.loss_settings)
         with builder.during("train"):
-            builder.run_backward(gradient)
-            self._update(builder)
+            if network is not None:
+                network.loss(builder, z, gradient, self.label_dtype)
+            update = self._update.backward(builder, dense=network is None or not network.has_update)
+            builder.run_backward(z, gradient)
+            builder.add_shared()
+            if network is not None and network.has_update:
+                network.update(builder, self._kept_rule)
+            update()
+        averagings.get(parsed.averaging).build(builder, parsed.averaging_settings)
         builder.statistic(_native.OPTIMIZER_STEPS, "optimizer", "highest", 1)
         return builder, output
 
-    def _update(self, builder: Builder) -> None:
-        """The optimizer over the flat vector of dense parameters, then table by table."""
-        options, state = self.parsed.optimizer_options, self._kept
-        size_bytes = _native.place([_bytes(block) for block in builder.parameters])[1]
-        first, dtype = builder.parameters[0].name, builder.parameters[0].dtype
-        count = size_bytes // np.dtype(DTYPES[dtype]).itemsize
-        flat = Ref("state", first, dtype, (count,))
-        held = [Ref("state", self._state_name(kept, first), dtype, (count,)) for kept in state]
-        self._optimizer.update(builder, options, count, Ref("gradient", first, dtype, (count,)), flat, *held)
-        for table in builder.tables:
-            parameter = table.parameter
-            of_rows = [
-                Ref("state", self._state_name(kept, parameter.name), parameter.dtype, parameter.shape) for kept in state
-            ]
-            self._optimizer.update_rows(builder, options, table, *of_rows)
+    def _forward(self, builder: Builder) -> tuple[Network | None, Value]:
+        """The network where it is none of layers, and what it makes of a batch."""
+        parsed = self.parsed
+        x = input.build(builder, parsed.input, self.label_dtype, own=parsed.module is not None)
+        network = None if parsed.module is None else Network(builder, parsed.module, self.module, x)
+        outputs = losses.get(parsed.loss).outputs(parsed.input)
+        z = network.forward(builder, outputs) if network is not None else self.graph.build(builder, x, outputs)
+        return network, input.linear(builder, parsed.input, z)
 
-    def _state_name(self, kept: str, parameter: str) -> str:
-        return f"{self.parsed.optimizer}.{kept}.{parameter}"
+    def judged(self, rows: int) -> tuple[Builder, list[Call | Outside], Ref]:
+        """Blocks and calls that score batches of at most so many rows, as they are predicted, with their labels."""
+        builder = Builder(PerRow(rows))
+        _, z = self._forward(builder)
+        forward, before = builder.calls["predict"][:], len(builder.calls["train"])
+        losses.get(self.parsed.loss).build(builder, self.parsed.input, z, **self.parsed.loss_settings)
+        return builder, [*forward, *builder.calls["train"][before:]], z.ref   # what it predicts is not asked for
+
+    @property
+    def _kept_rule(self) -> str:
+        return "learned" if self.parsed.average_optimizer_state else "local"
 
     def _layout(self, builder: Builder) -> _native.StateLayout:
-        """In the order dense parameters, tables, optimizer state, statistics."""
-        learned = builder.parameters + builder.table_blocks
-        rule = "learned" if self.parsed.average_optimizer_state else "local"
+        """In the order dense parameters, tables, averages, optimizer state, statistics."""
+        learned, rule = builder.parameters + builder.table_blocks, self._kept_rule
+        own = self.parsed.module is not None and self.parsed.module.optimizer is not None
         kept = [
-            BlockSpec(self._state_name(name, block.name), "optimizer", rule, block.shape, rows_of=block.rows_of)
-            for name in self._kept for block in learned
+            BlockSpec(self._update.state_name(name, block.name), "optimizer", rule, block.shape, rows_of=block.rows_of)
+            for name in self._update.kept for block in (builder.table_blocks if own else learned)
         ]
-        specs = learned + kept + builder.statistics
+        specs = learned + builder.averages + builder.foreign + kept + builder.statistics
         blocks = [(spec.name, spec.group, spec.rule, spec.shape) for spec in specs]
         return _native.StateLayout.make(blocks, {spec.name: spec.rows_of for spec in specs if spec.rows_of})
 
-    def _workspace(self, builder: Builder) -> tuple[dict[tuple[str, str], int], int, tuple[tuple[int, bytes], ...]]:
+    def _workspace(
+        self, builder: Builder, tiling: Tiling, output: Ref, tile_rows: int
+    ) -> tuple[dict[tuple[str, str], int], int, tuple[tuple[int, bytes], ...]]:
         """Offsets of everything but the slot, the workspace's size, and its constants with their offsets."""
         offsets: dict[tuple[str, str], int] = {}
         for block in self.blocks:
@@ -194,10 +223,17 @@ class Model:
                 offsets[space, block.name] = block.part_offset
         # the gradients lie as the parameters do in the state: the optimizer runs over all of them at once
         sizes = {("gradient", parameter.name): _bytes(parameter) for parameter in builder.parameters}
-        sizes |= {("work", name): _size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
         sizes |= {("constant", name): array.nbytes for name, array in builder.constants.items()}
-        places, workspace_bytes = _native.place(list(sizes.values()))
+        places, fixed_bytes = _native.place(list(sizes.values()))
         offsets |= dict(zip(sizes, places, strict=True))
+        buffers = {name: _size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
+        for name in tiling.local:
+            buffers[name] = buffers[name] // int(builder.rows) * tile_rows
+        live = workspace.lives(tiling.phases, output, tiling.local)
+        if not self.overlays:
+            live = dict.fromkeys(live)
+        placed, workspace_bytes = workspace.place(buffers, live, fixed_bytes)
+        offsets |= {("work", name): offset for name, offset in placed.items()}
         constants = tuple((offsets["constant", name], array.tobytes()) for name, array in builder.constants.items())
         return offsets, workspace_bytes, constants
 

@@ -8,10 +8,12 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute import layers, losses, optimizers, stateful
+from streamtrain.compute import averagings, layers, losses, optimizers, stateful
+from streamtrain.compute.graph import Graph
 from streamtrain.compute.held import feeds, held_of, held_problems
-from streamtrain.compute.input import VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
-from streamtrain.compute.options import Problem, problems, read
+from streamtrain.compute.input import MAX, POOLS, VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
+from streamtrain.compute.module_spec import ModuleSpec
+from streamtrain.compute.options import Problem
 from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
 
@@ -33,25 +35,41 @@ class ModelSpec:
     input: InputShape
     layers: tuple[LayerSpec, ...]
     loss: str
+    loss_settings: dict[str, Any]   # as build() takes them
     optimizer: str
-    optimizer_options: dict[str, Any]
+    optimizer_settings: dict[str, Any]
     average_optimizer_state: bool
+    averaging: str
+    averaging_settings: dict[str, Any]
+    module: ModuleSpec | None = None   # in the place of the layers and the output layer
+    graph: Graph | None = None   # in the place of the layers
 
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> ModelSpec:
         """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags",
-        "held", "pixels"}, "layers", "loss", "optimizer", "average_optimizer_state"}; other keys are left alone."""
+        "held", "pixels"}, "layers", "graph", "torch", "loss", "optimizer", "average_optimizer_state",
+        "averaging"}; other keys are left alone."""
         optimizer, options = _optimizer(spec)
-        loss = _text(spec, "loss")
-        losses.get(loss)
-        shape = _input(spec)
+        shape = input_shape(spec)
+        loss, settings = _loss(spec, shape.classes)
         if losses.label_kind(loss) == "class" and shape.classes < 2:
             raise _wrong("input.classes", f"2 or more for {loss}", shape.classes)
         given = spec.get("layers", [])
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise _wrong("layers", "a list of layers", given)
         parts = tuple(_layer(layer, f"layers[{at}]") for at, layer in enumerate(given))
-        return ModelSpec(shape, parts, loss, optimizer, options, bool(spec.get("average_optimizer_state", True)))
+        module = None if spec.get("torch") is None else ModuleSpec.from_dict(spec["torch"])
+        graph = None if spec.get("graph") is None else Graph.of_dict(spec["graph"])
+        if sum(bool(each) for each in (module, graph, parts)) > 1:
+            raise _wrong("layers", "one of layers, graph and torch", [name for name in ("layers", "graph", "torch")
+                                                                      if spec.get(name)])
+        if module is not None and optimizers.by_group(optimizer, options)["weight"]["max_norm"]:
+            raise _wrong("optimizer.max_norm", "0 for a PyTorch module, whose outputs' weights are its own affair",
+                         options["max_norm"])
+        average = bool(spec.get("average_optimizer_state", True))
+        return ModelSpec(
+            shape, parts, loss, settings, optimizer, options, average, *_averaging(spec), module, graph
+        )
 
 
 def _wrong(where: str, expected: str, got: object) -> UserMistake:
@@ -71,7 +89,8 @@ def _whole(found: object, where: str, least: int, most: int) -> int:
     return found
 
 
-def _input(spec: Mapping[str, Any]) -> InputShape:
+def input_shape(spec: Mapping[str, Any]) -> InputShape:
+    """Of a model spec's "input". UserMistake names the place in it."""
     given = spec.get("input")
     if not isinstance(given, Mapping):
         raise _wrong("input", "a table with numbers, standardize, categories and classes", given)
@@ -134,11 +153,14 @@ def _pixels(given: object, where: str) -> Pixels:
 
 def _bag(given: object, where: str) -> Bag:
     if not isinstance(given, Mapping):
-        raise _wrong(where, "a table with name, block, buckets, embed, mean, width, most and scales", given)
+        raise _wrong(where, "a table with name, block, buckets, embed, pool, width, most and scales", given)
     bounds = {"buckets": (1, MAX_BUCKETS), "embed": (0, MAX_WIDTH), "width": (1, MAX_ENTRIES), "most": (1, MAX_ENTRIES)}
     sizes = {name: _whole(given.get(name), f"{where}.{name}", *bound) for name, bound in bounds.items()}
     name, block, scales = (_text(given, text, f"{where}.{text}") for text in ("name", "block", "scales"))
-    return Bag(name=name, block=block, scales=scales, mean=bool(given.get("mean")), **sizes)
+    pool = _text(given, "pool", f"{where}.pool")
+    if pool not in POOLS or (pool == MAX and not sizes["embed"]):
+        raise _wrong(f"{where}.pool", f"one of {', '.join(POOLS)}, {MAX} with embed above 0 alone", pool)
+    return Bag(name=name, block=block, scales=scales, pool=pool, **sizes)
 
 
 def _held(given: object, where: str) -> Held:
@@ -167,16 +189,37 @@ def _layer(given: object, where: str) -> LayerSpec:
     return LayerSpec(*layers.parse(given))
 
 
+def _loss(spec: Mapping[str, Any], classes: int) -> tuple[str, dict[str, Any]]:
+    """Its name alone, or a table with its settings, those of classes in their order."""
+    given = spec.get("loss")
+    table = given if isinstance(given, Mapping) else {"name": given}
+    name = _text(table, "name", "loss")
+    settings = {key: value for key, value in table.items() if key != "name"}
+    for problem in losses.wrong(name, settings, [str(at) for at in range(classes)]):
+        raise _problem("loss", problem)
+    return name, {key: value for key, value in losses.normal(name, settings).items() if key != "name"}
+
+
 def _optimizer(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     given = spec.get("optimizer")
     if not isinstance(given, Mapping):
         raise _wrong("optimizer", 'a table such as {name = "adam"}', given)
     name = _text(given, "name", "optimizer.name")
     settings = {key: value for key, value in given.items() if key not in ("name", "learning_rate")}
-    options = optimizers.options(name)
-    for problem in problems(settings, options, f"setting of {name}"):
-        raise _problem("optimizer", problem)
-    return name, read(settings, options)
+    for tables, problem in optimizers.wrong(name, settings):
+        raise _problem(".".join(("optimizer", *tables)), problem)
+    return name, settings
+
+
+def _averaging(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    given = spec.get("averaging", {"name": averagings.DEFAULT})
+    if not isinstance(given, Mapping):
+        raise _wrong("averaging", 'a table such as {name = "mean"}', given)
+    name = _text(given, "name", "averaging.name")
+    settings = {key: value for key, value in given.items() if key != "name"}
+    for problem in averagings.wrong(name, settings):
+        raise _problem("averaging", problem)
+    return name, averagings.normal(name, settings)
 
 
 def _problem(where: str, problem: Problem) -> UserMistake:

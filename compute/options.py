@@ -9,7 +9,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 DURATION_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -164,6 +164,39 @@ class Several(Option):
         if not isinstance(given, list | tuple) or not self.least <= len(given) <= self.most:
             raise ValueError
         return tuple(self.of.read(each) for each in given)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassNumbers(Option):
+    """A number above 0 for each class of the label: an array in their order, or a table by their names, in which those
+    that are not named have 1. The engine has an array; an empty one is 1 for all."""
+
+    default: Any = field(default_factory=list)
+
+    def takes(self) -> str:
+        return "a number above 0 for each class, as an array in their order or as a table by their names"
+
+    def read(self, given: Any) -> list[float] | dict[str, float]:
+        positive = Number(above=0, help=self.help)
+        if isinstance(given, Mapping):
+            return {str(name): positive.read(value) for name, value in given.items()}
+        if not isinstance(given, list | tuple):
+            raise ValueError
+        return [positive.read(value) for value in given]
+
+    def wrong(self, setting: str, given: Any, classes: Sequence[str]) -> Iterator[Problem]:
+        """What is wrong with values that read() takes, by the names of the classes in their order."""
+        if isinstance(given, Mapping):
+            for name in given:
+                if str(name) not in classes:
+                    yield Problem(setting, f"names of classes, {', '.join(classes)}", name, classes)
+        elif given and len(given) != len(classes):
+            yield Problem(setting, f"{len(classes)} numbers, one for each class", list(given))
+
+    def in_order(self, given: Any, classes: Sequence[str]) -> list[float]:
+        if isinstance(given, Mapping):
+            return [given.get(name, 1.0) for name in classes]
+        return list(given)
 
 
 @dataclass(frozen=True, kw_only=True)

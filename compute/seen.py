@@ -11,7 +11,7 @@ from streamtrain.compute import backends, held, input
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.model import Model
-from streamtrain.compute.spec import Array, Call, PerRow, Ref
+from streamtrain.compute.spec import Array, Call, Outside, PerRow, Ref
 
 Place = tuple[str, int]   # block of a slot, column of it
 
@@ -62,10 +62,11 @@ class Seen:
         plan.predict(slot.ctypes.data)
         return plan.output().view(np.int32)[:, 0]
 
-    def _compiled(self, builder: Builder, calls: list[Call], output: Ref) -> _native.Plan:
+    def _compiled(self, builder: Builder, calls: list[Call | Outside], output: Ref) -> _native.Plan:
         phases = {phase: tuple(calls) if phase == "predict" else () for phase in builder.calls}
-        program = self._model.assembled(builder, phases, output, self._layout)
+        cpu = backends.get("cpu")
+        program = self._model.assembled(builder, phases, output, self._layout, cpu.TILE_ROWS)
         start = bound(self._state, self._model.state_bytes, "state")
-        plan: _native.Plan = backends.get("cpu").compile(program, (start, start + self._model.learned_bytes, 0))
+        plan: _native.Plan = cpu.compile(program, (start, start + self._model.learned_bytes, 0))
         plan._held = (self._state, program)
         return plan

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
+from streamtrain.errors import UserMistake
 
 Array = NDArray[Any]
-Role = Literal["size", "value", "given", "out", "changed", "scratch", "step"]
+Tiles = Literal["", "rows", "sum"]
+Role = Literal["size", "value", "given", "out", "part", "changed", "scratch", "step"]
+WRITES = ("out", "part", "scratch")   # roles of an array whose content before a call does not matter
 DTYPES: dict[str, type] = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u64": np.uint64,
 }
@@ -37,6 +40,21 @@ class PerRow(int):
         return PerRow(self.rows, self.times * times)
 
     __rmul__ = __mul__
+
+
+class Before(int):
+    """How many elements the rows before those at hand have, `times` for each. As an int it is that of the first."""
+
+    times: int
+
+    def __new__(cls, times: int) -> Before:
+        self = super().__new__(cls, 0)
+        self.times = times
+        return self
+
+
+class Turn(int):
+    """Which tile of a batch it is: see native/kernels/chain_sum.h. As an int it is that of a batch which is one."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +92,14 @@ def out(name: str, dtype: str, *shape: str | int) -> Arg:
     return Arg(name, "out", dtype, shape)
 
 
-def changed(name: str, dtype: str, *shape: str | int) -> Arg:
+def part(name: str, dtype: str, *shape: str | int) -> Arg:
+    """An array of which the kernel writes a part without reading it; of it nobody reads more than has been written."""
+    return Arg(name, "part", dtype, shape)
+
+
+def changed(name: str, dtype: str, *shape: str | int, optional: bool = False) -> Arg:
     """An array the kernel reads and writes."""
-    return Arg(name, "changed", dtype, shape)
+    return Arg(name, "changed", dtype, shape, optional)
 
 
 def scratch(name: str, dtype: str, *shape: str | int, optional: bool = False) -> Arg:
@@ -84,12 +107,34 @@ def scratch(name: str, dtype: str, *shape: str | int, optional: bool = False) ->
     return Arg(name, "scratch", dtype, shape, optional)
 
 
+def step_begun() -> Arg:
+    """The step block, of which the kernel writes what others read: the batch's weight."""
+    return Arg("step", "out", "step")
+
+
 def step_read() -> Arg:
     return Arg("step", "given", "step")
 
 
 def step_changed() -> Arg:
+    """The step block, to whose results the kernel adds."""
     return Arg("step", "changed", "step")
+
+
+class OnCuda(Protocol):
+    """What an op's own way on CUDA is made of; arrays are addresses on the device."""
+
+    ones: int   # float32, as many as a full slot has rows
+
+    def product(
+        self, c: int, a: int, b: int, rows: int, inner: int, columns: int, a_transposed: bool = False,
+        b_transposed: bool = False,
+    ) -> None:
+        """c [rows, columns] = a [rows, inner] b [inner, columns], float32, row-major; a transposed one is stored the
+        other way round."""
+
+    def launch(self, op: str, *arguments: Any) -> None:
+        """The kernel of another op."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +152,15 @@ class Op:
     each: tuple[str, ...] = ()   # CUDA launch: independent turns over the product of these sizes (ST_FOR) ...
     rows: tuple[str, ...] = ()   # ... or a block of 32 threads for each of them (ST_ROWS); () of both: one block
     types: tuple[str, ...] = ("",)
-    host_only: bool = False      # CUDA has another way (cuBLAS)
+    on_cuda: Callable[..., None] | None = None   # its other way there: from OnCuda and the kernel's arguments
+    products: tuple[str, ...] = ()   # of a matrix product: the sizes whose product is its multiplications
+    tiles: Tiles = ""   # whether it may be run on a tile of a batch's rows after another, see compute/tiling.py
     tolerance: float = 2e-6      # of a backend against the reference, relative to the largest magnitude; double: 1e-12
+
+    @property
+    def host_only(self) -> bool:
+        """Whether its kernel is not compiled for CUDA."""
+        return self.on_cuda is not None
 
     def signature(self, types: str) -> list[str]:
         return [arg.native_type(types) for arg in self.args]
@@ -138,6 +190,36 @@ class Call:
     args: tuple[Ref | int | float | None, ...]
 
 
+Run = Callable[[int, int], None]   # with the rows present, and the slot's address
+InSlot = Callable[[int], Array]   # of the slot at an address
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A call out of a plan, to what is no kernel. `bind` gets the arrays of the Refs, of a full slot, which stay where
+    they are as long as the plan; for the step block itself; of a slot's part, an InSlot. Only the CPU's plans take
+    such calls."""
+
+    bind: Callable[..., Run]
+    args: tuple[Ref, ...]
+
+
+@dataclass(frozen=True)
+class Tiled:
+    """Calls that are made for the first rows of a batch, as many as a tile has, then for the next, and so on."""
+
+    calls: tuple[Call, ...]
+
+
+Step = Call | Outside | Tiled
+
+
+def flat(steps: Iterable[Step]) -> Iterator[Call | Outside]:
+    """The calls of a phase in the order they are made for one tile."""
+    for step in steps:
+        yield from step.calls if isinstance(step, Tiled) else (step,)
+
+
 @dataclass(frozen=True)
 class Place:
     """A Ref resolved to bytes of one of the memories a plan is bound to: work, state, base, share, slot or step."""
@@ -150,7 +232,7 @@ class Place:
 class Program:
     """A model compiled for one slot layout: calls by phase and where their memory lies. Knows no backend."""
 
-    phases: Mapping[str, tuple[Call, ...]]   # train, predict
+    phases: Mapping[str, tuple[Step, ...]]   # train, predict
     offsets: Mapping[tuple[str, str], int]   # (space, buffer) -> bytes within its memory
     workspace_bytes: int
     constants: tuple[tuple[int, bytes], ...]   # workspace offset, content
@@ -158,6 +240,15 @@ class Program:
     rows: int
     state: _native.StateLayout
     slot_bytes: int
+    tile_rows: int = 0                        # of what is Tiled
+    local: frozenset[str] = frozenset()       # buffers that hold the rows of one tile
+
+    def kernels(self, phase: str) -> list[Call]:
+        """The phase's calls for a backend that calls nothing but kernels; UserMistake where there is another."""
+        calls = [call for call in flat(self.phases[phase]) if isinstance(call, Call)]
+        if any(isinstance(step, Outside) for step in self.phases[phase]):
+            raise UserMistake('a network of another library is computed on the CPU; set backend = "cpu"')
+        return calls
 
     def place(self, ref: Ref) -> Place:
         if ref.space == "step":

@@ -18,8 +18,14 @@ from streamtrain.errors import SnapshotError as SnapshotError
 from streamtrain.errors import StreamtrainError as StreamtrainError
 from streamtrain.errors import TooManyOpenFiles as TooManyOpenFiles
 from streamtrain.errors import UserMistake as UserMistake
-from streamtrain.fitting.fit import Fitted as Fitted
+from streamtrain.fitting.callbacks import Moment as Moment
+from streamtrain.fitting.early_stopping.early_stopping import EarlyStopping as EarlyStopping
+from streamtrain.fitting.early_stopping.trainer import EarlyStopped as EarlyStopped
+from streamtrain.fitting.early_stopping.trainer import EarlyStoppingParallelTrainer as EarlyStoppingParallelTrainer
+from streamtrain.fitting.early_stopping.trainer import EarlyStoppingTrainer as EarlyStoppingTrainer
 from streamtrain.fitting.fit import fit as fit
+from streamtrain.fitting.fitted import Fitted as Fitted
+from streamtrain.fitting.parallel_wrapper import ParallelWrapper as ParallelWrapper
 from streamtrain.job import Job as Job
 from streamtrain.topics.predictions import Answer as Answer
 from streamtrain.topics.predictions import RowAnswer as RowAnswer

@@ -46,6 +46,8 @@ class SlotLayout:
 
 CACHE_LINE: int
 OPTIMIZER_STEPS: str
+OUTER_VELOCITY: str
+OUTER_SETTINGS: str
 
 def place(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Offsets of buffers one behind the other on cache lines, as a state's blocks lie, and where the last one ends."""
@@ -104,11 +106,11 @@ STEP_BYTES: int
 class StepBlock:
     rows: int
     learning_rate: float
-    beta1_power: float
-    beta2_power: float
     loss_sum: float
     weight_sum: float
     not_finite: int
+    random: int
+    number: int
     address: int
     def __init__(self) -> None: ...
     @staticmethod
@@ -132,14 +134,19 @@ class Plan:
     def predict(self, slot_address: int) -> None: ...
     def output(self) -> NDArray[np.float32]: ...
 
-_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int]]]]   # kernel, types, (memory, bits) of each argument
+# kernel, types, (memory, bits, bytes of a row) of each argument; with no kernel the number of a call out of the plan
+_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int, int]], int]]
+_PlanStretches = Sequence[tuple[bool, _PlanCalls]]   # whether its calls are made tile by tile
 
 class CpuPlan(Plan):
     def __init__(
-        self, train: _PlanCalls, predict: _PlanCalls, workspace_bytes: int,
+        self, train: _PlanStretches, predict: _PlanStretches, workspace_bytes: int,
         constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
-        share: int, isa: str = "",
+        share: int, isa: str = "", outside: int = 0, tile_rows: int = 0,
     ) -> None: ...
+    work_address: int
+    def set_outside(self, at: int, call: Callable[[int, int], None]) -> None:
+        """The call out of the plan of that number; it gets the rows present and the slot's address."""
 
 class ForeignPlan(Plan):
     def __init__(
@@ -205,7 +212,7 @@ class CoordinatorEnd:
     dead_letter_bytes_waiting: int  # for their publication
     def __init__(self, arena: Arena) -> None: ...
     def begin(
-        self, *, round: int, learning_rate: float, rows_seen: int = 0, row_bound: int = -1,
+        self, *, round: int, learning_rate: float, seed: int = 0, rows_seen: int = 0, row_bound: int = -1,
         positions: Sequence[tuple[int, int, int]] = ...,
     ) -> None:
         """What the run goes on from; `positions` are (partition, offset, row)."""
@@ -217,6 +224,8 @@ class CoordinatorEnd:
     def stop(self) -> Stop: ...
     def hold(self, held: bool) -> None:
         """Ingest opens no round."""
+    def bound_rounds(self, bound: int) -> None:
+        """Ingest opens no round from this number on; 0: any."""
     def release_slots(self, below: int) -> None: ...
     def pin_newest(self) -> tuple[int, int]: ...  # (buffer, round)
     def unpin(self) -> None: ...
@@ -256,7 +265,8 @@ class Worker:
     state_address: int
     share_address: int
     base_address: int
-    def __init__(self, arena: Arena, worker: int, beta1: float, beta2: float) -> None: ...
+    def __init__(self, arena: Arena, worker: int) -> None: ...
+    def follow(self, rate_of: Callable[[int], float]) -> None: ...
     def begin(self) -> None: ...
     def score_means(self, plan: Plan, state: int, base: int, share: int) -> None: ...
     def run_closed_round(self, plan: Plan) -> None: ...
@@ -295,6 +305,8 @@ class MemorySource(Source):
 
         By default it is of one partition, its offset its number; `span`: offsets it takes up.
         """
+    def end_round(self) -> None:
+        """What was put before, and what is put after, are of different rounds."""
     def end(self) -> None: ...
     def close(self) -> None:
         """Nobody takes any more."""
@@ -304,6 +316,7 @@ class IngestStatus(enum.IntEnum):
     ENDED = 1
     LEAVE = 2
     WAITING = 3  # as WORKING, but some partition's next record needs a schema that is not known yet
+    ROUND_ENDED = 4  # as WORKING: the source has ended the round that was open
 
 class RoundCutter:
     """What the threads of ingest have in common: the numbers of slots, the ends of rounds."""

@@ -15,8 +15,14 @@ from streamtrain import errors
 
 ROOT = Path(__file__).resolve().parents[1]
 ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
-TYPES = ("Answer", "Fitted", "ModelAnswer", "Published", "RowAnswer", "RowError", "RunEnded", "Snapshot")
-CALLS = ("Job", "LiveModel", "RecordWriter", "fit", "follow_snapshots", "history", "read_predictions")
+TYPES = (
+    "Answer", "EarlyStopped", "Fitted", "ModelAnswer", "Moment", "Published", "RowAnswer", "RowError", "RunEnded",
+    "Snapshot",
+)  # fmt: skip
+CALLS = (
+    "EarlyStopping", "EarlyStoppingParallelTrainer", "EarlyStoppingTrainer", "Job", "LiveModel", "ParallelWrapper",
+    "RecordWriter", "fit", "follow_snapshots", "history", "read_predictions",
+)  # fmt: skip
 EXPORTS = (*CALLS, *TYPES, *sorted(ERRORS))
 
 

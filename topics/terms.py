@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.errors import CheckFailed
 from streamtrain.topics.manifest import Slot
 from streamtrain.topics.topic import sha256
 from streamtrain.topics.wire import DIGEST_BYTES, Plain, Reader, pack, plain
@@ -23,7 +22,7 @@ class Terms:
     """In force from round `first_round` on."""
 
     first_round: int
-    learning_rate: Named  # a schedule: {"name": "constant", "rate": 0.003}
+    learning_rate: Named  # a schedule with its settings: {"name": "constant", "rate": 0.003, "warm_up": 0}
     optimizer: Named  # with every setting but the learning rate
     average_optimizer_state: bool
     averaging_frequency: int  # batches of a worker in a full round
@@ -41,14 +40,6 @@ class Terms:
     def round_slots(self) -> int:
         """Slots of a full round."""
         return self.workers * self.averaging_frequency
-
-    def rate(self, round_: int) -> float:
-        """The learning rate of a round from `first_round` on; CheckFailed where this build has no such schedule."""
-        match self.learning_rate:
-            case {"name": "constant", "rate": float(rate) | int(rate)}:
-                return float(rate)
-        expected = '{"name": "constant", "rate": …}'
-        raise CheckFailed(f"round {round_}: expected the learning rate as {expected}, got {self.learning_rate}")
 
     def model_spec(self, spec: Mapping[str, Any]) -> dict[str, Any]:
         """The model spec `spec` of any snapshot of the lineage as it was under these terms."""

@@ -1,4 +1,6 @@
-"""The registry of backends. A file has HELP, PRIORITY, PRIORITY_NAME, device_count(), answers() and compile().
+"""The registry of backends. A file has HELP, PRIORITY, PRIORITY_NAME, CALLS_OUT (whether its plans take networks of
+other libraries), TILE_ROWS (rows of a batch that are computed at a time, 0: all), device_count(), answers() and
+compile().
 
 "auto" is the backend of the highest PRIORITY that answers; one of None is never chosen by itself.
 """
@@ -22,10 +24,11 @@ def priority_names() -> dict[str, str]:
     return {name: each["PRIORITY_NAME"] for name, each in found.items() if each["PRIORITY"] is not None}
 
 
-def choose(wanted: str = "auto", priorities: Mapping[str, int] | None = None) -> str:
+def choose(wanted: str = "auto", priorities: Mapping[str, int] | None = None, calls_out: bool = False) -> str:
     """The backend to use: `wanted`, or for "auto" the highest priority among those that answer.
 
-    `priorities`: by backend, in place of its own. Raises UserMistake when a wanted backend does not answer.
+    `priorities`: by backend, in place of its own; `calls_out`: of those whose plans call out. Raises UserMistake when a
+    wanted backend does not answer.
     """
     if wanted != "auto":
         reason = get(wanted).answers()
@@ -33,7 +36,8 @@ def choose(wanted: str = "auto", priorities: Mapping[str, int] | None = None) ->
             raise UserMistake(f"backend {wanted}: {reason}; choose backend = \"cpu\" or \"auto\"")
         return wanted
     order = {name: get(name).PRIORITY for name in priority_names()} | dict(priorities or {})
-    answering = [name for name in sorted(order, key=lambda name: -order[name]) if get(name).answers() is None]
+    asked = [name for name in sorted(order, key=lambda name: -order[name]) if get(name).CALLS_OUT or not calls_out]
+    answering = [name for name in asked if get(name).answers() is None]
     return answering[0] if answering else "cpu"
 
 

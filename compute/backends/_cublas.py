@@ -19,16 +19,21 @@ WORKSPACE_BYTES = 32 << 20
 
 def library(cupy: Any) -> Any:
     """The libcublas of CuPy's choice, or the one the loader finds."""
+    before = _loaded()   # PyTorch has one of its own
     with contextlib.suppress(ImportError):
         _ = cupy.cuda.cublas   # CuPy looks for the library (in NVIDIA's wheels too) and loads it when first asked
-    maps = Path("/proc/self/maps").read_text()
-    found = re.findall(r"(/\S*libcublas\.so[.\d]*)$", maps, re.M)
-    for name in [*dict.fromkeys(found), "libcublas.so.12", "libcublas.so.13", "libcublas.so"]:
+    fresh = [name for name in _loaded() if name not in before]
+    for name in [*fresh, *before, "libcublas.so.12", "libcublas.so.13", "libcublas.so"]:
         try:
             return ctypes.CDLL(name)
         except OSError:
             continue
     raise StreamtrainError("cuBLAS: expected libcublas.so, got none; install the extra cuda12 or cuda13")
+
+
+def _loaded() -> list[str]:
+    """The paths of those in this process."""
+    return list(dict.fromkeys(re.findall(r"(/\S*libcublas\.so[.\d]*)$", Path("/proc/self/maps").read_text(), re.M)))
 
 
 class Cublas:

@@ -6,14 +6,38 @@ Work goes up to the rows present in a slot, not up to its capacity.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import Call, PerRow, Program, Ref
+from streamtrain.compute.bound import at_address
+from streamtrain.compute.spec import (
+    DTYPES,
+    Array,
+    Before,
+    Call,
+    InSlot,
+    Outside,
+    PerRow,
+    Program,
+    Ref,
+    Step,
+    Tiled,
+    Turn,
+    flat,
+)  # fmt: skip
+from streamtrain.compute.tiling import row_bytes
+from streamtrain.errors import UserMistake
 
 HELP = "native kernels on one core per worker"
 PRIORITY = 0
 PRIORITY_NAME = "BACKEND_PRIORITY_CPU"
+CALLS_OUT = True
+TILE_ROWS = 256   # of a step's tile: its activations stay in the L2; sums in float32 are no longer
 MEMORIES = _native.PLAN_MEMORIES
 
 
@@ -36,28 +60,64 @@ def value_bits(native_type: str, number: int | float) -> int:
     return int(number) & 0xFFFFFFFFFFFFFFFF
 
 
-def arguments(program: Program, call: Call) -> list[tuple[int, int]]:
-    """(memory, bits) of each argument of a call."""
-    bits = []
-    for arg, native_type in zip(call.args, ops.get(call.op).signature(call.types), strict=True):
+def arguments(program: Program, call: Call) -> list[tuple[int, int, int]]:
+    """(memory, bits, bytes of a row) of each argument of a call; the last of what lies elsewhere for each tile."""
+    op, found = ops.get(call.op), []
+    for spec, arg, native_type in zip(op.args, call.args, op.signature(call.types), strict=True):
         if isinstance(arg, Ref):
             place = program.place(arg)
-            bits.append((MEMORIES[place.memory], place.offset))
+            moves = place.memory == "slot" or (place.memory == "work" and arg.name not in program.local)
+            found.append((MEMORIES[place.memory], place.offset, row_bytes(spec, arg, call) if moves else 0))
         elif isinstance(arg, PerRow):
-            bits.append((MEMORIES["per_row"], arg.times))
+            found.append((MEMORIES["per_row"], arg.times, 0))
+        elif isinstance(arg, Before):
+            found.append((MEMORIES["before"], arg.times, 0))
+        elif isinstance(arg, Turn):
+            found.append((MEMORIES["turn"], 0, 0))
         else:
-            bits.append((MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg)))
-    return bits
+            found.append((MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0))
+    return found
 
 
 def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0) -> _native.Plan:
     """The native plan of a program over (state, base, share)."""
-    phases = {
-        phase: [(call.op, call.types, arguments(program, call)) for call in calls]
-        for phase, calls in program.phases.items()
-    }
+    outside: list[Outside] = []
+
+    def entry(call: Call | Outside) -> tuple[str, str, list[tuple[int, int, int]], int]:
+        if isinstance(call, Call):
+            return call.op, call.types, arguments(program, call), 0
+        outside.append(call)
+        return "", "", [], len(outside) - 1
+
+    def entries(steps: Iterable[Step]) -> list[tuple[bool, list[Any]]]:
+        """Stretches of calls, and whether they are made tile by tile."""
+        runs = groupby(steps, key=lambda step: id(step) if isinstance(step, Tiled) else 0)
+        return [(tiles != 0, [entry(call) for call in flat(run)]) for tiles, run in runs]
+
+    train, predict = entries(program.phases["train"]), entries(program.phases["predict"])
     output = program.output
-    return _native.CpuPlan(
-        phases["train"], phases["predict"], program.workspace_bytes, program.constants,
-        program.place(output).offset, program.rows, output.shape[1], *addresses, isa,
+    plan = _native.CpuPlan(
+        train, predict, program.workspace_bytes, program.constants, program.place(output).offset, program.rows,
+        output.shape[1], *addresses, isa, len(outside), program.tile_rows,
     )
+    memories = {"work": plan.work_address, **dict(zip(("state", "base", "share"), addresses, strict=True))}
+    step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever
+    for at, call in enumerate(outside):
+        plan.set_outside(at, call.bind(*(step if arg.space == "step" else array(program, memories, arg)
+                                         for arg in call.args)))
+    return plan
+
+
+def array(program: Program, memories: dict[str, int], ref: Ref) -> Array | InSlot:
+    """The view a Ref means, of memory that the plan is bound to."""
+    place, dtype = program.place(ref), np.dtype[Any](DTYPES[ref.dtype])
+
+    def at(start: int) -> Array:
+        raw = at_address(start + place.offset, ref.elements * dtype.itemsize)
+        return raw.view(dtype).reshape(ref.shape)
+
+    if place.memory == "slot":
+        return at
+    if not memories[place.memory]:
+        raise UserMistake(f"plan: expected memory for {place.memory}, got none; give it to compile()")
+    return at(memories[place.memory])

@@ -22,6 +22,8 @@ from streamtrain.errors import StreamtrainError
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
 PRIORITY = 100
 PRIORITY_NAME = "BACKEND_PRIORITY_GPU"
+CALLS_OUT = False
+TILE_ROWS = 0
 SLOT_BUFFERS = 2    # one is computed on while the other is filled
 STEPS_AHEAD = 64    # step blocks in pinned memory: steps that may be enqueued before they are collected
 
@@ -54,7 +56,8 @@ class CudaPlan:
         sizes = {**self.sizes, "work": program.workspace_bytes, "step": _native.STEP_BYTES}
         self.memory = {name: self.device.buffer(size) for name, size in sizes.items()}
         self.slots = [self.device.buffer(program.slot_bytes) for _ in range(SLOT_BUFFERS)]
-        self.ones, self.workspace = self.device.buffer(program.rows * 4), self.device.buffer(WORKSPACE_BYTES)
+        self._ones, self.workspace = self.device.buffer(program.rows * 4), self.device.buffer(WORKSPACE_BYTES)
+        self.ones = int(self._ones.data.ptr)
         with self.device.handle:
             self.cublas = Cublas(self.device.cupy, self.device.compute.ptr, self.workspace.data.ptr)
             self.blocks = self.device.cupy.cuda.alloc_pinned_memory(STEPS_AHEAD * _native.STEP_BYTES)
@@ -64,7 +67,8 @@ class CudaPlan:
         self.in_round = False
         self.step_address = self.output_address = 0   # of the plan this belongs to
         self._constants()
-        self.device.load(instances_of((call.op, call.types) for calls in program.phases.values() for call in calls))
+        calls = [call for phase in program.phases for call in program.kernels(phase)]
+        self.device.load(instances_of((call.op, call.types) for call in calls))
         self.graphs = {phase: self._capture(phase) for phase in program.phases}
 
     def _constants(self) -> None:
@@ -72,7 +76,7 @@ class CudaPlan:
         ones = np.ones(self.program.rows, np.float32).tobytes()
         places = [(work + offset, content) for offset, content in self.program.constants]
         with self.device.handle:
-            for to, content in [*places, (int(self.ones.data.ptr), ones)]:
+            for to, content in [*places, (self.ones, ones)]:
                 kept = ctypes.create_string_buffer(content, len(content))
                 self.device.copy(to, ctypes.addressof(kept), len(content), TO_DEVICE, compute)
                 compute.synchronize()
@@ -85,7 +89,7 @@ class CudaPlan:
         graphs, compute = [], self.device.compute
         with self.device.handle, compute:
             for slot in self.slots:
-                launches = [self.launcher(call, slot.data.ptr) for call in self.program.phases[phase]]
+                launches = [self.launcher(call, slot.data.ptr) for call in self.program.kernels(phase)]
                 for launch in launches:
                     launch()
                 compute.synchronize()
@@ -105,29 +109,24 @@ class CudaPlan:
             self.address(arg, slot) if isinstance(arg, Ref) else 0 if arg is None
             else int(arg) if isinstance(arg, PerRow) else arg for arg in call.args   # a graph's launches are fixed
         ]
-        if call.op.startswith("dense_") and ops.get(call.op).host_only:
-            return lambda: getattr(self, call.op)(*values)
-        return lambda: self.device.launch(ops.get(call.op), call.types, values)
+        op = ops.get(call.op)
+        if (own := op.on_cuda) is not None:
+            return lambda: own(self, *values)
+        return lambda: self.device.launch(op, call.types, values)
 
-    # The dense products, row-major, as cuBLAS's column-major ones: what is [r, c] to us is [c, r] to it.
+    # what an op's own way is made of: OnCuda
 
-    def dense_forward(
-        self, rows: int, inputs: int, outputs: int, x: int, w: int, bias: int, activation: int, y: int
+    def product(
+        self, c: int, a: int, b: int, rows: int, inner: int, columns: int, a_transposed: bool = False,
+        b_transposed: bool = False,
     ) -> None:
-        self.cublas.product(PLAIN, PLAIN, outputs, rows, inputs, w, outputs, x, inputs, y, outputs)
-        self.device.launch(ops.get("dense_finish"), "", [rows, outputs, bias, activation, y])
+        """By cuBLAS, to which what is [r, c] to us is [c, r]: it multiplies b and a."""
+        b_op, a_op = (TRANSPOSED if each else PLAIN for each in (b_transposed, a_transposed))
+        b_stored, a_stored = inner if b_transposed else columns, rows if a_transposed else inner
+        self.cublas.product(b_op, a_op, columns, rows, inner, b, b_stored, a, a_stored, c, columns)
 
-    def dense_grad_input(self, rows: int, inputs: int, outputs: int, dy: int, w: int, mask: int, dx: int) -> None:
-        self.cublas.product(TRANSPOSED, PLAIN, inputs, rows, outputs, w, outputs, dy, outputs, dx, inputs)
-        if mask:
-            self.device.launch(ops.get("dense_finish_mask"), "", [rows * inputs, mask, dx])
-
-    def dense_grad_weight(
-        self, rows: int, inputs: int, outputs: int, x: int, dy: int, dw: int, db: int, totals: int
-    ) -> None:
-        ones = int(self.ones.data.ptr)
-        self.cublas.product(PLAIN, TRANSPOSED, outputs, inputs, rows, dy, outputs, x, inputs, dw, outputs)
-        self.cublas.product(PLAIN, PLAIN, outputs, 1, rows, dy, outputs, ones, rows, db, outputs)
+    def launch(self, op: str, *arguments: Any) -> None:
+        self.device.launch(ops.get(op), "", list(arguments))
 
     # Rounds and steps
 

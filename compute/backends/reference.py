@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
+from typing import Any
 
 import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import DTYPES, Array, Call, Program, Ref
+from streamtrain.compute.bound import at_address
+from streamtrain.compute.spec import DTYPES, Array, Call, Outside, Program, Ref, flat
 
 HELP = "NumPy, the meaning of every op; for tests"
 PRIORITY = None
 PRIORITY_NAME = ""
+CALLS_OUT = True
+TILE_ROWS = 0
 
 
 def answers() -> str | None:
@@ -23,11 +26,6 @@ def answers() -> str | None:
 def device_count() -> int:
     """GPUs it has."""
     return 0
-
-
-def at_address(address: int, size_bytes: int) -> Array:
-    """Memory as bytes, not owned."""
-    return np.ctypeslib.as_array((ctypes.c_uint8 * size_bytes).from_address(address))
 
 
 class ReferencePlan:
@@ -64,7 +62,7 @@ class ReferencePlan:
                 name: memory[: len(memory) // 4 * 4].view(np.float32).astype(np.float64)
                 for name, memory in self.memories.items()
             }
-        for call in self.program.phases[phase]:
+        for call in flat(self.program.phases[phase]):
             self.run_call(call)
         if phase == "predict":
             assert self.output is not None
@@ -73,7 +71,11 @@ class ReferencePlan:
             learned = self.program.state.learned_bytes
             self.memories["state"][:learned].view(np.float32)[:] = self.wide["state"][: learned // 4]
 
-    def run_call(self, call: Call) -> None:
+    def run_call(self, call: Call | Outside) -> None:
+        if isinstance(call, Outside):
+            assert self.step is not None
+            call.bind(*map(self._outside, call.args))(self.step.rows, 0)
+            return
         op = ops.get(call.op)
         values = [
             (self.step if arg.space == "step" else self._shaped(self.array(arg), [
@@ -83,6 +85,12 @@ class ReferencePlan:
         ]
         with np.errstate(all="ignore"):
             op.reference(*values)
+
+    def _outside(self, ref: Ref) -> Any:
+        """What a call out of the plan gets."""
+        if ref.space == "slot":
+            return lambda slot: self.array(ref)   # of the one at hand
+        return self.step if ref.space == "step" else self.array(ref)
 
     @staticmethod
     def _shaped(array: Array, shape: list[int]) -> Array:

@@ -3,47 +3,61 @@
 from __future__ import annotations
 
 from streamtrain import _native
-from streamtrain.compute import ops
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute import initializers, ops
+from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.layers._activated import ACTIVATION, NONE, activated, taken_back
 from streamtrain.compute.ops.activation import glorot
 from streamtrain.compute.ops.dense_forward import BUILT_IN
-from streamtrain.compute.ops.dense_grad_weight import CHAIN_ROWS, TOTALS
 from streamtrain.compute.options import Option, Whole, Word
 from streamtrain.compute.spec import Ref
+from streamtrain.compute.start import ZERO, Start
 
 HELP = "fully connected: y = activation(x w + b)"
-NONE = "none"
+AUTO = "auto"
 OPTIONS: dict[str, Option] = {
     "size": Whole(least=1, most=_native.MAX_COLUMNS, help="outputs"),
-    "activation": Word(of=lambda: [NONE, *ops.activations()], default=NONE, help="what is done to each output"),
+    "activation": ACTIVATION,
+    "init": Word(
+        of=lambda: [AUTO, *initializers.names()], default=AUTO, help="what weights start from; auto: as is usual for "
+        "the activation, 0 where sums of them are the outputs"
+    ),
 }
 EXAMPLES = ({"size": 5}, {"size": 7, "activation": BUILT_IN})
 
 
-def build(builder: Builder, name: str, x: Value, size: int, activation: str, zero: bool = False) -> Value:
+def is_linear(size: int, activation: str, init: str = AUTO) -> bool:
+    """Whether it may be asked to start at 0: a sum of such layers is an output."""
+    return activation == NONE and init == AUTO
+
+
+def build(
+    builder: Builder, name: str, x: Value, size: int, activation: str, init: str = AUTO, zero: bool = False
+) -> Value:
     """Adds <name>.weight [inputs, size] and <name>.bias [size]; `zero`: the weight starts at 0 (an output layer)."""
     rows, inputs = x.ref.shape
-    start = glorot if activation == NONE else ops.activations()[activation].start
-    weight, d_weight = builder.parameter(f"{name}.weight", inputs, size, limit=0.0 if zero else start(inputs, size))
-    bias, d_bias = builder.parameter(f"{name}.bias", size)
+    begin = ZERO if zero else _begin(init, activation, inputs, size)
+    weight, d_weight = builder.parameter(f"{name}.weight", inputs, size, begin=begin)
+    bias, d_bias = builder.parameter(f"{name}.bias", size, part="bias")
     linear = builder.buffer(f"{name}.linear", rows, size)
     built_in = activation == BUILT_IN
     builder.call("dense_forward", rows, inputs, size, x.ref, weight, bias, int(built_in), linear)
-    y = linear
-    if activation != NONE and not built_in:
-        y = builder.buffer(f"{name}.output", rows, size)
-        builder.call(f"{activation}_forward", rows * size, y, linear, types="float")
+    y = activated(builder, name, NONE if built_in else activation, linear)
 
-    def backward(dy: Ref) -> tuple[Ref | None, bool]:
-        if y is not linear:
-            builder.call(f"{activation}_gradient", rows * size, dy, dy, linear, y, types="float")
-        totals = builder.buffer(f"{name}.totals", inputs, TOTALS, dtype="f64") if rows > CHAIN_ROWS else None
-        builder.call("dense_grad_weight", rows, inputs, size, x.ref, dy, d_weight, d_bias, totals)
+    def backward(dy: Ref) -> list[Gradient | None]:
+        taken_back(builder, activation, dy, linear, y)
+        builder.call("dense_grad_weight", rows, inputs, size, x.ref, dy, d_weight, d_bias, None)
         if not x.learns:
-            return None, False
+            return [None]
         dx = builder.buffer(f"{name}.input_gradient", rows, inputs)
         builder.call("dense_grad_input", rows, inputs, size, dy, weight, x.ref if x.masks else None, dx)
-        return dx, True
+        return [Gradient(dx, masked=True)]
 
-    builder.on_backward(backward, x)
-    return Value(y, masks=built_in)
+    return builder.on_backward(backward, [x], Value(y, masks=built_in))
+
+
+def _begin(init: str, activation: str, inputs: int, outputs: int) -> Start:
+    if init != AUTO:
+        chosen: Start = initializers.get(init).start(inputs, outputs)
+        return chosen
+    limit = glorot if activation == NONE else ops.activations()[activation].start
+    return Start.uniform(limit(inputs, outputs))

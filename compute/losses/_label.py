@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-LabelKind = Literal["binary", "class", "number"]   # 0 or 1; a class by name or index; any number
-_DTYPES: dict[str, str] = {"binary": "f32", "class": "i32", "number": "f32"}
+LabelKind = Literal["binary", "class", "number", "count"]   # 0 or 1; a class by name or index; any number; from 0 on
+_DTYPES: dict[str, str] = {"binary": "f32", "class": "i32", "number": "f32", "count": "f32"}
 
 
 def label_dtype(kind: str) -> str:

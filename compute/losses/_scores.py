@@ -1,22 +1,56 @@
 """The score blocks that losses share. A window's figures are those of a difference of two looks: all only grow."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from streamtrain.compute.builder import Builder
+from streamtrain.compute.options import ClassNumbers, Number, Option
 from streamtrain.compute.spec import Ref
+
+CLASSES_OPTIONS: dict[str, Option] = {
+    "class_weights": ClassNumbers(help="by which the loss of the rows of each class is multiplied; figures are not"),
+    "label_smoothing": Number(
+        least=0, below=1, default=0.0, help="the part of each label that is spread over all classes; figures take the "
+        "label itself"
+    ),
+}
 
 
 def loss_block(builder: Builder) -> tuple[Ref, Ref]:
-    """Weighted loss, weight, weighted loss of the constant prediction, weighted label (of a number)."""
+    """Weighted loss (of classes the log loss), weight, weighted loss of the constant prediction, weighted label (of a
+    number)."""
     return builder.statistic("score.loss", "score", "sum", 4)
 
 
-def classes_block(builder: Builder, classes: int, z: Ref) -> tuple[Ref, Ref]:
+@dataclass(frozen=True)
+class Prior:
+    """What the constant prediction over classes knows."""
+
+    seen: tuple[Ref, Ref]   # weight by class, base and share
+    class_weights: Ref | None   # [classes], where more than the log loss is minimised
+
+
+def classes_block(
+    builder: Builder, classes: int, z: Ref, class_weights: Sequence[float] = (), smoothing: float = 0.0
+) -> Prior:
     """Weight by class: what the constant prediction knows. It is added to the logits z, [rows, 1 or classes], so that
     the model begins as the constant prediction and learns what lies beyond it."""
-    base, share = builder.statistic("label.classes", "statistics", "sum", classes)
-    offset = builder.buffer("label.prior", z.shape[1])
-    builder.call("class_prior", z.shape[1], classes, base, offset)
+    seen = builder.statistic("label.classes", "statistics", "sum", classes)
+    offset, weights = builder.buffer("label.prior", z.shape[1]), None
+    if class_weights or smoothing:
+        weights = builder.constant("class_weights", class_weights or [1.0] * classes, "f32")
+        builder.call("smoothed_prior", z.shape[1], classes, smoothing, seen[0], weights, offset)
+    else:
+        builder.call("class_prior", z.shape[1], classes, seen[0], offset)
     builder.call("add_offset", builder.rows, z.shape[1], offset, z)
-    return base, share
+    return Prior(seen, weights)
+
+
+def objective_block(builder: Builder) -> Ref:
+    """Weighted loss, weighted loss of the constant prediction, where classes are learned by more than the log loss."""
+    return builder.statistic("score.objective", "score", "sum", 2)[1]
 
 
 def hits_block(builder: Builder) -> Ref:

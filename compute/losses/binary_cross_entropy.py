@@ -2,40 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.input import InputShape
-from streamtrain.compute.losses._label import label_dtype
-from streamtrain.compute.losses._scores import classes_block, hits_block, loss_block, rows_block
-from streamtrain.compute.ops.score_binary import BINS, MOMENTS
+from streamtrain.compute.losses._binary import constant_odds, label_and_weight, learn
+from streamtrain.compute.losses._scores import CLASSES_OPTIONS, classes_block
+from streamtrain.compute.options import Option
 from streamtrain.compute.spec import Ref
 
 HELP = "a 0/1 label; predicts its probability"
-# z: the outputs of the last layer; n: the weights in label.classes
-PREDICTION = "1 / (1 + exp(-z - log((n[1] + 0.5) / (n[0] + 0.5))))"
+# z: the outputs of the last layer; n: the weights in label.classes; c, e: class_weights (1 without) and label_smoothing
+PREDICTION = "1 / (1 + exp(-z - log(q[1] / q[0]))), q = (1 - e) c (n + 0.5) / sum(c (n + 0.5)) + e / 2"
+OPTIONS: dict[str, Option] = CLASSES_OPTIONS
 LABEL = "binary"
-EXAMPLES: tuple[dict[str, object], ...] = ({},)   # of the input shape's label settings
+EXAMPLES: tuple[dict[str, object], ...] = (
+    {}, {"settings": {"class_weights": [0.5, 3.0]}}, {"settings": {"label_smoothing": 0.1}},
+)
 
 
 def outputs(shape: InputShape) -> int:
     return 1
 
 
-def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
+def build(
+    builder: Builder, shape: InputShape, z: Value, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+) -> tuple[Ref, Ref]:
     """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
     rows = builder.rows
-    p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
-    base_classes, share_classes = classes_block(builder, 2, z.ref)
+    p = builder.buffer("prediction", rows, 1)
+    prior = classes_block(builder, 2, z.ref, class_weights, label_smoothing)
     with builder.during("predict"):
         builder.call("sigmoid_forward", rows, p, z.ref, types="float")
-    with builder.during("train"):
-        label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
-        share = loss_block(builder)[1]
-        hits, count = hits_block(builder), rows_block(builder)
-        _, histogram = builder.statistic("score.histogram", "score", "sum", 2, BINS, MOMENTS)
-        builder.call("weight_sum", rows, weight, builder.step)
-        builder.call("binary_cross_entropy", rows, z.ref, label, weight, builder.step, dz, loss, p)
+
+    def minimised(z: Ref, p: Ref, plain: Ref, dz: Ref, loss: Ref) -> None:
         builder.call(
-            "score_binary", rows, z.ref, loss, label, weight, base_classes, builder.step, share, share_classes, hits,
-            count, histogram,
+            "binary_objective", rows, label_smoothing, z, p, plain, *label_and_weight(builder), prior.class_weights,
+            builder.step, dz, loss,
         )
+
+    with builder.during("train"):
+        constant = constant_odds(builder, prior, label_smoothing) if prior.class_weights else None
+        dz = learn(builder, z.ref, p, prior.seen, constant, minimised)
     return dz, p

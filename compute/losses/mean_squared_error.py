@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from streamtrain.compute.builder import Builder, Value
-from streamtrain.compute.input import InputShape, scale_of
+from streamtrain.compute.input import InputShape
 from streamtrain.compute.losses._label import label_dtype
+from streamtrain.compute.losses._number import PREDICTION, scale_of_label
 from streamtrain.compute.losses._scores import loss_block, rows_block
+from streamtrain.compute.options import Option
 from streamtrain.compute.spec import Ref
 
+__all__ = ["PREDICTION"]
+
 HELP = "a label that is a number; predicts it"
-PREDICTION = "z, or z * deviation + mean by standardize.label where that is there"   # z: the outputs of the last layer
+OPTIONS: dict[str, Option] = {}
 LABEL = "number"
 EXAMPLES: tuple[dict[str, object], ...] = ({}, {"standardize_label": True})
 
@@ -23,11 +27,7 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     rows = builder.rows
     label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
     p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
-    if shape.standardize_label:
-        found = scale_of(builder, "label", [shape.standardize_label], label, weight)   # never cut in the loss
-        mean, scale = found.mean, found.scale
-    else:
-        mean, scale = builder.constant("label.mean", [0.0], "f32"), builder.constant("label.scale", [1.0], "f32")
+    mean, scale = scale_of_label(builder, shape, label, weight)
     with builder.during("predict"):
         builder.call("unstandardize", rows, z.ref, mean, scale, p)
     with builder.during("train"):

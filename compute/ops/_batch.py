@@ -21,7 +21,7 @@ def step(weight: Array | None = None, **fields: Any) -> _native.StepBlock:
     """A step block in the middle of training, with the weight sum of the batch where one is given."""
     block = _native.StepBlock()
     block.learning_rate = 0.01
-    block.beta1_power, block.beta2_power = 0.9**3, 0.999**3
+    block.number = 3
     block.weight_sum = 1.0 if weight is None else float(np.maximum(weight, 0).sum(dtype=np.float64))
     for name, content in fields.items():
         setattr(block, name, content)

@@ -1,22 +1,29 @@
-"""What all optimizers share: a kernel over a flat vector and <name>_rows over the touched rows of a table."""
+"""What all optimizers share: a kernel over the flat vector of parameters, and <name>_rows over the touched rows of a
+table (native/base/update.h).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from streamtrain.compute.ops import bag, embedding
 from streamtrain.compute.ops._batch import step
-from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed, value
+from streamtrain.compute.optimizers import KEPT, SETTINGS
+from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed
 
-# new parameter and new state from (step, gradient, parameter, state..., factors...)
+# new parameter and new state from (rate, number of the step, gradient, parameter, state..., factors...)
 Formula = Callable[..., tuple[Array, ...]]
+Factors = Mapping[str, float]
 
 
 _TOUCHED = (   # rows of a table
     size("rows"), size("entries"), size("columns"), size("column"), size("buckets"), size("dim"), step_changed(),
+)
+_BATCH = (
     given("ends", "i32", "rows", optional=True), given("categories", "i32", "entries", "columns"),
     given("lead", "i32", "entries"), given("g", "f64", "entries", "dim"),
 )
@@ -32,53 +39,99 @@ def _touched(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return batch
 
 
+def _shaped(settings: Sequence[float], scale: float, rate: float, g: Array, p: Array) -> tuple[Array, Array]:
+    """The gradient that a formula sees, and the parameter it changes."""
+    _, _, l1, l2, decay, clip = settings[: len(SETTINGS)]
+    g = g * scale
+    if clip > 0:
+        g = np.clip(g, -clip, clip)
+    return g + l1 * np.sign(p) + l2 * p, p - rate * decay * p
+
+
+def _updated(
+    formula: Formula, settings: Array, scale: float, step: Any, g: Array, held: Sequence[Array]
+) -> list[Array]:
+    """What becomes of the parameter and what is kept; flags in the step what is not finite."""
+    numbers = settings.tolist()   # those of Python leave an array's dtype as it is
+    rate = step.learning_rate * numbers[1]
+    with np.errstate(all="ignore"):
+        g, p = _shaped(numbers, scale, rate, g, held[0])
+        after = formula(rate, step.number, g, p, *held[1:], *numbers[len(SETTINGS) :])
+    step.not_finite |= int(not all(np.isfinite(a).all() for a in after))
+    return list(after)
+
+
+def _flat(
+    formula: Formula, n: int, stretches: int, step: Any, settings: Array, scale: Array | None, g: Array,
+    *rest: Array | None,
+) -> None:
+    """The reference of a kernel over the flat vector."""
+    held, first = [array for array in rest if array is not None], 0
+    for at, its in enumerate(settings if step.weight_sum > 0 else ()):
+        end = int(its[0])
+        part = [kept[first:end] for kept in held]
+        after = _updated(formula, its, 1.0 if scale is None else float(scale[at]), step, g[first:end], part)
+        for kept, fresh in zip(part, after, strict=True):
+            kept[:] = fresh
+        first = end
+
+
+def _of_touched(
+    formula: Formula, rows: int, entries: int, columns: int, column: int, buckets: int, dim: int, step: Any,
+    settings: Array, scale: Array | None, ends: Array | None, categories: Array, lead: Array, g: Array,
+    *rest: Array | None,
+) -> None:
+    """The reference of a kernel over the touched rows of a table."""
+    if not step.weight_sum > 0:
+        return
+    held = [array for array in rest if array is not None]
+    used = rows if ends is None else int(ends[-1]) if rows else 0
+    leaders = np.flatnonzero(lead[:used] == np.arange(used))
+    at = embedding.bucket(categories, column, buckets)[leaders]
+    its, factor = [kept[at] for kept in held], 1.0 if scale is None else float(scale[0])
+    after = _updated(formula, settings[0], factor, step, g[leaders], its)
+    for kept, fresh in zip(held, after, strict=True):
+        kept[at] = fresh
+
+
+def _settings(rng: np.random.Generator, ends: Sequence[int], factors: Factors) -> Array:
+    """To try: every second stretch is plain."""
+    rows = [[end, 1.0, 0, 0, 0, 0] if at % 2 else [end, 0.5, 0.01, 0.1, 0.2, 0.7] for at, end in enumerate(ends)]
+    return np.array([[*row, *factors.values()] for row in rows])
+
+
 def update(
-    name: str, formula: Formula, state: tuple[str, ...], factors: dict[str, float], dtype: str = "f32"
+    name: str, formula: Formula, state: tuple[str, ...], factors: Factors, of_rows: Formula | None = None,
+    rows: tuple[str, ...] = (),
 ) -> tuple[Op, Op]:
-    """The two ops of an optimizer with this formula; `factors` are its plan constants, of
-    `dtype`, with values to try."""
-
-    def apply(step: Any, g: Array, held: list[Array], numbers: tuple[float, ...]) -> list[Array]:
-        with np.errstate(all="ignore"):
-            after = formula(step, g, *held, *numbers)
-        step.not_finite |= int(not all(np.isfinite(a).all() for a in after))
-        return list(after)
-
-    def flat(n: int, step: Any, g: Array, *rest: Any) -> None:
-        held, numbers = list(rest[: 1 + len(state)]), rest[1 + len(state) :]
-        if step.weight_sum > 0:
-            for kept, fresh in zip(held, apply(step, g, held, numbers), strict=True):
-                kept[:] = fresh
-
-    def touched(
-        rows: int, entries: int, columns: int, column: int, buckets: int, dim: int, step: Any, ends: Array | None,
-        categories: Array, lead: Array, g: Array, *rest: Any,
-    ) -> None:
-        held, numbers = list(rest[: 1 + len(state)]), rest[1 + len(state) :]
-        used = rows if ends is None else int(ends[-1]) if rows else 0
-        leaders = np.flatnonzero(lead[:used] == np.arange(used))
-        at = embedding.bucket(categories, column, buckets)[leaders]
-        if step.weight_sum > 0:
-            for kept, fresh in zip(held, apply(step, g[leaders], [a[at] for a in held], numbers), strict=True):
-                kept[at] = fresh
+    """The two ops of an optimizer with this formula; `factors` are of its settings, with values to try. `of_rows`: the
+    formula of a table's rows, where it is another; `rows`: as Op has it."""
+    columns, kept = len(SETTINGS) + len(factors), KEPT[: len(state)]
 
     def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
-        held = {kept: abs(rng.normal(size=n)) for kept in state}
-        return {"n": n, "step": step(), "g": rng.normal(size=n), "p": rng.normal(size=n), **held, **factors}
+        held = {each: abs(rng.normal(size=n)) for each in kept}
+        settings, scale = _settings(rng, [n // 3, n // 2, n], factors), {"scale": [0.5, 1.0, 0.25]} if n % 2 else {}
+        batch = {"n": n, "stretches": 3, "step": step(), "settings": settings, **scale}
+        return {**batch, "g": rng.normal(size=n), "p": rng.normal(size=n), **held}
 
     def example_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
         batch = _touched(rng, n)
         table = (batch["buckets"], batch["dim"])
-        held = {kept: abs(rng.normal(size=table)) for kept in ("p", *state)}
-        gradient = rng.normal(size=(batch["entries"], batch["dim"]))
-        return {**batch, "step": step(), "g": gradient, **held, **factors}
+        held = {each: abs(rng.normal(size=table)) for each in ("p", *kept)}
+        gradient, settings = rng.normal(size=(batch["entries"], batch["dim"])), _settings(rng, [0], factors)
+        scale = {"scale": [0.5]} if n % 3 else {}
+        return {**batch, "step": step(), "settings": settings, **scale, "g": gradient, **held}
 
-    values = tuple(value(factor, dtype) for factor in factors)
-    vector, table = ("f32", "n"), ("f32", "buckets", "dim")
+    def held(*shape: str) -> tuple[Any, ...]:
+        return changed("p", "f32", *shape), *(changed(each, "f32", *shape, optional=True) for each in KEPT)
+
     return (
-        Op(name, (size("n"), step_changed(), given("g", *vector), *(changed(kept, *vector) for kept in ("p", *state)),
-                  *values), flat, example, each=("n",)),
+        Op(name,
+           (size("n"), size("stretches"), step_changed(), given("settings", "f64", "stretches", columns),
+            given("scale", "f32", "stretches", optional=True), given("g", "f32", "n"), *held("n")),
+           partial(_flat, formula), example, each=() if rows else ("n",), rows=rows),
         Op(f"{name}_rows",
-           (*_TOUCHED, *(changed(kept, *table) for kept in ("p", *state)), *values),
-           touched, example_rows, rows=("entries",)),
+           (*_TOUCHED, given("settings", "f64", 1, columns), given("scale", "f32", 1, optional=True), *_BATCH,
+            *held("buckets", "dim")),
+           partial(_of_touched, of_rows or formula), example_rows, rows=("entries",)),
     )

@@ -20,6 +20,11 @@ def he(inputs: int, outputs: int) -> float:
     return math.sqrt(6 / inputs)
 
 
+def lecun(inputs: int, outputs: int) -> float:
+    """For one that keeps a variance of 1 (LeCun et al., 1998)."""
+    return math.sqrt(3 / inputs)
+
+
 def glorot(inputs: int, outputs: int) -> float:
     """For one that passes them all (Glorot and Bengio, 2010)."""
     return math.sqrt(6 / (inputs + outputs))
@@ -50,8 +55,8 @@ def activation(
     vector = ("T", "n")
     return (
         Op(f"{name}_forward", (size("n"), out("y", *vector), given("x", *vector)), reference, example, each=("n",),
-           types=("float", "double")),
+           tiles="rows", types=("float", "double")),
         Op(f"{name}_gradient",
            (size("n"), out("dx", *vector), given("dy", *vector), given("x", *vector), given("y", *vector)),
-           reference_gradient, example, each=("n",), types=("float", "double")),
+           reference_gradient, example, each=("n",), tiles="rows", types=("float", "double")),
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from streamtrain.compute.ops._update import update
@@ -13,12 +11,12 @@ HELP = "Adam: step by the ratio of the running means of g and g^2"
 
 
 def formula(
-    step: Any, g: Array, p: Array, m: Array, v: Array, beta1: float, beta2: float, epsilon: float
+    rate: float, number: int, g: Array, p: Array, m: Array, v: Array, beta1: float, beta2: float, epsilon: float
 ) -> tuple[Array, ...]:
     first = beta1 * m + (1 - beta1) * g
     second = beta2 * v + (1 - beta2) * g * g
-    ahead, spread = first / (1 - step.beta1_power), second / (1 - step.beta2_power)
-    return p - step.learning_rate * ahead / (np.sqrt(spread) + epsilon), first, second
+    ahead, spread = first / (1 - beta1**number), second / (1 - beta2**number)
+    return p - rate * ahead / (np.sqrt(spread) + epsilon), first, second
 
 
-OPS = update("adam", formula, ("m", "v"), {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}, dtype="f64")
+OPS = update("adam", formula, ("m", "v"), {"beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08})

@@ -8,7 +8,8 @@ import numpy as np
 
 from streamtrain.compute.ops._batch import weights
 from streamtrain.compute.ops.embedding import bucket
-from streamtrain.compute.spec import Array, Op, changed, given, size, value
+from streamtrain.compute.ops.first_seen import slots_of
+from streamtrain.compute.spec import Array, Op, changed, given, part, scratch, size, value
 
 HELP = "sums or means of table rows by lists of indexes, scaled or not, and their gradient in row order"
 BATCH = (size("rows"), size("entries"))
@@ -38,7 +39,8 @@ def forward(
 
 
 def lead_of(
-    rows: int, entries: int, buckets: int, ends: Array, index: Array, weight: Array, seen: Array, lead: Array
+    rows: int, entries: int, buckets: int, slots: int, ends: Array, index: Array, weight: Array, seen: Array,
+    lead: Array,
 ) -> None:
     first: dict[int, int] = {}
     found = bucket(index[:, None], 0, buckets)
@@ -68,12 +70,12 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     entries = used + n % 5
     index = rng.integers(-1, buckets + 1, entries).astype(np.int32)
     weight, lead = weights(rng, n), np.full(entries, -1, np.int32)
-    lead_of(n, entries, buckets, ends, index, weight, np.zeros(buckets, np.int32), lead)
+    lead_of(n, entries, buckets, 0, ends, index, weight, np.zeros(0), lead)
     return {
         "rows": n, "entries": entries, "buckets": buckets, "dim": dim, "width": dim + 5, "at": 2, "ends": ends,
         "index": index, "scale": rng.normal(size=entries) if n % 2 else None, "mean": n % 3 % 2, "adds": n // 2 % 2,
         "table": rng.normal(size=(buckets, dim)), "x": rng.normal(size=(n, dim + 5)), "weight": weight,
-        "seen": np.zeros(buckets), "lead": lead, "dx": rng.normal(size=(n, dim + 5)),
+        "slots": slots_of(entries), "lead": lead, "dx": rng.normal(size=(n, dim + 5)),
         "gradient": np.zeros((entries, dim)),
     }
 
@@ -88,14 +90,14 @@ OPS = (
     ),
     Op(
         "bag_lead",
-        (*BATCH, size("buckets"), ENDS, INDEX, given("weight", "f32", "rows"), changed("seen", "i32", "buckets"),
-         changed("lead", "i32", "entries")),
+        (*BATCH, size("buckets"), size("slots"), ENDS, INDEX, given("weight", "f32", "rows"),
+         scratch("seen", "i64", "slots"), changed("lead", "i32", "entries")),
         lead_of, example, rows=("rows",),
     ),
     Op(
         "bag_gradient",
         (*BATCH, size("dim"), size("width"), size("at"), ENDS, SCALE, given("dx", "f32", "rows", "width"),
-         given("lead", "i32", "entries"), value("mean", "i32"), changed("gradient", "f64", "entries", "dim")),
+         given("lead", "i32", "entries"), value("mean", "i32"), part("gradient", "f64", "entries", "dim")),
         gradient_of, example, rows=("rows",),
     ),
 )

@@ -35,6 +35,6 @@ OPS = (
         "binary_cross_entropy",
         (size("rows"), given("z", *ROWS), given("label", *ROWS), given("weight", *ROWS), step_read(), out("dz", *ROWS),
          out("loss", *ROWS), out("p", *ROWS)),
-        reference, example, each=("rows",),
+        reference, example, each=("rows",), tiles="rows",
     ),
 )

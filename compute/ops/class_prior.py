@@ -39,6 +39,6 @@ OPS = (
     Op(
         "add_offset",
         (size("rows"), size("outputs"), given("offset", "f32", "outputs"), changed("z", "f32", "rows", "outputs")),
-        add, example, rows=("rows",),
+        add, example, rows=("rows",), tiles="rows",
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops._batch import weights
 from streamtrain.compute.ops.embedding import bucket
-from streamtrain.compute.spec import Array, Op, changed, given, out, size
+from streamtrain.compute.spec import Array, Op, changed, given, out, part, size
 
 HELP = "rows by bucket of a category, as a number of the input matrix or to tell rare ones"
 FORMS = ("log", "share", "number")   # what is made of a count
@@ -54,7 +54,7 @@ OPS = (
     Op(
         "count_value",
         (*BATCH, size("width"), size("at"), size("form"), CATEGORIES, given("count", *COUNT),
-         changed("x", "f32", "rows", "width")),
+         part("x", "f32", "rows", "width")),
         value, example, each=("rows",),
     ),
     Op(

@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops._batch import weights
 from streamtrain.compute.ops.embedding import bucket
-from streamtrain.compute.spec import Array, Op, changed, given, size
+from streamtrain.compute.spec import Array, Op, changed, given, part, size
 from streamtrain.compute.spec import value as plain
 
 HELP = "counts, sums and moments that forget by event time"
@@ -119,14 +119,14 @@ OPS = (
     Op(
         "decayed_value",
         (size("rows"), *CATEGORIES, size("part"), size("y_width"), size("at"), size("form"),
-         given("categories", "i32", "rows", "columns"), given("table", *TABLE), changed("y", "f32", "rows", "y_width")),
+         given("categories", "i32", "rows", "columns"), given("table", *TABLE), part("y", "f32", "rows", "y_width")),
         value, example_of_value, each=("rows",),
     ),
     Op(
         "decayed_scale",
         (size("rows"), size("columns"), size("column"), size("y_width"), size("at"),
          given("numbers", "f32", "rows", "columns"), given("table", "f64", 2, POWERS), plain("clip", "f64"),
-         changed("y", "f32", "rows", "y_width")),
+         part("y", "f32", "rows", "y_width")),
         scaled, example_of_scale, each=("rows",),
     ),
 )

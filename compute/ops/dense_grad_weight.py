@@ -6,11 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.spec import Array, Op, given, out, scratch, size
+from streamtrain.compute.spec import Array, OnCuda, Op, given, out, scratch, size
 
 HELP = "dw = x^T dy, db = column sums of dy, in float32 over 256 rows and in double over more"
 CHAIN_ROWS = 256
-TOTALS = 64   # for each input, where rows make more than one chain
+TOTALS = 512   # for each input at most, where rows make more than one chain
+
+
+def totals_width(outputs: int) -> int:
+    """Totals for each input: a block's outputs, in whole vectors of up to 16."""
+    return min(-(-outputs // 16) * 16, TOTALS)
 
 
 def reference(
@@ -28,12 +33,19 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     }
 
 
+def on_cuda(
+    cuda: OnCuda, rows: int, inputs: int, outputs: int, x: int, dy: int, dw: int, db: int, totals: int
+) -> None:
+    cuda.product(dw, x, dy, inputs, rows, outputs, a_transposed=True)
+    cuda.product(db, cuda.ones, dy, 1, rows, outputs)
+
+
 OPS = (
     Op(
         "dense_grad_weight",
         (size("rows"), size("inputs"), size("outputs"), given("x", "f32", "rows", "inputs"),
          given("dy", "f32", "rows", "outputs"), out("dw", "f32", "inputs", "outputs"), out("db", "f32", "outputs"),
          scratch("totals", "f64", "inputs", TOTALS, optional=True)),
-        reference, example, host_only=True,
+        reference, example, products=("rows", "inputs", "outputs"), on_cuda=on_cuda, tiles="sum",
     ),
 )

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.spec import Array, Op, changed, given, out, size
+from streamtrain.compute.ops.first_seen import slots_of
+from streamtrain.compute.spec import Array, Op, given, out, part, scratch, size
 
 HELP = "rows of a table by category, and their gradient in row order"
 BATCH = (size("rows"), size("columns"), size("column"), size("buckets"))
@@ -28,7 +29,8 @@ def forward(
 
 
 def lead_of(
-    rows: int, columns: int, column: int, buckets: int, categories: Array, weight: Array, seen: Array, lead: Array
+    rows: int, columns: int, column: int, buckets: int, slots: int, categories: Array, weight: Array, seen: Array,
+    lead: Array,
 ) -> None:
     first: dict[int, int] = {}
     for row, index in enumerate(bucket(categories, column, buckets)):
@@ -48,11 +50,11 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     categories = rng.integers(-1, buckets + 1, (n, columns)).astype(np.int32)
     weight = weights(rng, n)
     lead = np.zeros(n, np.int32)
-    lead_of(n, columns, 1, buckets, categories, weight, np.zeros(buckets, np.int32), lead)
+    lead_of(n, columns, 1, buckets, 0, categories, weight, np.zeros(0), lead)
     return {
         "rows": n, "columns": columns, "column": 1, "buckets": buckets, "dim": dim, "width": dim + 5, "at": 2,
         "categories": categories, "table": rng.normal(size=(buckets, dim)), "x": np.zeros((n, dim + 5)),
-        "weight": weight, "seen": np.zeros(buckets), "lead": lead, "dx": rng.normal(size=(n, dim + 5)),
+        "weight": weight, "slots": slots_of(n), "lead": lead, "dx": rng.normal(size=(n, dim + 5)),
         "gradient": np.zeros((n, dim)),
     }
 
@@ -61,19 +63,19 @@ OPS = (
     Op(
         "embedding_forward",
         (*BATCH, size("dim"), size("width"), size("at"), CATEGORIES, given("table", "f32", "buckets", "dim"),
-         changed("x", "f32", "rows", "width")),
-        forward, example, rows=("rows",),
+         part("x", "f32", "rows", "width")),
+        forward, example, rows=("rows",), tiles="rows",
     ),
     Op(
         "embedding_lead",
-        (*BATCH, CATEGORIES, given("weight", "f32", "rows"), changed("seen", "i32", "buckets"),
+        (*BATCH, size("slots"), CATEGORIES, given("weight", "f32", "rows"), scratch("seen", "i64", "slots"),
          out("lead", "i32", "rows")),
         lead_of, example, each=("rows",),
     ),
     Op(
         "embedding_gradient",
         (size("rows"), size("dim"), size("width"), size("at"), given("dx", "f32", "rows", "width"),
-         given("lead", "i32", "rows"), changed("gradient", "f64", "rows", "dim")),
+         given("lead", "i32", "rows"), part("gradient", "f64", "rows", "dim")),
         gradient_of, example, each=("rows", "dim"),
     ),
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.spec import Array, Op, changed, given, size
+from streamtrain.compute.spec import Array, Op, changed, given, part, size
 
 HELP = "least and greatest of a column, and where a number lies from one to the other"
 
@@ -42,7 +42,7 @@ OPS = (
        tolerance=1e-12),
     Op(
         "extremes_scale",
-        (*BATCH, size("width"), size("at"), NUMBERS, given("extremes", "f64", 3), changed("x", "f32", "rows", "width")),
+        (*BATCH, size("width"), size("at"), NUMBERS, given("extremes", "f64", 3), part("x", "f32", "rows", "width")),
         scaled, example, each=("rows",),
     ),
 )

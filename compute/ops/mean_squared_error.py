@@ -41,11 +41,11 @@ OPS = (
         "mean_squared_error",
         (size("rows"), given("z", *ROWS), given("label", *ROWS), given("weight", *ROWS), given("mean", "f32", 1),
          given("scale", "f32", 1), step_read(), out("dz", *ROWS), out("loss", *ROWS), out("p", *ROWS)),
-        reference, example, each=("rows",),
+        reference, example, each=("rows",), tiles="rows",
     ),
     Op(
         "unstandardize",
         (size("n"), given("z", "f32", "n"), given("mean", "f32", 1), given("scale", "f32", 1), out("p", "f32", "n")),
-        undo, example, each=("n",),
+        undo, example, each=("n",), tiles="rows",
     ),
 )

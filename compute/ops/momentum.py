@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from streamtrain.compute.ops._update import update
 from streamtrain.compute.spec import Array
 
-HELP = "u = momentum u + g, p -= learning_rate u"
+HELP = "u = momentum u + g, step against u"
 
 
-def formula(step: Any, g: Array, p: Array, u: Array, factor: float) -> tuple[Array, ...]:
-    speed = factor * u + g
-    return p - step.learning_rate * speed, speed
+def formula(rate: float, number: int, g: Array, p: Array, u: Array, momentum: float) -> tuple[Array, ...]:
+    speed = momentum * u + g
+    return p - rate * speed, speed
 
 
-OPS = update("momentum", formula, ("u",), {"factor": 0.9})
+OPS = update("momentum", formula, ("u",), {"momentum": 0.9})

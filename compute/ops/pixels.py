@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.spec import Array, Op, changed, given, size
+from streamtrain.compute.spec import Array, Op, given, part, size
 
 HELP = "byte / 255 - 0.5, into the input matrix"
 
@@ -27,7 +27,7 @@ OPS = (
     Op(
         "pixels",
         (size("rows"), size("columns"), size("width"), size("at"), given("pixels", "u8", "rows", "columns"),
-         changed("x", "f32", "rows", "width")),
-        reference, example, rows=("rows",),
+         part("x", "f32", "rows", "width")),
+        reference, example, rows=("rows",), tiles="rows",
     ),
 )

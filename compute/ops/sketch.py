@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.spec import Array, Op, changed, given, out, size
+from streamtrain.compute.spec import Array, Op, changed, given, out, part, size
 from streamtrain.compute.spec import value as plain
 
 HELP = "counts of a column's values in cells a 32nd apart, bins and robust scale by their quantiles"
@@ -72,7 +72,7 @@ OPS = (
     Op(
         "sketch_scale",
         (*BATCH, size("y_width"), size("at"), NUMBERS, given("sketch", *SKETCH), plain("clip", "f64"),
-         changed("y", "f32", "rows", "y_width")),
+         part("y", "f32", "rows", "y_width")),
         scaled, example_of_scale, each=("rows",),
     ),
 )

@@ -30,6 +30,6 @@ OPS = (
     Op(
         "softmax",
         (size("rows"), size("classes"), given("z", "f32", "rows", "classes"), out("p", "f32", "rows", "classes")),
-        reference, example, rows=("rows",),
+        reference, example, rows=("rows",), tiles="rows",
     ),
 )

@@ -14,7 +14,8 @@ HELP = "loss, gradient and probabilities of a class label"
 
 
 def reference(
-    rows: int, classes: int, z: Array, label: Array, weight: Array, step: Any, dz: Array, loss: Array, p: Array
+    rows: int, classes: int, z: Array, label: Array, weight: Array, step: Any, dz: Array, loss: Array, p: Array,
+    best: Array,
 ) -> None:
     probability, counts, every = probabilities(z), weight > 0, np.arange(rows)
     index = np.where((label >= 0) & (label < classes), label, 0)
@@ -22,6 +23,7 @@ def reference(
     target[every, index] = 1
     logit = z.astype(np.float64)
     p[:] = probability
+    best[:] = probability.astype(np.float32).argmax(1) == index if classes else 0
     largest = logit.max(1)
     log_total = np.log(np.exp(logit - largest[:, None]).sum(1))
     loss[:] = np.where(counts, log_total - (logit[every, index] - largest), 0)
@@ -41,7 +43,7 @@ OPS = (
     Op(
         "softmax_cross_entropy",
         (size("rows"), size("classes"), given("z", *MATRIX), given("label", "i32", "rows"), given("weight", *ROWS),
-         step_read(), out("dz", *MATRIX), out("loss", *ROWS), out("p", *MATRIX)),
-        reference, example, rows=("rows",),
+         step_read(), out("dz", *MATRIX), out("loss", *ROWS), out("p", *MATRIX), out("best", "i32", "rows")),
+        reference, example, rows=("rows",), tiles="rows",
     ),
 )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.spec import Array, Op, changed, given, size
+from streamtrain.compute.spec import Array, Op, given, part, size
 
 HELP = "(number - mean) * scale, cut at -clip and clip, into the input matrix"
 
@@ -31,7 +31,7 @@ OPS = (
         "standardize",
         (size("rows"), size("columns"), size("width"), size("at"), given("numbers", "f32", "rows", "columns"),
          given("mean", "f32", "columns"), given("scale", "f32", "columns"), given("clip", "f32", "columns"),
-         changed("x", "f32", "rows", "width")),
-        reference, example, rows=("rows",),
+         part("x", "f32", "rows", "width")),
+        reference, example, rows=("rows",), tiles="rows",
     ),
 )

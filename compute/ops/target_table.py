@@ -8,7 +8,7 @@ import numpy as np
 
 from streamtrain.compute.ops._batch import weights
 from streamtrain.compute.ops.embedding import BATCH, CATEGORIES, bucket
-from streamtrain.compute.spec import Array, Op, changed, given, size
+from streamtrain.compute.spec import Array, Op, changed, given, part, size
 from streamtrain.compute.spec import value as plain
 
 HELP = "weight and weighted label by bucket of a category, as how far a bucket's mean lies from that of all"
@@ -74,7 +74,7 @@ OPS = (
     Op(
         "target_value",
         (*BATCH, size("width"), size("at"), CATEGORIES, given("sums", *SUMS), given("everything", "f64", 3),
-         plain("prior", "f64"), changed("x", "f32", "rows", "width")),
+         plain("prior", "f64"), part("x", "f32", "rows", "width")),
         value, example, each=("rows",),
     ),
 )

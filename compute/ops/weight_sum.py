@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import step, weights
-from streamtrain.compute.spec import Array, Op, given, size, step_changed
+from streamtrain.compute.spec import Array, Op, given, size, step_begun
 
 HELP = "sum of the batch's weights, what losses divide by"
 
@@ -20,4 +20,4 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {"rows": n, "weight": weights(rng, n), "step": step()}
 
 
-OPS = (Op("weight_sum", (size("rows"), given("weight", "f32", "rows"), step_changed()), reference, example),)
+OPS = (Op("weight_sum", (size("rows"), given("weight", "f32", "rows"), step_begun()), reference, example),)

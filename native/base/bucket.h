@@ -15,5 +15,16 @@ ST_INLINE i64 embedding_bucket(const i32 *categories_rc, i64 r, i64 columns, i64
 ST_INLINE i64 first_entry(const i32 *ends_r, i64 r) { return r ? ends_r[r - 1] : 0; }
 ST_INLINE i64 entry_count(i64 rows, const i32 *ends_r) { return ends_r ? first_entry(ends_r, rows) : rows; }
 
+// The rows of a long table lie anywhere, so they are asked for before they are needed.
+constexpr i64 rows_ahead = 16;
+ST_INLINE void fetch_row(const f32 *row, i64 dim) {
+#if ST_CUDA
+    (void)row, (void)dim;
+#else
+    constexpr i64 line = 16;   // floats
+    for (i64 d = 0; d < smaller(dim, 4 * line); d += line) __builtin_prefetch(row + d, 1);
+#endif
+}
+
 }  // namespace ST_ISA
 }  // namespace st

@@ -5,6 +5,7 @@
 //   ST_ROWS(r, rows) { ... }      one block of 32 threads a row on CUDA, one turn a row on the host; inside it
 //   ST_LANES(i, n) { ... }  n independent turns shared by the row's lanes
 //   ST_FIRST_LANE { ... }   once a row, after a sum
+//   ST_UNROLL for (...)     a loop of a constant number of turns, written out
 //   ST_MEMBER               of a struct that kernels use
 //
 // Each unit is built once per instruction set; all names below lie in a namespace of their own per instruction set, so
@@ -27,6 +28,7 @@
 #define ST_ROWS(r, rows) for (st::i64 r = blockIdx.x; r < st::i64(rows); r += gridDim.x)
 #define ST_LANES(i, n) for (st::i64 i = threadIdx.x; i < st::i64(n); i += 32)
 #define ST_FIRST_LANE if (threadIdx.x == 0)
+#define ST_UNROLL _Pragma("unroll")
 #else
 #define ST_CUDA 0
 #define ST_KERNEL static
@@ -36,6 +38,7 @@
 #define ST_ROWS(r, rows) for (st::i64 r = 0; r < st::i64(rows); ++r)
 #define ST_LANES(i, n) ST_FOR(i, n)
 #define ST_FIRST_LANE
+#define ST_UNROLL _Pragma("GCC unroll 16")
 #endif
 
 namespace st {

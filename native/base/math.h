@@ -126,6 +126,13 @@ ST_INLINE T expm1(T x) {
     return fma(scale, p, scale - T(1));
 }
 
+// e^x - 1 for x <= 0; from x = -40 on it is -1 in float and double.
+template <class T>
+ST_INLINE T expm1_below(T x) {
+    T held = x < T(-40) ? T(-40) : x;
+    return expm1(held > T(0) ? T(0) : held);
+}
+
 // 2 atanh(s) / s - 2 over s^2 for |s| <= 3 - sqrt(8), the series of atanh cut below 1/10 ulp.
 ST_INLINE f32 log_tail(f32 t) {
     f32 p = 2.0f / 9;

@@ -4,16 +4,15 @@
 
 namespace st {
 
-struct StepBlock {
+struct alignas(64) StepBlock {
     i64 rows;                 // valid rows of the batch; rows behind them are zero with weight 0
-    // beta^n at the lineage's n-th step, from 1, by repeated multiplication (no libm: same bits everywhere)
-    f64 beta1_power, beta2_power;
-    f32 learning_rate;
+    f32 learning_rate;        // of this step
     // written by the step
     i32 not_finite;           // 1 if loss, parameters or optimizer state are not finite after the step
     f64 loss_sum;             // sum of weight x loss over the batch, before the update
     f64 weight_sum;
-    u64 pad[2];
+    u64 random;               // the key of this step's random numbers, see train/step_filler.h
+    i64 number;               // of the lineage's steps that change parameters, from 1
 };
 static_assert(sizeof(StepBlock) == 64);
 

@@ -36,8 +36,14 @@ ST_INLINE T maximum(i64 n, T lowest, Term term) {
     for (int width = lanes / 2; width > 0; width /= 2) best = larger(__shfl_down_sync(0xffffffffu, best, width), best);
     return __shfl_sync(0xffffffffu, best, 0);
 #else
+    T part[lanes];
+    for (i64 lane = 0; lane < lanes; ++lane) part[lane] = lowest;
+    i64 whole = n / lanes * lanes;
+    for (i64 i = 0; i < whole; i += lanes)
+        _Pragma("GCC ivdep") for (i64 lane = 0; lane < lanes; ++lane) part[lane] = larger(term(i + lane), part[lane]);
+    for (i64 i = whole; i < n; ++i) part[i - whole] = larger(term(i), part[i - whole]);
     T best = lowest;
-    for (i64 i = 0; i < n; ++i) best = larger(term(i), best);
+    for (i64 lane = 0; lane < smaller(n, lanes); ++lane) best = larger(part[lane], best);
     return best;
 #endif
 }

@@ -6,7 +6,6 @@
 #include "base/math.h"
 
 // Unrolled before GCC can turn a loop over an array of vectors into memset or memcpy, which would keep it in memory.
-#define ST_UNROLL _Pragma("GCC unroll 16")
 
 namespace st {
 inline namespace ST_ISA {
@@ -115,12 +114,21 @@ ST_INLINE void store_lanes(f32 *p, Vector v, int count) {
         store_first(p, v, count);
 }
 
+// Whole halves at once; of __builtin_convertvector GCC makes two conversions and what puts them together.
+#if defined(__AVX512F__)
+ST_INLINE Doubles widen(HalfVector v) { return __builtin_ia32_cvtps2pd512_mask(v, Doubles{}, 0xff, 4); }
+ST_INLINE HalfVector narrow(Doubles v) { return __builtin_ia32_cvtpd2ps512_mask(v, HalfVector{}, 0xff, 4); }
+#else
+ST_INLINE Doubles widen(HalfVector v) { return __builtin_convertvector(v, Doubles); }
+ST_INLINE HalfVector narrow(Doubles v) { return __builtin_convertvector(v, HalfVector); }
+#endif
+
 template <int... lane>
 ST_INLINE void to_doubles(Vector v, Doubles halves[2], std::integer_sequence<int, lane...>) {
     HalfVector low = __builtin_shufflevector(v, v, lane...);
     HalfVector high = __builtin_shufflevector(v, v, (lane + vector_lanes / 2)...);
-    halves[0] = __builtin_convertvector(low, Doubles);
-    halves[1] = __builtin_convertvector(high, Doubles);
+    halves[0] = widen(low);
+    halves[1] = widen(high);
 }
 ST_INLINE void to_doubles(Vector v, Doubles halves[2]) {
     to_doubles(v, halves, std::make_integer_sequence<int, vector_lanes / 2>{});
@@ -128,8 +136,8 @@ ST_INLINE void to_doubles(Vector v, Doubles halves[2]) {
 
 template <int... lane>
 ST_INLINE Vector to_floats(const Doubles halves[2], std::integer_sequence<int, lane...>) {
-    HalfVector low = __builtin_convertvector(halves[0], HalfVector);
-    HalfVector high = __builtin_convertvector(halves[1], HalfVector);
+    HalfVector low = narrow(halves[0]);
+    HalfVector high = narrow(halves[1]);
     return __builtin_shufflevector(low, high, lane...);
 }
 ST_INLINE Vector to_floats(const Doubles halves[2]) {

@@ -20,20 +20,27 @@
 namespace st {
 namespace {
 
-using Arguments = std::vector<std::pair<u32, u64>>;                          // memory, bits
-using Calls = std::vector<std::tuple<std::string, std::string, Arguments>>;   // kernel, types, arguments
+using Arguments = std::vector<std::tuple<u32, u64, u64>>;                          // see PlanArgument
+using Calls = std::vector<std::tuple<std::string, std::string, Arguments, u32>>;   // see PlanCall
+using Stretches = std::vector<std::pair<bool, Calls>>;                             // see PlanStretch
 
 std::vector<PlanCall> calls_of(const Calls &calls) {
     std::vector<PlanCall> out;
-    for (const auto &[kernel, types, arguments] : calls) {
-        PlanCall call{kernel, types, {}};
-        for (const auto &[memory, bits] : arguments) {
+    for (const auto &[kernel, types, arguments, outside] : calls) {
+        PlanCall call{kernel, types, {}, outside};
+        for (const auto &[memory, bits, row_bytes] : arguments) {
             if (memory >= std::size(memory_names))
                 mistake("plan", "a memory of PLAN_MEMORIES", std::to_string(memory));
-            call.arguments.push_back({static_cast<Memory>(memory), bits});
+            call.arguments.push_back({static_cast<Memory>(memory), bits, row_bytes});
         }
         out.push_back(std::move(call));
     }
+    return out;
+}
+
+std::vector<PlanStretch> stretches_of(const Stretches &stretches) {
+    std::vector<PlanStretch> out;
+    for (const auto &[by_tiles, calls] : stretches) out.push_back({by_tiles, calls_of(calls)});
     return out;
 }
 
@@ -46,6 +53,12 @@ const u8 *slot_at(const Plan &plan, u64 address) {
     return reinterpret_cast<const u8 *>(address);
 }
 
+template <class A>
+auto plain(A argument) {
+    if constexpr (std::is_pointer_v<A>) return reinterpret_cast<u64>(argument);
+    else return argument;
+}
+
 // A Python callable as std::function, pointers as addresses; the plan keeps it alive and takes the GIL around it.
 template <class R, class... A>
 std::function<R(A...)> called(nb::callable callable) {
@@ -55,7 +68,7 @@ std::function<R(A...)> called(nb::callable callable) {
     });
     return [held](A... arguments) -> R {
         WithGil held_gil;
-        nb::object result = (*held)(reinterpret_cast<u64>(arguments)...);
+        nb::object result = (*held)(plain(arguments)...);
         if constexpr (!std::is_void_v<R>) return reinterpret_cast<R>(nb::cast<u64>(result));
     };
 }
@@ -71,11 +84,11 @@ void bind_step(nb::module_ &m) {
         .def("__init__", [](StepBlock *self) { new (self) StepBlock{}; })
         .def_rw("rows", &StepBlock::rows)
         .def_rw("learning_rate", &StepBlock::learning_rate)
-        .def_rw("beta1_power", &StepBlock::beta1_power)
-        .def_rw("beta2_power", &StepBlock::beta2_power)
         .def_rw("loss_sum", &StepBlock::loss_sum)
         .def_rw("weight_sum", &StepBlock::weight_sum)
         .def_rw("not_finite", &StepBlock::not_finite)
+        .def_rw("random", &StepBlock::random)
+        .def_rw("number", &StepBlock::number)
         .def_static("at", [](u64 address) { return reinterpret_cast<StepBlock *>(address); }, nb::arg("address"),
                     nb::rv_policy::reference)   // of a plan that outlives it
         .def_prop_ro("address", [](StepBlock &self) { return reinterpret_cast<u64>(&self); });
@@ -109,11 +122,11 @@ void bind_plan(nb::module_ &m) {
 
     nb::class_<CpuPlan, Plan>(m, "CpuPlan", nb::dynamic_attr())
         .def("__init__",
-             [](CpuPlan *self, const Calls &train, const Calls &predict, u64 workspace_bytes,
+             [](CpuPlan *self, const Stretches &train, const Stretches &predict, u64 workspace_bytes,
                 const std::vector<std::pair<u64, nb::bytes>> &constants, u64 output_offset, u32 rows, u32 width,
-                u64 state, u64 base, u64 share, const std::string &isa) {
-                 PlanDescription description{calls_of(train), calls_of(predict), workspace_bytes,
-                                             {}, output_offset, rows, width, isa};
+                u64 state, u64 base, u64 share, const std::string &isa, u32 outside, u32 tile_rows) {
+                 PlanDescription description{stretches_of(train), stretches_of(predict), workspace_bytes,
+                                             {}, output_offset, rows, width, isa, outside, tile_rows};
                  for (const auto &[offset, content] : constants)
                      description.constants.emplace_back(offset, std::string(content.c_str(), content.size()));
                  new (self) CpuPlan(description, {reinterpret_cast<u8 *>(state), reinterpret_cast<const u8 *>(base),
@@ -121,7 +134,14 @@ void bind_plan(nb::module_ &m) {
              },
              nb::arg("train"), nb::arg("predict"), nb::arg("workspace_bytes"),
              nb::arg("constants"), nb::arg("output_offset"), nb::arg("rows"), nb::arg("width"), nb::arg("state"),
-             nb::arg("base"), nb::arg("share"), nb::arg("isa") = "");
+             nb::arg("base"), nb::arg("share"), nb::arg("isa") = "", nb::arg("outside") = 0,
+             nb::arg("tile_rows") = 0)
+        .def("set_outside",
+             [](CpuPlan &self, u32 at, nb::callable call) {
+                 self.set_outside(at, called<void, i64, u64>(std::move(call)));
+             },
+             nb::arg("at"), nb::arg("call"))
+        .def_prop_ro("work_address", [](const CpuPlan &self) { return reinterpret_cast<u64>(self.work()); });
 
     nb::class_<ForeignPlan, Plan>(m, "ForeignPlan", nb::dynamic_attr())
         .def("__init__",

@@ -38,6 +38,7 @@ nb::dict progress_dict(const Arena &arena) {
     dict["ingest_ended"] = progress.ingest_ended;
     dict["slots_filled"] = progress.slots_filled;
     dict["slots_released"] = progress.slots_released;
+    dict["rounds_closed"] = progress.rounds_closed;
     dict["rows"] = progress.rows;
     dict["records"] = progress.records;
     dict["bytes"] = progress.bytes;
@@ -99,9 +100,9 @@ void bind_supervisor(nb::module_ &m) {
         .def("reject", &SupervisorEnd::reject, nb::arg("slot"), nb::arg("worker"));
 }
 
-void begin(CoordinatorEnd &end, i64 round, f32 learning_rate, i64 rows_seen, i64 row_bound,
+void begin(CoordinatorEnd &end, i64 round, f32 learning_rate, u64 seed, i64 rows_seen, i64 row_bound,
            const std::vector<Position> &positions) {
-    RunStart start{round, learning_rate, rows_seen, row_bound, {}};
+    RunStart start{round, learning_rate, seed, rows_seen, row_bound, {}};
     for (auto [partition, offset, row] : positions) start.positions.push_back({offset, row, partition});
     end.begin(start);
 }
@@ -109,7 +110,7 @@ void begin(CoordinatorEnd &end, i64 round, f32 learning_rate, i64 rows_seen, i64
 void bind_coordinator(nb::module_ &m) {
     nb::class_<CoordinatorEnd>(m, "CoordinatorEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
-        .def("begin", &begin, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"),
+        .def("begin", &begin, nb::kw_only(), nb::arg("round"), nb::arg("learning_rate"), nb::arg("seed") = 0,
              nb::arg("rows_seen") = 0, nb::arg("row_bound") = -1, nb::arg("positions") = std::vector<Position>{})
         .def("start", &CoordinatorEnd::start)
         .def("progress", [](const CoordinatorEnd &end) { return progress_dict(end.arena()); })
@@ -118,6 +119,7 @@ void bind_coordinator(nb::module_ &m) {
         .def("beat", &CoordinatorEnd::beat)
         .def("stop", &CoordinatorEnd::stop)
         .def("hold", &CoordinatorEnd::hold, nb::arg("held"))
+        .def("bound_rounds", &CoordinatorEnd::bound_rounds, nb::arg("bound"))
         .def("release_slots", &CoordinatorEnd::release_slots, nb::arg("below"))
         .def("pin_newest", &CoordinatorEnd::pin_newest)
         .def("unpin", &CoordinatorEnd::unpin)

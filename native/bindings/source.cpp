@@ -42,6 +42,7 @@ void bind_sources(nb::module_ &m) {
                              found.emplace_back(start.partition, start.offset);
                          return found;
                      })
+        .def("end_round", &MemorySource::end_round)
         .def("end", &MemorySource::end)
         .def("close", &MemorySource::close);
 }
@@ -51,7 +52,8 @@ void bind_loop(nb::module_ &m) {
         .value("WORKING", IngestStatus::working)
         .value("ENDED", IngestStatus::ended)
         .value("LEAVE", IngestStatus::leave)
-        .value("WAITING", IngestStatus::waiting);
+        .value("WAITING", IngestStatus::waiting)
+        .value("ROUND_ENDED", IngestStatus::round_ended);
     nb::class_<RoundCutter>(m, "RoundCutter")
         .def(nb::init<Arena &, i64, i64>(), nb::arg("arena"), nb::kw_only(), nb::arg("round_interval_ns") = -1,
              nb::arg("batch_growth") = 0, nb::keep_alive<1, 2>())

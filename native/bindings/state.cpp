@@ -63,6 +63,8 @@ void average(const StateLayout &layout, Address start, const std::vector<std::tu
 void bind_state(nb::module_ &m) {
     m.attr("CACHE_LINE") = CACHE_LINE;
     m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;
+    m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;
+    m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;
     m.def("place", &place, nb::arg("sizes"));
     m.def("state_rules", [] {
         nb::dict dtypes;

@@ -18,12 +18,19 @@ void bind_worker(nb::module_ &m) {
         .value("LEAVE", WorkerStatus::leave)
         .value("DIVERGED", WorkerStatus::diverged);
     nb::class_<Worker>(m, "Worker")
-        .def(nb::init<Arena &, u32, f64, f64>(), nb::arg("arena"), nb::arg("worker"), nb::arg("beta1"),
-             nb::arg("beta2"), nb::keep_alive<1, 2>())
+        .def(nb::init<Arena &, u32>(), nb::arg("arena"), nb::arg("worker"), nb::keep_alive<1, 2>())
         .def_prop_ro("round", &Worker::round_number)
         .def_prop_ro("state_address", [](Worker &worker) { return address_of(worker.round().memory().state); })
         .def_prop_ro("share_address", [](Worker &worker) { return address_of(worker.round().memory().share); })
         .def_prop_ro("base_address", [](Worker &worker) { return address_of(worker.round().memory().base); })
+        .def("follow",
+             [](Worker &worker, nb::callable rate_of) {
+                 worker.round().follow([rate_of = std::move(rate_of)](i64 steps) {
+                     nb::gil_scoped_acquire held;
+                     return nb::cast<f32>(rate_of(steps));
+                 });
+             },
+             nb::arg("rate_of"))
         .def("begin", [](Worker &worker) { worker.round().begin(); })
         .def("score_means",
              [](Worker &worker, Plan &plan, Address state, Address base, Address share) {

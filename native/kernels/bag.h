@@ -28,6 +28,8 @@ ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 widt
             const i64 count = smaller(together, dim - first);
             f64 totals[together] = {};
             for (i64 e = from; e < end; ++e) {
+                const i64 later = smaller(e + rows_ahead, entry_count(rows, ends_r) - 1);
+                fetch_row(table_bd + embedding_bucket(index_e, later, 1, 0, buckets) * dim + first, count);
                 const f32 *row = table_bd + embedding_bucket(index_e, e, 1, 0, buckets) * dim + first;
                 const f64 scale = bag_scale(scale_e, e);
                 for (i64 d = 0; d < count; ++d) totals[d] += scale * row[d];
@@ -42,11 +44,13 @@ ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 widt
 }
 ST_EXPORT(bag_forward)
 
-// lead_e[e]: the first entry of the batch with the index of entry e, -1 in rows of weight 0. seen_b is 0 before and
-// after.
-ST_KERNEL void bag_lead(i64 rows, i64 entries, i64 buckets, const i32 *ends_r, const i32 *index_e, const f32 *weight_r,
-                        i32 *seen_b, i32 *lead_e) {
+// lead_e[e]: the first entry of the batch with the index of entry e, -1 in rows of weight 0. seen_s: memory for
+// FirstSeen.
+ST_KERNEL void bag_lead(i64 rows, i64 entries, i64 buckets, i64 slots, const i32 *ends_r, const i32 *index_e,
+                        const f32 *weight_r, i64 *seen_s, i32 *lead_e) {
+    (void)slots;
 #if ST_CUDA   // entries look for themselves; the host's table makes it linear
+    (void)seen_s;
     ST_ROWS(r, rows) {
         auto bucket = [&](i64 e) { return embedding_bucket(index_e, e, 1, 0, buckets); };
         for (i64 e = first_entry(ends_r, r) + threadIdx.x; e < ends_r[r]; e += 32) {
@@ -61,17 +65,10 @@ ST_KERNEL void bag_lead(i64 rows, i64 entries, i64 buckets, const i32 *ends_r, c
         }
     }
 #else
+    FirstSeen seen(seen_s, entry_count(rows, ends_r));
     for (i64 r = 0; r < rows; ++r)
-        for (i64 e = first_entry(ends_r, r); e < ends_r[r]; ++e) {
-            if (!(weight_r[r] > 0)) {
-                lead_e[e] = -1;
-                continue;
-            }
-            i32 &seen = seen_b[embedding_bucket(index_e, e, 1, 0, buckets)];
-            if (seen == 0) seen = static_cast<i32>(e) + 1;
-            lead_e[e] = seen - 1;
-        }
-    for (i64 e = 0; e < entry_count(rows, ends_r); ++e) seen_b[embedding_bucket(index_e, e, 1, 0, buckets)] = 0;
+        for (i64 e = first_entry(ends_r, r); e < ends_r[r]; ++e)
+            lead_e[e] = weight_r[r] > 0 ? seen.of(embedding_bucket(index_e, e, 1, 0, buckets), e) : -1;
 #endif
 }
 ST_EXPORT(bag_lead)

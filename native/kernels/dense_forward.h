@@ -1,5 +1,5 @@
 // y_ro = x_ri w_io + bias_o, then the activation (0 none, 1 relu: y <= 0 becomes 0, a NaN stays): each element one fma
-// chain in ascending i from bias. The tiles of base/tile.h: 2x OpenBLAS; one output: 44 GFLOP/s.
+// chain in ascending i from bias. By base/product.h.
 #pragma once
 #include "base/kernel.h"
 

@@ -1,5 +1,5 @@
 // dx_ri = dy_ro w_io^T, 0 where mask_ri (the output of the relu below; may be null) is at or below 0: each element one
-// fma chain in ascending o from 0. The tiles of base/tile.h; w is turned while it is packed.
+// fma chain in ascending o from 0. By base/product.h; w is turned while it is packed.
 #pragma once
 #include "base/kernel.h"
 

@@ -1,6 +1,6 @@
 // dw_io = x_ri^T dy_ro, db_o = the sum of dy_ro's rows: over 256 rows one chain in ascending r (of fused multiply-adds;
-// for db of additions), the chains' sums added in double in that order and rounded once. The tiles of base/tile.h; few
-// outputs are computed as dy^T x, so that inputs fill the lanes.
+// for db of additions), the chains' sums added in double in that order and rounded once. By base/product.h; few outputs
+// are computed as dy^T x, so that inputs fill the lanes.
 #pragma once
 #include "base/kernel.h"
 
@@ -9,7 +9,7 @@
 constexpr i64 chain_rows = 256;   // one chain over 10^6 rows is 3e-3 off; from here on adding chains costs little
 constexpr i64 few_outputs = vector_lanes / 2;
 constexpr i64 piece_columns = 8 * vector_lanes;
-static_assert(panel_columns <= 64);   // what `totals` has for each input
+static_assert(block_columns <= 512);   // what `totals` has for each input
 
 // One output: a weighted sum of the rows of x (here of `vectors` vectors of each row), behind it that of the weights.
 template <int vectors>
@@ -87,7 +87,7 @@ static void dense_grad_bias(i64 rows, i64 outputs, const f32 *dy_ro, f32 *db_o) 
 static void dense_grad_weight_few(i64 rows, i64 inputs, i64 outputs, const f32 *x_ri, const f32 *dy_ro, f32 *dw_io) {
     constexpr i64 piece = 4 * panel_columns;
     f32 dw_oi[few_outputs * piece];
-    f64 totals[few_outputs * panel_columns];
+    f64 totals[few_outputs * piece];
     for (i64 first = 0; first < inputs; first += piece) {
         i64 columns = smaller(inputs - first, piece);
         multiply(Product{outputs, rows, columns, dy_ro, 1, outputs, x_ri + first, inputs, 1, nullptr, dw_oi,
@@ -97,7 +97,7 @@ static void dense_grad_weight_few(i64 rows, i64 inputs, i64 outputs, const f32 *
     }
 }
 
-// totals: inputs x 64; may be null for at most 256 rows, or one output.
+// totals: inputs x (outputs, in whole 16s, at most 512); may be null for at most 256 rows, or one output.
 ST_KERNEL void dense_grad_weight(i64 rows, i64 inputs, i64 outputs, const f32 *x_ri, const f32 *dy_ro, f32 *dw_io,
                                  f32 *db_o, f64 *totals) {
     if (outputs == 1) return dense_grad_weight_one(rows, inputs, x_ri, dy_ro, dw_io, db_o);

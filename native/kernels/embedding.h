@@ -5,6 +5,8 @@
 ST_KERNEL void embedding_forward(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, i64 width, i64 at,
                                  const i32 *categories_rc, const f32 *table_bd, f32 *x_rw) {
     ST_ROWS(r, rows) {
+        const i64 later = smaller(r + rows_ahead, rows - 1);
+        fetch_row(table_bd + embedding_bucket(categories_rc, later, columns, column, buckets) * dim, dim);
         const f32 *from = table_bd + embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
         f32 *to = x_rw + r * width + at;
         ST_LANES(d, dim) to[d] = from[d];
@@ -12,10 +14,12 @@ ST_KERNEL void embedding_forward(i64 rows, i64 columns, i64 column, i64 buckets,
 }
 ST_EXPORT(embedding_forward)
 
-// lead_r[r]: the first row of the batch with the bucket of row r, -1 for weight 0. seen_b is 0 before and after.
-ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, const i32 *categories_rc,
-                              const f32 *weight_r, i32 *seen_b, i32 *lead_r) {
+// lead_r[r]: the first row of the batch with the bucket of row r, -1 for weight 0. seen_s: memory for FirstSeen.
+ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, i64 slots,
+                              const i32 *categories_rc, const f32 *weight_r, i64 *seen_s, i32 *lead_r) {
+    (void)slots;
 #if ST_CUDA   // rows look for themselves; the host's table makes it linear
+    (void)seen_s;
     ST_FOR(r, rows) {
         auto bucket = [&](i64 row) { return embedding_bucket(categories_rc, row, columns, column, buckets); };
         i64 q = 0;
@@ -23,16 +27,9 @@ ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, co
         lead_r[r] = weight_r[r] > 0 ? static_cast<i32>(q) : -1;
     }
 #else
-    for (i64 r = 0; r < rows; ++r) {
-        if (!(weight_r[r] > 0)) {
-            lead_r[r] = -1;
-            continue;
-        }
-        i32 &seen = seen_b[embedding_bucket(categories_rc, r, columns, column, buckets)];
-        if (seen == 0) seen = static_cast<i32>(r) + 1;
-        lead_r[r] = seen - 1;
-    }
-    for (i64 r = 0; r < rows; ++r) seen_b[embedding_bucket(categories_rc, r, columns, column, buckets)] = 0;
+    FirstSeen seen(seen_s, rows);
+    for (i64 r = 0; r < rows; ++r)
+        lead_r[r] = weight_r[r] > 0 ? seen.of(embedding_bucket(categories_rc, r, columns, column, buckets), r) : -1;
 #endif
 }
 ST_EXPORT(embedding_lead)

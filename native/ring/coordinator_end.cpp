@@ -10,6 +10,7 @@ void CoordinatorEnd::begin(const RunStart &start) {
     control().ingest.final_round.store(start.round);
     words().rows_seen.store(start.rows_seen);
     words().learning_rate.store(start.learning_rate);
+    words().seed.store(start.seed);
     words().row_bound.store(start.row_bound);
     arena_.set_positions(start.positions);
 }

@@ -11,6 +11,7 @@ namespace st {
 struct RunStart {
     i64 round;             // the newest that is done, -1 before a lineage's first; mean buffer 0 holds its result
     f32 learning_rate;
+    u64 seed = 0;          // of the lineage
     i64 rows_seen = 0;     // rows the lineage has trained
     i64 row_bound = -1;    // rows to decode in this run, -1 without a bound
     std::vector<StartPosition> positions;
@@ -35,6 +36,11 @@ class CoordinatorEnd {
     // Ingest opens no round while it is held.
     void hold(bool held) {
         words().hold.store(held);
+        ring();
+    }
+    // Ingest opens no round from this number on; 0: any.
+    void bound_rounds(i64 bound) {
+        words().round_bound.store(bound);
         ring();
     }
 

@@ -77,6 +77,11 @@ void IngestEnd::open_round(i64 round, i64 first_slot, const OnFull &on_full) {
         wait_for_coordinator(may_open, on_full);
         words().held.fetch_sub(1);
     }
+    auto within = [&] {
+        const i64 bound = control().coordinator.round_bound.load();
+        return bound == 0 || round < bound;
+    };
+    wait_for_coordinator(within, {});
     dead_letters_.begin_round();
     wait_for_coordinator([&] { return has_number(first_slot); }, on_full);   // then the round of this entry is over too
     RoundEntry &entry = arena_.round_entry(round);

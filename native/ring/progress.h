@@ -8,6 +8,7 @@ struct Progress {
     i64 finished_round, final_round;
     bool ingest_ended;
     i64 slots_filled, slots_released;
+    i64 rounds_closed;                        // by ingest: the number of the next one
     i64 rows, records, bytes;                 // decoded this run
     // ingest waits for a publication, for a free slot, for a schema
     bool held, waiting_for_ring, waiting_for_schema;
@@ -25,6 +26,7 @@ inline Progress progress_of(const Arena &arena) {
         .ingest_ended = ingest.phase.load() == IngestPhase::ended,
         .slots_filled = ingest.slots_filled.load(),
         .slots_released = control.coordinator.slots_released.load(),
+        .rounds_closed = ingest.rounds_closed.load(),
         .rows = ingest.rows.load(),
         .records = ingest.records.load(),
         .bytes = ingest.bytes.load(),

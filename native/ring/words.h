@@ -42,7 +42,9 @@ struct alignas(64) CoordinatorWords {
     std::atomic<i64> dead_letters_published;        // entries of that ring
     std::atomic<i64> publication_due_ns;   // monotonic: the round open from then on closes, once; 0: none does
     std::atomic<i64> rows_seen;        // rows the lineage had trained when the run began
-    u64 reserved[7];
+    std::atomic<u64> seed;             // of the lineage's random numbers
+    std::atomic<i64> round_bound;      // ingest opens no round from this number on; 0: any
+    u64 reserved[5];
 };
 static_assert(sizeof(CoordinatorWords) == 128);
 

@@ -24,6 +24,7 @@ class WorkerEnd {
         return silence_.lasts(control().coordinator) || control().supervisor.stop.load() == Stop::leave;
     }
     f32 learning_rate() const { return control().coordinator.learning_rate.load(); }
+    u64 seed() const { return control().coordinator.seed.load(); }
     i64 finished_round() const { return control().averager.finished_round.load(); }
     i64 open_round() const { return finished_round() + 1; }
     // Ingest has ended and every round is averaged.

@@ -14,8 +14,15 @@ bool MemorySource::put(std::string record, i64 deadline_ns, Place place) {
     if (!changed_.wait_for(lock, left, room) || closed_) return false;
     bytes_ += record.size();
     records_.push_back({std::move(record), place});
+    ++put_;
     changed_.notify_all();
     return true;
+}
+
+void MemorySource::end_round() {
+    std::lock_guard lock(mutex_);
+    round_ends_.push_back(put_);
+    changed_.notify_all();
 }
 
 void MemorySource::end() {
@@ -43,9 +50,10 @@ std::vector<StartPosition> MemorySource::starts() const {
 
 std::size_t MemorySource::take(RecordView *out, std::size_t capacity, i64 wait_ns) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns), [&] { return ended_ || taken_ < records_.size(); });
+    changed_.wait_for(lock, std::chrono::nanoseconds(wait_ns),
+                      [&] { return ended_ || taken_ < records_.size() || at_round_end(); });
     std::size_t count = 0;
-    for (; count < capacity && taken_ < records_.size(); ++count, ++taken_, ++next_) {
+    for (; count < capacity && taken_ < records_.size() && !at_round_end(); ++count, ++taken_, ++next_, ++done_) {
         const auto &[bytes, place] = records_[taken_];
         out[count] = {.value = reinterpret_cast<const u8 *>(bytes.data()),
                       .size = bytes.size(),
@@ -68,7 +76,14 @@ void MemorySource::release() {
 
 bool MemorySource::ended() const {
     std::lock_guard lock(mutex_);
-    return ended_ && taken_ == records_.size();
+    return ended_ && taken_ == records_.size() && round_ends_.empty();
+}
+
+bool MemorySource::ends_round() {
+    std::lock_guard lock(mutex_);
+    if (!at_round_end()) return false;
+    round_ends_.pop_front();
+    return true;
 }
 
 }  // namespace st

@@ -22,6 +22,8 @@ class Source {
     virtual void release() = 0;
     // Everything of a bounded range was taken; never, without a bound.
     virtual bool ended() const = 0;
+    // A round ends behind what was taken; told once.
+    virtual bool ends_round() { return false; }
     // What comes of a partition is of no use until the next start(); it may come all the same.
     virtual void hold(i32) {}
     // Nothing will be taken for a while; and again it will.

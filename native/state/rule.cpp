@@ -38,6 +38,8 @@ void fold_round(const StateLayout &layout, const RoundStart &start, std::vector<
     Contributions all{std::move(workers)};
     for (const Contribution &worker : all.workers) all.weight_sum += worker.weight_sum;
     for (const StateBlock &block : layout.blocks) block.rule->fold(block, start, all, mean);
+    for (const StateBlock &block : layout.blocks)
+        if (block.rule->settle) block.rule->settle(layout, block, start, all, mean);
     std::vector<u64> rows;
     for (const StateBlock &block : layout.blocks) {
         if (!block.rule->vacated) continue;

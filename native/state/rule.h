@@ -48,6 +48,9 @@ struct Rule {
     void (*write)(const StateBlock &, u32 workers, std::vector<StateBlock> &published);
     // Which rows of the blocks whose rows_of it is have lost what they were for, appended: zeroed in the mean.
     void (*vacated)(const StateBlock &, const RoundStart &, const u8 *mean, std::vector<u64> &rows) = nullptr;
+    // The last word on the mean, once all blocks are folded.
+    void (*settle)(const StateLayout &, const StateBlock &, const RoundStart &, const Contributions &,
+                   u8 *mean) = nullptr;
     const char *name = nullptr;
 };
 

@@ -28,6 +28,9 @@ struct StateBlockSpec {
 
 // Counts the steps that changed parameters since the lineage began.
 constexpr const char *OPTIMIZER_STEPS = "optimizer.steps";
+// What the outer step keeps of a parameter, by its name; and its rate and momentum.
+constexpr const char *OUTER_VELOCITY = "outer.velocity.";
+constexpr const char *OUTER_SETTINGS = "outer.settings";
 
 struct StateBlock {
     std::string name, group;

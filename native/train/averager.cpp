@@ -36,7 +36,7 @@ bool Averager::average() {
     if (scorer_) {
         const i64 last = first_slot + slots - 1;
         StepBlock &step = scorer_.begin(arena_.state_layout(), mean);
-        filler_.fill(step, last, 1);   // its update is thrown away
+        filler_.fill(step, last, round, slots - 1, 1, end_.learning_rate());   // its update is thrown away
         scorer_.score(end_.slot(last));
         end_.score(step.loss_sum, step.weight_sum);
     }

@@ -90,7 +90,11 @@ IngestStatus Ingest::run(i64 deadline_ns) {
                 take_some();
                 if (monotonic_ns() >= std::min(cutter_.due_ns(), deadline_ns)) break;
             }
-            if (next_ == count_) source_.release();
+            if (next_ < count_) continue;
+            source_.release();
+            if (!source_.ends_round()) continue;
+            cutter_.close(CloseReason::end);
+            return IngestStatus::round_ended;
         }
     } catch (const Leaving &) {
         return IngestStatus::leave;

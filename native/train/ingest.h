@@ -12,6 +12,7 @@ enum class IngestStatus : u32 {
     ended = 1,     // drained, or the bound is reached
     leave = 2,     // told to leave, or the coordinator is silent
     waiting = 3,   // as working, but some partition's next record needs a schema that is not known yet
+    round_ended = 4,   // as working: the source has ended the round that was open
 };
 
 class Ingest {

@@ -89,6 +89,11 @@ void RoundCutter::close_if_due(i64 now_ns) {
     close_all(now_ns >= end_.publication_due_ns() ? CloseReason::publication : CloseReason::interval);
 }
 
+void RoundCutter::close(CloseReason reason) {
+    std::lock_guard lock(closing_);
+    close_all(reason);
+}
+
 void RoundCutter::close_all(CloseReason reason) {
     for (SlotFiller *filler : fillers_) filler->hand_over();
     std::lock_guard lock(mutex_);

@@ -57,6 +57,8 @@ class RoundCutter {
 
     i64 due_ns() const;   // when the open round closes; far away if never
     void close_if_due(i64 now_ns);
+    // The open round, with what was taken; called in nobody's turn.
+    void close(CloseReason reason);
     // The caller's filler takes no more; the last to say so closes what is open, and no round comes after it.
     void finish(CloseReason reason);
 

@@ -1,27 +1,30 @@
 // What a step needs beyond its slot, from the words of the run.
 #pragma once
-#include "base/power.h"
+#include "base/rng.h"
 #include "ring/worker_end.h"
 
 namespace st {
 
 class StepFiller {
-  public:
-    StepFiller(const WorkerEnd &end, f64 beta1, f64 beta2) : end_(end), beta1_(beta1), beta2_(beta2) {}
+    static constexpr u64 STEPS = u64{1} << 63;   // apart from what parameters start from (kernels/uniform.h)
 
-    // `optimizer_step` counts those of the lineage from 1.
-    void fill(StepBlock &step, i64 slot, i64 optimizer_step) const {
+  public:
+    explicit StepFiller(const WorkerEnd &end) : end_(end) {}
+
+    // `slot` is the `in_round`-th of the round; `optimizer_step` counts those of the lineage from 1. Random numbers go
+    // by seed, round and place in it, and so by worker and step: not by who trains them, or when.
+    void fill(StepBlock &step, i64 slot, i64 round, i64 in_round, i64 optimizer_step, f32 rate) const {
         step.rows = end_.rows_of(slot);
-        step.learning_rate = end_.learning_rate();
-        step.beta1_power = power(beta1_, optimizer_step);
-        step.beta2_power = power(beta2_, optimizer_step);
+        step.learning_rate = rate;
+        step.number = optimizer_step;
         step.loss_sum = step.weight_sum = 0;
         step.not_finite = 0;
+        const Philox key = philox(end_.seed(), static_cast<u64>(round), STEPS | static_cast<u64>(in_round));
+        step.random = u64{key.word[1]} << 32 | key.word[0];
     }
 
   private:
     const WorkerEnd &end_;
-    f64 beta1_, beta2_;
 };
 
 }  // namespace st

@@ -14,8 +14,8 @@ enum class WorkerStatus : u32 {
 
 class Worker {
   public:
-    Worker(Arena &arena, u32 worker, f64 beta1, f64 beta2)
-        : end_(arena, worker), filler_(end_, beta1, beta2), round_(arena, end_, filler_),
+    Worker(Arena &arena, u32 worker)
+        : end_(arena, worker), filler_(end_), round_(arena, end_, filler_),
           averager_(arena, end_, filler_) {}
     Worker(const Worker &) = delete;
     Worker &operator=(const Worker &) = delete;

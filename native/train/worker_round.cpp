@@ -34,6 +34,7 @@ void WorkerRound::begin() {
     begin_round(arena_.state_layout(), start(), memory());
     base_steps_ = 0;
     if (has_steps_) std::memcpy(&base_steps_, memory().base + steps_offset_, sizeof base_steps_);
+    rate_ = rate_of_ ? rate_of_(base_steps_) : end_.learning_rate();
     end_.begin(round_);
 }
 
@@ -100,7 +101,7 @@ void WorkerRound::restart(Plan &plan) {
 
 void WorkerRound::enqueue(Plan &plan, i64 slot) {
     StepBlock &step = plan.step();
-    filler_.fill(step, slot, base_steps_ + steps_ + 1);
+    filler_.fill(step, slot, round_, slot - first_slot_, base_steps_ + steps_ + 1, rate_);
     if (step.rows == 0) {
         after_step(step, slot);
         return;

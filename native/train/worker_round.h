@@ -1,6 +1,7 @@
 // One worker's part of a round: starts from the mean, trains its slots, publishes its vector. The same for a plan that
 // is done with a step when it returns and for one that runs ahead on a device.
 #pragma once
+#include <functional>
 #include <vector>
 
 #include "plan/plan.h"
@@ -13,6 +14,9 @@ class WorkerRound {
     WorkerRound(Arena &arena, WorkerEnd &end, const StepFiller &filler);
 
     WorkerMemory memory() const { return arena_.memory(end_.worker()); }   // what its plan is bound to
+
+    // The rate of a round by the lineage's steps before it; without one it is the run's.
+    void follow(std::function<f32(i64 steps)> rate_of) { rate_of_ = std::move(rate_of); }
 
     // Restores the start of the open round in the worker's vector.
     void begin();
@@ -47,6 +51,8 @@ class WorkerRound {
     i64 round_ = -1, first_slot_ = 0, index_ = 0;   // index_: the worker's own slots of the round handed out so far
     std::vector<i64> in_flight_;     // slots whose steps are enqueued and not collected, in order
     i64 base_steps_ = 0, steps_ = 0; // steps_: those of this round that change parameters, enqueued ones counted
+    std::function<f32(i64 steps)> rate_of_;
+    f32 rate_ = 0;                   // of this round
     f64 weight_sum_ = 0;
     u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part
     u64 weights_offset_ = 0;         // of the weights in a slot

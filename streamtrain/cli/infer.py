@@ -300,8 +300,10 @@ def job_text(
     job_name = re.sub(r"[^A-Za-z0-9._-]", "-", job) or "job"
     (rate, why_rate), (layers, why_size) = _rate(found), _layers(found)
     workers, why_workers = (
-        (devices, "a device each") if devices else (1, "learns most from the same rows; more are for large models")
+        (devices, "a device each") if devices else (1, "learns most from the same rows; with W, learning_rate x W")
     )
+    if workers > 1:
+        rate, why_rate = f"{float(rate) * workers:g}", f"{why_rate}; times {workers}, as workers are averaged"
     return f'''name = {json.dumps(job_name)}
 
 [kafka]                                # any librdkafka property

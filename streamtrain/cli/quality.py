@@ -14,8 +14,9 @@ SCORES = (  # title, name in the metrics
     ("accuracy", "accuracy"),
     ("MAE", "mae"),
     ("RMSE", "rmse"),
+    ("loss", "loss"),
 )
-LOSSES = ("log_loss", "rmse")  # what a trend is shown of: the first there is
+LOSSES = ("loss", "log_loss", "rmse")  # what a trend is shown of: the first there is
 FIGURE_WIDTH = 6  # columns: where the terminal is narrower than all of them, the last are cut, not each
 BARS = "▁▂▃▄▅▆▇█"
 BAR_WINDOWS = 48  # newest ones shown

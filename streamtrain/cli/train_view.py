@@ -70,6 +70,8 @@ class TrainView:
             self._progress(event)
         elif kind == "ended":
             self._end(event)
+        elif kind == "stopped_early":
+            self._say(f"{self._job}: {event['why']}")
 
     def _start(self, event: Event) -> str:
         if not event["resumed"]:

@@ -74,7 +74,7 @@ def history(
     for log in round_logs(settings, name):
         if before is not None:
             yield before[1] if before[0] == log.run else replace(before[1], run_end=_end(before[0], known, log.run))
-        before = log.run, _published(log, before)
+        before = log.run, published_of(log, before)
     if before is not None:
         yield replace(before[1], run_end=_end(before[0], known))
 
@@ -103,7 +103,8 @@ def _end(run: Run, known: Control, published_next: Run | None = None) -> RunEnde
     return None if followed_by is None else RunEnded(f"without a word; run {followed_by} followed")
 
 
-def _published(log: RoundLog, before: tuple[Run, Published] | None) -> Published:
+def published_of(log: RoundLog, before: tuple[Run, Published] | None = None) -> Published:
+    """What a log tells; `before`: the publication before it, and its run."""
     slots, terms = log.slots, log.terms_at(int(log.rounds["round"][-1]))
     weight = float(slots["weight_sum"].sum())
     elapsed_ms = log.created_ms - before[1].created_ms if before is not None and before[0] == log.run else 0

@@ -20,6 +20,7 @@ from streamtrain.clients.door import address, job_name
 from streamtrain.clients.forks import after_fork, keep_for_ever
 from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.columns.served import Served
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.errors import explain
@@ -38,17 +39,23 @@ Many = Mapping[str, NDArray[Any] | list[Any] | tuple[Any, ...]] | Iterable[Row] 
 class LiveModel(Following[Scorer | None]):
     """Follows job `job` on Kafka at `bootstrap`; `kafka` holds librdkafka properties. No job file is needed.
 
+    A model that is a PyTorch module needs it as `module`: a torch.nn.Module, what makes one, or the
+    "package.module:Net" that names it; its parameters are then the snapshot's.
+
     Loads the newest snapshot in a thread of its own; a call uses one snapshot from its first row to its last, and the
     next call a newer one. Any number of threads may predict at once. Before the first trained snapshot it is not
     ready. Made in the process that uses it: a fork leaves its thread behind. Raises UserMistake for a name or an
     address that can be none.
     """
 
-    def __init__(self, job: str, bootstrap: str, kafka: Mapping[str, object] | None = None) -> None:
+    def __init__(
+        self, job: str, bootstrap: str, kafka: Mapping[str, object] | None = None, *, module: Any = None
+    ) -> None:
         self.job = job_name("LiveModel", job)
         self.bootstrap = address("LiveModel", bootstrap)
         super().__init__(SnapshotTopic(job, bootstrap, kafka, on_error=self._said), f"streamtrain-live-{job}")
         self._process = os.getpid()
+        self._network = None if module is None else TorchModule.of(module)
         after_fork(self, LiveModel._leave_to_parent)
         self._scorer: Scorer | None = None
         self._error: StreamtrainError | None = None
@@ -189,7 +196,7 @@ class LiveModel(Following[Scorer | None]):
     def _prepared(self, stored: Stored) -> Scorer | None:
         """None of an untrained snapshot, which is checked all the same."""
         before = None if self._scorer is None else self._scorer.served
-        scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model, before))
+        scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model, before, self._network))
         return None if stored.manifest.untrained else scorer
 
     def _take(self, scorer: Scorer | None) -> None:

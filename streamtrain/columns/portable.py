@@ -59,6 +59,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "layers": list(_layers(model)),
         "transforms": [{"name": name, **table} for name, table in schema.transforms],
         "classes": schema.class_names,
+        "loss_settings": model.parsed.loss_settings,
         "statistics": {block.name: MOMENTS for block in model.blocks if block.rule == "moments"},
     }
     texts = {
@@ -114,7 +115,7 @@ def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
             "hash_seed": hash_seed(bag.name),
             "table": f"{bag.name}.embedding",
             "embed": bag.embed,
-            "pool": "mean" if bag.mean else "sum",
+            "pool": bag.pool,
             "most": bag.most,
         }
     yield from _pictures(schema)
@@ -148,7 +149,15 @@ def _where(name: str, column: Column) -> dict[str, Any]:
 
 
 def _layers(model: Model) -> Iterator[dict[str, Any]]:
-    """One after the other: the layer's kind, its settings, and its tensors ("weight": "dense0.weight")."""
-    for name, layer in model.named_layers():
-        tensors = [block.name for block in model.blocks if block.name.startswith(f"{name}.")]
-        yield {"layer": layer.kind, **layer.options, **{tensor.rpartition(".")[2]: tensor for tensor in tensors}}
+    """One after the other: the layer's kind, its settings, and its tensors ("weight": "dense0.weight"); of a graph also
+    its name and what it reads."""
+    if model.parsed.module is not None:
+        held = (*model.parsed.module.parameters, *model.parsed.module.averages)
+        yield {"layer": "torch", "module": model.parsed.module.name, **{each.name: each.block for each in held}}
+        return
+    for vertex in model.whole_graph():
+        tensors = [block.name for block in model.blocks if block.name.startswith(f"{vertex.like or vertex.name}.")]
+        reads = {} if model.parsed.graph is None else {"name": vertex.name, "reads": list(vertex.reads)}
+        named = {tensor.removeprefix(f"{vertex.like or vertex.name}."): tensor for tensor in tensors}
+        options = {name: value for name, value in vertex.options.items() if name != "zero"}
+        yield {"layer": vertex.kind, **reads, **options, **named}

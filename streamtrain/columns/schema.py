@@ -161,6 +161,11 @@ class Schema:
         return [name for _, label in self.of_kind("label") for name in label.names]
 
     @property
+    def classes(self) -> list[str]:
+        """What its classes are called in settings: by their names, else by their numbers."""
+        return self.class_names or [str(at) for at in range(self.class_count)]
+
+    @property
     def class_count(self) -> int:
         """Classes of the label: 0 for a number, 2 for a binary one."""
         return int(self.engine_inputs()["classes"])

@@ -13,26 +13,29 @@ from streamtrain.columns.formats import Format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
+from streamtrain.compute.judged import Judged
 from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.module import Module
 from streamtrain.compute.seen import Seen
-from streamtrain.errors import SnapshotError
+from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.topics.manifest import Manifest
 
 
-def schema_and_model(manifest: Manifest) -> tuple[Schema, Model]:
-    """The columns and the model of a snapshot. SnapshotError for whatever else the manifest holds in their place, and
-    where they disagree."""
+def schema_and_model(manifest: Manifest, network: Module | None = None) -> tuple[Schema, Model]:
+    """The columns and the model of a snapshot, whose network is given where it is none of layers and is to be computed.
+    SnapshotError for whatever else the manifest holds in their place, and where they disagree."""
     where = f"snapshot {manifest.version} of {manifest.job}"
     try:
         schema = Schema.from_dict(manifest.schema)
-        model = Model(manifest.model_spec)
+        model = Model(manifest.model_spec, network)
+        found = {"input": manifest.model_spec.get("input"), "loss": model.parsed.loss}
         wanted = {"input": schema.engine_inputs(), "loss": schema.loss}
     except Exception as error:  # of what is malformed nobody knows how it fails
         raise SnapshotError(
             f"{where}: expected the columns and model of a job in its manifest, got {type(error).__name__}: {error}"
         ) from error
     for name, value in wanted.items():
-        if (got := manifest.model_spec.get(name)) != value:
+        if (got := found[name]) != value:
             raise SnapshotError(f"{where}: expected the model's {name} to be that of its columns, {value}; got {got}")
     return schema, model
 
@@ -40,9 +43,9 @@ def schema_and_model(manifest: Manifest) -> tuple[Schema, Model]:
 class Shape:
     """What the snapshots of one model and its columns have in common. Read-only, shared by all of them."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, network: Module | None = None) -> None:
         """SnapshotError where the manifest holds no model that this program can build."""
-        columns, self.model = schema_and_model(manifest)
+        columns, self.model = schema_and_model(manifest, network)
         self.schema = columns.for_requests()
         self._of = manifest.model_spec, manifest.schema
         self._plans: dict[int, _native.DecodePlan] = {}
@@ -71,9 +74,17 @@ class Served:
         self._parameters = parameters
 
     @classmethod
-    def of(cls, manifest: Manifest, digest: bytes, payload: bytes, before: Served | None = None) -> Served:
-        """`before`: a snapshot whose shape this one may have. SnapshotError for what nothing can be predicted with."""
-        shape = before.shape if before is not None and before.shape.fits(manifest) else Shape(manifest)
+    def of(
+        cls,
+        manifest: Manifest,
+        digest: bytes,
+        payload: bytes,
+        before: Served | None = None,
+        network: Module | None = None,
+    ) -> Served:
+        """`before`: a snapshot whose shape this one may have; `network`: see schema_and_model. SnapshotError for what
+        nothing can be predicted with."""
+        shape = before.shape if before is not None and before.shape.fits(manifest) else Shape(manifest, network)
         parameters = aligned(shape.model.state_bytes)
         snapshot.load(shape.model.layout, parameters, payload)
         parameters.flags.writeable = False
@@ -97,6 +108,13 @@ class Served:
         """What the model sees of rows of slots of that layout."""
         return Seen(self.shape.model, slot_layout, self._parameters)
 
+    def judged(self, slot_layout: _native.SlotLayout) -> Judged:
+        """What scores rows of slots of that layout, with their labels."""
+        return Judged(self.shape.model, slot_layout, self._parameters)
+
     def _plan(self, rows: int, backend: str = "cpu") -> _native.Plan:
-        model, state = self.shape.model, self._parameters
-        return model.compile(backend, self.shape.plan(rows).layout, state, state[model.learned_bytes :], train=False)
+        model, state, slots = self.shape.model, self._parameters, self.shape.plan(rows).layout
+        try:
+            return model.compile(backend, slots, state, state[model.learned_bytes :], train=False)
+        except UserMistake as mistake:   # of a network: it is not given, or is another
+            raise SnapshotError(f"snapshot {self.version} of {self.manifest.job}: {mistake}") from mistake

@@ -32,12 +32,17 @@ class FileRecords:
         format: Format | None = None,
     ) -> None:
         """`format`: another than the job's, without a registry's frame."""
+        self._given = job, paths, form, limit, format
         schema = job.schema.without_message()
         self._records = Records(schema, format or bare_format(job), "files", PACK_ROWS, RECORD_BYTES)
         self._blocks = read_blocks(paths, Wanted(schema), Size(BLOCK_ROWS, PACK_ROWS, limit), form)
         self._ends = array("q", [0])  # rows up to the end of each record
         self._starts = array("q")  # of each file, rows before it
         self._names: list[str] = []
+
+    def again(self) -> FileRecords:
+        """The same rows from the first on."""
+        return FileRecords(*self._given)
 
     @property
     def rows(self) -> int:

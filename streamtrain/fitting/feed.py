@@ -24,28 +24,64 @@ class Feed:
         self._job = job
         self.source = _native.MemorySource()
         self._left = threading.Event()
-        self._ends = array("q", [0])  # of each record, the number of the row after its last
+        self.pass_records = 0  # of one pass over the rows; 0 while that is not known
+        self._ends = array("q", [0])  # of each record of a pass, the number of the row after its last
         self._files: FileRecords | None = None
 
     def where(self, record: int, row: int) -> str:
         """What people call a record's row: its number among the program's rows, or in its file."""
+        record %= self.pass_records or record + 1
         return f"row {self._ends[record] + row}" if self._files is None else self._files.where(record, row)
 
-    def run(self, rows: Any) -> None:
-        """The rows, or those of FileRecords, as records, as RecordWriter makes them.
+    def run(self, rows: Any, epochs: int = 1) -> None:
+        """The rows, or those of FileRecords, as records, as RecordWriter makes them; so many times, and a round ends
+        with each.
 
         Raises UserMistake where there are none or they are no rows, and what an iterator raises.
         """
-        self._files = rows if isinstance(rows, FileRecords) else None
-        for record in self._made(rows) if self._files is None else self._files.records():
-            self._ends.append(self._ends[-1] + record.rows)
-            while not self._left.is_set() and not self.source.put(record.value, _PUT_S):
-                pass
+        for epoch in range(epochs):
+            given = rows.again() if epoch and isinstance(rows, FileRecords) else rows
+            count = 0
+            last: Record | None = None
+            for record in self._records(given, epoch == 0):
+                if last is not None and not self._put(last):
+                    return
+                last, count = record, count + 1
             if self._left.is_set():
                 return
-        if len(self._ends) == 1 and not self._left.is_set():
-            raise UserMistake("rows: expected at least one, got none; has the iterator been used up before?")
+            self._note_pass(epoch, count)  # before the last record is there to be trained
+            if last is None or not self._put(last):
+                return
+            self.source.end_round()
         self.source.end()
+
+    def _put(self, record: Record) -> bool:
+        """False once nobody takes any more."""
+        while not self._left.is_set():
+            if self.source.put(record.value, _PUT_S):
+                return True
+        return False
+
+    def _note_pass(self, epoch: int, count: int) -> None:
+        if not count:
+            raise UserMistake("rows: expected at least one, got none; has the iterator been used up before?")
+        if epoch and count != self.pass_records:
+            raise UserMistake(
+                f"rows: expected the same in each pass, got {self.pass_records} records and in pass {epoch + 1} "
+                f"{count}; have they been changed meanwhile?"
+            )
+        self.pass_records = count
+
+    def _records(self, rows: Any, is_first: bool) -> Iterator[Record]:
+        if isinstance(rows, FileRecords):
+            self._files = self._files or rows
+            return rows.records()
+        return self._counted(self._made(rows)) if is_first else self._made(rows)
+
+    def _counted(self, records: Iterator[Record]) -> Iterator[Record]:
+        for record in records:
+            self._ends.append(self._ends[-1] + record.rows)
+            yield record
 
     def _made(self, rows: Any) -> Iterator[Record]:
         job = self._job

@@ -5,32 +5,20 @@ Source, ingest and publisher are threads of the caller; workers are processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from streamtrain.clients.scorer import Errors, Scorer
-from streamtrain.clients.snapshots import Snapshot, snapshot_of
-from streamtrain.columns.served import Served
 from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.files.records import FileRecords
+from streamtrain.fitting.callbacks import Callbacks
+from streamtrain.fitting.fitted import Fitted
 from streamtrain.fitting.memory_run import MemoryRun
+from streamtrain.fitting.progress import shown
+from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Stored
 from streamtrain.run.host import Event
-
-
-@dataclass(frozen=True)
-class Fitted(Snapshot):
-    """The snapshot training has ended with. Any thread may call, several at the same time."""
-
-    scorer: Scorer = field(repr=False, compare=False)
-
-    def predict(self, rows: Any, errors: Errors = "raise") -> Any:
-        """As LiveModel.predict."""
-        return self.scorer.predict(rows, errors)
 
 
 def fit(
@@ -38,9 +26,15 @@ def fit(
     rows: Any = None,
     *,
     files: str | Path | Sequence[str | Path] | None = None,
+    module: Any = None,
+    epochs: int = 1,
+    callbacks: Sequence[Any] = (),
+    every_rounds: int | None = None,
+    every_epochs: int | None = None,
+    progress: bool = False,
     on_event: Callable[[Event], None] = lambda event: None,
 ) -> Fitted:
-    """Trains a job's model on `rows`, once through, and gives the snapshot, which predicts; no Kafka is needed.
+    """Trains a job's model on `rows` and gives the snapshot, which predicts; no Kafka is needed.
 
     `job` is a Job, a job file's path, or its tables ({"columns": {...}, "model": {...}, ...}); [kafka] and [topics]
     are not looked at, and rounds close only when they are full and at the end. `rows` are what RecordWriter takes: a
@@ -48,29 +42,55 @@ def fit(
     one partition of a topic give the same bits, where `train.round_interval` is "off".
 
     In their place `files` are read one behind the other, never as a whole, as `produce` and `vectorize` read them: to
-    the bits that their rows give through a topic.
+    the bits that their rows give through a topic. `epochs`: passes over the rows, of an iterator one; each ends a round
+    and goes on from the one before, as a trainer does that is started again.
 
-    `on_event` gets what a trainer tells: {"event": "progress" | "published" | "worker_died" | "ended", ...}, from
-    other threads. Raises JobMistakes and UserMistake for a job or rows that are none, and where there are no rows;
-    CheckFailed where training diverges, workers die again and again, or too many rows or all of them cannot be used;
-    and what an iterator or `on_event` raises. However it ends, Ctrl-C included, it leaves no process and no memory.
+    `module`: a torch.nn.Module, or what makes one, as the network; the job's model has no layers then. What it holds is
+    where training starts, and is left as it was.
+
+    `callbacks` (see Moment) are called after each publication, or with `every_rounds` or `every_epochs` behind exactly
+    so many, and at the end, while training waits: the same moments in every run. They change no bit. `progress`: a bar,
+    where standard error is a terminal. `on_event` gets what a trainer tells: {"event": "progress" | "published" |
+    "worker_died" | "ended", ...}. It and callbacks are called from other threads.
+
+    Raises JobMistakes and UserMistake for a job or rows that are none, and where there are no rows; CheckFailed where
+    training diverges, workers die again and again, or too many rows or all of them cannot be used; and what an
+    iterator, a callback or `on_event` raises. However it ends, Ctrl-C included, it leaves no process and no memory.
     """
-    wanted = _without_clock(_job(job))
+    given = job_of(job, module)
+    _check_passes(rows, epochs, every_rounds, every_epochs)
+    wanted = _without_clock(given)
+    source = rows if files is None else FileRecords(wanted, _paths(rows, files))
+    watching = Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)
+    watching.begin(given)
     try:
-        with MemoryRun(wanted, on_event) as run:
-            stored = run.train(rows if files is None else FileRecords(wanted, _paths(rows, files)))
+        with shown(progress, rows, epochs, on_event) as heard, MemoryRun(wanted, heard, watching, epochs) as run:
+            stored, stopped = run.train(source)
     except (StreamtrainError, KeyboardInterrupt) as error:
         raise error.with_traceback(None) from None  # whoever keeps the error keeps nothing of the run
-    return _fitted(stored)
+    return watching.end(stored, stopped)
 
 
-def _job(job: Job | str | Path | Mapping[str, Any]) -> Job:
+def _check_passes(rows: Any, epochs: int, every_rounds: int | None, every_epochs: int | None) -> None:
+    for name, count in {"epochs": epochs, "every_rounds": every_rounds, "every_epochs": every_epochs}.items():
+        if count is not None and (type(count) is not int or count < 1):
+            raise UserMistake(f"fit: {name}: expected a whole number from 1, got {count!r}")
+    if epochs > 1 and isinstance(rows, Iterator):
+        raise UserMistake(
+            f"fit: epochs: expected 1 for an iterator, which gives its rows once, got {epochs}; give arrays, a frame, "
+            "a list or files"
+        )
+
+
+def job_of(job: Job | str | Path | Mapping[str, Any], module: Any) -> Job:
     if isinstance(job, Job):
+        if module is not None:
+            raise UserMistake("fit: expected a module with a job file or its tables, got a Job, which has its own")
         return job
     if isinstance(job, Mapping):
-        return Job.from_tables(job)
+        return Job.from_tables(job, module)
     if isinstance(job, str | PathLike):
-        return Job.without_kafka(job)
+        return Job.without_kafka(job, module)
     raise UserMistake(f"job: expected a Job, the path of a job file, or its tables, got {type(job).__name__}")
 
 
@@ -83,12 +103,9 @@ def _paths(rows: Any, files: str | Path | Sequence[str | Path]) -> list[str]:
 
 
 def _without_clock(job: Job) -> Job:
-    """Rounds close by rows alone, so that the bits do not depend on how fast a machine is."""
+    """Rounds close by rows alone, so that the bits do not depend on how fast a machine is; a stream's early stopping,
+    which looks at publications, is left out."""
     effective = job.effective()
-    return Job.from_effective({**effective, "train": {**effective["train"], "round_interval": "off"}})
-
-
-def _fitted(stored: Stored) -> Fitted:
-    snapshot = snapshot_of(stored)
-    scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model))
-    return Fitted(**{each.name: getattr(snapshot, each.name) for each in fields(snapshot)}, scorer=scorer)
+    train = {name: value for name, value in effective["train"].items() if name != "early_stopping"}
+    settings = {**effective, "train": {**train, "round_interval": "off"}}
+    return Job.from_effective(settings, network=job.network)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
 
 from streamtrain.columns.row_plan import cell_path
+from streamtrain.fitting.feed import Feed
+from streamtrain.fitting.watching import Watching
 from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
@@ -16,15 +18,16 @@ _ROWS_TOLD = 5
 class MemoryPublisher:
     """A `Publisher`. An offset is the number of the publication's manifest, counted from 0.
 
-    `where` tells what people call a row, of its record's number and its own within that; `left_out` tells of the first
-    rows that could not be used.
+    `dead` counts the rows that could not be used, by reason; `left_out` tells of the first. `watching` is told of each
+    publication after the first.
     """
 
     advice = "mend those rows, tell the job what stands for what is missing (missing = …), or raise that share"
     unreachable = False
 
-    def __init__(self, where: Callable[[int, int], str] = lambda record, row: f"row {row}") -> None:
-        self._where = where
+    def __init__(self, feed: Feed, watching: Watching) -> None:
+        self._feed, self._watching = feed, watching
+        self.dead: Counter[str] = Counter()
         self._told: list[str] = []
         self._published = 0
         self._newest: Assembled | None = None
@@ -40,23 +43,32 @@ class MemoryPublisher:
 
     def publish(self, assembled: Assembled, letters: Letters) -> int:
         self._newest = assembled
+        self.dead.update(letters.reasons.rows)
         for letter in letters if len(self._told) < _ROWS_TOLD else ():
             for part in letter.rows:
-                where = f"{self._where(letter.offset, part.row_from)} at {cell_path(part.path)}"
+                where = f"{self._feed.where(letter.offset, part.row_from)} at {cell_path(part.path)}"
                 self._told.append(f"{where}: {part.reason}")
         self._published += 1
         return self._published - 1
 
-    def published(self, assembled: Assembled) -> None: ...
+    @property
+    def awaited(self) -> int | None:
+        pace = self._watching.pace
+        return None if pace is None else pace.awaited
 
-    def heed(self, pending: bool) -> None: ...
+    def published(self, assembled: Assembled) -> None:
+        self._watching.note(assembled, self._feed.pass_records)
 
-    def stored(self) -> Stored:
-        """The newest snapshot, as a reader of its topic would have it."""
+    def heed(self, pending: bool) -> None:
+        if not pending:
+            self._watching.heed(lambda: self.stored(trainer=True))
+
+    def stored(self, trainer: bool = False) -> Stored:
+        """The newest snapshot, as a reader of its topic would have it; with `trainer` what it keeps for training."""
         assert self._newest is not None
         snapshot = self._newest.snapshot
         located = Located(snapshot.manifest, snapshot.digest, self._published - 1)
-        chunks = Chunks(snapshot.manifest, trainer=False)
+        chunks = Chunks(snapshot.manifest, trainer)
         for message in snapshot.messages:
             chunks.add(message.key, None if message.value is None else bytes(message.value))
         return chunks.stored(located, "memory")

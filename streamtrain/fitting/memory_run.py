@@ -19,6 +19,7 @@ from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
+from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.kafka.admin import job_topics
 from streamtrain.kafka.chunks import Stored
@@ -49,14 +50,15 @@ class MemoryRun:
     iterator of the program holds.
     """
 
-    def __init__(self, job: Job, on_event: Callable[[Event], None]) -> None:
+    def __init__(self, job: Job, on_event: Callable[[Event], None], watching: Watching, epochs: int = 1) -> None:
         self._job = job
         self._on_event = on_event
-        model = Model(job.model_spec())
+        self._watching, self._epochs = watching, epochs
+        model = Model(job.model_spec(), job.network)
         self._model = model
         self._host = Host(lambda: make_arena(job, model), worker_config(job), HostOptions(), on_event, last_words=True)
         self._feed = Feed(job)
-        self._publisher = MemoryPublisher(self._feed.where)
+        self._publisher = MemoryPublisher(self._feed, watching)
         self._threads: dict[str, Future[None]] = {}
         self._heartbeat: _native.Heartbeat | None = None
 
@@ -65,6 +67,8 @@ class MemoryRun:
 
     def __exit__(self, *_: object) -> None:
         self._feed.leave()
+        if self._watching.pace is not None:
+            self._watching.pace.leave()
         try:
             self._host.end()
         finally:
@@ -74,14 +78,19 @@ class MemoryRun:
                 self._heartbeat.stop()
                 self._heartbeat = None
 
-    def train(self, rows: Any) -> Stored:
-        """The snapshot after the last row.
+    def train(self, rows: Any) -> tuple[Stored, str]:
+        """The snapshot after the last row, or after the round at which a callback has stopped training, and why.
 
         Raises CheckFailed, UserMistake, and what an iterator or `on_event` raises.
         """
         self._start(rows)
+        stopped = ""
         try:
             self._watch()
+        except Stopped as why:
+            stopped = str(why)
+            manifest = self._publisher.stored().manifest
+            self._tell("ended", version=manifest.version, rows=manifest.rows_seen, dead_letters=self._publisher.dead)
         except RunOver as over:
             raise CheckFailed(
                 f"{over}; see in the log why, and whether memory is short for train.workers = {self._job.train.workers}"
@@ -93,7 +102,7 @@ class MemoryRun:
                 f"rows: expected some to train on, got none that can be used: {told}; "
                 "mend them, or tell the job what stands for what is missing (missing = …)"
             )
-        return stored
+        return stored, stopped
 
     def _watch(self) -> None:
         """Until every thread and every worker has ended."""
@@ -118,10 +127,12 @@ class MemoryRun:
         arena = self._host.begin()
         ring = _native.CoordinatorEnd(arena)
         publishing = self._begin(arena, ring)
+        if self._watching.pace is not None:
+            self._watching.pace.begin(ring)
         self._heartbeat = _native.Heartbeat(ring)
         ring.start()
         self._host.spawn_workers()
-        self._threads["source"] = in_background(self._feed.run, rows, name="source")
+        self._threads["source"] = in_background(self._feed.run, rows, self._epochs, name="source")
         self._threads["ingest"] = in_background(self._ingest, arena, name="ingest")
         self._threads["publisher"] = in_background(_publish, publishing, name="publisher")
 
@@ -137,7 +148,9 @@ class MemoryRun:
         lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, 0, [Position(0)], _TOPIC_ID)
         first = assembler.assemble(lineage, state, -1, Columns.empty(), {})
         lineage = adopt(lineage, first, self._publisher.publish(first, Letters.none()))
-        ring.begin(round=-1, learning_rate=job.optimizer.learning_rate, positions=[(0, 0, 0)])
+        ring.begin(
+            round=-1, learning_rate=job.optimizer.learning_rate, seed=lineage.seed, positions=[(0, 0, 0)]
+        )
         unpublished = UnpublishedRounds(ring)
         return Publishing(job, lineage, ring, unpublished, assembler, self._publisher, self._tell)
 
@@ -148,8 +161,12 @@ class MemoryRun:
         cutter = _native.RoundCutter(arena, batch_growth=growth)
         ingest = _native.Ingest(cutter, self._feed.source, bare_format(job), plan)
         ingest.start()
-        while (status := ingest.run(_INGEST_S)) == _native.IngestStatus.WORKING:
-            pass
+        status, epoch, pace = _native.IngestStatus.WORKING, 0, self._watching.pace
+        while status not in (_native.IngestStatus.ENDED, _native.IngestStatus.LEAVE):
+            status = ingest.run(_INGEST_S)
+            if status == _native.IngestStatus.ROUND_ENDED and pace is not None:
+                epoch += 1
+                pace.epoch_ended(epoch, epoch == self._epochs, arena.progress()["rounds_closed"] - 1)
         if status == _native.IngestStatus.LEAVE:
             raise _told_to_leave("ingest")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from streamtrain.columns import formats
 from streamtrain.columns.names import expand
-from streamtrain.compute import layers, optimizers
+from streamtrain.compute import averagings, graph, layers, losses, optimizers, schedules
 from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
-from streamtrain.job.engine import schema_of, state_bytes
+from streamtrain.job.engine import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.sections import Records, TopicSettings
@@ -27,16 +27,21 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
     found: list[Mistake] = []
     if not wrong & {"train"}:
         found += _ring(file, gathered)
+        found += _averaging(file, gathered)
     if not wrong & {"columns", "transforms", "model", "records"}:
         found += _columns(file, gathered)
+        found += _loss(file, gathered) if not found else []
     if not wrong & {"model"}:
         found += _layers(file, gathered)
+    if not wrong & {"columns", "transforms", "model", "records"} and not found:
+        found += _graph(file, gathered)
     if not wrong & {"records"}:
         found += _format(file, gathered)
     if not wrong & {"records", "columns", "transforms", "model"} and not found:
         found += _given_columns(file, gathered)
     if not wrong & {"optimizer"}:
         found += _optimizer(file, gathered)
+        found += _schedule(file, gathered)
     if not wrong & {"topics", "name"}:
         found += _topics(file, gathered)
     if not wrong and not found:
@@ -52,6 +57,13 @@ def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
             f"at least two rounds: 2 x {train.workers} workers x {train.averaging_frequency} steps = {least} slots"
         )
         yield _mistake(gathered, ("train", "prefetch_buffer"), expected, train.prefetch_buffer)
+
+
+def _averaging(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    averaging = file.train.averaging
+    for problem in averagings.wrong(averaging.name, averaging.model_extra or {}):
+        told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+        yield _of_problem(gathered, ("train", "averaging"), told)
 
 
 class _Words(str):
@@ -95,12 +107,42 @@ def _layers(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
             yield _of_problem(gathered, ("model", "layers", number), problem)
 
 
+def _graph(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """What is wrong with the vertices; of shapes that do not fit the engine says so."""
+    tables = file.model.graph
+    if tables is None:
+        return
+    if file.model.layers or file.model.torch is not None:
+        other = "layers" if file.model.layers else "torch"
+        yield Mistake(gathered.where(("model", "graph")), "model.graph", f"none beside {other}")
+        return
+    columns = {name: None for name, *_ in graph_of(tables, schema_of(file))["columns"]}
+    for name, problem in graph.wrong(tables, columns):
+        yield _of_problem(gathered, ("model", "graph", name) if name else ("model", "graph"), problem)
+
+
+def _loss(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """What is wrong with its settings, those that go by the classes of the label too."""
+    loss = file.model.loss
+    for problem in losses.wrong(loss.name, loss.model_extra or {}, schema_of(file).classes):
+        told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+        yield _of_problem(gathered, ("model", "loss"), told)
+
+
 def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     name = file.optimizer.name
-    for problem in problems(file.optimizer.model_extra or {}, optimizers.options(name), f"setting of {name}"):
-        if problem.unknown:
+    for tables, problem in optimizers.wrong(name, file.optimizer.model_extra or {}):
+        if problem.unknown and not tables:
             problem = replace(problem, near=("name", "learning_rate", *problem.near))
-        yield _of_problem(gathered, ("optimizer",), problem)
+        yield _of_problem(gathered, ("optimizer", *tables), problem)
+
+
+def _schedule(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    schedule = file.optimizer.schedule
+    known = schedules.options(schedule.name)
+    for problem in problems(schedule.model_extra or {}, known, f"setting of {schedule.name}"):
+        told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+        yield _of_problem(gathered, ("optimizer", "schedule"), told)
 
 
 def _format(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
@@ -167,6 +209,7 @@ def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         path, _, problem = str(error).partition(": ")
         yield Mistake(gathered.where(("model",)), path, problem)
         return
+    yield from _early_stopping(file, gathered)
     if size / file.publish.interval_s > SNAPSHOT_BYTES_PER_S:
         least_s = size / SNAPSHOT_BYTES_PER_S
         yield _mistake(
@@ -176,3 +219,17 @@ def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
             _Words(f"{size / file.publish.interval_s / 1e6:,.0f} MB/s"),
             warning=True,
         )
+
+
+def _early_stopping(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    settings, path = file.train.early_stopping, ("train", "early_stopping")
+    if settings is None:
+        return
+    if not settings.conditions:
+        expected = "one or more of no_improvement, best_score, rows, time"
+        yield _mistake(gathered, path, expected, _Words("none that ends training"))
+    try:
+        settings.figure(figures(file))
+    except ValueError as allowed:
+        expected = f"one of {', '.join(allowed.args)}"
+        yield _mistake(gathered, (*path, "score"), expected, settings.score)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.schema import Schema
-from streamtrain.compute import optimizers
+from streamtrain.compute import losses, optimizers
 from streamtrain.compute.model import Model
-from streamtrain.compute.options import read
+from streamtrain.compute.model_spec import input_shape
+from streamtrain.compute.module_spec import inputs_of
 from streamtrain.job.file import JobFile
 
 
 def schema_of(file: JobFile) -> Schema:
     """Its columns and transforms, compiled. UserMistake with every problem."""
     columns = {name: _bounded(column, file.records.max_decoded_bytes) for name, column in file.columns.items()}
-    return Schema.from_columns(columns, file.model.loss, file.transforms, file.records.where)
+    return Schema.from_columns(columns, file.model.loss.name, file.transforms, file.records.where)
 
 
 def _bounded(column: Column, decoded_bytes: int) -> Column:
@@ -28,13 +30,25 @@ def _bounded(column: Column, decoded_bytes: int) -> Column:
 def engine_spec(file: JobFile) -> dict[str, Any]:
     """What compute.model.Model is built from."""
     name = file.optimizer.name
+    torch = {} if file.model.torch is None else {"torch": file.model.torch}
+    schema = schema_of(file)
     return {
-        "input": schema_of(file).engine_inputs(),
+        **torch,
+        **({} if file.model.graph is None else {"graph": graph_of(file.model.graph, schema)}),
+        "input": schema.engine_inputs(),
         "layers": file.model.layers,
-        "loss": file.model.loss,
-        "optimizer": {"name": name, **read(file.optimizer.model_extra or {}, optimizers.options(name))},
+        "loss": losses.in_order(file.model.loss.name, file.model.loss.model_extra or {}, schema.classes),
+        "optimizer": optimizers.normal(name, file.optimizer.model_extra or {}),
         "average_optimizer_state": file.train.average_optimizer_state,
+        "averaging": file.train.averaging.spec,
     }
+
+
+def graph_of(tables: Sequence[Mapping[str, Any]], schema: Schema) -> dict[str, Any]:
+    """The computation graph as the engine takes it: with the columns that its vertices may read by name."""
+    inputs = inputs_of(input_shape({"input": schema.engine_inputs()}), schema.numbers, 1)
+    columns = [[name, part.start, part.stop] for name, part in inputs.columns.items() if part.stop > part.start]
+    return {"columns": columns, "vertices": [dict(table) for table in tables]}
 
 
 def state_bytes(file: JobFile) -> int:
@@ -45,3 +59,8 @@ def state_bytes(file: JobFile) -> int:
     """
     model = Model(engine_spec(file))
     return model.learned_bytes + model.held_bytes
+
+
+def figures(file: JobFile) -> list[str]:
+    """The names of what a model of the job is judged by."""
+    return Model(engine_spec(file)).figures

@@ -95,7 +95,7 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
             continue
         seen.add(path)
         where, shown = gathered.where(path), show_path(path)
-        field, _ = _walk(path)
+        field = _walk(item["loc"])[0] or _walk(path)[0]  # a name in the place of a table is wrong as its name
         if item["type"] == "extra_forbidden":
             yield Mistake.unknown(where, shown, names_at(path[:-1]), "setting" if len(path) > 1 else "section")
         elif item["type"] == "column":

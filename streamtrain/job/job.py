@@ -13,6 +13,8 @@ from typing import Any
 from streamtrain.columns import formats
 from streamtrain.columns.row_plan import RowPlan
 from streamtrain.columns.schema import Schema
+from streamtrain.compute import losses, optimizers, schedules
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
 from streamtrain.job.checks import check_together, topic_settings
 from streamtrain.job.documents import check_frame, check_schema, frame_records, read_documents
@@ -21,6 +23,7 @@ from streamtrain.job.file import SECTIONS, JobFile, check_values
 from streamtrain.job.kafka_settings import KafkaSettings, for_side, kafka_settings
 from streamtrain.job.lines import Path as Keys
 from streamtrain.job.mistakes import JobMistakes, Mistake, show_path, show_value
+from streamtrain.job.network import with_network
 from streamtrain.job.registry_settings import RegistrySettings, registry_settings
 from streamtrain.job.sections import Ingest, Model, Optimizer, Predict, Publish, Records, TopicSettings, Train
 from streamtrain.job.sources import Gathered, read_environment, read_file, read_sets
@@ -42,6 +45,7 @@ class Job:
     kafka: KafkaSettings
     registry: RegistrySettings = field(default_factory=RegistrySettings)
     warnings: tuple[Mistake, ...] = ()
+    network: TorchModule | None = field(default=None, compare=False)  # of a model that is not of layers
 
     @classmethod
     def load(
@@ -79,8 +83,10 @@ class Job:
         bootstrap: str | None = None,
         flags: Mapping[str, str] | None = None,
         folder: Path | None = None,
+        module: Any = None,
     ) -> Job:
-        """As `load`, from the text of a job file; the files that it names lie in `folder`."""
+        """As `load`, from the text of a job file; the files that it names lie in `folder`. `module`: a torch.nn.Module,
+        or what makes one, in the place of [model] torch."""
         gathered = Gathered(name)
         read_file(gathered, text)
         if gathered.mistakes:
@@ -91,26 +97,28 @@ class Job:
             read_sets(gathered, [setting], SECTIONS, flag)
         if bootstrap is not None:
             gathered.put(("kafka", "bootstrap.servers"), bootstrap, "--bootstrap")
-        return cls._checked(gathered, folder=folder)
+        return cls._checked(gathered, folder=folder, module=module)
 
     @classmethod
-    def from_effective(cls, effective: Mapping[str, Any], kafka: KafkaSettings | None = None) -> Job:
-        """The job of a manifest, which holds no [kafka]."""
+    def from_effective(
+        cls, effective: Mapping[str, Any], kafka: KafkaSettings | None = None, network: TorchModule | None = None
+    ) -> Job:
+        """The job of a manifest, which holds no [kafka]; of a network it says only what that has to agree with."""
         gathered = Gathered("manifest", tree={**effective, **_named(effective)})
-        return cls._checked(gathered, kafka or KafkaSettings())
+        return replace(cls._checked(gathered, kafka or KafkaSettings(), imports=False), network=network)
 
     @classmethod
-    def from_tables(cls, tables: Mapping[str, Any]) -> Job:
+    def from_tables(cls, tables: Mapping[str, Any], module: Any = None) -> Job:
         """A job that meets no Kafka, from a job file's tables; it is called "fit" where they give no name.
 
-        The files that it names lie in the working directory.
+        The files that it names lie in the working directory; `module` as for `parse`.
         """
         kept = {name: table for name, table in tables.items() if name not in ("kafka", "registry", "topics")}
-        return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings(), Path())
+        return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings(), Path(), module)
 
     @classmethod
-    def without_kafka(cls, path: str | Path) -> Job:
-        """The job of a job file, but for [kafka] and [topics]."""
+    def without_kafka(cls, path: str | Path, module: Any = None) -> Job:
+        """The job of a job file, but for [kafka] and [topics]; `module` as for `parse`."""
         gathered = Gathered(Path(path).name)
         read_file(gathered, _text(path))
         if gathered.mistakes:
@@ -118,11 +126,16 @@ class Job:
         for name in ("kafka", "topics"):
             gathered.tree.pop(name, None)
         gathered.apart = {name: [] for name in gathered.apart}
-        return cls._checked(gathered, KafkaSettings(), Path(path).parent)
+        return cls._checked(gathered, KafkaSettings(), Path(path).parent, module)
 
     @classmethod
     def _checked(
-        cls, gathered: Gathered, kafka: KafkaSettings | None = None, folder: Path | None = None
+        cls,
+        gathered: Gathered,
+        kafka: KafkaSettings | None = None,
+        folder: Path | None = None,
+        module: Any = None,
+        imports: bool = True,
     ) -> Job:
         read_documents(gathered, folder)
         registry = registry_settings(gathered)
@@ -136,13 +149,13 @@ class Job:
             kafka = kafka_settings(gathered)
             if not kafka.bootstrap and not any(mistake.path.startswith("kafka") for mistake in gathered.mistakes):
                 gathered.mistakes.append(Mistake(gathered.where(("kafka",)), "kafka.bootstrap.servers", _NO_BOOTSTRAP))
-        file = check_values(gathered)
+        file, network = with_network(check_values(gathered), gathered, folder, module, imports)
         wrong = {mistake.path.partition(".")[0].partition("[")[0] for mistake in gathered.mistakes}
         found = check_together(file, gathered, wrong) if file is not None else []
         mistakes = [*gathered.mistakes, *(mistake for mistake in found if not mistake.warning)]
         if mistakes or file is None:
             raise JobMistakes(gathered.name, sorted(mistakes, key=_by_line))
-        return cls(file, kafka, registry, tuple(mistake for mistake in found if mistake.warning))
+        return cls(file, kafka, registry, tuple(mistake for mistake in found if mistake.warning), network)
 
     @property
     def name(self) -> str:
@@ -192,6 +205,12 @@ class Job:
         """About how large a snapshot is."""
         return state_bytes(self.file)
 
+    @property
+    def schedule(self) -> dict[str, Any]:
+        """Of the learning rate, as terms have it: {"name", "rate", settings}."""
+        told = self.optimizer.schedule
+        return schedules.normal(told.name, told.model_extra or {}, self.optimizer.learning_rate)
+
     def topic(self, key: str) -> TopicSettings:
         """A topic by its key ("records", "dead-letters"), its name filled in; raises UserMistake on an unknown key."""
         settings = topic_settings(self.file, key)
@@ -228,6 +247,10 @@ class Job:
         settings: dict[str, Any] = _given(self.file.model_dump(mode="json", by_alias=True))
         for section in _LISTED:
             settings[section] = [{"name": name, **table} for name, table in settings[section].items()]
+        settings["model"]["loss"] |= losses.normal(self.model.loss.name, self.model.loss.model_extra or {})
+        settings["optimizer"] |= optimizers.normal(self.optimizer.name, self.optimizer.model_extra or {})
+        settings["train"]["averaging"] = self.train.averaging.spec
+        settings["optimizer"]["schedule"] = {key: value for key, value in self.schedule.items() if key != "rate"}
         return settings
 
     def differences(self, effective: Mapping[str, Any]) -> list[str]:

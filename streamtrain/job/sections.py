@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from streamtrain import _native
 from streamtrain.columns import formats
-from streamtrain.compute import backends, losses, optimizers, options
-from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Text
+from streamtrain.compute import averagings, backends, losses, metrics, optimizers, options, schedules
+from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Tables, Text
 
 
 class Section(BaseModel):
@@ -73,15 +74,43 @@ class Records(Section):
         return {"name": self.format, **options.read(self.model_extra or {}, formats.options(self.format))}
 
 
+class Loss(Section):
+    """What is minimised. Each loss has settings of its own beside its name."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    name: Annotated[str, OneOf(losses.names)] = Field(
+        default="binary_cross_entropy", description="what is minimised; `loss` may be the name alone"
+    )
+
+
 class Model(Section):
-    """What is trained; the loss adds the output layer."""
+    """What is trained; the loss adds the output layer, but to a PyTorch module, which is the whole network."""
 
     layers: list[dict[str, Any]] = Field(
         default=[],
         description='from input to output, such as { dense = 64, activation = "relu" }; [] is the linear model',
     )
-    loss: Annotated[str, OneOf(losses.names)] = Field(
-        default="binary_cross_entropy", description="what is minimised"
+    graph: Annotated[list[dict[str, Any]] | None, Tables("a table of vertices by name")] = Field(
+        default=None,
+        description='in the place of layers: vertices by name, such as deep = { dense = 64, activation = "relu", of = '
+        '"input" } or both = { concat = ["deep", "input.hour"] }; one called output is what the loss takes as it is',
+    )
+    torch: str | dict[str, Any] | None = Field(
+        default=None,
+        description='a PyTorch module in the place of layers, "package.module:Net", looked for beside the job file '
+        "first: a class, or a function that makes one, called with the inputs where it takes an argument",
+    )
+    loss: Annotated[Loss, BeforeValidator(_as_table)] = Field(default_factory=Loss)
+
+
+class Schedule(Section):
+    """How the learning rate goes with the steps of the lineage. Each schedule has settings of its own beside these."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    name: Annotated[str, OneOf(schedules.names)] = Field(
+        default=schedules.DEFAULT, description="what the learning rate is multiplied by, step by step"
     )
 
 
@@ -93,7 +122,72 @@ class Optimizer(Section):
     name: Annotated[str, OneOf(optimizers.names)] = Field(
         default="adam", description="the update rule"
     )
-    learning_rate: float = Field(default=1e-3, gt=0, le=1_000, allow_inf_nan=False, description="the size of a step")
+    learning_rate: float = Field(
+        default=1e-3, gt=0, le=1_000, allow_inf_nan=False,
+        description="the size of a step; if not given, what is usual for the optimizer",
+    )
+
+    schedule: Schedule = Field(default_factory=Schedule)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _usual_rate(cls, given: Any) -> Any:
+        if not isinstance(given, dict) or "learning_rate" in given or given.get("name") not in optimizers.names():
+            return given
+        return {**given, "learning_rate": optimizers.get(given["name"]).RATE}
+
+
+class Averaging(Section):
+    """What becomes of the workers' parameters at the end of a round. Each averaging has settings of its own."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    name: Annotated[str, OneOf(averagings.names)] = Field(
+        default=averagings.DEFAULT, description="what the workers' parameters become"
+    )
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """As a model spec has it, defaults filled in."""
+        return averagings.normal(self.name, self.model_extra or {})
+
+
+class EarlyStopping(Section):
+    """When a trainer ends by itself: at the first publication at which one of these is so. Scores are those of windows
+    of 10,000 rows, each scored before it was learned; an evaluation is the publication that closes one."""
+
+    no_improvement: int | None = Field(
+        default=None, ge=1, le=1_000_000, description="so many evaluations in a row were not better than the best"
+    )
+    least_improvement: float = Field(
+        default=0.0, ge=0, allow_inf_nan=False, description="by how much an evaluation must be better"
+    )
+    best_score: float | None = Field(default=None, allow_inf_nan=False, description="the score is that good")
+    rows: int | None = Field(default=None, ge=1, le=1 << 62, description="so many rows are trained")
+    time_s: Annotated[float | None, Duration(1, off=True)] = Field(
+        default=None, alias="time", description="so much time has passed since the first publication, by its clock"
+    )
+    score: str | None = Field(
+        default=None,
+        description='a figure of the window, such as "auc"; if not given, the log loss, or of a number the rmse',
+    )
+    minimise: bool | None = Field(
+        default=None, description="less of the score is better; a figure knows, but where neither is"
+    )
+
+    @property
+    def conditions(self) -> list[Any]:
+        """Those that can end training."""
+        return [each for each in (self.no_improvement, self.best_score, self.rows, self.time_s) if each is not None]
+
+    def figure(self, known: Sequence[str]) -> tuple[str, bool]:
+        """The score's name, and whether less of it is better, where a model is judged by those figures. ValueError,
+        which names what is allowed, where there is no such."""
+        allowed = [name for name in known if self.minimise is not None or name in metrics.LOWER + metrics.HIGHER]
+        name = metrics.usual(allowed) if self.score is None else self.score
+        if name not in allowed:
+            raise ValueError(*allowed)
+        return name, name in metrics.LOWER if self.minimise is None else self.minimise
 
 
 class Train(Section):
@@ -120,6 +214,7 @@ class Train(Section):
     report_score_after_averaging: bool = Field(
         default=False, description="score the averaged parameters too, on the round's last batch"
     )
+    averaging: Averaging = Field(default_factory=Averaging)
     average_optimizer_state: bool = Field(
         default=True,
         description="average the optimizer's state too; false: each worker keeps its own, and `workers` cannot change",
@@ -128,6 +223,9 @@ class Train(Section):
         default="auto", description="what computes the steps"
     )
     seed: int = Field(default=0, ge=0, lt=2**63, description="of all random numbers")
+    early_stopping: EarlyStopping | None = Field(
+        default=None, description="when it ends by itself, { no_improvement = 5 }; never if not given"
+    )
 
     @model_validator(mode="before")
     @classmethod

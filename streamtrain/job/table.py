@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from streamtrain.columns import formats, transforms
 from streamtrain.columns.column import Column
-from streamtrain.compute import layers, optimizers
+from streamtrain.compute import averagings, layers, losses, optimizers, schedules
 from streamtrain.compute.options import REQUIRED, Option, Options
 from streamtrain.job.file import JobFile
 from streamtrain.job.kafka_settings import OWNED, SIDES
@@ -40,8 +40,16 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
         annotation = bare(field.annotation)
         if isinstance(annotation, type) and issubclass(annotation, BaseModel):
             yield from _rows(annotation, f"{path}.")
+            if path == "model.loss":
+                yield from _of_entries(path, "name", losses.names(), losses.options)
             if path == "optimizer":
-                yield from _of_entries(path, "name", optimizers.names(), optimizers.options)
+                yield from _of_all_optimizers(path)
+                yield from _of_entries(path, "name", optimizers.names(), optimizers.own_options)
+            if path == "optimizer.schedule":
+                yield from _of_all(path, schedules.COMMON)
+                yield from _of_entries(path, "name", schedules.names(), schedules.own_options)
+            if path == "train.averaging":
+                yield from _of_entries(path, "name", averagings.names(), averagings.options)
             if path == "records":
                 yield from _of_entries(path, "format", formats.format_names(), formats.options)
         elif path == "topics":
@@ -57,6 +65,20 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
             for either in get_args(annotation):  # a value, or a table of its own
                 if isinstance(either, type) and issubclass(either, BaseModel):
                     yield from _rows(either, f"{path}.")
+
+
+def _of_all(section: str, options: Options) -> Iterator[Setting]:
+    for name, option in options.items():
+        path = f"{section}.{name}"
+        yield Setting(path, option.takes(), _default(option), option.help, _variable(path))
+
+
+def _of_all_optimizers(section: str) -> Iterator[Setting]:
+    """What each of them takes, and again in the table of a group of parameters."""
+    yield from _of_all(section, optimizers.COMMON)
+    groups = ", ".join(optimizers.GROUPS)
+    about = f"any of the optimizer's settings, for one group of parameters: {groups}"
+    yield Setting(f"{section}.groups.<group>.<setting>", "what the setting takes", "", about, "")
 
 
 def _of_entries_by_name(section: str, names: list[str], options: Callable[[str], Options]) -> Iterator[Setting]:

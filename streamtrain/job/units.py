@@ -116,6 +116,17 @@ class Count(Takes):
         return self.none if value is None else value
 
 
+class Tables(Takes):
+    """Tables by name as tables that have one: their order matters, and a manifest sorts the keys of its tables."""
+
+    def parse(self, value: Any) -> list[dict[str, Any]]:
+        if isinstance(value, dict) and all(isinstance(table, dict) for table in value.values()):
+            return [{"name": name, **table} for name, table in value.items()]
+        if isinstance(value, list) and all(isinstance(table, dict) for table in value):
+            return value
+        raise ValueError
+
+
 class Size(Takes):
     """Bytes."""
 

@@ -29,4 +29,6 @@ def worker_config(job: Job) -> dict[str, Any]:
         "model": job.model_spec(),
         "backend": job.train.backend,
         "score_means": job.train.report_score_after_averaging,
+        "schedule": job.schedule,
+        "module": None if job.network is None else job.network.told(),
     }

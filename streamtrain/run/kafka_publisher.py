@@ -32,6 +32,7 @@ class KafkaPublisher:
     """A `Publisher`. `consumer` and `producer` are librdkafka's settings, `names` the topics' by key."""
 
     advice = "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
+    awaited = None
 
     def __init__(
         self,

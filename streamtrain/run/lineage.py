@@ -118,6 +118,9 @@ def check_fit(job: Job, manifest: Manifest) -> None:
         differences.append(
             f"optimizer.name: snapshot {theirs.get('optimizer', {}).get('name')!r}, job {job.optimizer.name!r}"
         )
+    averaging = manifest.model_spec.get("averaging")
+    if averaging != job.train.averaging.spec:
+        differences.append(f"train.averaging: snapshot {averaging}, job {job.train.averaging.spec}")
     averaged = theirs.get("train", {}).get("average_optimizer_state", True)
     if averaged != job.train.average_optimizer_state:
         differences.append(

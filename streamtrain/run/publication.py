@@ -33,6 +33,7 @@ class Assembled:
     snapshot: snapshots.Publication
     columns: Columns
     positions: list[Position]
+    log: RoundLog
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Assembler:
         messages.append((self.topics["control"], control.newest_message(newest)))
         messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
         batch = Batch(messages, f"snapshot {log.version}", snapshot.digest)
-        return Assembled(batch, snapshot, columns, positions)
+        return Assembled(batch, snapshot, columns, positions, log)
 
     def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
         """But for the digest of the snapshot, whose manifest takes the log's own."""
@@ -99,7 +100,7 @@ class Assembler:
         spec, train = self.job.model_spec(), self.job.train
         return Terms(
             first_round=first_round,
-            learning_rate={"name": "constant", "rate": self.job.optimizer.learning_rate},
+            learning_rate=self.job.schedule,
             optimizer=spec["optimizer"],
             average_optimizer_state=train.average_optimizer_state,
             averaging_frequency=train.averaging_frequency,

@@ -20,6 +20,10 @@ class Publisher(Protocol):
     def unreachable(self) -> bool:
         """Whoever keeps the publications does not answer just now."""
 
+    @property
+    def awaited(self) -> int | None:
+        """The round whose publication training waits for, below 0 while it is not known; None where it never waits."""
+
     def name_of(self, partition: int) -> str:
         """What a partition's records are of, as dead letters say it."""
 

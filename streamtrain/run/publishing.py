@@ -11,14 +11,17 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from enum import Enum
+from typing import Any
 
 from streamtrain import _native
+from streamtrain.compute.metrics import names as figure_names
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import view, views
 from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
 from streamtrain.kafka.renewing import in_background
 from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
+from streamtrain.run.early_stopping import NAME, EarlyStop
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.named_schemas import NamedSchemas
 from streamtrain.run.publication import Assembled, Assembler, adopt, score_after_averaging
@@ -67,6 +70,9 @@ class Publishing:
         self._ceiling = Ceiling(job.records.max_dead_letter_share)
         self._clock = PublicationClock(ring, job.publish.interval_s, job.train.round_interval_s is not None)
         self._reasons = Reasons()  # of the dead letters published
+        early, shapes = job.train.early_stopping, {each.name: each.shape for each in self._layout.blocks}
+        self._early_stop = None if early is None else EarlyStop(early, figure_names(shapes))
+        self._is_over = False  # early: told, and to be ended from outside
         self._pending: tuple[Future[tuple[int, Letters]], Assembled, int] | None = None
         self._failure: CheckFailed | None = None
         self._next_progress_s = 0.0
@@ -91,7 +97,10 @@ class Publishing:
             if not self.pending and self._ring.stop() == _native.Stop.LEAVE:
                 return Ended.TOLD_TO_LEAVE
             waiting = self._unpublished.last_round >= 0
-            due = progress["held"] or ended or self._failure
+            due = progress["held"] or ended or self._failure or self._awaited()
+            if self._ends_early():
+                self._sleep()
+                continue
             if not self.pending and waiting and (due or self._clock.wait(0)):
                 self._clock.begun()
                 self._begin_publication()
@@ -100,13 +109,29 @@ class Publishing:
                 return self._end()
             self._sleep()
 
+    def _ends_early(self) -> bool:
+        """The newest manifest says that training is over: nothing more is published, and whoever started it ends it."""
+        if self.pending or self._early_stop is None:
+            return False
+        why = "" if self._is_over else self._early_stop.why(self.lineage.metrics)
+        if why:
+            self._is_over = True
+            self._tell("ended", version=self.lineage.version, rows=self.lineage.rows_seen, dead_letters={})
+            self._tell("stopped_early", why=why, **self.lineage.metrics[NAME])
+        return self._is_over
+
     def _sleep(self) -> None:
         if self._pending is not None:
             wait([self._pending[0]], _TICK_S / 5)
-        elif self._unpublished.last_round < 0:
+        elif self._unpublished.last_round < 0 or self._publisher.awaited is not None:
             self._ring.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
         else:
             self._clock.wait(_TICK_S)
+
+    def _awaited(self) -> bool:
+        """Training waits for what is gathered now."""
+        awaited = self._publisher.awaited
+        return awaited is not None and 0 <= awaited <= self._unpublished.last_round
 
     def _everything_gathered(self) -> bool:
         progress = self._ring.progress()
@@ -126,7 +151,7 @@ class Publishing:
                 f"{self._publisher.advice}"
             )
         too_much = self._unpublished_bytes() > self._job.publish.pending_bytes
-        self._ring.hold(too_much or self._failure is not None)
+        self._ring.hold(too_much or self._failure is not None or self._is_over)
 
     def _unpublished_bytes(self) -> int:
         return self._unpublished.nbytes + self._ring.dead_letter_bytes_waiting
@@ -139,11 +164,19 @@ class Publishing:
         metrics, progress = self._quality.look(views(self._layout, state)), self._ring.progress()
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = score_after_averaging(progress)
+        if self._early_stop is not None:
+            self._note_early_stop(metrics, columns)
         deaths = progress["worker_deaths"]
         assembled = self._assembler.assemble(self.lineage, state, last_round, columns, metrics, deaths)
         self._ring.unpin()
         committed = in_background(self._publish, assembled, name="publish")
         self._pending = (committed, assembled, time.monotonic_ns())
+
+    def _note_early_stop(self, metrics: dict[str, Any], columns: Columns) -> None:
+        assert self._early_stop is not None
+        version, rows = self.lineage.version + 1, self.lineage.rows_seen + int(columns.slots["trained"].sum())
+        now_ms = time.time_ns() // 1_000_000
+        metrics[NAME] = self._early_stop.after(self.lineage.metrics, metrics, version, rows, now_ms)
 
     def _take_up_to(self, last_round: int) -> Columns:
         while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way

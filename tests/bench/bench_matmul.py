@@ -1,33 +1,44 @@
-"""The three dense kernels against OpenBLAS (NumPy's, one thread), one core, shapes of small networks and one large.
+"""The three products of a dense layer on one core, against the better of OpenBLAS (NumPy's) and MKL (PyTorch's), and as
+a share of the peak in fused multiply-adds. STREAMTRAIN_ISA=v3 makes all of them use AVX2.
 
-Both sides are called from Python; STREAMTRAIN_ISA chooses our instruction set. OpenBLAS has no bias, relu, mask or sum.
+All are called from Python in turns and timed by the thread's processor time; what a call costs, that of a product of
+1 x 1 x 1, is taken off each. Only ours have a bias, relu, mask and sum of rows.
 """
 
 import argparse
+import importlib.util
 import json
+import math
 import os
 import time
 from collections.abc import Callable
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
+ISA = os.environ.get("STREAMTRAIN_ISA", "auto")
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = "1"
+if ISA == "v3":
+    os.environ.update(MKL_ENABLE_INSTRUCTIONS="AVX2", OPENBLAS_CORETYPE="Haswell")   # before they are loaded
 
-import numpy as np
-import numpy.typing as npt
+import numpy as np  # noqa: E402
+import numpy.typing as npt  # noqa: E402
+from fma_peak import fma_turns  # noqa: E402
 
-from streamtrain import _native
+from streamtrain import _native  # noqa: E402
+from streamtrain.compute.ops.dense_grad_weight import totals_width  # noqa: E402
 
-FIGURES = 18  # lines of a whole run
+Array = npt.NDArray[np.float32]
+Call = Callable[[], object]
 
-SHAPES = [(256, 28, 64), (256, 64, 64), (256, 64, 1), (256, 28, 1), (1024, 64, 64), (512, 512, 512)]
-BARS = {
-    "v4": 1.8,
-    "v3": 1.0,
-}  # of the forward product at 1024 x 64 x 64: AVX2 has half the lanes, OpenBLAS uses AVX2 too
+FIGURES = 28   # lines of a whole run
+MEASURED = [(256, 28, 64), (256, 64, 64), (4096, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)]   # with a bar
+SHAPES = [*MEASURED, (256, 64, 1), (256, 28, 1), (1024, 64, 64), (512, 512, 512)]
+BARS = {"v4": (0.85, 1.0, 0.75), "v3": (0.425, 0.5, 0.75)}   # of the better rival; their mean; of the peak
+TURN = 1e8   # floating-point operations of a turn; at least one call
 
 
-def aligned(*shape: int) -> npt.NDArray[np.float32]:
+def aligned(*shape: int) -> Array:
     """Random floats that begin at a cache line, as parameters and slots do."""
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     floats = np.empty(size + 16, np.float32)
     first = -floats.ctypes.data // 4 % 16
     array = floats[first : first + size].reshape(shape)
@@ -35,52 +46,82 @@ def aligned(*shape: int) -> npt.NDArray[np.float32]:
     return array
 
 
-def best_seconds(calls: list[Callable[[], object]], seconds: float) -> list[float]:
-    """The least time of one call of each, measured in turns so that both meet the same machine."""
-    best = [float("inf")] * len(calls)
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or min(best) == float("inf"):
-        for i, call in enumerate(calls):
-            start = time.perf_counter()
-            for _ in range(20):
-                call()
-            best[i] = min(best[i], (time.perf_counter() - start) / 20)
-    return best
+def rivals_of(a: Array, b: Array, c: Array) -> list[Call]:
+    """c = a b by each of them."""
+    calls: list[Call] = [lambda: np.matmul(a, b, out=c)]
+    if importlib.util.find_spec("torch") is not None:
+        import torch
+
+        torch.set_num_threads(1)
+        its_a, its_b, its_c = (torch.from_numpy(array) for array in (a, b, c))
+        calls.append(lambda: torch.mm(its_a, its_b, out=its_c))
+    return calls
 
 
-def pairs(rows: int, inputs: int, outputs: int, isa: str) -> dict[str, list[Callable[[], object]]]:
+def products(rows: int, inputs: int, outputs: int, isa: str) -> dict[str, list[Call]]:
+    """Name of a product -> ours and its rivals."""
     shape = (rows, inputs, outputs)
     x, w, bias, y = aligned(rows, inputs), aligned(inputs, outputs), aligned(outputs), aligned(rows, outputs)
     dy, mask, dx = aligned(rows, outputs), aligned(rows, inputs), aligned(rows, inputs)
-    dw, db, totals = aligned(inputs, outputs), aligned(outputs), np.empty((inputs, 64))
+    dw, db, totals = aligned(inputs, outputs), aligned(outputs), np.empty((inputs, totals_width(outputs)))
 
-    def kernel(name: str, *arguments: object) -> Callable[[], None]:
-        return lambda: _native.call_kernel(name, "", [*shape, *arguments], isa)
+    def kernel(name: str, *arguments: object) -> Call:
+        given = [*shape, *arguments]
+        return lambda: _native.call_kernel(name, "", given, isa)
 
     return {
-        "forward": [kernel("dense_forward", x, w, bias, 1, y), lambda: np.matmul(x, w, out=y)],
-        "grad_input": [kernel("dense_grad_input", dy, w, mask, dx), lambda: np.matmul(dy, w.T, out=dx)],
-        "grad_weight": [kernel("dense_grad_weight", x, dy, dw, db, totals), lambda: np.matmul(x.T, dy, out=dw)],
+        "forward": [kernel("dense_forward", x, w, bias, 1, y), *rivals_of(x, w, y)],
+        "grad_input": [kernel("dense_grad_input", dy, w, mask, dx), *rivals_of(dy, w.T, dx)],
+        "grad_weight": [kernel("dense_grad_weight", x, dy, dw, db, totals), *rivals_of(x.T, dy, dw)],
     }
+
+
+def best_seconds(calls: list[tuple[Call, int]], seconds: float) -> list[float]:
+    """The least time of one call of each, so many of them in a turn, in turns so that all meet the same machine."""
+    best, end = [math.inf] * len(calls), time.perf_counter() + seconds
+    while time.perf_counter() < end or max(best) == math.inf:
+        for at, (call, repeat) in enumerate(calls):
+            start = time.thread_time()
+            for _ in range(repeat):
+                call()
+            best[at] = min(best[at], (time.thread_time() - start) / repeat)
+    return best
+
+
+def figure(name: str, ours: float, rival: float, bar: float | None, **more: float | None) -> None:
+    print(json.dumps({
+        "bench": name, "ours": round(ours, 1), "rival": round(rival, 1), "ratio": round(ours / rival, 2), "bar": bar,
+        "unit": "GFLOP/s, the better of OpenBLAS and MKL", **more,
+    }), flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--seconds", type=float, default=30.0)
     seconds = parser.parse_args().seconds / (3 * len(SHAPES))
-    isa = _native.select_isa(os.environ.get("STREAMTRAIN_ISA", "auto"))
+    isa = _native.select_isa(ISA)
+    turns = fma_turns(isa)
+    bar, mean_bar, share_bar = BARS.get(isa, (None, None, None))
+    peak_turns = round(TURN / turns(1))
+    least = products(1, 1, 1, isa)
+    costs = {name: best_seconds([(call, 1000) for call in calls], 0.02) for name, calls in least.items()}
+    found = []
     for shape in SHAPES:
-        for name, calls in pairs(*shape, isa).items():
-            ours, rival = (2e-9 * np.prod(shape) / s for s in best_seconds(calls, seconds))
-            figure = {
-                "bench": f"dense_{name} {'x'.join(map(str, shape))} {isa}",
-                "ours": round(ours, 1),
-                "rival": round(rival, 1),
-                "ratio": round(ours / rival, 2),
-                "bar": BARS.get(isa) if shape == (1024, 64, 64) else None,
-                "unit": "GFLOP/s, OpenBLAS",
-            }
-            print(json.dumps(figure), flush=True)
+        flop, repeat = 2.0 * math.prod(shape), max(1, int(TURN / 2 / math.prod(shape)))
+        for name, calls in products(*shape, isa).items():
+            in_turn = [(call, repeat) for call in calls]
+            *times, at_peak = best_seconds([*in_turn, (lambda: turns(peak_turns), 1)], seconds)
+            ours, *rivals = (1e-9 * flop / (each - cost) for each, cost in zip(times, costs[name], strict=True))
+            peak = 1e-9 * TURN / at_peak
+            share = {"peak": round(peak, 1), "share": round(ours / peak, 2)}
+            title = f"dense_{name} {'x'.join(map(str, shape))} {isa}"
+            if shape in MEASURED:
+                found.append((ours, max(rivals)))
+                figure(title, ours, max(rivals), bar, **share, share_bar=share_bar)
+            else:
+                figure(title, ours, max(rivals), None, **share)
+    means = (math.exp(sum(map(math.log, each)) / len(found)) for each in zip(*found, strict=True))
+    figure(f"dense products, geometric mean of those with a bar, {isa}", *means, mean_bar)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def step(schema: Schema, rows: int) -> Callable[[], object]:
     plan = model.compile("cpu", slot.layout, state, base, share)
     address = int(slot.slot.ctypes.data)
     plan.step.learning_rate = 1e-3
-    plan.step.beta1_power, plan.step.beta2_power = model.betas
+    plan.step.number = 1
     return lambda: (plan.train(address), slot)
 
 

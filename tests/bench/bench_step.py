@@ -26,6 +26,7 @@ from streamtrain import _native  # noqa: E402
 from streamtrain.compute.model import Model, aligned  # noqa: E402
 
 FEATURES = 28
+SPEC = {"input": {"numbers": FEATURES}, "loss": "binary_cross_entropy", "optimizer": {"name": "adam"}}
 BARS = {   # (network, rows) -> least ratio to PyTorch eager, by instruction set
     ("28-64-64-1", 256): {"v4": 6.0, "v3": 3.5}, ("28-64-64-1", 1024): {"v4": 3.5, "v3": 1.8},
     ("logistic", 256): {"v4": 10.0, "v3": 10.0},
@@ -44,21 +45,23 @@ def batch(rows: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
 
 def ours(sizes: list[int], rows: int, capacity: int = 0) -> Callable[[], object]:
     """A step of the native plan on a slot of this row capacity; without one, on a full slot."""
-    model = Model({
-        "input": {"numbers": FEATURES}, "layers": [{"dense": size, "activation": "relu"} for size in sizes],
-        "loss": "binary_cross_entropy", "optimizer": {"name": "adam"},
-    })
+    layers = [{"dense": size, "activation": "relu"} for size in sizes]
+    return stepping(Model({**SPEC, "layers": layers}), rows, capacity or rows)
+
+
+def stepping(model: Model, rows: int, capacity: int) -> Callable[[], object]:
+    """A step of a model on so many rows."""
     blocks = [("numbers", "f32", FEATURES), ("label", "f32", 1), ("weight", "f32", 1)]
-    layout = _native.SlotLayout.make(capacity or rows, 1, blocks)
+    layout = _native.SlotLayout.make(capacity, 1, blocks)
     slot, state = aligned(layout.slot_bytes), model.initial_state(1)
     x, y = batch(rows)
     for block, content in zip(layout.blocks, (x, y, np.ones(rows, np.float32)), strict=True):
         slot[block.offset : block.offset + content.nbytes].view(np.float32)[:] = content.reshape(-1)
     slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
     plan = model.compile("cpu", layout, state, aligned(model.statistics_bytes), aligned(model.statistics_bytes))
-    step, address, (first, second) = plan.step, int(slot.ctypes.data), model.betas
+    step, address = plan.step, int(slot.ctypes.data)
     step.learning_rate = 1e-3
-    step.beta1_power, step.beta2_power = first**100, second**100
+    step.number = 100
     return lambda: (plan.train(address), plan, slot)   # the plan keeps its memories alive, not a slot
 
 

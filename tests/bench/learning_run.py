@@ -50,7 +50,7 @@ class LocalRun:
             worker.start()
 
     def _work(self, index: int, layout: _native.SlotLayout) -> None:
-        worker = _native.Worker(self.arena, index, *self.model.betas)
+        worker = _native.Worker(self.arena, index)
         addresses = (worker.state_address, worker.base_address, worker.share_address)
         plan = self.model.compile("cpu", layout, *addresses)
         while worker.run(plan, 1.0) == _native.WorkerStatus.WORKING:

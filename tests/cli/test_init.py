@@ -74,7 +74,7 @@ def test_the_label_says_the_loss(
     run: Run, sample: Path, tmp_path: Path, label: str, loss: str, settings: dict[str, Any]
 ) -> None:
     _, job = made(run, sample, label, tmp_path / "job.toml")
-    assert job.model.loss == loss
+    assert job.model.loss.name == loss
     columns = tomllib.loads((tmp_path / "job.toml").read_text())["columns"]
     assert columns[label] == {"role": "label", **settings}
 
@@ -193,7 +193,7 @@ def test_few_whole_numbers_are_taken_for_classes_and_that_is_said(
 ) -> None:
     sample = written(tmp_path, {"x": X, "grade": [labels[at % len(labels)] for at in range(40)]})
     document, job = made(run, sample, "grade", tmp_path / "job.toml")
-    assert job.model.loss == loss and columns_of(tmp_path / "job.toml")["grade"] == {"role": "label", **settings}
+    assert job.model.loss.name == loss and columns_of(tmp_path / "job.toml")["grade"] == {"role": "label", **settings}
     assert len(document["notes"]) == ("classes" in settings)
 
 
@@ -231,7 +231,8 @@ def test_rate_and_workers_are_chosen_by_the_model_and_machine() -> None:
     assert "learning_rate = 2e-3" in text and "workers = 1 " in text
     wide = [{**{f"x{c}": (at * c) % 7 * 0.5 for c in range(1, 400)}, "late": at % 2} for at in range(40)]
     text, _ = job_text("job", "sample.csv", wide, "late", "localhost:9092", Machine(devices=4))
-    assert "learning_rate = 1e-3" in text and "workers = 4 " in text and "# a device each" in text
+    assert "learning_rate = 0.004 " in text and "times 4" in text
+    assert "workers = 4 " in text and "# a device each" in text
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,13 @@ def test_for_people(capsys: pytest.CaptureFixture[str]) -> None:
     ]
 
 
+def test_why_it_has_ended_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    why = "early stopping, no_improvement: 2 evaluations were not better than 0.3; the best is snapshot 7, log_loss 0.3"
+    with TrainView(Output(False), "flights") as view:
+        view({"event": "stopped_early", "why": why, "reason": "no_improvement", "best_version": 7})
+    assert capsys.readouterr().err == f"flights: {why}\n"
+
+
 def test_where_logs_are_json_its_lines_are_logs(capsys: pytest.CaptureFixture[str]) -> None:
     said: list[str] = []
     with TrainView(Output(False), "flights", said.append) as view:

@@ -24,6 +24,7 @@ KINDS: dict[str, tuple[dict[str, Any], str]] = {
     "event time": ({"role": "event_time"}, "numbers"),
     "label 0 or 1": ({"role": "label"}, "label"),
     "label number": ({"role": "label", "loss": "mean_squared_error"}, "label"),
+    "label count": ({"role": "label", "loss": "poisson"}, "label"),
     "label index": ({"role": "label", "classes": 3, "loss": "softmax_cross_entropy"}, "label"),
     "label names": ({"role": "label", "classes": ["walk", "true", "1"], "loss": "softmax_cross_entropy"}, "label"),
     "label true first": ({"role": "label", "classes": ["true", "false"]}, "label"),

@@ -36,8 +36,10 @@ LISTS = {
     "stops": {"kind": "category", "list": True, "buckets": 5, "pool": "sum", "missing": "none"},
     "place": {"kind": "vector", "size": 3, "standardize": True, "missing": 0.5},
     "more": {"kind": "vector", "size": 2, "missing": 1},
+    "marks": {"kind": "category", "list": True, "buckets": 5, "pool": "max", "missing": "none"},
     "wide": {"kind": "sparse", "buckets": 50, "most": 3, "cut": True, "missing": 0},
     "deep": {"kind": "sparse", "buckets": 50, "embed": 2, "missing": 0},
+    "best": {"kind": "sparse", "buckets": 50, "embed": 2, "missing": 0, "pool": "max"},
     "said": {"kind": "text", "buckets": 90, "embed": 2, "ngrams": [1, 2], "missing": "Nothing at all", "pool": "sum"},
     "spelt": {"kind": "text", "buckets": 90, "by": "char", "ngrams": 3, "lower_case": False, "most": 4, "cut": True,
               "missing": ""},
@@ -53,6 +55,10 @@ MODELS = {
     "number": (DELAY, "mean_squared_error", ({"dense": 4, "activation": "tanh"},)),
     "lists": (LISTS, "binary_cross_entropy", ({"dense": 8, "activation": "relu"},)),
     "wide alone": (ALONE, "softmax_cross_entropy", ()),
+    "norms": (FLIGHTS, "binary_cross_entropy", (
+        {"dense": 6}, {"layer_norm": 1e-5, "activation": "relu"}, {"dropout": 0.5}, {"dense": 5}, {"rms_norm": 1e-3},
+    )),
+    "cross": (FLIGHTS, "binary_cross_entropy", ({"cross": 2}, {"dense": 5})),
     "deep": (FLIGHTS, "mean_squared_error", tuple({"dense": 6, "activation": "sigmoid"} for _ in range(3))),
 }
 

@@ -19,20 +19,21 @@ from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
 
-BAGS = [   # name, embed, mean, scales: a mean, a sum of scaled rows, and two that go to the outputs
-    ("tags", 3, True, ""), ("words", 2, False, "words.scales"), ("wide", 0, False, "wide.scales"),
-    ("line", 0, True, ""),
+BAGS = [   # name, embed, pool, scales: two of them go to the outputs
+    ("tags", 3, "mean", ""), ("words", 2, "sum", "words.scales"), ("wide", 0, "sum", "wide.scales"),
+    ("line", 0, "mean", ""), ("best", 3, "max", ""), ("marks", 2, "max", "marks.scales"),
 ]
-CLASSES = {"binary": 2, "class": 3, "number": 0}   # by the kind of a label
+CLASSES = {"binary": 2, "class": 3, "number": 0, "count": 0}   # by the kind of a label
 
 
 def spec_of(
     loss: str = "binary_cross_entropy", layers: Sequence[Mapping[str, Any]] = (), optimizer: str = "adam",
     numbers: int = 5, standardize: bool = False, categories: int = 0, vectors: Sequence[int] = (),
     bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), pixels: Sequence[int] = (),
-    clips: Sequence[int] = (), **label: Any,
+    clips: Sequence[int] = (), graph: Sequence[Mapping[str, Any]] = (), settings: Mapping[str, Any] | None = None,
+    **label: Any,
 ) -> dict[str, Any]:
-    """A model spec with few columns."""
+    """A model spec with few columns; `settings`: of the loss."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
     classes = CLASSES[losses.label_kind(loss)]
     shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": classes}
@@ -41,21 +42,26 @@ def spec_of(
     shape["bags"] = [bag_of(at) for at in bags]
     shape["held"] = list(held)
     shape["pixels"] = [{"block": f"image{at}", "size": size} for at, size in enumerate(pixels)]
-    return {"input": shape | label, "layers": list(layers), "loss": loss, "optimizer": {"name": optimizer}}
+    made = {"input": shape | label, "layers": list(layers), "optimizer": {"name": optimizer}}
+    made["loss"] = loss if settings is None else {"name": loss, **settings}
+    columns = [["first", 0, 2], ["rest", 2, 5]]   # of the numbers
+    return {**made, "graph": {"columns": columns, "vertices": list(graph)}} if graph else made
 
 
 def bag_of(at: int) -> dict[str, Any]:
     """A bag of a model spec."""
-    name, embed, mean, scales = BAGS[at]
+    name, embed, pool, scales = BAGS[at]
     sizes = {"buckets": 7, "embed": embed, "width": 4, "most": 6}
-    return {"name": name, "block": name, **sizes, "mean": mean, "scales": scales}
+    return {"name": name, "block": name, **sizes, "pool": pool, "scales": scales}
 
 
 class Rig:
     """A model, its state and a slot holding one batch; `plan(backend)` compiles over memory of its own."""
 
-    def __init__(self, spec: Mapping[str, Any], rows: int = 50, capacity: int = 64, seed: int = 1) -> None:
-        self.model = Model(spec)
+    def __init__(
+        self, spec: Mapping[str, Any], rows: int = 50, capacity: int = 64, seed: int = 1, network: Any = None
+    ) -> None:
+        self.model = Model(spec, network)
         self.rows, self.rng = rows, np.random.default_rng(seed)
         shape = self.model.parsed.input
         blocks = [(name, "f32", len(columns)) for name, columns in shape.blocks.items()]
@@ -82,7 +88,7 @@ class Rig:
         parameters = {block.name for block in self.model.blocks if block.group == "parameters"}
         for name, view in self.model.views(self.state).items():
             # from 0 no gradient goes below the output layer, and a relu with no input lies on its edge
-            if name == "output.weight" or (name.endswith(".bias") and name in parameters):
+            if name == "output.weight" or (name.endswith((".bias", ".shift")) and name in parameters):
                 view[:] = self.rng.normal(0, 0.5, view.shape)
         self.base, self.share = aligned(self.model.statistics_bytes), aligned(self.model.statistics_bytes)
         self.base[:] = self.state[self.model.learned_bytes :]
@@ -108,7 +114,8 @@ class Rig:
         first = next((name for name in ("numbers", "categories", "vectors") if name in blocks), "")
         driver = blocks[first][:rows, 0] if first else self.rng.normal(1, 2, rows)
         kind = losses.label_kind(self.model.parsed.loss)
-        label = {"binary": driver > 1, "class": np.clip(driver, 0, 2).astype(int), "number": 30 + 4 * driver}[kind]
+        label = {"binary": driver > 1, "class": np.clip(driver, 0, 2).astype(int), "number": 30 + 4 * driver,
+                 "count": np.floor(abs(driver))}[kind]
         blocks["label"][:rows, 0] = label
         blocks["weight"][:rows, 0] = self.rng.uniform(0.5, 2, rows)
         blocks["weight"][rows // 2, 0] = 0
@@ -138,7 +145,7 @@ class Rig:
             into[:] = source
         state, base, share = memory or (self.state, self.base, self.share)
         if backend == "precise":
-            program = self.model.program(self.layout, train)
+            program = self.model.program(self.layout, train, "reference")
             addresses = (bound(state, 0, ""), bound(base, 0, ""), bound(share, 0, ""))
             plan: Any = backends.get("reference").compile(program, addresses, precise=True)
         else:
@@ -148,11 +155,10 @@ class Rig:
 
     def step(self, plan: _native.Plan, learning_rate: float = 0.01, number: int = 0) -> float:
         """One training step; the mean loss before it."""
-        first, second = self.model.betas
         self.steps = number or self.steps + 1
         step = plan.step
         step.learning_rate = learning_rate
-        step.beta1_power, step.beta2_power = first**self.steps, second**self.steps
+        step.number = self.steps
         plan.train(self.address)
         return step.loss_sum / step.weight_sum if step.weight_sum else 0.0
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from streamtrain import _native
+from streamtrain.compute.ops.dense_grad_weight import totals_width
 
 Floats = npt.NDArray[np.float32]
 
@@ -24,6 +25,8 @@ SHAPES = [  # rows, inputs, outputs: each kind of tile, edge and stretch of dept
     (64, 28, 64), (37, 29, 5), (7, 64, 64), (33, 65, 63), (5, 1, 130), (70, 140, 17), (3, 5, 2), (257, 31, 33),
     (19, 300, 48), (13, 530, 33), (1000, 3, 72), (1030, 2, 1), (9, 7, 96), (2, 1100, 3), (40, 40, 8), (1, 64, 200),
     (513, 20, 4), (600, 70, 70), (1025, 6, 200), (1024, 64, 64), (700, 150, 1),
+    # around a block of A (96 rows, in strips of 48) and of B (256 deep, 512 columns), packed and where it is
+    (97, 257, 65), (96, 129, 512), (95, 128, 513), (300, 259, 130), (514, 145, 513), (193, 520, 200), (520, 49, 72),
 ]  # fmt: skip
 
 
@@ -105,7 +108,8 @@ class Case:
             ]
         }  # fmt: skip
         got["db"] = array(fresh[:outputs])
-        totals = array(np.full((inputs, 128), np.nan, np.float32)).view(np.float64) if rows > 256 else None
+        doubles = np.full((inputs, 2 * totals_width(outputs)), np.nan, np.float32)
+        totals = array(doubles).view(np.float64) if rows > 256 else None
         _native.call_kernel("dense_forward", "", [*shape, x, w, bias, 0, got["y"]], isa)
         _native.call_kernel("dense_forward", "", [*shape, x, w, bias, 1, got["relu"]], isa)
         _native.call_kernel("dense_grad_input", "", [*shape, dy, w, None, got["dx"]], isa)

@@ -53,7 +53,7 @@ def run_on(device: Device, op: Op, types: str, given: dict[str, Any]) -> dict[st
         device.cupy.cuda.runtime.deviceSynchronize()
         device.launch(op, types, values)
         device.compute.synchronize()
-    return {arg.name: held[arg.name].get() for arg in op.args if arg.role in ("out", "changed")}
+    return {arg.name: held[arg.name].get() for arg in op.args if arg.role in ("out", "part", "changed")}
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 1000, 5000])
@@ -73,7 +73,7 @@ def test_every_op_agrees_with_its_reference(device: Device, op: Op, types: str, 
     with np.errstate(all="ignore"):
         op.reference(*values)
     for arg, value in zip(op.args, values, strict=True):
-        if arg.role in ("out", "changed") and arg.dtype != "step":
+        if arg.role in ("out", "part", "changed") and arg.dtype != "step":
             scale = max(1.0, float(np.nanmax(np.abs(value), initial=0)))
             limit = op.tolerance if value.dtype == np.float32 else min(op.tolerance, 1e-11)
             np.testing.assert_allclose(found[arg.name], value, rtol=limit, atol=limit * scale, err_msg=arg.name)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
-from streamtrain.compute import losses, metrics
+from streamtrain.compute import curves, losses, metrics
 from streamtrain.compute.metrics import auc, summary
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
 from streamtrain.compute.state import block_view
@@ -50,6 +50,14 @@ def test_binary(rig: Any, spec: Any) -> None:
     assert figures["log_loss"] == pytest.approx(sk.log_loss(y, p, sample_weight=w), rel=1e-5)
     assert figures["auc"] == pytest.approx(sk.roc_auc_score(y, p, sample_weight=w), abs=1e-3)
     assert figures["accuracy"] == pytest.approx(sk.accuracy_score(y, p >= 0.5, sample_weight=w), rel=1e-6)
+    assert figures["average_precision"] == pytest.approx(sk.average_precision_score(y, p, sample_weight=w), abs=5e-3)
+    for name, scored in (("precision", sk.precision_score), ("recall", sk.recall_score), ("f1", sk.f1_score)):
+        assert figures[name] == pytest.approx(scored(y, p >= 0.5, sample_weight=w), rel=1e-6), name
+    assert figures["calibration"] == pytest.approx((w * p).sum() / (w * y).sum(), rel=1e-4)
+    part = np.minimum((p * 10).astype(int), 9)
+    off = sum(abs((w * (p - y))[part == each].sum()) for each in range(10)) / w.sum()
+    assert figures["calibration_error"] == pytest.approx(off, abs=2e-3)
+    assert figures["normalized_entropy"] == pytest.approx(figures["log_loss"] / figures["constant_log_loss"])
     assert figures["rows"] == len(y) and isinstance(figures["rows"], int)
     expected = constant(y.astype(int), w, classes=2)
     assert figures["constant_log_loss"] == pytest.approx(expected[0], rel=1e-9)
@@ -57,12 +65,14 @@ def test_binary(rig: Any, spec: Any) -> None:
 
 
 def test_regression(rig: Any, spec: Any) -> None:
+    sk = pytest.importorskip("sklearn.metrics")
     rigged, p, y, w = trained(rig, spec, "mean_squared_error")
     figures = summary(rigged.model.scores(rigged.share))
     error, w = (p - y)[:, 0].astype(float), w[:, 0].astype(float)
     assert figures["mae"] == pytest.approx((w * abs(error)).sum() / w.sum(), rel=1e-5)
     assert figures["rmse"] == pytest.approx(np.sqrt((w * error**2).sum() / w.sum()), rel=1e-5)
     y = y[:, 0].astype(float)
+    assert figures["r2"] == pytest.approx(sk.r2_score(y, y + error, sample_weight=w), rel=1e-5)
     before = np.array([0, *np.cumsum(w * y)[:-1]]) / np.array([1, *np.cumsum(w)[:-1]])   # the mean of the rows before
     off = np.append(0, (before - y)[1:])   # the first of all has no prediction
     assert figures["constant_mae"] == pytest.approx((w * abs(off)).sum() / w.sum(), rel=1e-9)
@@ -107,7 +117,7 @@ def test_the_constant_prediction_does_not_depend_on_batches_or_rounds(
         assert figures["rows"] == 1024
     for other in found[1:]:
         assert other == pytest.approx(found[0], rel=1e-11)
-    if kind != "number":
+    if kind in ("binary", "class"):
         expected = constant(labels.astype(int), weights.astype(np.float32).astype(float), 2 + (kind == "class"))
         assert found[0]["constant_log_loss"] == pytest.approx(expected[0], rel=1e-11)
         assert found[0]["constant_accuracy"] == pytest.approx(expected[1], rel=1e-11)
@@ -174,3 +184,31 @@ def test_nothing_seen(rig: Any, spec: Any) -> None:
     assert summary(rigged.model.scores(rigged.share)) == {"rows": 0, "weight": 0.0}
     assert auc(np.zeros((2, BINS, MOMENTS))) == 0.5
     assert metrics.CONSTANT == "constant_"
+
+
+@pytest.mark.parametrize(("base_rate", "spread"), [(0.5, 2.0), (0.01, 1.0), (0.001, 0.3), (0.2, 30.0)])
+def test_curves_are_those_of_scikit_learn(base_rate: float, spread: float) -> None:
+    sk = pytest.importorskip("sklearn.metrics")
+    rng = np.random.default_rng(3)
+    z = (rng.normal(0, spread, 50_000) + np.log(base_rate / (1 - base_rate))).astype(np.float32)
+    p = 1 / (1 + np.exp(-z.astype(np.float64)))
+    y, w = (rng.random(len(z)) < p).astype(np.int64), rng.uniform(0.5, 2, len(z))
+    histogram = np.zeros((2, BINS, MOMENTS))
+    bins, x = place(z)
+    for power in range(MOMENTS):
+        np.add.at(histogram[..., power], (y, bins), w * x.astype(np.float64) ** power)
+    exact = sk.average_precision_score(y, z, sample_weight=w)
+    assert curves.average_precision(histogram[..., 0]) == pytest.approx(exact, rel=0.02, abs=1e-4)
+    found = curves.calibration(histogram)
+    assert found["calibration"] == pytest.approx((w * p).sum() / (w * y).sum(), rel=2e-3)
+    assert found["calibration_error"] < 0.02
+
+
+def test_curves_of_nothing_and_of_one_label() -> None:
+    nothing = np.zeros((2, BINS, MOMENTS))
+    assert curves.at_half(nothing[..., 0]) == {"precision": 0, "recall": 0, "f1": 0}
+    assert curves.average_precision(nothing[..., 0]) == 0 and curves.calibration(nothing) == {"calibration_error": 0}
+    positive = nothing.copy()
+    positive[1, BINS - 1] = 1, 0.5, 0.25
+    assert curves.at_half(positive[..., 0]) == {"precision": 1, "recall": 1, "f1": 1}
+    assert curves.average_precision(positive[..., 0]) == 1 and curves.calibration(positive)["calibration"] == 1

@@ -10,7 +10,7 @@ from stateful_examples import examples as held_examples
 from stateful_examples import held_of
 
 from streamtrain import _native
-from streamtrain.compute import backends, layers, losses, optimizers
+from streamtrain.compute import backends, layers, losses, optimizers, vertices
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
@@ -26,7 +26,7 @@ SHAPES += [
 ]
 SHAPES += [{"optimizer": name, "categories": 2, "layers": [HIDDEN]} for name in optimizers.names()]
 SHAPES += [{"optimizer": name, "bags": [0, 1, 2], "layers": [HIDDEN]} for name in optimizers.names()]
-SHAPES += [{"bags": [at], "numbers": 0} for at in range(4)]
+SHAPES += [{"bags": [at], "numbers": 0} for at in range(6)]
 SHAPES += [{"loss": "softmax_cross_entropy", "bags": [2, 3], "categories": 1}, {"vectors": [3], "numbers": 0}]
 SHAPES += [{"pixels": [12], "numbers": 0, "layers": [HIDDEN]}, {"pixels": [3, 5], "vectors": [2], "bags": [0]}]
 SHAPES += [{"vectors": [3, 2], "standardize": True, "categories": 1, "bags": [0], "layers": [HIDDEN]}]
@@ -34,6 +34,26 @@ SHAPES += [{"clips": [4, 2], "standardize": True, "vectors": [3], "layers": [HID
 SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
 SHAPES += [{"held": [held_of(name, example)]} for name, example in held_examples()]
 SHAPES += [{"held": [held_of(*each) for each in dict(held_examples()).items()], "numbers": 0, "layers": [HIDDEN]}]
+
+
+def graph_of(kind: str, widths: list[int], options: dict[str, Any]) -> dict[str, Any]:
+    """A vertex that reads layers, of which the first has a relu of its own and is read again behind it."""
+    names = [f"v{at}" for at in range(len(widths))]
+    below = [{"name": name, "dense": width, "activation": "relu" if name == "v0" else "tanh", "of": "input"}
+             for name, width in zip(names, widths, strict=True)]
+    made = {"name": "made", kind: names, **options}
+    return {"graph": [{"name": "last", "concat": ["made", "v0", "made"]}, made, *below], "categories": 1}
+
+
+VERTICES = [(kind, *example) for kind in vertices.names() for example in vertices.get(kind).EXAMPLES]
+SHAPES += [graph_of(*vertex) for vertex in VERTICES]
+SHAPES += [
+    {"graph": [{"name": "a", "dense": 1, "of": "input.first"}, {"name": "b", "dense": 1, "of": ["input.rest"]},
+               {"name": "unread", "dense": 9, "of": "b"}, {"name": "output", "add": ["a", "b"]}]},
+    {"graph": [{"name": "a", **HIDDEN, "of": "input.first"}, {"name": "b", "dense": 2, "of": "a"},
+               {"name": "c", "like": "a", "of": "b"}]},
+    {"graph": [{"name": "a", "subtract": ["input.first", "input.first"]}, {"name": "b", "concat": ["a", "input"]}]},
+]  # fmt: skip
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
 
 

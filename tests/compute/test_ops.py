@@ -24,7 +24,7 @@ def dtype_of(arg: Arg, types: str) -> type:
 
 def copy_of_step(step: _native.StepBlock) -> _native.StepBlock:
     copy = _native.StepBlock()
-    for name in (*STEP_FIELDS, "beta1_power", "beta2_power"):
+    for name in (*STEP_FIELDS, "number", "random"):
         setattr(copy, name, getattr(step, name))
     return copy
 
@@ -50,7 +50,7 @@ def arguments(op: Op, types: str, n: int) -> list[Any]:
 
 
 def outcomes(op: Op, values: list[Any]) -> list[Any]:
-    return [value for arg, value in zip(op.args, values, strict=True) if arg.role in ("out", "changed")]
+    return [value for arg, value in zip(op.args, values, strict=True) if arg.role in ("out", "part", "changed")]
 
 
 def assert_close(found: Any, expected: Any, tolerance: float) -> None:
@@ -95,7 +95,7 @@ def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: 
 def test_a_declaration_that_differs_from_the_kernel_is_refused() -> None:
     op = ops.get("sgd")
     changed = Op(op.name, op.args[:-1], op.reference, op.example, op.each)
-    with pytest.raises(StreamtrainError, match=r"compute/ops/sgd.py: kernel sgd<> for .*: expected \(i64, step\*"):
+    with pytest.raises(StreamtrainError, match=r"compute/ops/sgd.py: kernel sgd<> for .*: expected \(i64, i64, step\*"):
         ops.check(changed, "compute/ops/sgd.py")
 
 

@@ -39,10 +39,9 @@ colour = {{ kind = "category", buckets = 16, embed = 4 }}
 y = {{ role = "label", missing = "skip" }}
 {more_columns}
 [model]
-layers = [ {{ dense = 16, activation = "relu" }} ]
+{model}
 [optimizer]
-name = "adam"
-learning_rate = 3e-3
+{optimizer}
 [train]
 batch_rows = {batch_rows}
 batch_growth = {batch_growth}
@@ -57,7 +56,8 @@ DEFAULTS = {
     "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2,
     "averaging_frequency": 4,
     "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
-    "more_columns": "",
+    "more_columns": "", "optimizer": 'name = "adam"\nlearning_rate = 3e-3',
+    "model": 'layers = [ { dense = 16, activation = "relu" } ]',
 }  # fmt: skip
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
+from more_partitions import add_partitions
 from waiting import wait_for
 
 from streamtrain.broker import Broker
@@ -119,8 +120,7 @@ def test_partitions_added_while_training_are_read_from_their_beginning(kafka, tm
     job.produce(1000)
     running = job.start("train")
     running.wait_event("published", rows=1000)
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.create_partitions([NewPartitions(job.records, 4)])[job.records].result(10)
+    add_partitions(job.bootstrap, job.records, 4)
     job.settings["partitions"] = 4
     job.produce(2000, seed=1)
     running.wait_event("published", rows=3000, timeout_s=90)

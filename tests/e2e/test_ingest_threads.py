@@ -10,7 +10,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from confluent_kafka.admin import AdminClient, NewPartitions
+from more_partitions import add_partitions
 
 from tests.e2e.harness import LiveJob, rows
 
@@ -86,8 +86,7 @@ def test_new_partitions_are_read_and_a_bound_of_rows_is_kept(kafka: Any, tmp_pat
     running.wait_event("started")
     job.produce(1_000)
     running.wait_rows(1_000)
-    client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.create_partitions([NewPartitions(job.records, 5)])[job.records].result(10)
+    add_partitions(job.bootstrap, job.records, 5)
     for partition in range(5):
         job.produce_values(map(msgpack.packb, rows(500, partition)), partition=partition)
     running.wait_rows(3_500)

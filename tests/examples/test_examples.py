@@ -66,6 +66,11 @@ def flights(path: Path) -> None:
         path.write_bytes(archive.read(archive.namelist()[0]))
 
 
+def flights_with_torch(path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    flights(path)
+
+
 # data, the file's end, and the most that errors and log loss may be of all rows, each predicted before it is learned
 EVERY: dict[str, tuple[Written, str, float, float]] = {
     "adult": (adult, ".csv", 0.150, 0.317),
@@ -75,6 +80,9 @@ EVERY: dict[str, tuple[Written, str, float, float]] = {
     "cifar10": (cifar10, ".jsonl", 0.690, 1.880),
     "flights": (flights, ".csv", 0.098, 0.264),
     "flights_avro": (flights, ".csv", 0.098, 0.264),
+    "flights_deepfm": (flights, ".csv", 0.098, 0.264),
+    "flights_deepfm_torch": (flights_with_torch, ".csv", 0.098, 0.264),
+    "flights_dcn": (flights, ".csv", 0.098, 0.263),
 }
 
 
@@ -131,6 +139,8 @@ def live(name: str, kafka: Any, folder: Path, registry: Callable[[], Any]) -> Li
         SchemaRegistryClient({"url": url, "timeout": 60}).register_schema("warm", Schema(schema, "AVRO"))
     found.path = folder / f"{found.name}.toml"
     found.path.write_text(text)
+    for module in EXAMPLES.glob("deepfm.py"):
+        (folder / module.name).write_text(module.read_text())
     found.job = Job.load(found.path)
     topics = {key: value.model_dump(exclude_none=True) for key, value in found.job.file.topics.items()}
     Admin(found.bootstrap).ensure(job_topics(found.name, topics))
@@ -142,7 +152,7 @@ def alike(name: str) -> Path:
     return EXAMPLES / f"{name.removesuffix('_avro')}.toml"
 
 
-@pytest.mark.parametrize("name", named("flights_avro"))
+@pytest.mark.parametrize("name", named("flights_avro", "flights_deepfm", "flights_deepfm_torch"))
 def test_the_same_bits_from_a_file_and_from_kafka(
     name: str, kafka: Any, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,22 +78,44 @@ class Predictor:
         return of["mean"], deviation, of.get("clip", 0) or np.inf
 
     def pairs(self, column: Mapping[str, Any], given: list[Any]) -> np.ndarray:
-        """The sum or mean of an index's or a name's row times its number."""
-        table = self.tensors[column["table"]]
-        total = np.zeros(table.shape[1])
+        """What becomes of an index's or a name's row times its number."""
+        table, rows = self.tensors[column["table"]], []
         for key, value in given[: column["most"]]:
             named = isinstance(key, str) and not key.isdigit()
             hashed = murmur3(str(key).encode(), column["hash_seed"]) % column["buckets"]
-            total += value * table[hashed if named else int(key)]
-        return total / (len(given) if column["pool"] == "mean" and given else 1)
+            rows.append(value * table[hashed if named else int(key)].astype(float))
+        return self.pooled(column, np.array(rows).reshape(-1, table.shape[1]))
+
+    def pooled(self, column: Mapping[str, Any], rows: np.ndarray) -> np.ndarray:
+        """The sum, the mean or of each column the largest."""
+        if not len(rows):
+            return np.zeros(rows.shape[1])
+        return np.asarray({"sum": rows.sum, "mean": rows.mean, "max": rows.max}[column["pool"]](axis=0))
 
     def bag(self, column: Mapping[str, Any], texts: list[str]) -> list[float]:
-        """The sum or mean of the rows of some texts."""
+        """What becomes of the rows of some texts."""
         buckets = [murmur3(text.encode(), column["hash_seed"]) % column["buckets"] for text in texts]
         bag = self.tensors[column["table"]][buckets[: column["most"]]].astype(float)
-        share = len(bag) if column["pool"] == "mean" and len(bag) else 1
-        total: list[float] = (bag.sum(axis=0) / share).tolist()
+        total: list[float] = self.pooled(column, bag).tolist()
         return total
+
+    def layer(self, layer: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
+        """What a layer makes of one row."""
+        if layer["layer"] == "dropout":
+            return x
+        if layer["layer"] == "cross":
+            crossed = x
+            for at in range(layer["depth"]):
+                weight, bias = (self.tensors[layer[f"{at}.{part}"]] for part in ("weight", "bias"))
+                crossed = x * (crossed @ weight + bias) + crossed
+            return crossed
+        of = {part: self.tensors[layer[part]] for part in ("weight", "bias", "scale", "shift") if part in layer}
+        if layer["layer"] == "dense":
+            z = x @ of["weight"] + of["bias"]
+        else:
+            apart = x - x.mean() if layer["layer"] == "layer_norm" else x
+            z = apart / np.sqrt((apart**2).mean() + layer["epsilon"]) * of["scale"] + of.get("shift", 0)
+        return np.asarray(ACTIVATIONS[layer["activation"]](z))
 
     def predict(self, row: Mapping[str, Any]) -> np.ndarray:
         x: list[float] = []
@@ -132,8 +154,7 @@ class Predictor:
                 x.append(cell)
         y = np.array(x or [0.0])
         for layer in self.layers:
-            z = y @ self.tensors[layer["weight"]] + self.tensors[layer["bias"]]
-            y = ACTIVATIONS[layer["activation"]](z)
+            y = self.layer(layer, y)
         y = y + wide
         seen = self.tensors.get("label.classes", np.zeros(0)) + 0.5
         if self.metadata["loss"] == "softmax_cross_entropy":

@@ -9,6 +9,7 @@ import pytest
 from example_format import with_schema
 
 from streamtrain.columns.formats import record_format
+from streamtrain.compute import losses, optimizers
 from streamtrain.compute.model import Model
 from streamtrain.job import Job, settings_table
 from streamtrain.job.file import SECTIONS
@@ -99,7 +100,7 @@ def test_the_effective_job_comes_back_without_kafka(job_text: str) -> None:
     effective = json.loads(json.dumps(job.effective()))
     assert "kafka" not in effective and "hush" not in json.dumps(effective)
     again = Job.from_effective(effective)
-    assert again.file == job.file and again.digest() == job.digest() and again.kafka.bootstrap == ""
+    assert again.effective() == job.effective() and again.digest() == job.digest() and again.kafka.bootstrap == ""
     assert job.digest() != Job.parse(job_text, sets=["train.seed=1"]).digest()
     assert job.digest() == Job.parse(job_text, sets=["records.start=2026-01-31"]).digest()
 
@@ -117,8 +118,26 @@ def test_a_job_travels_between_processes(job_text: str) -> None:
 def test_model_spec_is_json(job_text: str) -> None:
     spec = Job.parse(job_text).model_spec()
     assert json.loads(json.dumps(spec)) == spec
-    assert spec["optimizer"] == {"name": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
+    assert spec["optimizer"] == of_all() | {"name": "adam", "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8}
     assert spec["layers"] == [{"dense": 64, "activation": "relu"}] and spec["average_optimizer_state"] is True
+
+
+def test_a_loss_is_a_name_or_a_table_with_settings(job_text: str) -> None:
+    """Filled in for the manifest, and read from there; the engine has class weights in the order of the classes."""
+    bare = Job.parse(job_text.replace('"binary_cross_entropy"', '"focal"'))
+    table = Job.parse(job_text.replace('"binary_cross_entropy"', '{ name = "focal", gamma = 2.0 }'))
+    assert bare.effective() == table.effective()
+    filled = {"name": "focal", "gamma": 2.0, "balance": 0.5}
+    assert bare.effective()["model"]["loss"] == bare.model_spec()["loss"] == filled
+    assert Job.parse(job_text, sets=["model.loss.name=focal"]).effective() == bare.effective()
+    other = Job.parse(job_text.replace('"binary_cross_entropy"', '{ name = "focal", gamma = 3 }'))
+    assert any("model.loss" in line for line in other.differences(bare.effective()))
+    text = job_text.replace('"label", missing = "skip"', '"label", classes = ["a", "b", "c"]')
+    weighted = '{ name = "softmax_cross_entropy", class_weights = { c = 3, a = 2 } }'
+    job = Job.parse(text.replace('"binary_cross_entropy"', weighted))
+    assert job.effective()["model"]["loss"]["class_weights"] == {"a": 2.0, "c": 3.0}
+    assert job.model_spec()["loss"]["class_weights"] == [2.0, 1.0, 3.0]
+    assert Job.from_effective(json.loads(json.dumps(job.effective()))).effective() == job.effective()
 
 
 def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
@@ -129,21 +148,30 @@ def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
     assert takes[f"{name}.floor"].startswith("a number from 1e-30")
 
 
+WITHOUT_DEFAULT = (
+    "name", "records.schema", "records.where", "transforms", "model.graph", "model.torch",
+    *(f"train.early_stopping.{name}" for name in ("no_improvement", "best_score", "rows", "score", "minimise")),
+)  # fmt: skip
+
+
 @pytest.mark.parametrize("setting", settings_table(), ids=lambda setting: setting.path)
 def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
     path, default = setting.path, setting.default  # type: ignore[attr-defined]
     assert setting.help and setting.takes  # type: ignore[attr-defined]
-    alone = ("name", "records.schema", "records.where", "transforms")  # none has a default
-    if path in alone or "<" in path or path.startswith("kafka."):
+    if path in WITHOUT_DEFAULT or "<" in path or path.startswith("kafka."):
         return
     bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
     when = [setting.when] if setting.when else []  # type: ignore[attr-defined]
+    when += ["train.early_stopping.rows=1"] if path.startswith("train.early_stopping.") else []
     if when and when[0].startswith("records.format="):
         given = with_schema(json.loads(when[0].partition("=")[2]), {"a": "number", "late": "number"})
         when += [f"records.schema='{given['schema']}'"] if isinstance(given, dict) else []
         if getattr(record_format(json.loads(when[0].partition("=")[2])), "CELLS", ()) == ("value", "pairs"):
             bare = bare.replace("a = {}", 'a = { kind = "sparse", buckets = 262144 }')
+    loss = json.loads(when[0].partition("=")[2]) if when and when[0].startswith("model.loss.name=") else None
+    if loss is not None and losses.label_kind(loss) == "class":
+        bare = bare.replace('"label"', '"label", classes = 3')
     bare_default = json.loads(default) if default.startswith('"') else default
     by_environment = Job.parse(bare, sets=when, environment={setting.environment: bare_default})  # type: ignore[attr-defined]
     by_flag = Job.parse(bare, sets=[*when, f"{path}={default}"])
@@ -203,7 +231,12 @@ def test_the_environment_is_read_only_where_it_is_given(job_text: str, monkeypat
     ],
 )
 def test_optimizers(job_text: str, sets: list[str], spec: dict[str, object]) -> None:
-    assert Job.parse(job_text, sets=sets).model_spec()["optimizer"] == spec
+    assert Job.parse(job_text, sets=sets).model_spec()["optimizer"] == of_all() | spec
+
+
+def of_all() -> dict[str, object]:
+    """What every optimizer has."""
+    return {name: option.default for name, option in optimizers.COMMON.items()}
 
 
 def test_the_engine_takes_the_model_spec(job_text: str) -> None:

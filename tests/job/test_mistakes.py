@@ -9,13 +9,13 @@ import pytest
 from streamtrain.columns.formats import format_names
 from streamtrain.columns.kinds import features
 from streamtrain.columns.kinds.input import HOLDS
-from streamtrain.compute import layers, optimizers
+from streamtrain.compute import layers, losses, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
 
 TRAIN = (
     "batch_rows, batch_growth, workers, averaging_frequency, round_interval, prefetch_buffer, "
-    "report_score_after_averaging, average_optimizer_state, backend, seed"
+    "report_score_after_averaging, averaging, average_optimizer_state, backend, seed, early_stopping"
 )
 SECTIONS = (
     "name, topics, records, columns, transforms, model, optimizer, train, ingest, publish, predict, kafka, registry"
@@ -155,13 +155,14 @@ CASES = [
     (
         "activation",
         "activate",
-        ":18: model.layers[0].activate: unknown option of dense; allowed: dense, activation; did you mean activation?",
+        ":18: model.layers[0].activate: unknown option of dense; allowed: dense, activation, init; "
+        "did you mean activation?",
     ),
     (
         "learning_rate",
         "bta1",
-        ":23: optimizer.bta1: unknown setting of adam; allowed: name, learning_rate, beta1, beta2, epsilon; "
-        "did you mean beta1?",
+        ":23: optimizer.bta1: unknown setting of adam; allowed: name, learning_rate, beta1, beta2, epsilon, "
+        f"{', '.join(optimizers.COMMON)}, groups; did you mean beta1?",
     ),
     ("learning_rate = 3e-3", "beta1 = 1", ":23: optimizer.beta1: expected a number from 0 below 1, got 1"),
     (
@@ -175,6 +176,39 @@ CASES = [
         '"binary_cross_entropy"',
         '"softmax_cross_entropy"',
         ":15: columns.late.classes: expected their names, or how many, for loss 'softmax_cross_entropy', got none",
+    ),
+    (
+        '"binary_cross_entropy"',
+        '"hubr"',
+        f':19: model.loss: expected one of {", ".join(losses.names())}, got "hubr"; did you mean huber?',
+    ),
+    (
+        '"binary_cross_entropy"',
+        '{ name = "huber", dlta = 1 }',
+        ":19: model.loss.dlta: unknown setting of huber; allowed: name, delta; did you mean delta?",
+    ),
+    (
+        '"binary_cross_entropy"',
+        '{ name = "huber", delta = 0 }',
+        ":19: model.loss.delta: expected a number above 0, got 0",
+    ),
+    (
+        'missing = "skip" }\n\n[model]\nlayers = [ { dense = 64, activation = "relu" } ]\nloss = '
+        '"binary_cross_entropy"',
+        'missing = "skip", classes = ["cat", "dog"] }\n\n[model]\nlayers = []\n'
+        'loss = { name = "softmax_cross_entropy", class_weights = { cat = 2, dgo = 3 } }',
+        ':19: model.loss.class_weights: expected names of classes, cat, dog, got "dgo"; did you mean dog?',
+    ),
+    (
+        '"binary_cross_entropy"',
+        '{ name = "binary_cross_entropy", class_weights = [1, 2, 3] }',
+        ":19: model.loss.class_weights: expected 2 numbers, one for each class, got [1, 2, 3]",
+    ),
+    (
+        '"binary_cross_entropy"',
+        '{ name = "binary_cross_entropy", class_weights = [1, 0] }',
+        ":19: model.loss.class_weights: expected a number above 0 for each class, as an array in their order or as a "
+        "table by their names, got [1, 0]",
     ),
 ]
 

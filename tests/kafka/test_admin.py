@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from streamtrain.broker import Broker
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.admin import Admin, TopicWish, job_topics
+from tests.chaos.faults import hold
 
 
 def test_a_jobs_topics_are_made_once_and_then_compared(kafka: Any) -> None:
@@ -55,10 +62,43 @@ def test_what_a_job_asks_costs_the_same_however_many_topics_there_are(
 ) -> None:
     """The names of all are asked for by who wants all: 50 ms of processor time at 2,000, at each start and scrape."""
     name = kafka.fresh_name("one-of-many")
-    monkeypatch.setattr(AdminClient, "list_topics", lambda *_, **__: pytest.fail("all topics were asked for"))
+    ask = AdminClient.list_topics
+
+    def asked(client: AdminClient, topic: str | None = None, *others: Any) -> Any:
+        return ask(client, topic, *others) if topic else pytest.fail("all topics were asked for")
+
+    monkeypatch.setattr(AdminClient, "list_topics", asked)
     admin = Admin(kafka.bootstrap)
     admin.ensure([TopicWish("x", name, 1)])
     assert admin.spans(name) == [(0, 0)] and admin.topic_ids([name])[name] and admin.broker_count() >= 1
+
+
+ASKING = """
+import select, sys
+from streamtrain.kafka.admin import Admin
+from streamtrain.errors import KafkaUnreachable
+admin, counts = Admin(sys.argv[1]), set()
+while not select.select([sys.stdin], [], [], 0.005)[0]:
+    try:
+        counts.add(admin.broker_count())
+    except KafkaUnreachable:
+        pass
+print(*sorted(counts))
+"""
+
+
+def test_a_broker_that_has_just_been_fenced_ends_no_process(private_kafka: Callable[..., Broker]) -> None:
+    """It tells of no broker at all, not of itself, until its controller hears of it again."""
+    broker = private_kafka(properties={"broker.session.timeout.ms": "3000"})
+    command = [sys.executable, "-c", ASKING, broker.bootstrap]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as asking:
+        for _ in range(3):
+            os.kill(broker.pids[0], signal.SIGSTOP)
+            hold(4)
+            os.kill(broker.pids[0], signal.SIGCONT)
+            hold(2)
+        told, _ = asking.communicate("enough\n", 60)
+    assert asking.returncode == 0 and told in ("1\n", "0 1\n")
 
 
 def test_settings_of_topics_are_checked() -> None:

@@ -3,14 +3,14 @@
 GUARDS = [
     (
         "a bag of rows without weight leads nothing", "native/kernels/bag.h",
-        "            if (!(weight_r[r] > 0)) {\n                lead_e[e] = -1;\n"
-        "                continue;\n            }\n            i32",
-        "            i32",
+        "lead_e[e] = weight_r[r] > 0 ? seen.of(embedding_bucket(index_e, e, 1, 0, buckets), e) : -1;",
+        "lead_e[e] = seen.of(embedding_bucket(index_e, e, 1, 0, buckets), e);",
         "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference[bag_lead--1000]",
     ),
     (
         "work goes up to the rows present", "native/plan/cpu_plan.cpp",
-        "static_cast<u64>(step_->rows) * cell.times", "static_cast<u64>(rows_) * cell.times",
+        "static_cast<u64>(rows) * cell.times",
+        "static_cast<u64>(stretch.by_tiles ? rows : i64{rows_}) * cell.times",
         "tests/compute/test_model.py::test_work_goes_up_to_the_rows_present",
     ),
     (
@@ -27,15 +27,18 @@ GUARDS = [
         "tests/compute/test_model.py::test_only_the_ratios_of_weights_matter",
     ),
     (
-        "1 - beta in double", "native/kernels/adam.h",
-        "static_cast<f32>(1.0 - beta1), static_cast<f32>(1.0 - beta2)",
-        "1.0f - static_cast<f32>(beta1), 1.0f - static_cast<f32>(beta2)",
+        "1 - beta in double", "native/base/adam.h", "rest2(f32(1.0 - factors[1]))", "rest2(1.0f - f32(factors[1]))",
         "tests/regress/test_0270_adam_at_beta2_0_99999.py::test_adam_agrees_with_float64",
     ),
     (
         "chains of rows in double", "native/kernels/dense_grad_weight.h",
         "constexpr i64 chain_rows = 256;", "constexpr i64 chain_rows = 1 << 30;",
         "tests/regress/test_0271_gradient_sums_over_a_million_rows.py::test_of_a_dense_layer",
+    ),
+    (
+        "a chain goes on from block to block", "native/base/product.h",
+        "return {k, depth, k == begun, k + depth == end};", "return {k, depth, true, k + depth == end};",
+        "tests/compute/test_dense_bits.py::test_bits_are_those_of_one_ascending_chain",
     ),
     (
         "a table row's gradient in double", "native/kernels/embedding.h", "ST_FOR(d, dim) to[d] += from[d];",

@@ -41,7 +41,10 @@ class Tree:
     def test(self, node: str) -> subprocess.CompletedProcess[str]:
         """Runs one test of the copy."""
         return subprocess.run(
-            [self.python, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "", f"--timeout={_TIMEOUT_S}", node],
+            [
+                self.python, "-m", "pytest", "-qx", "-p", "no:cacheprovider", "-m", "", "--every", "1",
+                f"--timeout={_TIMEOUT_S}", node,
+            ],
             cwd=self.root, capture_output=True, text=True, timeout=5 * _TIMEOUT_S,
             env={key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")},
         )  # fmt: skip

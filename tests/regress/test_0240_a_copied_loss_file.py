@@ -26,8 +26,8 @@ y = {{ role = "label"{label} }}
 [model]
 loss = "{loss}"
 """
-LABELS = {"binary": "", "class": ", classes = 3", "number": ", standardize = true"}
-WRONG = {"binary": 7, "class": 7, "number": "seven"}
+LABELS = {"binary": "", "class": ", classes = 3", "number": ", standardize = true", "count": ""}
+WRONG = {"binary": 7, "class": 7, "number": "seven", "count": -1}
 
 
 @pytest.fixture(params=losses.names())
@@ -48,7 +48,8 @@ def test_its_label_its_dead_letters_and_its_figures_are_those_of_the_original(co
     assert (tally.trained, tally.dead) == (0, 1)
     random = np.random.default_rng(1)
     x = random.normal(size=200)
-    labels = {"binary": x > 0, "class": np.digitize(x, [-0.5, 0.5]), "number": 3 * x + 40}[kind]
+    labels = {"binary": x > 0, "class": np.digitize(x, [-0.5, 0.5]), "number": 3 * x + 40,
+              "count": np.floor(abs(x))}[kind]
     rows = zip(x.tolist(), np.asarray(labels, float).tolist(), strict=True)
     records = [json.dumps({"x": a, "y": b}).encode() for a, b in rows]
     assert trained(copy, records) == trained(original, records)

@@ -26,9 +26,10 @@ def reference(gradients: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], ..
 def test_adam_agrees_with_float64(isa: str) -> None:
     gradients = np.random.default_rng(3).normal(0.3, 1, (STEPS, COUNT)).astype(np.float32)
     p, m, v = (np.zeros(COUNT, np.float32) for _ in range(3))
+    settings = np.array([[COUNT, 1.0, 0, 0, 0, 0, *BETAS, EPSILON]])
     for t, g in enumerate(gradients, 1):
-        block = step(learning_rate=RATE, beta1_power=BETAS[0]**t, beta2_power=BETAS[1]**t)
-        _native.call_kernel("adam", "", [COUNT, block, g, p, m, v, *BETAS, EPSILON], isa)
+        block = step(learning_rate=RATE, number=t)
+        _native.call_kernel("adam", "", [COUNT, 1, block, settings, None, g, p, m, v, None], isa)
         if t == 1:   # nothing but 1 - beta itself
             np.testing.assert_allclose(v, (1 - BETAS[1]) * g.astype(np.float64) ** 2, rtol=3e-7)
     expected = reference(gradients)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions
+from confluent_kafka.admin import AdminClient
 from given_outputs import echo_scorer
+from more_partitions import add_partitions
 from prediction_bench import PARTITIONS, Bench, running
 from served_model import ServedModel
 from waiting import wait_for
@@ -53,8 +54,7 @@ def test_requests_in_partitions_added_later_are_answered(bench: Bench, delivery:
         bench.ask([1, 1], "before")
         bench.flush()
         wait_for(lambda: counters["requests"] == 1)
-        client = AdminClient({"bootstrap.servers": bench.bootstrap})
-        client.create_partitions([NewPartitions(bench.requests, PARTITIONS + 2)])[bench.requests].result()
+        add_partitions(bench.bootstrap, bench.requests, PARTITIONS + 2)
         fresh = Bench(bench.bootstrap, bench.job)  # a producer that knows them
         for partition in range(PARTITIONS + 2):
             fresh.ask([partition, 1], f"after {partition}", partition=partition)

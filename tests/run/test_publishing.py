@@ -12,7 +12,10 @@ from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, KafkaBroken
+from streamtrain.fitting.callbacks import Callbacks
+from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
+from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
 from streamtrain.kafka.admin import job_topics
 from streamtrain.run.arena import make_arena
@@ -32,11 +35,16 @@ TABLES: dict[str, Any] = {
 GOOD, BAD = b"[1, 1]", b'["much", 1]'
 
 
+class Rows(Feed):
+    def where(self, record: int, row: int) -> str:
+        return f"row {row}"
+
+
 class Kept(MemoryPublisher):
     """Remembers the rounds and the letters it was given."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(Rows(Job.from_tables(TABLES)), Watching(Callbacks(()), None, None, None))
         self.rounds: list[int] = []
         self.letters = 0
 
@@ -67,7 +75,7 @@ class Bed:
         self.ring.begin(round=-1, learning_rate=0.1, positions=[(0, 0, 0)])
         self.unpublished = UnpublishedRounds(self.ring)
         self.ring.start()
-        self.worker = _native.Worker(self.arena, 0, *self.model.betas)
+        self.worker = _native.Worker(self.arena, 0)
         addresses = (self.worker.state_address, self.worker.base_address, self.worker.share_address)
         self.plan = self.model.compile("cpu", self.arena.slot_layout, *addresses)
         self.events: list[tuple[str, dict[str, Any]]] = []

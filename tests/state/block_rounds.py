@@ -21,7 +21,7 @@ class Worker:
     """One worker's memory, block by block, and the plan that writes what it is given into it."""
 
     def __init__(self, arena: _native.Arena, layout: _native.StateLayout, index: int) -> None:
-        self.rounds = _native.Worker(arena, index, 0.9, 0.999)
+        self.rounds = _native.Worker(arena, index)
         state = view(self.rounds.state_address, layout.state_bytes)
         base = view(self.rounds.base_address, layout.statistics_bytes)
         self.state = {block.name: block_view(block, state, block.offset) for block in layout.blocks}

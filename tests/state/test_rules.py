@@ -36,6 +36,11 @@ def meaning_of_learned(start: Array, values: Sequence[Array], weights: Sequence[
     return {"": mean.astype(np.float32)}
 
 
+def meaning_of_outer(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
+    """Of a parameter there is none of: see test_outer.py."""
+    return {"": start}
+
+
 def meaning_of_local(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
     return {f"@{worker}": value[None] for worker, value in enumerate(values)}
 

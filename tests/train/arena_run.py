@@ -29,7 +29,7 @@ from tests.train.arena_run import SPEC
 
 arena = attach(int(sys.argv[1]))
 model = Model(SPEC)
-worker = _native.Worker(arena, 1, *model.betas)
+worker = _native.Worker(arena, 1)
 plan = model.compile("cpu", arena.slot_layout, worker.state_address, worker.base_address, worker.share_address)
 arm(sys.argv[2])
 worker.run_closed_round(plan)
@@ -66,7 +66,7 @@ class ArenaRun:
         self.crew = [self.worker(index) for index in range(workers)]
 
     def worker(self, index: int) -> tuple[_native.Worker, _native.Plan]:
-        worker = _native.Worker(self.arena, index, *self.model.betas)
+        worker = _native.Worker(self.arena, index)
         plan = self.model.compile(
             self.backend, self.slots, worker.state_address, worker.base_address, worker.share_address
         )

@@ -79,6 +79,7 @@ def test_a_worker_that_starts_again_in_mid_round_changes_nothing() -> None:
     disturbed.crew[0] = disturbed.worker(0)
     second, plan = disturbed.worker(1)
     second.begin()
+    plan.step.number = 1
     plan.train(disturbed.arena.slot_address(5))  # dies after a step
     disturbed.crew[1] = disturbed.worker(1)
     rounds, plan = disturbed.crew[1]
@@ -146,4 +147,4 @@ def test_every_published_value_is_finite_or_training_says_that_it_diverges() -> 
     for rounds, plan in run.crew:
         rounds.run_closed_round(plan)
     assert run.arena.progress()["finished_round"] == 0
-    assert _native.Worker(run.arena, 1, 0.9, 0.999).run(run.crew[1][1], 0.2) == _native.WorkerStatus.DIVERGED
+    assert _native.Worker(run.arena, 1).run(run.crew[1][1], 0.2) == _native.WorkerStatus.DIVERGED

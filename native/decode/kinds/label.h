@@ -1,4 +1,5 @@
-// What is learned, as the loss has it: a number (float32), 0 or 1 (float32), or a class by name or index (int32).
+// What is learned, as the loss has it: a number (float32), one from 0 on, 0 or 1 (float32), or a class by name or index
+// (int32).
 #pragma once
 #include <algorithm>
 
@@ -24,7 +25,7 @@ class Label : public NumberKind {
     u32 missing_bits_ = 0;
 };
 
-class NumberLabel final : public Label {
+class NumberLabel : public Label {
   public:
     explicit NumberLabel(const Options &options) : Label(options) {
         missing_bits_ = std::bit_cast<u32>(static_cast<f32>(options.number("missing_value")));
@@ -41,6 +42,23 @@ class NumberLabel final : public Label {
         return put_floats(span, row, rows, place_, [](f32 value) { return fits_float(value); });
     }
     bool is_float() const override { return true; }
+};
+
+// A count, or an amount: a finite float32 not below 0.
+class CountLabel final : public NumberLabel {
+  public:
+    using NumberLabel::NumberLabel;
+
+    const char *expected() const override { return "number not below 0"; }
+    void number(RowWriter &row, u32 c, f64 value) const override {
+        if (value < 0 && fits_float(static_cast<f32>(value))) return row.wrong(c, shown_number(value));
+        NumberLabel::number(row, c, value);
+    }
+    // Not of f64, which may be below 0 and round to it.
+    bool takes_spans(CellType type) const override { return type <= CellType::boolean && type != CellType::f64; }
+    bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
+        return put_floats(span, row, rows, place_, [](f32 value) { return fits_float(value) & (value >= 0); });
+    }
 };
 
 // Classes by name, by index where the names are no integers; without names by index.
@@ -203,6 +221,7 @@ class BinaryLabel final : public ClassLabel {
 inline std::unique_ptr<Kind> label(const std::string &, const Options &options) {
     const std::string is = options.get<std::string>("is");
     if (is == "number") return std::make_unique<NumberLabel>(options);
+    if (is == "count") return std::make_unique<CountLabel>(options);
     if (is == "binary") return std::make_unique<BinaryLabel>(options);
     if (is == "class") return std::make_unique<ClassLabel>(options);
     throw std::invalid_argument("no label is a " + is);

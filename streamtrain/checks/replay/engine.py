@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,9 @@ from streamtrain.checks.replay.records import RecordReader
 from streamtrain.columns import formats
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
+from streamtrain.compute import schedules
 from streamtrain.compute.model import Model
+from streamtrain.compute.module import Module
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.schemas import decoded_by, is_framed, told_by
@@ -50,10 +52,18 @@ class Engine:
     `model_spec` and `schema` are those of the lineage's manifests.
     """
 
-    def __init__(self, schema: Schema, model_spec: Mapping[str, Any], terms: Terms, reader: RecordReader) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        model_spec: Mapping[str, Any],
+        terms: Terms,
+        reader: RecordReader,
+        network: Module | None = None,
+    ) -> None:
         self._terms = terms
         self._reader = reader
-        model = Model(terms.model_spec(model_spec))
+        self._rate = _rates(terms)
+        model = Model(terms.model_spec(model_spec), network)
         self.layout = model.layout.published(terms.workers)
         slot_layout = _native.SlotLayout.make(terms.slot.row_capacity, terms.slot.range_capacity, schema.block_specs())
         self._slot_bytes = slot_layout.slot_bytes
@@ -76,7 +86,9 @@ class Engine:
         self._next_slot = 0
 
     def _worker(self, model: Model, slots: _native.SlotLayout, index: int) -> tuple[_native.Worker, _native.Plan]:
-        worker = _native.Worker(self._arena, index, *model.betas)
+        worker = _native.Worker(self._arena, index)
+        if not schedules.is_constant(self._terms.learning_rate):
+            worker.follow(self._rate)
         addresses = (worker.state_address, worker.base_address, worker.share_address)
         return worker, model.compile("cpu", slots, *addresses)
 
@@ -90,8 +102,7 @@ class Engine:
     def begin(self, first_round: int, state: State) -> None:
         """Goes on from `state`, the published form of the state before `first_round`."""
         view(self._arena.mean_address(0), self.layout.state_bytes)[:] = state
-        rate = self._terms.rate(first_round)
-        self._coordinator.begin(round=first_round - 1, learning_rate=rate)
+        self._coordinator.begin(round=first_round - 1, learning_rate=self._rate(0), seed=self._terms.seed)
 
     def state(self) -> State:
         """The state after the newest round, in its published form."""
@@ -139,6 +150,14 @@ class Engine:
             first = from_row if message.offset == int(part["from_offset"]) else 0
             reads_around = self._reads_around or (self._is_framed and message.headers)  # that may be the frame
             self._filler.fill(message.value, first, until, message.around() if reads_around else None)
+
+
+def _rates(terms: Terms) -> Callable[[int], float]:
+    """The learning rate of a round by the steps before it; CheckFailed where this build has no such schedule."""
+    try:
+        return schedules.rates(terms.learning_rate)
+    except UserMistake as mistake:
+        raise CheckFailed(f"round {terms.first_round}: {mistake}") from None
 
 
 def _decoded_as(terms: Terms, schema: Schema) -> tuple[Schema, dict[str, Any]]:

@@ -12,6 +12,7 @@ from streamtrain.checks.replay.engine import Engine, State, rounds_of
 from streamtrain.checks.replay.records import Readers
 from streamtrain.checks.replay.report import Replayed
 from streamtrain.columns.served import schema_and_model
+from streamtrain.compute.module import Module
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload
 from streamtrain.compute.state import views
@@ -28,13 +29,14 @@ _MOST_TOLD = 5  # differences of one kind
 class LineageState:
     """Columns and model are those of the start's manifest; everything else that decides bits is in the logs' terms."""
 
-    def __init__(self, start: Stored, readers: Readers) -> None:
+    def __init__(self, start: Stored, readers: Readers, network: Module | None = None) -> None:
         manifest = start.manifest
         self.lineage = manifest.lineage
         self.version = manifest.version
         self.notes: list[str] = []
         self._start = start
         self._readers = readers
+        self._network = network
         self._schema, _ = schema_and_model(manifest)
         self._chain, self._counts = manifest.chain, manifest.counts
         self._terms: Terms | None = None
@@ -77,7 +79,9 @@ class LineageState:
             return self._engine
         self._check(terms)
         manifest = self._start.manifest
-        engine = Engine(self._schema, manifest.model_spec, terms, self._readers.of(terms, self._schema))
+        engine = Engine(
+            self._schema, manifest.model_spec, terms, self._readers.of(terms, self._schema), self._network
+        )
         if self._engine is None:
             engine.begin(round_, self._loaded(engine))
             self._quality.begin(views(engine.layout, engine.state()))

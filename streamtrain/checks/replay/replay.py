@@ -11,6 +11,7 @@ from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.replay.lineage import LineageState
 from streamtrain.checks.replay.records import Readers, RecordsGone
 from streamtrain.checks.replay.report import Report
+from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
@@ -34,11 +35,13 @@ def replay(
     assert rounds_topic is not None and records_topic is not None
     topic_id = Admin(job.kafka.bootstrap, job.kafka_admin()).topic_ids([records_topic])[records_topic]
     report = Report(job.name, from_version)
+    if job.network is not None:
+        in_process_of_its_own()
     with (
         SnapshotTopic(job.name, job.kafka.bootstrap, kafka) as topic,
         _readers(topic, records_topic, topic_id or "none", kafka, files) as readers,
     ):
-        state = LineageState(topic.version(from_version), readers)
+        state = LineageState(topic.version(from_version), readers, job.network)
         for log in round_logs(kafka, rounds_topic):
             wanted = log.version > from_version and (to_version is None or log.version <= to_version)
             if log.lineage != state.lineage or not wanted:

@@ -44,7 +44,7 @@ def expected_terms(manifest: Manifest) -> dict[str, Any]:
     """What a manifest tells of the terms that led to it."""
     settings = manifest.job_settings
     return {
-        "learning_rate": {"name": "constant", "rate": setting(settings, "optimizer", "learning_rate")},
+        "learning_rate": _schedule(settings),
         "optimizer": manifest.model_spec.get("optimizer"),
         "average_optimizer_state": manifest.model_spec.get("average_optimizer_state"),
         "averaging_frequency": setting(settings, "train", "averaging_frequency"),
@@ -57,6 +57,12 @@ def expected_terms(manifest: Manifest) -> dict[str, Any]:
         "seed": manifest.seed,
         "build": manifest.build,
     }
+
+
+def _schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The schedule of the learning rate with all that it has."""
+    told = setting(settings, "optimizer", "schedule")
+    return {**(told if isinstance(told, Mapping) else {}), "rate": setting(settings, "optimizer", "learning_rate")}
 
 
 def _format(settings: Mapping[str, Any]) -> dict[str, Any]:

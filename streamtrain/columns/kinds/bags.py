@@ -28,7 +28,7 @@ class Bagged(Settings):
         False, description="of lists: keep the first of those above `most`; else such a row is a dead letter",
         json_schema_extra=MISPLACED,
     )  # fmt: skip
-    pool: Literal["mean", "sum"] | None = Field(
+    pool: Literal["mean", "sum", "max"] | None = Field(
         None, json_schema_extra=MISPLACED,
         description='of lists: what becomes of the entries\' numbers; default "mean", without `embed` "sum"',
     )  # fmt: skip
@@ -61,13 +61,11 @@ def ragged_block(name: str, dtype: str, column: Bagged, part: str = "list") -> B
     return Block(block_name(name, part), dtype, column.mean_entries, True, most)
 
 
-def bag(name: str, column: Any, embed: int, mean: bool | None = None, scales: str = "") -> dict[str, Any]:
+def bag(name: str, column: Any, embed: int, pool: str, scales: str = "") -> dict[str, Any]:
     """What the engine needs to know of it. `scales`: the block of what each entry is multiplied by."""
     block = ragged_block(name, "i32", column)
-    if mean is None:
-        mean = column.pool != "sum"
     sizes = {"buckets": column.buckets, "embed": embed, "width": block.width, "most": block.least}
-    return {"name": name, "block": block.name, **sizes, "mean": mean, "scales": scales}
+    return {"name": name, "block": block.name, **sizes, "pool": pool, "scales": scales}
 
 
 def kept(column: Bagged, entries: list[Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_probl
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
 from streamtrain.compute.held import BLOCKS, VOCABULARY, held_of, held_problems
+from streamtrain.compute.input import MEAN
 from streamtrain.compute.stateful.transform import Held
 
 HELP = "text, integer or boolean, hashed into buckets, each of which is learned as some numbers"
@@ -101,7 +102,10 @@ class Category(Kind[Options]):
             {"name": name, "buckets": column.buckets, "embed": column.embed or DEFAULT_EMBED}
             for name, column in _alone(columns)
         ]
-        bags = [bag(name, column, column.embed or DEFAULT_EMBED) for name, column in columns if column.list]
+        bags = [
+            bag(name, column, column.embed or DEFAULT_EMBED, column.pool or MEAN)
+            for name, column in columns if column.list
+        ]
         return {"categories": tables, "bags": bags}
 
     def cells(self, column: Options) -> CellForm:

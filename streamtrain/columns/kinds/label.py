@@ -16,6 +16,7 @@ from streamtrain.compute import losses
 from streamtrain.registry import nearest
 
 HELP = "what is learned: 0 or 1, a class, or a number, as the loss has it"
+NUMBERS = ("number", "count")  # kinds of a label that have no classes
 
 
 class Options(Standardized):
@@ -63,9 +64,11 @@ class Label(Kind[Options]):
 
     def loss_problems(self, column: Options, loss: str) -> Iterator[str]:
         kind, problems = losses.label_kind(loss), []
-        if kind == "number":
+        if kind in NUMBERS:
             if column.kind == "category" or column.classes is not None:
                 problems.append(f"expected a number for loss {loss!r}, got a category or classes")
+            if kind == "count" and column.standardize:
+                problems.append(f"standardize: loss {loss!r} takes the label as it is")
         elif column.standardize:
             problems.append(f"standardize: only a number can be, and the label of loss {loss!r} is a class")
         elif column.parse is not None and column.names:
@@ -83,7 +86,7 @@ class Label(Kind[Options]):
 
     def count(self, column: Options, loss: str) -> int:
         """Classes there are: 0 for a number, 2 for a binary label."""
-        return {"binary": 2, "class": column.class_count, "number": 0}[losses.label_kind(loss)]
+        return {"binary": 2, "class": column.class_count}.get(losses.label_kind(loss), 0)
 
     def blocks(self, columns: Named[Options], loss: str) -> list[Block]:
         return [Block(self.block, losses.label_dtype(losses.label_kind(loss)), 1)]
@@ -99,7 +102,7 @@ class Label(Kind[Options]):
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         kind = losses.label_kind(loss)
         options: dict[str, Any] = {"is": kind, "parse": column.parse or ""}
-        if kind != "number" and column.classes is not None:
+        if kind not in NUMBERS and column.classes is not None:
             options |= {"class_count": column.class_count, "classes": column.names}
         return options
 
@@ -114,13 +117,18 @@ class Label(Kind[Options]):
             hint = f"; did you mean {near!r}?" if near else ""
             wanted = f"a class name or an index below {count}" if count else "a number"
             raise ValueError(f'expected "dead_letter", "skip" or {wanted}, got {value!r}{hint}')
+        if losses.label_kind(loss) == "count" and value < 0:
+            raise ValueError(f'expected "dead_letter", "skip" or a number not below 0, got {value!r}')
         return float(value)
 
     def meaning(self, name: str, column: Options, loss: str, cell: Cell) -> Any:
         kind, names = losses.label_kind(loss), column.names
         cell = number_of(column, cell)
-        if kind == "number":
-            return float32(cell)
+        if kind in NUMBERS:
+            rounded = float32(cell)
+            if isinstance(cell, str) or (kind == "count" and cell < 0):
+                raise Wrong
+            return rounded
         if isinstance(cell, bool) and "true" not in names and "false" not in names:
             if kind == "binary":
                 return float(cell)

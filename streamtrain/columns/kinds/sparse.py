@@ -10,6 +10,7 @@ from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
 from streamtrain.columns.kinds.category import Hashed, hash_seed
 from streamtrain.columns.kinds.cell import float32, whole
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, Wrong
+from streamtrain.compute.input import SUM
 
 HELP = "pairs of an index or a name and a number, or a map; without `embed` each index has a weight for each output"
 SCALE = "scale"  # of a block's name
@@ -42,7 +43,7 @@ class Sparse(Kind[Options]):
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
         return {
             "bags": [
-                bag(name, column, column.embed or 0, column.pool == "mean", block_name(name, SCALE))
+                bag(name, column, column.embed or 0, column.pool or SUM, block_name(name, SCALE))
                 for name, column in columns
             ]
         }

@@ -13,6 +13,7 @@ from streamtrain.columns.kinds.category import Hashed, hash_seed
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, Kind, Named
 from streamtrain.columns.letters import capitals, in_word, small, word_ranges
+from streamtrain.compute.input import MAX, MEAN, SUM
 
 HELP = "text as its words, or letters, and runs of them; without `embed` each has a weight for each output"
 MOST_TOKENS = 8  # of a run
@@ -45,6 +46,8 @@ class Text(Kind[Options]):
     def problems(self, column: Options) -> Iterator[str]:
         if column.buckets is None:
             yield "buckets: expected a number of buckets for a text, got none"
+        if column.pool == MAX and column.embed is None:
+            yield "pool: expected mean or sum, max with embed alone: without it the numbers are added to the outputs"
         least, longest = column.sizes
         if not 1 <= least <= longest <= MOST_TOKENS:
             yield f"ngrams: expected a number from 1 to {MOST_TOKENS}, or the least and the most, got {column.ngrams!r}"
@@ -61,10 +64,10 @@ class Text(Kind[Options]):
         return [ragged_block(name, "i32", column) for name, column in columns]
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
-        pools = [column.pool or ("mean" if column.embed else "sum") for _, column in columns]
+        pools = [column.pool or (MEAN if column.embed else SUM) for _, column in columns]
         return {
             "bags": [
-                bag(name, column, column.embed or 0, pool == "mean")
+                bag(name, column, column.embed or 0, pool)
                 for (name, column), pool in zip(columns, pools, strict=True)
             ]
         }

@@ -15,6 +15,7 @@ from streamtrain import _native
 from streamtrain.build import build_digest
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import attach, view
+from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -45,6 +46,7 @@ class Config:
     restore: int | None = None
     accept_gap: bool = False
     max_rows: int | None = None  # to train in this run
+    module: Mapping[str, Any] | None = None  # the network of a new lineage, where it is not of layers
     until_rows: int | None = None  # to train in the lineage, for a run that goes on with another's
 
 
@@ -78,7 +80,7 @@ def _begin(
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
     ring = _native.CoordinatorEnd(arena)
-    model = Model(job.model_spec())
+    model = Model(job.model_spec(), TorchModule.told_by(config.module) if config.module else None)
     layout = model.layout.published(job.train.workers)
     slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
     taken = publisher.open()
@@ -89,6 +91,7 @@ def _begin(
     ring.begin(
         round=lineage.round,
         learning_rate=job.optimizer.learning_rate,
+        seed=lineage.seed,
         rows_seen=lineage.rows_seen,
         row_bound=_row_bound(config, lineage),
         positions=[(partition, at.offset, at.row) for partition, at in enumerate(lineage.positions)],

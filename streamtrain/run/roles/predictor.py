@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 from streamtrain import _native
 from streamtrain.columns.served import Served
+from streamtrain.compute.torch import TorchModule, in_process_of_its_own
 from streamtrain.errors import KafkaBroken, KafkaSettling, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka import library
@@ -56,6 +57,7 @@ class Config:
     snapshot: int | None = None  # None: follow the newest
     until_end: bool = False
     backend: str = "cpu"
+    module: Mapping[str, Any] | None = None  # the network of the job, where it is not of layers
 
     @property
     def group(self) -> str:
@@ -75,6 +77,7 @@ class Config:
             delivery=job.predict.delivery,
             snapshot=snapshot,
             until_end=until_end,
+            module=None if job.network is None else job.network.told(),
         )
 
 
@@ -86,6 +89,8 @@ def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = l
     is not known yet: the others go on.
     """
     library.load()
+    if config.module:
+        in_process_of_its_own()
     try:
         native = _native.Predictor(
             list(consumer_settings(config).items()),
@@ -161,6 +166,7 @@ class _Feed(Following[_Ready]):
         self._native = native
         self._format = decoded_by(config.format, schemas)
         self._served: Served | None = None  # that predicts
+        self._network = TorchModule.told_by(config.module) if config.module else None
         self._wanted, self._said_s = "snapshot", float("-inf")
         self._failure: Exception | None = None
 
@@ -188,7 +194,7 @@ class _Feed(Following[_Ready]):
         self._stopping.set()  # no other is wanted
 
     def _prepared(self, stored: Stored) -> _Ready:
-        served = Served.of(stored.manifest, stored.digest, stored.model, self._served)
+        served = Served.of(stored.manifest, stored.digest, stored.model, self._served, self._network)
         return served, served.request_scorer(self._format, _SLOT_ROWS, self._config.backend)
 
     def _take(self, ready: _Ready) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute import backends
+from streamtrain.compute import backends, schedules
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.state import attach
+from streamtrain.compute.torch import TorchModule, in_process_of_its_own
 from streamtrain.errors import CheckFailed
 from streamtrain.run import exits
 
@@ -24,18 +25,25 @@ class Config:
     worker: int
     model: dict[str, Any]  # the model spec
     backend: str
+    schedule: dict[str, Any]  # of the learning rate
     isa: str = "auto"
     score_means: bool = False
     restorable: bool = False  # there are snapshots to go back to
     backend_priorities: dict[str, int] = field(default_factory=dict)
+    module: dict[str, Any] | None = None  # the network, where it is not of layers
 
 
 def run(config: Config) -> int:
     _native.select_isa(config.isa)
     arena = attach(config.arena)
-    model = Model(config.model)
-    worker = _native.Worker(arena, config.worker, *model.betas)
-    backend = backends.choose(config.backend, config.backend_priorities)
+    network = TorchModule.told_by(config.module) if config.module else None
+    if network is not None:
+        in_process_of_its_own()
+    model = Model(config.model, network)
+    worker = _native.Worker(arena, config.worker)
+    if not schedules.is_constant(config.schedule):
+        worker.follow(schedules.rates(config.schedule))
+    backend = backends.choose(config.backend, config.backend_priorities, calls_out=network is not None)
     if hasattr(backends.get(backend), "register"):  # a device copies faster from memory it has pinned
         backends.get(backend).register(arena.address, arena.bytes, config.worker)
     layout = arena.slot_layout

@@ -1,0 +1,89 @@
+"""What a model is made of and what a step of it costs, from the calls it is compiled to; nothing runs."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from streamtrain.compute import ops, workspace
+from streamtrain.compute.graph import INPUT
+from streamtrain.compute.model import Model
+from streamtrain.compute.spec import Call, Outside, PerRow, Program, Ref, flat
+
+TORCH = "torch"
+
+
+def explained(model: Model, program: Program) -> dict[str, Any]:
+    """As plain data. `program` is the model's for training, and says how many rows a batch has."""
+    builder, _ = model.built(program.rows)
+    return {
+        "rows": program.rows,
+        "vertices": list(_vertices(model, {name: value.columns for name, value in builder.named.items()})),
+        "state_bytes": dict(sorted(_bytes_by_group(model).items())),
+        "workspace_bytes": program.workspace_bytes,
+        "workspace_bytes_apart": _apart(program, builder.buffers),
+        "phases": {phase: _phase(flat(steps)) for phase, steps in program.phases.items()},
+    }
+
+
+def _vertices(model: Model, columns: dict[str, int]) -> Iterable[dict[str, Any]]:
+    def parameters(prefix: str) -> int:
+        return sum(block.count for block in model.blocks
+                   if block.group == "parameters" and block.name.startswith(f"{prefix}."))  # fmt: skip
+
+    tables = {block.name: block.count for block in model.blocks
+              if block.group == "parameters" and block.name.endswith(".embedding")}  # fmt: skip
+    told = {"name": INPUT, "kind": "", "reads": [], "columns": model.parsed.input.width}
+    yield {**told, "parameters": sum(tables.values()), "tables": len(tables)}
+    if model.parsed.module is not None:
+        spec = model.parsed.module
+        told = {"name": spec.name, "kind": TORCH, "reads": [INPUT], "columns": spec.inputs.outputs}
+        yield {**told, "parameters": sum(tensor.elements for tensor in spec.parameters)}
+        return
+    for vertex in model.whole_graph():
+        told = {"name": vertex.name, "kind": vertex.kind, "reads": list(vertex.reads), "columns": columns[vertex.name]}
+        yield {**told, "parameters": parameters(vertex.name), "like": vertex.like}
+
+
+def _bytes_by_group(model: Model) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for block in model.blocks:
+        found[block.group] += block.bytes
+    return found
+
+
+def _apart(program: Program, buffers: Any) -> int:
+    """Of the workspace, if every buffer had memory of its own."""
+    sizes = {name: 0 for name in buffers}
+    for steps in program.phases.values():
+        for call in flat(steps):
+            for ref in call.args:
+                if isinstance(ref, Ref) and ref.space == "work":
+                    sizes[ref.name] = max(sizes[ref.name], ref.start + _bytes(ref))
+    placed = [offset for (space, _), offset in program.offsets.items() if space == "work"]
+    return workspace.place(sizes, dict.fromkeys(sizes), min(placed, default=0))[1]
+
+
+def _bytes(ref: Ref) -> int:
+    return math.prod(ref.shape) * (8 if ref.dtype.endswith("64") else 1 if ref.dtype == "u8" else 4)
+
+
+def _phase(calls: Iterable[Call | Outside]) -> dict[str, Any]:
+    """How often each op is called, and multiplications and additions of matrix products for a row."""
+    names: Counter[str] = Counter()
+    flop = 0
+    for call in calls:
+        names[TORCH if isinstance(call, Outside) else call.op] += 1
+        flop += 0 if isinstance(call, Outside) else _flop(call)
+    return {"calls": names.total(), "ops": dict(names.most_common()), "product_flop_per_row": flop}
+
+
+def _flop(call: Call) -> int:
+    op = ops.get(call.op)
+    if not op.products:
+        return 0
+    sizes = {arg.name: value for arg, value in zip(op.args, call.args, strict=True) if arg.role == "size"}
+    return 2 * math.prod(sizes[name].times if isinstance(sizes[name], PerRow) else int(sizes[name])  # type: ignore
+                         for name in op.products)  # fmt: skip

@@ -1,0 +1,25 @@
+"""Log-cosh loss of a number: about Huber's with delta 1, and smooth."""
+
+from __future__ import annotations
+
+from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.input import InputShape
+from streamtrain.compute.losses._number import PREDICTION, build_number
+from streamtrain.compute.options import Option
+from streamtrain.compute.spec import Ref
+
+__all__ = ["PREDICTION"]
+
+HELP = "a label that is a number, by log cosh of its error: a square near 0, a line further out"
+OPTIONS: dict[str, Option] = {}
+LABEL = "number"
+EXAMPLES: tuple[dict[str, object], ...] = ({}, {"standardize_label": True})
+
+
+def outputs(shape: InputShape) -> int:
+    return 1
+
+
+def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
+    """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
+    return build_number(builder, shape, z, "log_cosh")

@@ -1,0 +1,6 @@
+"""The sum of two arrays."""
+
+from streamtrain.compute.ops._pair import forward_of
+
+HELP = "a + b"
+OPS = (forward_of("add", lambda a, b: a + b),)

@@ -1,0 +1,80 @@
+"""Clipping by norm (Pascanu, Mikolov, Bengio: 2013): squares of gradients, and by how much each is scaled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from streamtrain.compute.ops import bag, embedding
+from streamtrain.compute.spec import Array, Op, given, out, size, value
+
+HELP = "gradients scaled to a norm, by group and all together"
+
+
+def squares(n: int, stretches: int, columns: int, settings: Array, g: Array, found: Array) -> None:
+    first = 0
+    for at in range(stretches):
+        end = int(settings[at, 0])
+        found[at] = (g[first:end].astype(np.float64) ** 2).sum()
+        first = end
+
+
+def squares_rows(
+    rows: int, entries: int, dim: int, ends: Array | None, lead: Array, g: Array, found: Array
+) -> None:
+    used = rows if ends is None else int(ends[-1]) if rows else 0
+    leaders = lead[:used] == np.arange(used)
+    found[:] = (g[:used][leaders].astype(np.float32).astype(np.float64) ** 2).sum()
+
+
+def reference(stretches: int, group: Array, limits: Array, limit: float, squares: Array, scale: Array) -> None:
+    def shrinking(limit: Array, squares: Array) -> Array:
+        with np.errstate(all="ignore"):
+            norm = np.sqrt(squares)
+            return np.where((limit > 0) & (norm > limit), limit / norm, 1.0)
+
+    its = np.array([squares[group == each].sum() for each in group])
+    first = shrinking(limits, its)
+    scale[:] = first * shrinking(np.array(limit), np.array((first**2 * squares).sum()))
+
+
+def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"n": n, "stretches": 2, "columns": 3, "settings": [[n // 3, 9, 9], [n, 9, 9]], "g": rng.normal(size=n)}
+
+
+def example_clip(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    count = n % 40
+    group = rng.integers(0, 4, count)
+    return {"stretches": count, "group": group, "limits": rng.choice([0.0, 2.0], 4)[group],
+            "limit": 3.0 * (n % 2), "squares": rng.random(count) * 9}  # fmt: skip
+
+
+def example_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    batch = {**embedding.example(rng, n), "entries": n}
+    if n % 2:
+        bags = bag.example(rng, n)
+        batch |= {name: bags[name] for name in ("entries", "ends", "lead")}
+    return {**batch, "g": rng.normal(size=(batch["entries"], batch["dim"]))}
+
+
+OPS = (
+    Op(
+        "gradient_squares",
+        (size("n"), size("stretches"), size("columns"), given("settings", "f64", "stretches", "columns"),
+         given("g", "f32", "n"), out("squares", "f64", "stretches")),
+        squares, example, rows=("stretches",),
+    ),
+    Op(
+        "gradient_squares_rows",
+        (size("rows"), size("entries"), size("dim"), given("ends", "i32", "rows", optional=True),
+         given("lead", "i32", "entries"), given("g", "f64", "entries", "dim"), out("squares", "f64", 1)),
+        squares_rows, example_rows,
+    ),
+    Op(
+        "clip_norm",
+        (size("stretches"), given("group", "i32", "stretches"), given("limits", "f64", "stretches"),
+         value("limit", "f64"), given("squares", "f64", "stretches"), out("scale", "f32", "stretches")),
+        reference, example_clip,
+    ),
+)

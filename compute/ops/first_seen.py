@@ -1,0 +1,6 @@
+"""Memory for what finds the first of a batch's entries in the same bucket: native/base/first_seen.h."""
+
+
+def slots_of(entries: int) -> int:
+    """How many it takes for so many entries."""
+    return 1 << max(1, (2 * entries - 1).bit_length())

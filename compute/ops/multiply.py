@@ -1,0 +1,6 @@
+"""The product of two arrays, element by element."""
+
+from streamtrain.compute.ops._pair import forward_of, gradient_of
+
+HELP = "a b, element by element"
+OPS = (forward_of("multiply", lambda a, b: a * b), gradient_of("multiply", lambda a, b: (b, a)))

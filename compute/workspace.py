@@ -1,0 +1,105 @@
+"""Where a plan's buffers lie: those that are never needed at the same time lie in the same place.
+
+What a buffer is needed for is read off the calls: an op says of each argument whether it writes it without reading.
+From the largest to the smallest, each buffer goes to the first place that nobody needs while it is live, which is large
+enough, or gets one of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from streamtrain import _native
+from streamtrain.compute import ops
+from streamtrain.compute.spec import WRITES, Call, Outside, Ref, Step, Tiled, flat
+
+_ALWAYS = None                         # needed in every call of every phase, and between them
+
+Phases = Mapping[str, Sequence[Step]]
+Spans = dict[str, tuple[int, int]]     # by phase: the first and the last call that needs it
+
+
+class _Place:
+    """A piece of memory, and when it is taken: by phase, in order, the first and the last call."""
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self._taken: dict[str, list[tuple[int, int]]] = {}
+
+    def takes(self, spans: Spans) -> bool:
+        """True, and taken, where nobody else needs it then."""
+        if any(self._is_taken(self._taken.get(phase, []), span) for phase, span in spans.items()):
+            return False
+        for phase, span in spans.items():
+            insort(self._taken.setdefault(phase, []), span)
+        return True
+
+    @staticmethod
+    def _is_taken(taken: Sequence[tuple[int, int]], span: tuple[int, int]) -> bool:
+        first, last = span
+        at = bisect_left(taken, (first, -1))
+        return (at > 0 and taken[at - 1][1] >= first) or (at < len(taken) and taken[at][0] <= last)
+
+
+def lives(phases: Phases, output: Ref, local: Collection[str] = ()) -> dict[str, Spans | None]:
+    """By buffer: when it is needed. One that a phase reads before it writes it keeps what was there, for ever; so does
+    one that a call out of the plan knows the address of. What tiles of rows leave for later calls is needed as long as
+    there are tiles, what is `local` by one tile alone. `output` is read when a prediction is over."""
+    found: dict[str, Spans | None] = {}
+    for phase, steps in phases.items():
+        for call, at, around in _timed(steps):
+            for ref, role in _arguments(call):
+                if ref.space != "work":
+                    continue
+                spans = found.setdefault(ref.name, {})
+                if spans is _ALWAYS:
+                    continue
+                if isinstance(call, Outside) or (phase not in spans and role not in WRITES):
+                    found[ref.name] = _ALWAYS
+                else:
+                    first, last = (at, at) if ref.name in local else around
+                    spans[phase] = (spans.get(phase, (first, last))[0], last)
+    spans = found.get(output.name)
+    if output.space == "work" and spans and "predict" in spans:
+        spans["predict"] = (spans["predict"][0], sum(1 for _ in flat(phases["predict"])))
+    return found
+
+
+def _timed(steps: Sequence[Step]) -> Iterator[tuple[Call | Outside, int, tuple[int, int]]]:
+    """Each call, when it is made, and the first and last of the calls it is made again and again with."""
+    at = 0
+    for step in steps:
+        calls = step.calls if isinstance(step, Tiled) else (step,)
+        yield from ((call, at + i, (at, at + len(calls) - 1)) for i, call in enumerate(calls))
+        at += len(calls)
+
+
+def _arguments(call: Call | Outside) -> Sequence[tuple[Ref, str]]:
+    if isinstance(call, Outside):
+        return [(ref, "changed") for ref in call.args]
+    roles = [arg.role for arg in ops.get(call.op).args]
+    return [(ref, role) for ref, role in zip(call.args, roles, strict=True) if isinstance(ref, Ref)]
+
+
+def place(sizes: Mapping[str, int], live: Mapping[str, Spans | None], start: int) -> tuple[dict[str, int], int]:
+    """Offsets of buffers from `start` on, each on a cache line, and where the last of them ends. Buffers that no call
+    needs have none."""
+    offsets: dict[str, int] = {}
+    places: list[_Place] = []
+    end = start
+    for name in sorted((name for name in sizes if name in live), key=lambda name: -sizes[name]):
+        spans = live[name]
+        place = None if spans is _ALWAYS else next((each for each in places if each.takes(spans)), None)
+        if place is None:
+            place = _Place(end)
+            end = _aligned(end + sizes[name])
+            if spans is not _ALWAYS:
+                place.takes(spans)
+                places.append(place)
+        offsets[name] = place.offset
+    return offsets, end
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _native.CACHE_LINE) * _native.CACHE_LINE

@@ -1,0 +1,128 @@
+"""When training ends early, by what it is judged, and where the best model is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from streamtrain.compute.metrics import HIGHER, LOWER, usual
+from streamtrain.compute.model import Model
+from streamtrain.errors import UserMistake
+from streamtrain.fitting.early_stopping.calculators import Calculator, HeldOut, Progressive
+from streamtrain.fitting.early_stopping.conditions import (
+    BestScore,
+    Condition,
+    Epochs,
+    InvalidScore,
+    NoImprovement,
+    Rows,
+    Time,
+)
+from streamtrain.fitting.early_stopping.savers import InFolder, InMemory, Saver
+from streamtrain.fitting.fitted import Fitted
+from streamtrain.job import Job
+from streamtrain.job.units import Duration
+
+Score = str | Callable[[Fitted], float]
+_LEAST_TIME_MS = 1
+
+
+@dataclass(frozen=True, eq=False)
+class EarlyStopping:
+    """Training ends at the first evaluation at which one of these is so:
+
+    no_improvement: so many evaluations in a row were not better than the best by more than `least_improvement`.
+    best_score: the score is that good. time: so long has passed ("10m"). rows, epochs: so many are trained, so many
+    passes done. invalid_score: the score is not finite. conditions: further ones of your own, with `name` and
+    met(evaluations), which gives why, or "".
+
+    score: a figure of compute/metrics.py ("log_loss", "auc", "rmse", …), or a function of the model that gives one; if
+    not given log_loss, of numbers rmse. held_out: over these rows or files; else over the rows trained since the
+    evaluation before, each scored before it was learned. minimise: which is better; a figure knows by its name.
+
+    every_epochs, every_rounds: an evaluation behind so many, and at the end; if neither is given, behind each pass.
+    save_to: a folder for the best model, which `Fitted.load` reads; else it is held in memory.
+    """
+
+    no_improvement: int | None = None
+    least_improvement: float = 0.0
+    best_score: float | None = None
+    time: str | None = None
+    rows: int | None = None
+    epochs: int | None = None
+    invalid_score: bool = True
+    conditions: Sequence[Condition] = ()
+    score: Score | None = None
+    held_out: Any = field(default=None, repr=False)
+    minimise: bool | None = None
+    every_epochs: int | None = None
+    every_rounds: int | None = None
+    save_to: str | Path | None = None
+
+    def __post_init__(self) -> None:
+        """UserMistake for settings that are none."""
+        for name in ("no_improvement", "rows", "epochs", "every_epochs", "every_rounds"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < 1):
+                raise UserMistake(f"EarlyStopping: {name}: expected a whole number from 1, got {value!r}")
+        if not (isinstance(self.least_improvement, float | int) and 0 <= self.least_improvement < float("inf")):
+            raise UserMistake(
+                f"EarlyStopping: least_improvement: expected a number from 0, got {self.least_improvement!r}"
+            )
+        self._time_s()
+        if callable(self.score) and self.held_out is not None:
+            raise UserMistake("EarlyStopping: held_out: expected none beside a function that scores the model, got one")
+        for each in self.conditions:
+            if not (hasattr(each, "met") and hasattr(each, "name")):
+                raise UserMistake(
+                    f"EarlyStopping: conditions: expected objects with name and met(), got {type(each).__name__}"
+                )
+
+    def all_conditions(self) -> list[Condition]:
+        """Those asked for, an invalid score first: a best score is none then."""
+        time_s = self._time_s()
+        asked: list[Condition | None] = [
+            InvalidScore() if self.invalid_score else None,
+            None if self.best_score is None else BestScore(self.best_score),
+            None if self.no_improvement is None else NoImprovement(self.no_improvement, self.least_improvement),
+            None if self.rows is None else Rows(self.rows),
+            None if self.epochs is None else Epochs(self.epochs),
+            None if time_s is None else Time(time_s),
+        ]
+        return [*(each for each in asked if each is not None), *self.conditions]
+
+    @property
+    def ends_by_itself(self) -> bool:
+        """Whether any condition but an invalid score can end training."""
+        return any(not isinstance(each, InvalidScore) for each in self.all_conditions())
+
+    def calculator(self, job: Job) -> tuple[Calculator | None, Score, bool]:
+        """What scores the model, the figure that is looked at and whether less of it is better; no calculator where
+        `score` is a function. UserMistake for a figure that the job's model does not have, and held-out rows that are
+        none."""
+        score = self.score
+        if callable(score):
+            return None, score, self.minimise is not False
+        figures = Model(job.model_spec(), job.network).figures
+        known = [name for name in figures if self.minimise is not None or name in LOWER + HIGHER]
+        score = usual(known) if score is None else score
+        if score not in known:
+            raise UserMistake(
+                f"EarlyStopping: score: expected one of {', '.join(known)}, or a function of the model, got {score!r}"
+            )
+        minimise = score in LOWER if self.minimise is None else self.minimise
+        return Progressive() if self.held_out is None else HeldOut(job, self.held_out), score, minimise
+
+    def saver(self) -> Saver:
+        return InMemory() if self.save_to is None else InFolder(Path(self.save_to))
+
+    def _time_s(self) -> float | None:
+        if self.time is None:
+            return None
+        takes = Duration(_LEAST_TIME_MS)
+        try:
+            return takes.parse(self.time)
+        except ValueError:
+            raise UserMistake(f"EarlyStopping: time: expected {takes.words}, got {self.time!r}") from None

@@ -1,0 +1,94 @@
+"""How a fit went, publication by publication: as rows, as a frame, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamtrain.clients.history import Published
+from streamtrain.compute import schedules
+from streamtrain.errors import UserMistake
+
+_NO_FIGURES = ("rows", "weight")  # what a window's figures are of
+
+
+@dataclass(frozen=True)
+class Step:
+    """One publication: what was trained since the one before it, and how far training is.
+
+    epoch: passes over the rows that are done; seconds: since training began.
+    """
+
+    published: Published
+    round: int
+    epoch: int
+    rows: int
+    seconds: float
+    ends_epoch: bool  # its last round is the last of a pass
+
+    def row(self) -> dict[str, Any]:
+        """As a row of the frame: loss is the mean over the rows trained since the row before, each scored before it was
+        learned; the figures behind it are the newest window's, the constant prediction's beside the model's."""
+        published = self.published
+        steps = int(published.metrics["updates"])
+        window = {name: value for name, value in published.metrics["window"].items() if name not in _NO_FIGURES}
+        rate = schedules.rates(published.learning_rate)(steps)
+        return {
+            "version": published.version, "round": self.round, "epoch": self.epoch, "rows": self.rows, "steps": steps,
+            "seconds": self.seconds, "loss": published.loss, "learning_rate": rate, **window,
+        }  # fmt: skip
+
+
+class History(Sequence[Step]):
+    """The publications of a fit in order. It never changes."""
+
+    def __init__(self, steps: Sequence[Step] = ()) -> None:
+        self._steps = tuple(steps)
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, at: Any) -> Any:
+        return self._steps[at]
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._steps)
+
+    def after(self, step: Step) -> History:
+        """With one more."""
+        return History((*self._steps, step))
+
+    def rows(self) -> list[Mapping[str, Any]]:
+        """Of each publication what `frame` has of it."""
+        return [step.row() for step in self._steps]
+
+    def frame(self) -> Any:
+        """A pandas frame with a row for each publication: version, round, epoch, rows, steps, seconds, loss,
+        learning_rate, then the window's figures by their names."""
+        import pandas
+
+        return pandas.DataFrame(self.rows())
+
+    def plot(self, *figures: str) -> Any:
+        """A matplotlib figure (extra `plot`) with one axis below the other for each of the frame's columns that is
+        named, over the rows trained, the constant prediction's beside it; without a name the loss.
+
+        UserMistake for what is no column.
+        """
+        from matplotlib.figure import Figure
+
+        rows = self.rows()
+        known = dict.fromkeys(name for row in rows for name in row)
+        wrong = next((name for name in figures if name not in known), None)
+        if wrong is not None:
+            raise UserMistake(f"history.plot: expected one of {', '.join(known)}, got {wrong!r}")
+        chosen = figures or ("loss",)
+        figure = Figure(figsize=(7, 3 * len(chosen)), layout="constrained")
+        for axis, name in zip(figure.subplots(len(chosen), sharex=True, squeeze=False)[:, 0], chosen, strict=True):
+            for shown in (name, f"constant_{name}"):
+                if shown in known:
+                    axis.plot([row["rows"] for row in rows], [row.get(shown) for row in rows], label=shown)
+            axis.legend()
+        axis.set_xlabel("rows")
+        return figure

@@ -1,0 +1,262 @@
+"""Optimizers over many steps: as in float64, as in PyTorch, by group; their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import ops, optimizers
+from streamtrain.compute.model import Model
+from streamtrain.compute.ops._batch import step
+from streamtrain.compute.optimizers import COMMON, KEPT, SETTINGS
+from streamtrain.errors import UserMistake
+
+COUNT, STEPS, RATE = 37, 100, 0.01
+ALL = optimizers.names()
+# of PyTorch, and its arguments where names differ
+RIVALS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "sgd": ("SGD", {}), "momentum": ("SGD", {"momentum": 0.9}),
+    "nesterov": ("SGD", {"momentum": 0.9, "nesterov": True}),
+    "adam": ("Adam", {}), "adamw": ("AdamW", {}), "amsgrad": ("Adam", {"amsgrad": True}), "nadam": ("NAdam", {}),
+    "adagrad": ("Adagrad", {}), "rmsprop": ("RMSprop", {}), "adadelta": ("Adadelta", {}), "adamax": ("Adamax", {}),
+}  # fmt: skip
+
+
+def gradients() -> np.ndarray[Any, Any]:
+    """With a drift, so that the parameters go somewhere, and steps of which some elements see nothing."""
+    rng = np.random.default_rng(5)
+    found = rng.normal(0.3, 1, (STEPS, COUNT)) * rng.choice([1e-3, 1, 50], COUNT)
+    found[:, :4] *= rng.random((STEPS, 4)) < 0.2
+    return found.astype(np.float32)
+
+
+def start() -> np.ndarray[Any, Any]:
+    return np.random.default_rng(6).normal(size=COUNT).astype(np.float32)
+
+
+def rate_of(name: str) -> float:
+    """One with which it goes somewhere."""
+    return max(RATE, float(optimizers.get(name).RATE))
+
+
+def run(name: str, dtype: type, **given: float) -> np.ndarray[Any, Any]:
+    """Parameters after all gradients: of the kernel, or in float64 of the reference."""
+    options = optimizers.by_group(name, given)["weight"]
+    entry = optimizers.get(name)
+    op = ops.get(entry.op(options))
+    plain = {**options, **dict.fromkeys(getattr(entry, "FOLDED", ()), 0.0), "end": COUNT}
+    settings = np.array([[*(plain[each] for each in SETTINGS), *entry.factors(options)]])
+    p = start().astype(dtype)
+    held = [np.zeros(COUNT, dtype) for _ in entry.state(options)]
+    padded = [*held, *[None] * (len(KEPT) - len(held))]
+    for number, g in enumerate(gradients(), 1):
+        block = step(learning_rate=rate_of(name), number=number)
+        arguments = [COUNT, 1, block, settings, None, g.astype(dtype), p, *padded]
+        op.reference(*arguments) if dtype is np.float64 else _native.call_kernel(op.name, "", arguments)
+        assert not block.not_finite
+    return p
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("given", [{}, {"l1": 0.02, "l2": 0.05, "weight_decay": 0.1, "clip_value": 0.8}])
+def test_a_hundred_steps_are_those_of_float64(name: str, given: dict[str, float]) -> None:
+    found, exact = run(name, np.float32, **given), run(name, np.float64, **given)
+    assert abs(exact - start()).max() > 0.05
+    np.testing.assert_allclose(found, exact, rtol=1e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", RIVALS)
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_it_is_no_further_from_float64_than_pytorch(name: str, decay: float) -> None:
+    """Its float32 times 5. PyTorch's weight_decay is our l2, but AdamW's."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    rival, arguments = RIVALS[name]
+
+    def torchs(dtype: Any) -> np.ndarray[Any, Any]:
+        p = torch.nn.Parameter(torch.from_numpy(start()).to(dtype))
+        optimizer = getattr(torch.optim, rival)([p], lr=rate_of(name), weight_decay=decay, **arguments)
+        for g in gradients():
+            p.grad = torch.from_numpy(g).to(dtype)
+            optimizer.step()
+        return np.asarray(p.detach().numpy())
+
+    exact = torchs(torch.float64)
+    given = {"weight_decay" if name == "adamw" else "l2": decay}
+    ours, theirs = (abs(found - exact).max() for found in (run(name, np.float32, **given), torchs(torch.float32)))
+    assert ours < max(5 * theirs, 2e-7 * abs(exact).max()), (ours, theirs)
+
+
+def test_an_optimizer_that_is_new_is_compared_with_pytorch() -> None:
+    import_torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    known = {name.lower() for name in dir(import_torch.optim)}
+    assert {name for name in ALL if name in known} <= set(RIVALS)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_step_does_not_touch_stays(rig: Any, spec: Any, name: str) -> None:
+    """Rows of a table, whatever shrinks the others; and everything where a batch has no weight."""
+    told = spec(categories=1, optimizer=name)
+    told["optimizer"] |= {"weight_decay": 0.5, "l2": 0.5, "l1": 0.01}
+    rigged = rig(told)
+    rigged.blocks["categories"][:] = 2
+    rigged.blocks["categories"][::3] = 5
+    plan, views = rigged.plan(), rigged.model.views(rigged.state)
+    before = {block: view.copy() for block, view in views.items() if "embedding" in block}
+    rigged.step(plan)
+    assert plan.step.not_finite == 0
+    for block, view in before.items():
+        assert {int(row) for row in np.flatnonzero((views[block] != view).any(1))} <= {2, 5}, block
+    assert (views["c0.embedding"][[2, 5]] != before["c0.embedding"][[2, 5]]).any(1).all()
+    rigged.blocks["weight"][:] = 0
+    learned = rigged.state[: rigged.model.learned_bytes].copy()
+    rigged.step(plan)
+    assert np.array_equal(learned, rigged.state[: rigged.model.learned_bytes])
+
+
+def test_groups_have_settings_of_their_own(rig: Any, spec: Any) -> None:
+    def after(**optimizer: Any) -> dict[str, np.ndarray[Any, Any]]:
+        rigged = rig({**spec(layers=[{"dense": 3}], categories=1), "optimizer": {"name": "sgd", **optimizer}})
+        views = rigged.model.views(rigged.state)
+        for name in ("dense0.bias", "dense0.weight", "output.weight"):
+            views[name][:] = 0.5
+        rigged.step(rigged.plan())
+        return {name: view.copy() for name, view in views.items()}
+
+    plain, decayed = after(), after(weight_decay=0.1)
+    shrunk = {name for name in plain if not np.array_equal(plain[name], decayed[name])}
+    assert shrunk == {"dense0.weight", "output.weight", "c0.embedding"}
+    np.testing.assert_allclose(plain["dense0.weight"] - decayed["dense0.weight"], 0.01 * 0.1 * 0.5, rtol=1e-3)
+    with_bias = after(weight_decay=0.1, groups={"bias": {"weight_decay": 0.1}, "embedding": {"weight_decay": 0}})
+    assert {name for name in plain if not np.array_equal(plain[name], with_bias[name])} == {
+        "dense0.weight", "output.weight", "dense0.bias", "output.bias"
+    }  # fmt: skip
+    still = after(groups={"weight": {"rate_factor": 0}})
+    assert (still["dense0.weight"] == 0.5).all() and not (still["dense0.bias"] == 0.5).all()
+
+
+def test_ftrl_keeps_at_zero_what_little_speaks_for(spec: Any) -> None:
+    """And goes on from the parameter's start."""
+    p = start()
+    settings = np.array([[COUNT, 1.0, 0, 0, 0, 0, 1.0, 0.5, 0.0]])
+    z, n, g = np.zeros(COUNT, np.float32), np.zeros(COUNT, np.float32), np.zeros(COUNT, np.float32)
+    _native.call_kernel("ftrl", "", [COUNT, 1, step(number=1), settings, None, g, p, z, n, None])
+    np.testing.assert_allclose(p, start(), rtol=1e-6)
+    small = np.random.default_rng(1).normal(0, 0.01, COUNT).astype(np.float32)
+    p, z, n = np.zeros(COUNT, np.float32), np.zeros(COUNT, np.float32), np.zeros(COUNT, np.float32)
+    small[0] = 3
+    for number in (1, 2, 3):
+        _native.call_kernel("ftrl", "", [COUNT, 1, step(number=number), settings, None, small, p, z, n, None])
+    assert p[0] < 0 and not p[1:].any()
+
+
+def own_common(name: str) -> dict[str, float]:
+    """The settings of all that its formula has itself, each with a value."""
+    plain = optimizers.by_group(name, {})["weight"]
+    factors = optimizers.get(name).factors
+    return {each: 0.5 for each in COMMON if factors({**plain, each: 0.5}) != factors({**plain, each: 0.25})}
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if own_common(name)])
+def test_a_setting_of_the_formulas_own_counts_once(rig: Any, spec: Any, name: str) -> None:
+    folded = own_common(name)
+    rigged = rig({**spec(), "optimizer": {"name": name, **folded}})
+    rigged.blocks["numbers"][:] = 0
+    views, plan = rigged.model.views(rigged.state), rigged.plan()
+    p, options = views["output.weight"][:, 0].copy(), optimizers.by_group(name, folded)["weight"]
+    held = [np.zeros(len(p), np.float32) for _ in optimizers.get(name).state(options)]
+    settings = np.array([[len(p), 1.0, 0, 0, 0, 0, *optimizers.get(name).factors(options)]])
+    padded = [*held, *[None] * (len(KEPT) - len(held))]
+    for view in (views[block.name] for block in rigged.model.blocks if block.group == "optimizer"):
+        view[:] = 0
+    rigged.step(plan)
+    _native.call_kernel(name, "", [len(p), 1, step(number=1), settings, None, np.zeros_like(p), p, *padded])
+    np.testing.assert_array_equal(views["output.weight"][:, 0], p)
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"l3": 1}, "model.optimizer.l3: unknown setting of adam; allowed: .*l1, l2.*groups"),
+    ({"l1": -1}, "model.optimizer.l1: expected a number from 0, got -1"),
+    ({"groups": 3}, "model.optimizer.groups: expected tables of settings of weight, bias, norm, embedding, got 3"),
+    ({"groups": {"biases": {}}}, "model.optimizer.groups.biases: .*of parameters there are weight, bias"),
+    ({"groups": {"bias": 3}}, "model.optimizer.groups.bias: expected a table of settings, got 3"),
+    ({"groups": {"bias": {"beta1": 2}}}, "model.optimizer.groups.bias.beta1: expected a number from 0 below 1, got 2"),
+    ({"groups": {"bias": {"groups": {}}}}, "model.optimizer.groups.bias.groups: unknown setting of adam"),
+    ({"name": "sgd", "groups": {"bias": {"momentum": 0.5}}}, "groups.bias: expected settings with which sgd keeps"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
+def test_what_is_no_setting_is_refused_by_its_place(spec: Any, given: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserMistake, match=message):
+        Model({**spec(), "optimizer": {"name": "adam", **given}})
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_what_a_manifest_has_is_read_as_it_was(name: str) -> None:
+    groups = {"bias": {"l2": 0.5, "rate_factor": 2.0}}
+    normal = optimizers.normal(name, {"groups": groups, "l1": 0.25})
+    assert normal["l1"] == 0.25 and normal["groups"] == groups and set(COMMON) < set(normal)
+    again = {key: value for key, value in normal.items() if key != "name"}
+    assert optimizers.normal(name, again) == normal and not list(optimizers.wrong(name, again))
+
+
+def norms(views: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, float]:
+    """Of what a step of plain descent at rate 1 took away, by parameter."""
+    return {name: float(np.linalg.norm(views[name].astype(np.float64) - before[name])) for name in before}
+
+
+def stepped(rig: Any, told: dict[str, Any], **optimizer: Any) -> tuple[dict[str, float], Any]:
+    rigged = rig({**told, "optimizer": {"name": "sgd", **optimizer}})
+    rigged.blocks["label"][:] = rigged.blocks["label"][::-1]   # something to learn
+    views, plan = rigged.model.views(rigged.state), rigged.plan()
+    before = {block.name: views[block.name].copy() for block in rigged.model.blocks if block.group == "parameters"}
+    rigged.step(plan, learning_rate=1.0)
+    return norms(views, before), plan
+
+
+def test_clipping_by_norm_scales_what_is_together(rig: Any, spec: Any) -> None:
+    """All of it to one norm, or each group to its own, tables of both kinds with it."""
+    told = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
+    plain, _ = stepped(rig, told)
+    whole = float(np.linalg.norm(list(plain.values())))
+    clipped, _ = stepped(rig, told, clip_norm=whole / 4)
+    for name, norm in plain.items():
+        assert clipped[name] == pytest.approx(norm / 4, rel=1e-3, abs=1e-6), name
+    wide, _ = stepped(rig, told, clip_norm=whole * 4)
+    assert wide == pytest.approx(plain, rel=1e-6)
+    grouped, _ = stepped(rig, told, groups={"bias": {"clip_group_norm": 0.01}, "embedding": {"clip_group_norm": 0.02}})
+    for kind, limit in (("bias", 0.01), ("embedding", 0.02)):
+        names = [name for name in plain if name.endswith(kind)]
+        assert np.linalg.norm([plain[name] for name in names]) > limit
+        assert np.linalg.norm([grouped[name] for name in names]) == pytest.approx(limit, rel=1e-3)
+    assert all(grouped[name] == pytest.approx(norm) for name, norm in plain.items() if name.endswith("weight"))
+
+
+def test_a_norm_that_is_not_finite_is_flagged_and_leaves_no_trace(rig: Any, spec: Any) -> None:
+    """Not between the parameters either, which a round's start does not set again."""
+    rigged = rig({**spec(numbers=1), "optimizer": {"name": "adam", "clip_norm": 1.0}})
+    plan, start = rigged.plan(), rigged.state.copy()
+    rigged.blocks["weight"][3] = 1
+    for number in (np.inf, np.nan):
+        rigged.blocks["numbers"][3] = number
+        rigged.step(plan)
+        assert plan.step.not_finite == 1
+    rigged.blocks["numbers"][3] = 0
+    for block in rigged.model.blocks:   # as a round's start does
+        rigged.state[block.offset : block.offset + block.bytes] = start[block.offset : block.offset + block.bytes]
+    rigged.step(plan)
+    assert plan.step.not_finite == 0
+
+
+def test_max_norm_holds_what_leads_to_each_output(rig: Any, spec: Any) -> None:
+    rigged = rig({**spec(layers=[{"dense": 6}]), "optimizer": {"name": "adam", "max_norm": 0.5}})
+    views, plan = rigged.model.views(rigged.state), rigged.plan()
+    views["dense0.weight"][:, 0] *= 0.01
+    rigged.step(plan)
+    found = np.linalg.norm(views["dense0.weight"].astype(np.float64), axis=0)
+    assert found[1:] == pytest.approx(0.5, rel=1e-5) and found[0] < 0.1
+    assert np.linalg.norm(views["output.weight"]) == pytest.approx(0.5, rel=1e-5)

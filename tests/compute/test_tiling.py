@@ -1,0 +1,185 @@
+"""Batches computed a tile of rows at a time: what an op may be tiled by, the order of calls, and equal bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import ops
+from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.builder import Builder
+from streamtrain.compute.model import Model
+from streamtrain.compute.ops.chain_sum import FIRST, LAST, NEXT
+from streamtrain.compute.spec import Call, Op, PerRow, Ref, Tiled, flat
+from streamtrain.compute.tiling import tiled
+from tests.compute.test_model import HIDDEN, IDS, SHAPES
+from tests.compute.test_ops import arguments
+
+TILED = [(op, types) for op in ops.load().values() if op.tiles for types in op.types]
+ROWS = (0, 1, TILE_ROWS, TILE_ROWS + 1, 2 * TILE_ROWS, 700)
+CAPACITY = 700
+
+
+def rows_of(op: Op) -> str:
+    """The size that goes with the rows, which is its first."""
+    assert op.args[0].role == "size"
+    return op.args[0].name
+
+
+def part(op: Op, values: list[Any], first: int, end: int) -> list[Any]:
+    """The arguments of a call for some of the rows, over the same memory."""
+    name = rows_of(op)
+    found = []
+    for arg, value in zip(op.args, values, strict=True):
+        if arg.name in (name, "before"):
+            found.append(end - first if arg.name == name else value + first)
+        else:
+            found.append(value[first:end] if isinstance(value, np.ndarray) and arg.shape[:1] == (name,) else value)
+    return found
+
+
+@pytest.mark.parametrize(("op", "types"), TILED, ids=[f"{op.name}-{types}" for op, types in TILED])
+def test_rows_of_a_tile_are_those_of_the_batch(op: Op, types: str) -> None:
+    """Whatever lies in the rows before and behind it, for what goes by rows; for sums, they add up to the whole."""
+    for n, cut in ((300, 128), (256, 64)) if "before" in [arg.name for arg in op.args] else ((300, 128), (33, 1)):
+        whole, tiles = arguments(op, types, n), arguments(op, types, n)
+        _native.call_kernel(op.name, types, whole)
+        sums: dict[str, Any] = {}
+        for first, end in ((0, cut), (cut, n)):
+            _native.call_kernel(op.name, types, part(op, tiles, first, end))
+            for arg, value in zip(op.args, tiles, strict=True):
+                if arg.role == "out" and op.tiles == "sum" and value is not None:
+                    sums[arg.name] = sums.get(arg.name, 0) + value.astype(np.float64)
+        for arg, one, other in zip(op.args, whole, tiles, strict=True):
+            if arg.name in sums:
+                np.testing.assert_allclose(one, sums[arg.name], rtol=1e-4, atol=1e-4)
+            elif arg.role != "given" and isinstance(one, np.ndarray):
+                assert arg.role == "scratch" or arg.shape[0] == rows_of(op), arg.name
+                assert arg.role == "scratch" or one.tobytes() == other.tobytes(), arg.name
+
+
+def outcome(rigged: Any, isa: str = "", steps: int = 3) -> bytes:
+    plan = rigged.plan(isa=isa)
+    rigged.statistics(plan)
+    for _ in range(steps):
+        rigged.step(plan)
+    plan.predict(rigged.address)
+    return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_tiles_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for tiles, overlays in ((True, True), (True, False), (False, False)):
+        monkeypatch.setattr(Model, "tiles", tiles)
+        monkeypatch.setattr(Model, "overlays", overlays)
+        found.append(outcome(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY)))
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_any_number_of_rows_has_the_bits_of_sums_over_tiles(
+    rig: Any, spec: Any, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = spec(layers=[HIDDEN, {"dense": 5, "activation": "tanh"}], categories=2, standardize=True)
+    bits = {outcome(rig(told, rows=rows, capacity=CAPACITY), isa) for isa in _native.supported_isas()}
+    if rows <= TILE_ROWS:   # the same in a slot that has one tile
+        bits.add(outcome(rig(told, rows=rows, capacity=TILE_ROWS)))
+    monkeypatch.setattr(Model, "tiles", False)
+    bits.add(outcome(rig(told, rows=rows, capacity=CAPACITY)))
+    assert len(bits) == 1
+
+
+def test_many_tiles_agree_with_float64(rig: Any, spec: Any) -> None:
+    told = spec(layers=[{"dense": 7, "activation": "tanh"}], categories=1, standardize=True, optimizer="sgd")
+    rows, found = 20 * TILE_ROWS + 77, {}
+    for backend in ("cpu", "precise"):
+        rigged = rig(told, rows=rows, capacity=rows + 100)
+        plan = rigged.plan(backend)
+        rigged.statistics(plan)
+        losses = [rigged.step(plan, learning_rate=0.1) for _ in range(5)]
+        found[backend] = losses, rigged.state[: rigged.model.learned_bytes].view(np.float32).copy()
+    np.testing.assert_allclose(found["cpu"][0], found["precise"][0], rtol=1e-6)
+    np.testing.assert_allclose(found["cpu"][1], found["precise"][1], atol=1e-6)
+
+
+def test_a_sum_is_over_the_tiles_in_their_order() -> None:
+    parts, total = np.float32([1e8, 1, -1e8, 0.5]), np.zeros(1)
+    for at, value in enumerate(parts):
+        out = np.full(1, value)
+        _native.call_kernel("chain_sum", "", [1, FIRST if at == 0 else LAST if at == 3 else NEXT, out, total])
+    assert out[0] == 1.5 != parts.sum()
+
+
+def test_a_whole_network_is_one_group_of_tiles(rig: Any, spec: Any) -> None:
+    """And what is needed of all rows is what tables and scores read."""
+    told = spec(layers=[{"dense": 16, "activation": "tanh"}] * 3, categories=3, standardize=True)
+    rigged = rig(told, rows=1000, capacity=4 * TILE_ROWS)
+    program = rigged.model.program(rigged.layout, train=True)
+    for phase in program.phases.values():
+        assert sum(isinstance(step, Tiled) for step in phase) == 1
+    work = {ref.name for call in flat(program.phases["train"]) for ref in call.args
+            if isinstance(ref, Ref) and ref.space == "work" and len(ref.shape) == 2
+            and isinstance(ref.shape[0], PerRow)}   # fmt: skip
+    assert {"input", "dense0.output", "dense1.linear"} < program.local
+    assert {"loss", "prediction"} < work - program.local
+    assert not any(name.endswith((".seen", ".lead")) for name in program.local)   # of all rows, of one call and two
+
+
+def test_deep_networks_of_large_batches_take_a_tenth(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What each buffer had of its own before; with few tables, whose gradients are of all rows."""
+    told = spec(layers=[{"dense": 64, "activation": "tanh"}] * 4, categories=1, numbers=64, standardize=True)
+    sizes = []
+    for passes in (True, False):
+        monkeypatch.setattr(Model, "tiles", passes)
+        monkeypatch.setattr(Model, "overlays", passes)
+        rigged = rig(told, rows=10, capacity=65_536)
+        sizes.append(rigged.model.program(rigged.layout, train=True).workspace_bytes)
+    assert sizes[0] < sizes[1] / 10, sizes
+
+
+def work(name: str, rows: PerRow) -> Ref:
+    return Ref("work", name, "f32", (rows, 1))
+
+
+def test_calls_keep_their_order_where_one_needs_the_other() -> None:
+    """By rows, then one that needs all rows, then by rows again: two groups, and what both need is whole."""
+    builder = Builder(PerRow(1000))
+    rows = builder.rows
+    x, y, z, a = (builder.buffer(name, rows, 1) for name in "xyza")
+    with builder.during("train"):
+        builder.call("affine", rows, 2.0, 0.0, x, builder.slot("numbers", "f32", 1))
+        builder.call("weight_sum", rows, x, builder.step)       # of all rows
+        builder.call("affine", rows, 1.0, 1.0, a, x)            # has no need to wait
+        builder.call("binary_cross_entropy", rows, x, a, x, builder.step, y, z, y)   # has to
+    found = tiled(builder, {"train": builder.calls["train"]}, z, fused=True)
+    ops_of = " | ".join(" ".join(call.op for call in flat([step])) for step in found.phases["train"])
+    assert ops_of == "affine affine | weight_sum | binary_cross_entropy"
+    assert found.local == {"y"}
+
+
+def test_what_is_not_for_the_rows_of_a_batch_is_not_tiled() -> None:
+    builder = Builder(PerRow(1000))
+    a = Ref("gradient", "a", "f32", (4,))
+    builder.call("add_forward", 4, a, a, a)
+    found = tiled(builder, {"train": builder.calls["train"]}, a, fused=True)
+    assert found.phases["train"] == (Call("add_forward", "", (4, a, a, a)),)
+
+
+def test_what_a_tile_reads_whole_no_other_tile_of_the_group_changes() -> None:
+    """A sum over tiles is there behind the last of them."""
+    builder = Builder(PerRow(1000))
+    rows = builder.rows
+    x, dy, y = (builder.buffer(name, rows, 4) for name in ("x", "dy", "y"))
+    weight, bias = Ref("gradient", "w", "f32", (4, 4)), Ref("gradient", "b", "f32", (4,))
+    with builder.during("train"):
+        for name in (x, dy):
+            builder.call("affine", rows * 4, 2.0, 0.0, name, builder.slot("numbers", "f32", 4))
+        builder.call("dense_grad_weight", rows, 4, 4, x, dy, weight, bias, None)
+        builder.call("dense_forward", rows, 4, 4, x, weight, bias, 0, y)
+    found = tiled(builder, {"train": builder.calls["train"]}, y, fused=True)
+    ops_of = " | ".join(" ".join(call.op for call in flat([step])) for step in found.phases["train"])
+    assert ops_of == "affine affine dense_grad_weight chain_sum chain_sum | dense_forward" and "x" not in found.local

@@ -1,0 +1,195 @@
+"""Training that ends when it no longer improves: where, why, and with which model."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import streamtrain
+from streamtrain import EarlyStopping, EarlyStoppingParallelTrainer, EarlyStoppingTrainer, Fitted
+from streamtrain.errors import CheckFailed, SnapshotError, UserMistake
+from streamtrain.fitting.callbacks import Moment
+from tests.fitting.example import TABLES, columns, dicts, same_bits
+from tests.fitting.left import workers
+from tests.fitting.test_files import written
+
+pytestmark = pytest.mark.long
+
+HELD_OUT = columns(2000, seed=9)
+
+
+def probabilities(model: Fitted, rows: Any) -> Any:
+    return np.array([answer["prediction"] for answer in model.predict(rows)])
+
+
+def log_loss(model: Fitted) -> float:
+    p, y, w = probabilities(model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
+    return float(-(w * np.log(np.where(y, p, 1 - p))).sum() / w.sum())
+
+
+def test_it_ends_when_held_out_rows_are_no_longer_predicted_better() -> None:
+    """On few rows, of which it learns too much."""
+    stopping = EarlyStopping(no_improvement=4, held_out=HELD_OUT, epochs=300)
+    fast = {**TABLES, "optimizer": {"name": "adam", "learning_rate": 0.05}}
+    found = EarlyStoppingTrainer(stopping, fast, columns(200)).fit()
+    assert found.reason == "no_improvement" and found.details.startswith("4 evaluations were not better than")
+    scores = [each.score for each in found.evaluations]
+    assert [each.epoch for each in found.evaluations] == list(range(1, len(scores) + 1)) and len(scores) < 300
+    assert found.best_score == min(scores) and scores.index(found.best_score) == len(scores) - 5
+    assert found.best_epoch == len(scores) - 4 and found.scores[found.best_version] == found.best_score
+    assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
+    assert abs(log_loss(found.model) - scores[-1]) < 1e-6 and found.best_model.version < found.model.version
+    assert same_bits(found.best_model, streamtrain.fit(fast, columns(200), epochs=found.best_epoch))
+    assert found.model.stopped == f"no_improvement: {found.details}"
+
+
+def test_the_same_rows_end_at_the_same_round_also_when_a_worker_is_killed() -> None:
+    stopping = EarlyStopping(no_improvement=2, least_improvement=0.02, every_rounds=20)
+
+    def kill(moment: Moment) -> None:
+        if moment.round == 59:
+            os.kill(workers()[0], signal.SIGKILL)
+
+    died: list[Any] = []
+    trainer = EarlyStoppingParallelTrainer(stopping, TABLES, columns(3000), workers=2, averaging_frequency=3)
+    one = trainer.fit()
+    other = trainer.fit(callbacks=[kill], on_event=lambda event: died.append(event.get("how")))
+    assert "SIGKILL" in died and one.reason == "no_improvement"
+    assert [each.score for each in one.evaluations] == [each.score for each in other.evaluations]
+    assert same_bits(one.best_model, other.best_model) and same_bits(one.model, other.model)
+
+
+@pytest.mark.parametrize("score", ["log_loss", "auc", "accuracy"])
+def test_the_score_of_held_out_rows_in_every_form(tmp_path: Path, score: str) -> None:
+    path = written(tmp_path / "held out.csv", dicts(HELD_OUT))
+    found = [
+        EarlyStoppingTrainer(EarlyStopping(epochs=2, score=score, held_out=given), TABLES, columns(600)).fit()
+        for given in (HELD_OUT, dicts(HELD_OUT), path)
+    ]
+    assert len({each.best_score for each in found}) == 1 and found[0].reason == "epochs"
+    p, y, w = probabilities(found[0].best_model, HELD_OUT), HELD_OUT["y"], HELD_OUT["w"]
+    expected = {
+        "log_loss": log_loss(found[0].best_model),
+        "auc": roc_auc_score(y, p, sample_weight=w),
+        "accuracy": float((w * ((p >= 0.5) == y)).sum() / w.sum()),
+    }
+    assert abs(found[0].best_score - expected[score]) < (1e-3 if score == "auc" else 1e-6)
+
+
+def test_the_progressive_score_is_that_of_the_rows_since_the_evaluation_before() -> None:
+    given = columns(3000)
+    found = EarlyStoppingTrainer(EarlyStopping(epochs=4, every_epochs=2), TABLES, given).fit()
+    half = streamtrain.fit(TABLES, given, epochs=2).manifest.metrics["total"]["log_loss"]
+    whole = streamtrain.fit(TABLES, given, epochs=4).manifest.metrics["total"]["log_loss"]
+    first, second = (each.score for each in found.evaluations)
+    assert abs(first - half) < 1e-12 and abs(second - (2 * whole - half)) < 1e-12
+
+
+def test_a_number_is_judged_by_its_rmse() -> None:
+    x = np.linspace(-1, 1, 1000)
+    job = {"columns": {"x": {}, "y": {"role": "label"}}, "model": {"loss": "mean_squared_error"}}
+    stopping = EarlyStopping(epochs=3, held_out={"x": x, "y": 3 * x})
+    found = EarlyStoppingTrainer(stopping, job, {"x": x, "y": 3 * x}).fit()
+    error = probabilities(found.best_model, {"x": x}) - 3 * x
+    assert abs(found.best_score - math.sqrt((error**2).mean())) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"best_score": 0.9, "score": "auc"}, "best_score"),
+        ({"rows": 2500}, "rows"),
+        ({"epochs": 3}, "epochs"),
+        ({"time": "1ms"}, "time"),
+        ({"epochs": 9, "score": lambda model: math.nan if model.version > 3 else 1.0}, "invalid_score"),
+    ],
+)
+def test_why_it_ends(settings: dict[str, Any], reason: str) -> None:
+    found = EarlyStoppingTrainer(EarlyStopping(**settings), TABLES, columns(1000)).fit()
+    assert found.reason == reason and found.details, found
+
+
+def test_rows_that_come_once_end_it() -> None:
+    found = EarlyStoppingTrainer(EarlyStopping(no_improvement=50), TABLES, iter(dicts(columns(1000)))).fit()
+    assert found.reason == "end_of_rows" and found.details == "1,000 rows are trained"
+
+
+def test_a_condition_and_a_score_of_ones_own() -> None:
+    class Third:
+        name = "third"
+
+        def met(self, seen: Any) -> str:
+            return "enough" if len(seen) == 3 else ""
+
+    stopping = EarlyStopping(conditions=[Third()], score=lambda model: model.manifest.rows_seen, minimise=False)
+    found = EarlyStoppingTrainer(stopping, TABLES, columns(500)).fit()
+    assert (found.reason, found.details, found.best_score, found.best_epoch) == ("third", "enough", 1500, 3)
+
+
+def test_the_best_model_is_saved(tmp_path: Path) -> None:
+    stopping = EarlyStopping(no_improvement=2, held_out=HELD_OUT, epochs=300, save_to=tmp_path / "best")
+    found = EarlyStoppingTrainer(stopping, TABLES, columns(200)).fit()
+    loaded = Fitted.load(tmp_path / "best")
+    assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
+    assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
+    model = tmp_path / "best" / "model.safetensors"
+    model.write_bytes(model.read_bytes()[:-1] + b"\x07")
+    with pytest.raises(SnapshotError, match="the digests differ"):
+        Fitted.load(tmp_path / "best")
+    with pytest.raises(UserMistake, match=r"nowhere.manifest.msgpack: cannot be read"):
+        Fitted.load(tmp_path / "nowhere")
+
+
+def test_no_score_at_all() -> None:
+    stopping = EarlyStopping(epochs=2, score=lambda model: math.nan, invalid_score=False)
+    with pytest.raises(CheckFailed, match="expected a score that is finite, got nan, nan"):
+        EarlyStoppingTrainer(stopping, TABLES, columns(100)).fit()
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({}, "expected a condition that ends training: no_improvement, .* got none"),
+        ({"no_improvement": 0}, "no_improvement: expected a whole number from 1, got 0"),
+        ({"least_improvement": -1}, "least_improvement: expected a number from 0, got -1"),
+        ({"epochs": 1, "time": "soon"}, 'time: expected a duration .* got \'soon\''),
+        ({"epochs": 1, "conditions": [3]}, r"conditions: expected objects with name and met\(\), got int"),
+        ({"epochs": 1, "score": "rmse"}, "score: expected one of log_loss, .* or a function of the model, got 'rmse'"),
+        ({"epochs": 1, "score": "calibration"}, "score: expected one of .* got 'calibration'"),
+        ({"epochs": 1, "held_out": [{"a": "x"}]}, "row 0 at .*expected number"),
+        ({"epochs": 1, "held_out": []}, "held_out: expected at least one row, got none"),
+        ({"epochs": 1, "held_out": HELD_OUT, "score": lambda model: 0}, "held_out: expected none beside a function"),
+    ],
+)
+def test_mistakes(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserMistake, match=told):
+        EarlyStoppingTrainer(EarlyStopping(**settings), TABLES, columns(100)).fit()
+
+
+def test_what_is_no_early_stopping() -> None:
+    with pytest.raises(UserMistake, match="early_stopping: expected an EarlyStopping, got dict"):
+        EarlyStoppingTrainer({}, TABLES, columns(10))  # type: ignore[arg-type]
+
+
+def test_a_pytorch_module_is_scored_as_it_predicts() -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+
+    def net(inputs: Any) -> Any:
+        layers = (torch.nn.Linear(inputs.width, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Dropout(0.5))
+        return torch.nn.Sequential(*layers, torch.nn.Linear(8, inputs.outputs))
+
+    stopping = EarlyStopping(no_improvement=2, epochs=20, held_out=HELD_OUT)
+    found = EarlyStoppingTrainer(stopping, {**TABLES, "model": {}}, columns(2000), module=net).fit()
+    assert abs(log_loss(found.best_model) - found.best_score) < 1e-6
+
+
+def test_what_a_job_file_says_of_its_stream_ends_no_fit() -> None:
+    told = {**TABLES, "train": {**TABLES["train"], "early_stopping": {"rows": 1}}}
+    assert same_bits(streamtrain.fit(told, columns(500)), streamtrain.fit(TABLES, columns(500)))

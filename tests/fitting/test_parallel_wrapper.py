@@ -1,0 +1,133 @@
+"""ParallelWrapper is `fit` by other names: its settings are the job's, its bits those of `fit`."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import streamtrain
+from streamtrain import EarlyStopping, EarlyStoppingTrainer, Job, ParallelWrapper
+from streamtrain.errors import UserMistake
+from tests.e2e.harness import LiveJob, rows
+from tests.fitting.example import TABLES, columns, dicts, same_bits
+from tests.fitting.left import workers
+from tests.fitting.test_files import written
+
+pytestmark = pytest.mark.long
+
+
+def test_its_settings_stand_in_the_place_of_the_jobs() -> None:
+    told = {**TABLES, "train": {**TABLES["train"], "prefetch_buffer": 100}}
+    train = ParallelWrapper(told, workers=3, averaging_frequency=2, average_updater=False).job.train
+    assert (train.workers, train.averaging_frequency, train.prefetch_buffer) == (3, 2, 24)
+    assert train.report_score_after_averaging and not train.average_optimizer_state and train.batch_rows == 64
+    train = ParallelWrapper(TABLES).job.train
+    assert (train.workers, train.averaging_frequency, train.average_optimizer_state) == (4, 1, True)
+    assert ParallelWrapper(TABLES, averaging_frequency=8).job.train.prefetch_buffer == 96
+    assert ParallelWrapper(TABLES, prefetch_buffer=9).job.train.prefetch_buffer == 9
+
+
+@pytest.mark.parametrize("average_updater", [True, False])
+def test_every_source_gives_the_bits_of_fit(tmp_path: Path, average_updater: bool) -> None:
+    given = columns(3001)  # the last round is short
+    settings = {"workers": 3, "averaging_frequency": 2, "average_optimizer_state": average_updater}
+    expected = streamtrain.fit({**TABLES, "train": {**TABLES["train"], **settings}}, given)
+    wrapper = ParallelWrapper(TABLES, 3, None, 2, False, average_updater)
+    path = written(tmp_path / "rows.csv", dicts(given))
+    for source in (given, dicts(given), iter(dicts(given)), path, [Path(path)]):
+        fitted = wrapper.fit(source)
+        assert same_bits(fitted, expected) and fitted.manifest.rows_seen == 3001
+    other = streamtrain.fit(TABLES, given)
+    assert not same_bits(expected, other)
+
+
+@pytest.mark.parametrize("averaging", ["outer_nesterov", {"name": "outer_nesterov", "momentum": 0.7}])
+def test_workers_are_averaged_as_told(averaging: Any) -> None:
+    given = columns(2000)
+    table = averaging if isinstance(averaging, dict) else {"name": averaging}
+    train = {**TABLES["train"], "workers": 2, "averaging_frequency": 4, "averaging": table}
+    expected = streamtrain.fit({**TABLES, "train": train}, given)
+    assert same_bits(ParallelWrapper(TABLES, 2, None, 4, False, averaging=averaging).fit(given), expected)
+    assert not same_bits(ParallelWrapper(TABLES, 2, None, 4, False).fit(given), expected)
+
+
+def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", workers=2, averaging_frequency=1)
+    given = list(rows(2000))
+    path = written(tmp_path / "rows.csv", given)
+    job.command("produce", "--input", path)
+    assert job.start("train", "--until-end").finish() == 0
+    published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
+    fitted = ParallelWrapper(job.job, workers=2).fit(given)
+    assert published.manifest.rows_seen == fitted.manifest.rows_seen == 2000
+    assert same_bits(published, fitted)
+    assert 0 < fitted.manifest.metrics["after_averaging"]["loss"] < 1
+
+
+def test_a_worker_that_is_killed_costs_nothing() -> None:
+    given = columns(20_000)
+    died: list[Any] = []
+
+    def source() -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(dicts(given)):
+            if number == 15_000:
+                os.kill(workers()[2], signal.SIGKILL)
+            yield row
+
+    wrapper = ParallelWrapper(TABLES, averaging_frequency=2)
+    fitted = wrapper.fit(source(), on_event=lambda event: died.append(event.get("how")))
+    assert "SIGKILL" in died and same_bits(fitted, wrapper.fit(given))
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"workers": 0}, "settings: train.workers: expected a whole number from 1 to 64, got 0"),
+        ({"prefetch_buffer": 3}, "train.prefetch_buffer: expected at least two rounds: .* 8 slots, got 3"),
+        ({"averaging": "men"}, "settings: train.averaging.name: expected one of .*, got \"men\"; did you mean mean"),
+        ({"averaging": {"name": "outer_nesterov", "rat": 1}}, "train.averaging.rat: unknown .*; did you mean rate"),
+        ({"average_updater": 3}, "train.average_optimizer_state: expected true or false, got 3"),
+    ],
+)
+def test_mistakes(settings: dict[str, Any], told: str) -> None:
+    with pytest.raises(UserMistake, match=told):
+        ParallelWrapper(TABLES, **settings)
+
+
+def test_a_job_is_trained_on_its_records(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, round_interval="off", workers=1)
+    wrapper = ParallelWrapper(job.job, workers=2, averaging_frequency=3)
+    told: list[str] = []
+    for part in range(2):
+        job.produce(2000, seed=part)
+        fitted = wrapper.fit(job.job, on_event=lambda event: told.append(event["event"]))
+    published = next(streamtrain.follow_snapshots(job.name, job.bootstrap))
+    assert fitted.digest == published.digest and same_bits(fitted, published)
+    assert fitted.manifest.rows_seen == 4000 and fitted.manifest.workers == 2
+    assert fitted.history[-1].rows == 4000 and fitted.history[-1].round == fitted.manifest.round
+    assert "published" in told and fitted.predict({"x1": 1, "x2": 1, "x3": 1, "x4": 1, "colour": "red"})
+    job.verified()
+    newest = Job.load(job.path, sets=["optimizer.name=sgd"])
+    with pytest.raises(UserMistake, match=r"ended with 2: .* does not fit the job: optimizer.name"):
+        wrapper.fit(newest)
+
+
+def test_what_is_no_source() -> None:
+    wrapper = ParallelWrapper(TABLES, workers=1)
+    with pytest.raises(UserMistake, match=r"expected a Job with a \[kafka\], got one without; load it with Job.load"):
+        wrapper.fit(wrapper.job)
+    with_kafka = Job.parse('name = "x"\n[kafka]\nbootstrap.servers = "b:1"\n[columns]\na = {}\ny = { role = "label" }')
+    for more in ({"epochs": 2}, {"callbacks": [print]}, {"every_rounds": 1}):
+        with pytest.raises(UserMistake, match="expected epochs=1 and no callbacks for records on Kafka"):
+            wrapper.fit(with_kafka, **more)  # type: ignore[arg-type]
+    with pytest.raises(UserMistake, match=r"got a Job; .* \[train.early_stopping\] ends that"):
+        EarlyStoppingTrainer(EarlyStopping(epochs=1), TABLES, with_kafka)
+    with pytest.raises(UserMistake, match=r"rows: expected a dict, .* got int"):
+        wrapper.fit(5)
+    with pytest.raises(UserMistake, match="job: expected a Job, the path of a job file, or its tables, got object"):
+        ParallelWrapper(object())  # type: ignore[arg-type]

@@ -1,0 +1,52 @@
+"""A job's network: a name is imported for a job file, and for nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtrain.job import Job
+from streamtrain.job.mistakes import JobMistakes
+
+TEXT = """name = "x"
+[kafka]
+bootstrap.servers = "b"
+[columns]
+a = {}
+y = { role = "label" }
+[model]
+torch = "NAME:Net"
+"""
+
+
+def marked(folder: Path, name: str) -> str:
+    """A module that leaves a trace when it is imported."""
+    (folder / f"{name}.py").write_text(f"import sys\nsys.{name} = True\nNet = 3\n")
+    return TEXT.replace("NAME", name)
+
+
+def test_a_manifest_imports_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    marked(tmp_path, "of_a_manifest")
+    told: dict[str, Any] = Job.parse(TEXT.replace('torch = "NAME:Net"\n', "")).effective()
+    told["model"]["torch"] = "of_a_manifest:Net"
+    with pytest.raises(JobMistakes, match=r"model\.torch: expected what the module is, as a table"):
+        Job.from_effective(told)
+    assert not hasattr(sys, "of_a_manifest")
+
+
+def test_a_job_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    (tmp_path / "job.toml").write_text(marked(tmp_path, "beside_a_job"))
+    with pytest.raises(JobMistakes, match=r"job.toml:8: model.torch: .*expected a class or a function, got int"):
+        Job.load(tmp_path / "job.toml")
+    assert hasattr(sys, "beside_a_job")
+
+
+def test_a_module_and_layers_are_one_too_many(tmp_path: Path) -> None:
+    text = TEXT.replace("[model]\n", "[model]\nlayers = [ { dense = 3 } ]\n").replace("NAME", "any_name")
+    with pytest.raises(JobMistakes, match=r"model\.layers: none beside a PyTorch module, which is the whole network"):
+        Job.parse(text)

@@ -1,0 +1,83 @@
+"""Where a stream's early stopping stands, publication by publication, from manifests' metrics alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamtrain.job.sections import EarlyStopping
+from streamtrain.run.early_stopping import EarlyStop
+
+FIGURES = ["log_loss", "auc", "calibration"]
+DAY_MS = 86_400_000
+
+
+def stop(**settings: Any) -> EarlyStop:
+    return EarlyStop(EarlyStopping(**settings), FIGURES)
+
+
+def window(log_loss: float, auc: float = 0.5, rows: int = 10_000) -> dict[str, Any]:
+    return {"window": {"rows": rows, "log_loss": log_loss, "auc": auc}}
+
+
+def folded(given: list[dict[str, Any]], **settings: Any) -> list[dict[str, Any]]:
+    """Each by another run, as after a kill."""
+    before: dict[str, Any] = {}
+    found = []
+    for version, metrics in enumerate(given, 2):
+        rows = 1000 * version
+        state = stop(**settings).after(before, metrics, version, rows, version * DAY_MS)
+        before = {**metrics, "early_stopping": state}
+        found.append(state)
+    return found
+
+
+def test_evaluations_are_windows_that_close() -> None:
+    growing = [window(0.9, rows=500), window(0.8, rows=9_999), window(0.7), window(0.7), window(0.6)]
+    found = folded(growing, no_improvement=2)
+    assert [each["evaluations"] for each in found] == [0, 0, 1, 1, 2]
+    assert [each.get("best_version") for each in found] == [None, None, 4, 4, 6]
+    assert "score" not in found[1] and found[4]["score"] == 0.6
+
+
+@pytest.mark.parametrize(
+    ("settings", "scores", "at"),
+    [
+        ({"no_improvement": 2}, [0.5, 0.4, 0.45, 0.41, 0.3], 3),
+        ({"no_improvement": 2}, [0.5, 0.4, 0.45, 0.39, 0.395], None),
+        ({"no_improvement": 2, "least_improvement": 0.1}, [0.5, 0.45, 0.41, 0.3], 2),
+        ({"no_improvement": 2, "least_improvement": 0.1}, [0.5, 0.45, 0.39, 0.3, 0.28], None),
+        ({"best_score": 0.4}, [0.5, 0.41, 0.4], 2),
+        ({"rows": 4000}, [0.5, 0.5, 0.5, 0.5], 2),
+        ({"time": "2d"}, [0.5, 0.5, 0.5, 0.5], 2),
+    ],
+)
+def test_when_it_ends(settings: dict[str, Any], scores: list[float], at: int | None) -> None:
+    found = folded([window(score) for score in scores], **settings)
+    reasons = [each["reason"] for each in found]
+    name = next(name for name in settings if name != "least_improvement")
+    assert next((number for number, reason in enumerate(reasons) if reason), None) == at
+    assert at is None or reasons[at] == name
+
+
+def test_a_figure_knows_which_is_better_and_another_is_told() -> None:
+    rising = [window(0.5, auc) for auc in (0.6, 0.7, 0.65, 0.66)]
+    assert [each["since"] for each in folded(rising, score="auc", no_improvement=2)] == [0, 0, 1, 2]
+    assert [each["since"] for each in folded(rising, score="auc", minimise=True, no_improvement=9)] == [0, 1, 2, 3]
+    with pytest.raises(ValueError):
+        stop(rows=1, score="calibration")
+    stop(rows=1, score="calibration", minimise=True)
+
+
+def test_other_settings_begin_anew() -> None:
+    one, other = stop(no_improvement=1), stop(no_improvement=2)
+    metrics = window(0.5)
+    metrics = {**metrics, "early_stopping": one.after({}, metrics, 2, 1, 1)}
+    worse = {**window(0.6), "early_stopping": one.after(metrics, window(0.6), 3, 2, 2)}
+    assert one.why(metrics) == "" and other.why(worse) == ""
+    assert one.why(worse) == (
+        "early stopping, no_improvement: 1 evaluations were not better than 0.5; the best is snapshot 2, log_loss 0.5"
+    )
+    state = other.after(worse, window(0.7), 4, 3, 3)
+    assert (state["evaluations"], state["since"], state["begun_ms"], state["best_version"]) == (1, 0, 3, 4)

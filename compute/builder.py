@@ -196,10 +196,10 @@ class Builder:
         for phase in self._phases:
             self.calls[phase].append(Call(op, types, args))
 
-    def outside(self, bind: Callable[..., Run], *args: Ref) -> None:
+    def outside(self, bind: Callable[..., Run], *args: Ref, besides: tuple[Ref, ...] = ()) -> None:
         """Appends a call out of the plan to the phases in force."""
         for phase in self._phases:
-            self.calls[phase].append(Outside(bind, args))
+            self.calls[phase].append(Outside(bind, args, besides))
 
     @contextmanager
     def during(self, *phases: str) -> Iterator[None]:

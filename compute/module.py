@@ -118,7 +118,7 @@ class Network:
         own = self._spec.optimizer
         assert own is not None
         kept = [builder.kept(own.block(each), rule, *each.shape) for each in own.kept]
-        builder.outside(self._instance.bound("update"), STEP, *kept)
+        builder.outside(self._instance.bound("update"), STEP, *kept, besides=(*self._gradients, *self._state))
 
 
 def begin(spec: ModuleSpec, module: Module | None, seed: int, blocks: Mapping[str, Array]) -> None:

@@ -15,7 +15,7 @@ from streamtrain.errors import UserMistake
 
 Array = NDArray[Any]
 Tiles = Literal["", "rows", "sum"]
-Role = Literal["size", "value", "given", "out", "part", "changed", "scratch", "step"]
+Role = Literal["size", "value", "given", "known", "out", "part", "changed", "scratch"]
 WRITES = ("out", "part", "scratch")   # roles of an array whose content before a call does not matter
 DTYPES: dict[str, type] = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u64": np.uint64,
@@ -72,7 +72,7 @@ class Arg:
         dtype = TEMPLATE_TYPES[types] if self.dtype == "T" else self.dtype
         if self.role in ("size", "value"):
             return dtype
-        return f"const {dtype}*" if self.role == "given" else f"{dtype}*"
+        return f"const {dtype}*" if self.role in ("given", "known") else f"{dtype}*"
 
 
 def size(name: str) -> Arg:
@@ -112,7 +112,13 @@ def step_begun() -> Arg:
     return Arg("step", "out", "step")
 
 
+def step_known() -> Arg:
+    """The step block, of which the kernel reads what stands there before the step: rate, number, random key."""
+    return Arg("step", "known", "step")
+
+
 def step_read() -> Arg:
+    """The step block, of which the kernel reads the batch's weight too."""
     return Arg("step", "given", "step")
 
 
@@ -197,11 +203,12 @@ InSlot = Callable[[int], Array]   # of the slot at an address
 @dataclass(frozen=True)
 class Outside:
     """A call out of a plan, to what is no kernel. `bind` gets the arrays of the Refs, of a full slot, which stay where
-    they are as long as the plan; for the step block itself; of a slot's part, an InSlot. Only the CPU's plans take
-    such calls."""
+    they are as long as the plan; for the step block itself; of a slot's part, an InSlot. `besides`: what it changes
+    that it has from another call. Only the CPU's plans take such calls."""
 
     bind: Callable[..., Run]
     args: tuple[Ref, ...]
+    besides: tuple[Ref, ...] = ()
 
 
 @dataclass(frozen=True)

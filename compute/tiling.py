@@ -90,7 +90,7 @@ def _tiles(call: Call | Outside) -> Tiles:
 def _arrays(call: Call | Outside) -> Iterator[tuple[Ref, str, bool]]:
     """What it works on: the role, and whether it has rows."""
     if isinstance(call, Outside):
-        yield from ((ref, "changed", False) for ref in call.args)
+        yield from ((ref, "changed", False) for ref in (*call.args, *call.besides))
         return
     for arg, value in zip(ops.get(call.op).args, call.args, strict=True):
         if isinstance(value, Ref):
@@ -120,6 +120,8 @@ def _accesses(calls: Sequence[Call | Outside]) -> list[list[Access]]:
 
 def _of_step(role: str) -> list[Access]:
     """What a kernel reads of the step block is there before the step, or the batch's weight; what it adds, results."""
+    if role == "known":
+        return []
     given = Access(("step", "given"), role != "out", role == "out", False)
     results = Access(("step", "results"), True, True, False)
     return [given] + [results] * (role == "changed")

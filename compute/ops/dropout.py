@@ -9,7 +9,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute.ops._batch import step
 from streamtrain.compute.ops.uniform import philox
-from streamtrain.compute.spec import Array, Op, given, out, size, step_read, value
+from streamtrain.compute.spec import Array, Op, given, out, size, step_known, value
 
 HELP = "a share of the elements becomes 0, the others grow by as much; which, the step's random key says"
 _LANES = 16   # counters whose words lie together: first all first ones, and so on
@@ -29,7 +29,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 OPS = (
     Op("dropout",
-       (size("n"), size("before"), step_read(), value("stream", "u64"), value("rate"), out("y", "f32", "n"),
+       (size("n"), size("before"), step_known(), value("stream", "u64"), value("rate"), out("y", "f32", "n"),
         given("x", "f32", "n")),
        reference, example, each=("n",), tiles="rows"),
 )

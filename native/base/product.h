@@ -2,6 +2,8 @@
 // of a given length added in double, so that its bits depend on neither blocks, threads nor instruction set. Blocks as
 // in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008: of A in L2, of B in L2 or L3.
 #pragma once
+#include <memory>
+
 #include "base/pack.h"
 #include "base/tile.h"
 
@@ -151,9 +153,19 @@ ST_INLINE void multiply_block(const Product &p, const Stretch &s, Block block, i
     }
 }
 
+// What a thread packs blocks into: too much for a small stack. It comes with the thread's first product.
+struct Packed {
+    alignas(64) f32 a[block_rows * block_depth];
+    alignas(64) f32 b[block_columns * block_depth];
+};
+
+inline Packed &packed_of_thread() {
+    thread_local const std::unique_ptr<Packed> packed(new Packed);   // not make_unique, which would touch all of it
+    return *packed;
+}
+
 inline void multiply(const Product &p) {
-    alignas(64) f32 packed_a[block_rows * block_depth];
-    alignas(64) f32 packed_b[block_columns * block_depth];
+    auto &[packed_a, packed_b] = packed_of_thread();
     const i64 part = p.columns > panel_columns ? block_rows : p.rows;   // of the rows
     for (i64 left = 0; left < p.columns; left += block_columns) {
         i64 right = smaller(left + block_columns, p.columns), k = 0;

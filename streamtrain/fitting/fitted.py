@@ -18,7 +18,7 @@ from streamtrain.kafka.chunks import Stored
 from streamtrain.topics import manifest
 from streamtrain.topics.topic import sha256
 
-_MANIFEST, _MODEL = "manifest.msgpack", "model.safetensors"
+_MANIFEST = "manifest.msgpack"
 
 
 @dataclass(frozen=True)
@@ -39,14 +39,20 @@ class Fitted(Snapshot):
         return self.scorer.predict(rows, errors)
 
     def save(self, folder: str | Path) -> None:
-        """Writes manifest and model (safetensors) into `folder`, in the place of those that may be there. OSError where
-        that cannot be."""
-        place = Path(folder)
+        """Writes manifest and model (safetensors, named by its digest) into `folder`, in the place of those that may be
+        there: at any moment, whatever dies, load() finds these or those. OSError where that cannot be."""
+        place, model = Path(folder), _model_name(self.manifest)
         place.mkdir(parents=True, exist_ok=True)
-        for name, content in ((_MODEL, self.payload), (_MANIFEST, manifest.encode(self.manifest))):
+        for name, content in ((model, self.payload), (_MANIFEST, manifest.encode(self.manifest))):
             written = place / f"{name}.new"
-            written.write_bytes(content)
+            with written.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             os.replace(written, place / name)
+        for other in place.glob(_model_name()):
+            if other.name != model:
+                other.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, folder: str | Path, *, module: Any = None) -> Fitted:
@@ -55,17 +61,23 @@ class Fitted(Snapshot):
         UserMistake where the files cannot be read, SnapshotError where they are none, or not of each other.
         """
         try:
-            told, model = ((Path(folder) / name).read_bytes() for name in (_MANIFEST, _MODEL))
+            told = (Path(folder) / _MANIFEST).read_bytes()
+            found = manifest.decode(told)
+            model = (Path(folder) / _model_name(found)).read_bytes()
         except OSError as error:
             raise UserMistake(f"{error.filename}: cannot be read as a saved model: {error.strerror}") from error
-        found = manifest.decode(told)
         if sha256(model) != found.model.digest:
             raise SnapshotError(
-                f"{folder}: expected in {_MODEL} the model that {_MANIFEST} names, got another: the digests differ; "
-                "save it again"
+                f"{folder}: expected in {_model_name(found)} the model that {_MANIFEST} names, got another: the digests "
+                "differ; save it again"
             )
         network = None if module is None else TorchModule.of(module)
         return fitted_of(Stored(found, sha256(told), 0, model, None), network, History())
+
+
+def _model_name(told: manifest.Manifest | None = None) -> str:
+    """Of the file that holds this model; a pattern of all such files."""
+    return f"model-{'*' if told is None else told.model.digest.hex()[:16]}.safetensors"
 
 
 def fitted_of(stored: Stored, network: Module | None, history: History, stopped: str = "") -> Fitted:

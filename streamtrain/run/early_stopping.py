@@ -4,6 +4,7 @@ learned. Where it stands is in the manifests' metrics and nowhere else, so that 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,9 +53,10 @@ class EarlyStop:
     def _evaluate(self, now: dict[str, Any], score: float, version: int) -> None:
         now["evaluations"] += 1
         now["score"] = score
-        if "best_score" not in now or better(score, now["best_score"], self._minimise):
+        worst = math.inf if self._minimise else -math.inf
+        if better(score, now.get("best_score", worst), self._minimise):
             now["best_score"], now["best_version"] = score, version
-        if "mark" not in now or better(score, now["mark"], self._minimise, self._settings.least_improvement):
+        if better(score, now.get("mark", worst), self._minimise, self._settings.least_improvement):
             now["mark"], now["since"] = score, 0
         else:
             now["since"] += 1
@@ -67,7 +69,8 @@ class EarlyStop:
             return "best_score", f"{self._score} {score:.6g} reaches {wanted:g}"
         if settings.no_improvement is not None and now["since"] >= settings.no_improvement:
             by = f" by more than {settings.least_improvement:g}" if settings.least_improvement else ""
-            return "no_improvement", f"{now['since']} evaluations were not better{by} than {now['mark']:.6g}"
+            than = f"better{by} than {now['mark']:.6g}" if "mark" in now else "finite"
+            return "no_improvement", f"{now['since']} evaluations were not {than}"
         if settings.rows is not None and rows >= settings.rows:
             return "rows", f"{rows:,} rows are trained of {settings.rows:,}"
         passed_s = (created_ms - now["begun_ms"]) / 1000

@@ -116,8 +116,8 @@ def test_a_sum_is_over_the_tiles_in_their_order() -> None:
 
 def test_a_whole_network_is_one_group_of_tiles(rig: Any, spec: Any) -> None:
     """And what is needed of all rows is what tables and scores read."""
-    told = spec(layers=[{"dense": 16, "activation": "tanh"}] * 3, categories=3, standardize=True)
-    rigged = rig(told, rows=1000, capacity=4 * TILE_ROWS)
+    layers = [{"dense": 16, "activation": "tanh"}, {"dropout": 0.2}] * 2 + [{"dense": 16, "activation": "tanh"}]
+    rigged = rig(spec(layers=layers, categories=3, standardize=True), rows=1000, capacity=4 * TILE_ROWS)
     program = rigged.model.program(rigged.layout, train=True)
     for phase in program.phases.values():
         assert sum(isinstance(step, Tiled) for step in phase) == 1
@@ -183,3 +183,15 @@ def test_what_a_tile_reads_whole_no_other_tile_of_the_group_changes() -> None:
     found = tiled(builder, {"train": builder.calls["train"]}, y, fused=True)
     ops_of = " | ".join(" ".join(call.op for call in flat([step])) for step in found.phases["train"])
     assert ops_of == "affine affine dense_grad_weight chain_sum chain_sum | dense_forward" and "x" not in found.local
+
+
+def test_a_call_out_of_the_plan_is_done_before_what_it_changes_is_read() -> None:
+    """Also where it has it from another call."""
+    builder = Builder(PerRow(1000))
+    rows, weight, bias = builder.rows, Ref("state", "w", "f32", (4, 4)), Ref("state", "b", "f32", (4,))
+    y = builder.buffer("y", rows, 4)
+    with builder.during("train"):
+        builder.outside(lambda *arrays: lambda rows, slot: None, builder.step, besides=(weight,))
+        builder.call("dense_forward", rows, 4, 4, builder.slot("numbers", "f32", 4), weight, bias, 0, y)
+    found = tiled(builder, {"train": builder.calls["train"]}, y, fused=True)
+    assert [isinstance(step, Tiled) for step in found.phases["train"]] == [False, True]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -139,12 +140,40 @@ def test_the_best_model_is_saved(tmp_path: Path) -> None:
     loaded = Fitted.load(tmp_path / "best")
     assert loaded.digest == found.best_model.digest and same_bits(loaded, found.best_model)
     assert loaded.predict(HELD_OUT) == found.best_model.predict(HELD_OUT)
-    model = tmp_path / "best" / "model.safetensors"
+    (model,) = (tmp_path / "best").glob("*.safetensors")
     model.write_bytes(model.read_bytes()[:-1] + b"\x07")
     with pytest.raises(SnapshotError, match="the digests differ"):
         Fitted.load(tmp_path / "best")
     with pytest.raises(UserMistake, match=r"nowhere.manifest.msgpack: cannot be read"):
         Fitted.load(tmp_path / "nowhere")
+
+
+class Died(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("writes", range(3))
+def test_a_save_that_is_killed_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    """Or has ended: after each of the names that it gives."""
+    before, after = (streamtrain.fit(TABLES, columns(200, seed)) for seed in (1, 2))
+    before.save(tmp_path)
+    replaced: list[Any] = []
+
+    def replace(*names: Any) -> None:
+        if len(replaced) == writes:
+            raise Died
+        replaced.append(os.rename(*names))
+
+    monkeypatch.setattr("os.replace", replace)
+    with suppress(Died):
+        after.save(tmp_path)
+    assert Fitted.load(tmp_path).digest == (after if writes == 2 else before).digest
+    assert len(list(tmp_path.glob("*.safetensors"))) == (2 if writes == 1 else 1)
+    monkeypatch.undo()
+    after.save(tmp_path)
+    assert Fitted.load(tmp_path).digest == after.digest and len(list(tmp_path.iterdir())) == 2
 
 
 def test_no_score_at_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -48,6 +49,8 @@ def test_evaluations_are_windows_that_close() -> None:
         ({"no_improvement": 2}, [0.5, 0.4, 0.45, 0.39, 0.395], None),
         ({"no_improvement": 2, "least_improvement": 0.1}, [0.5, 0.45, 0.41, 0.3], 2),
         ({"no_improvement": 2, "least_improvement": 0.1}, [0.5, 0.45, 0.39, 0.3, 0.28], None),
+        ({"no_improvement": 2}, [math.nan, 0.5, 0.6, 0.4, 0.5, 0.6], 5),
+        ({"no_improvement": 2}, [math.nan, math.inf, 0.4], 1),
         ({"best_score": 0.4}, [0.5, 0.41, 0.4], 2),
         ({"rows": 4000}, [0.5, 0.5, 0.5, 0.5], 2),
         ({"time": "2d"}, [0.5, 0.5, 0.5, 0.5], 2),

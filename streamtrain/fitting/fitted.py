@@ -68,8 +68,8 @@ class Fitted(Snapshot):
             raise UserMistake(f"{error.filename}: cannot be read as a saved model: {error.strerror}") from error
         if sha256(model) != found.model.digest:
             raise SnapshotError(
-                f"{folder}: expected in {_model_name(found)} the model that {_MANIFEST} names, got another: the digests "
-                "differ; save it again"
+                f"{folder}: expected in {_model_name(found)} the model that {_MANIFEST} names, got another: the "
+                "digests differ; save it again"
             )
         network = None if module is None else TorchModule.of(module)
         return fitted_of(Stored(found, sha256(told), 0, model, None), network, History())

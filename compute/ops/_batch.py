@@ -17,6 +17,11 @@ def weights(rng: np.random.Generator, rows: int) -> Array:
     return weight.astype(np.float32)   # as the slot holds them: the step block has their sum
 
 
+def sums_before(added: Array) -> Array:
+    """Of what each row adds, the sum over the rows before it; not by taking its own away, which may be all there is."""
+    return np.concatenate([np.zeros_like(added[:1]), np.cumsum(added, 0)[:-1]])
+
+
 def step(weight: Array | None = None, **fields: Any) -> _native.StepBlock:
     """A step block in the middle of training, with the weight sum of the batch where one is given."""
     block = _native.StepBlock()

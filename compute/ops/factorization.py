@@ -14,7 +14,8 @@ _FIELDS = ("f32", "rows", "fields", "width")
 
 def reference(rows: int, fields: int, width: int, x: Array, y: Array) -> None:
     wide = x.astype(np.float64)
-    y[:] = ((wide.sum(1) ** 2 - (wide**2).sum(1)) / 2).sum(1)
+    before = np.cumsum(wide, 1)[:, :-1]   # of the fields before each
+    y[:] = (wide[:, 1:] * before).sum((1, 2))
 
 
 def reference_gradient(rows: int, fields: int, width: int, dy: Array, x: Array, dx: Array) -> None:

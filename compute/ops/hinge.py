@@ -20,9 +20,10 @@ def reference(rows: int, z: Array, label: Array, weight: Array, step: Any, dz: A
 
 
 def before(rows: int, label: Array, weight: Array, base: Array, share: Array, z: Array) -> None:
-    w, side = np.where(weight > 0, weight, 0).astype(np.float64), np.where(label >= 0.5, 1.0, -1.0)
-    lead = base[1] + share[1] - base[0] - share[0] + np.cumsum(w * side) - w * side
-    z[:] = np.sign(lead)
+    w, is_one = np.where(weight > 0, weight, 0).astype(np.float64), label >= 0.5
+    # as kernels add them: to what there was
+    zero, one = (np.cumsum([base[at] + share[at], *added])[:-1] for at, added in enumerate((w * ~is_one, w * is_one)))
+    z[:] = np.sign(one - zero)
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:

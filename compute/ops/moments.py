@@ -14,10 +14,10 @@ HELP = "count, mean and squared deviations of columns, as they came and held wit
 
 
 def reference(
-    rows: int, columns: int, x: Array, weight: Array, mean: Array, scale: Array, clip: Array, low: Array, high: Array,
-    share: Array,
+    rows: int, columns: int, numbers: Array, weight: Array, mean: Array, scale: Array, clip: Array, low: Array,
+    high: Array, share: Array,
 ) -> None:
-    raw = x[weight > 0]
+    raw = numbers[weight > 0]
     if not len(raw):
         return
     of, held = named(share), np.clip(raw, low, high)
@@ -35,9 +35,9 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     of = named(share)
     of["count"][:], of["mean"][:], of["squares"][:] = 12, rng.normal(1e3, 1, columns), rng.uniform(0, 50, columns)
     of["raw_mean"][:], of["raw_squares"][:] = of["mean"], 2 * of["squares"]
-    x = rng.normal(1e3, 2, (n, columns))
+    numbers = rng.normal(1e3, 2, (n, columns))
     return {
-        "rows": n, "columns": columns, "x": x, "weight": weights(rng, n),
+        "rows": n, "columns": columns, "numbers": numbers, "weight": weights(rng, n),
         "mean": np.full(columns, 1e3), "scale": np.full(columns, 0.5),
         "clip": np.where(rng.random(columns) < 0.5, 1.5, np.inf),
         "low": np.where(rng.random(columns) < 0.5, 1e3 - 5, -np.inf),
@@ -49,7 +49,7 @@ OF_COLUMNS = ("f32", "columns")
 OPS = (
     Op(
         "moments",
-        (size("rows"), size("columns"), given("x", "f32", "rows", "columns"), given("weight", "f32", "rows"),
+        (size("rows"), size("columns"), given("numbers", "f32", "rows", "columns"), given("weight", "f32", "rows"),
          given("mean", *OF_COLUMNS), given("scale", *OF_COLUMNS), given("clip", *OF_COLUMNS),
          given("low", *OF_COLUMNS), given("high", *OF_COLUMNS), changed("share", "f64", "columns", len(MOMENTS))),
         reference, example, each=("columns",), tolerance=1e-12,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops._batch import weights
+from streamtrain.compute.ops._batch import sums_before, weights
 from streamtrain.compute.spec import Array, Op, given, out, size
 
 HELP = "mean label of the rows before each row, and the score that gives it"
@@ -16,7 +16,7 @@ def before(label: Array, weight: Array, base: Array, share: Array) -> tuple[Arra
     """Weight and weighted label, each [rows], of the rows before each."""
     counts = weight > 0
     w, wy = (np.where(counts, added, 0).astype(np.float64) for added in (weight, weight.astype(np.float64) * label))
-    return base[1] + share[1] + np.cumsum(w) - w, base[3] + share[3] + np.cumsum(wy) - wy
+    return base[1] + share[1] + sums_before(w), base[3] + share[3] + sums_before(wy)
 
 
 def mean_before(

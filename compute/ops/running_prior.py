@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops._batch import weights
+from streamtrain.compute.ops._batch import sums_before, weights
 from streamtrain.compute.spec import Array, Op, given, out, scratch, size, value
 
 HELP = "logits of the classes' shares in the rows before each row, times their class weights, smoothed"
@@ -18,7 +18,7 @@ def shares_before(
     """Of each class before each row, [rows, classes]."""
     added = np.zeros((len(index), len(base)))
     added[np.arange(len(index)), index] = np.where(weight > 0, weight, 0)
-    counts = (base + share + 0.5 + np.cumsum(added, 0) - added) * class_weight.astype(np.float64)
+    counts = (base + share + 0.5 + sums_before(added)) * class_weight.astype(np.float64)
     return np.asarray((1 - smoothing) * counts / counts.sum(1, keepdims=True) + smoothing / len(base))
 
 

@@ -1,4 +1,5 @@
-// With s = 1 for label 1 and -1 for 0: loss = max(0, 1 - s z), its slope -s where that is above 0.
+// With s = 1 for label 1 and -1 for 0: loss = max(0, 1 - s z), its slope -s where that is above 0. The loss of a NaN
+// stays one.
 #pragma once
 #include "base/kernel.h"
 
@@ -6,7 +7,7 @@ ST_KERNEL void hinge(i64 rows, const f32 *z_r, const f32 *label_r, const f32 *we
                      f32 *dz_r, f32 *loss_r) {
     each_row(rows, weight_r, step, dz_r, loss_r, [&](i64 r) -> RowLoss {
         f32 side = label_r[r] >= 0.5f ? 1.0f : -1.0f, short_of = 1.0f - side * z_r[r];
-        return {larger(short_of, 0.0f), short_of > 0 ? -side : 0.0f};
+        return {short_of < 0 ? 0.0f : short_of, short_of > 0 ? -side : 0.0f};
     });
 }
 ST_EXPORT(hinge)

@@ -5,7 +5,7 @@
 
 constexpr f32 largest_log_rate = 88.0f;   // of a float
 
-ST_INLINE f32 rate_of(f32 z) { return exp(smaller(z, largest_log_rate)); }
+ST_INLINE f32 rate_of(f32 z) { return exp(z > largest_log_rate ? largest_log_rate : z); }   // a NaN stays one
 
 ST_KERNEL void poisson(i64 rows, const f32 *z_r, const f32 *label_r, const f32 *weight_r, const StepBlock *step,
                        f32 *dz_r, f32 *loss_r, f32 *p_r) {

@@ -12,8 +12,9 @@ ST_KERNEL void row_norm_forward(i64 rows, i64 columns, i32 centers, f32 epsilon,
         const f32 *x = x_rc + r * columns;
         f32 *y = y_rc + r * columns;
         const f32 mean = centers ? sum<f32>(columns, [&](i64 c) { return x[c]; }) / count : 0.0f;
-        const f32 squares = sum<f32>(columns, [&](i64 c) { return (x[c] - mean) * (x[c] - mean); });
-        const f32 factor = 1.0f / sqrt(squares / count + epsilon);
+        // in double: the square of a float may be no float
+        const f64 squares = sum<f64>(columns, [&](i64 c) { return f64(x[c] - mean) * (x[c] - mean); });
+        const f32 factor = static_cast<f32>(1.0 / sqrt(squares / count + epsilon));
         ST_FIRST_LANE {
             mean_r[r] = mean;
             factor_r[r] = factor;

@@ -106,7 +106,7 @@ def test_hostile_records(op: Op, types: str) -> None:
 
 
 OF_SCORES = {("given", "z"), ("out", "loss")}
-LOSSES = [op.name for op in ops.load().values() if OF_SCORES <= {(arg.role, arg.name) for arg in op.args}]
+LOSSES = [op.name for op in ops.load().values() if {(arg.role, arg.name) for arg in op.args} >= OF_SCORES]
 
 
 @pytest.mark.parametrize("name", LOSSES)

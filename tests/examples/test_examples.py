@@ -6,6 +6,7 @@ the extra `demo`.
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
@@ -76,7 +78,7 @@ EVERY: dict[str, tuple[Written, str, float, float]] = {
     "adult": (adult, ".csv", 0.150, 0.317),
     "elec2": (elec2, ".csv", 0.196, 0.426),
     "nsl_kdd": (nsl_kdd, ".csv", 0.017, 0.045),
-    "rcv1": (rcv1, ".vw", 0.225, 0.503),
+    "rcv1": (rcv1, ".vw", 0.160, 0.375),
     "cifar10": (cifar10, ".jsonl", 0.690, 1.880),
     "flights": (flights, ".csv", 0.098, 0.264),
     "flights_avro": (flights, ".csv", 0.098, 0.264),
@@ -86,6 +88,10 @@ EVERY: dict[str, tuple[Written, str, float, float]] = {
 }
 
 
+# and of a number, the most that the mean squared error may be; VW's own default has 0.502
+NUMBERS: dict[str, tuple[Written, str, float]] = {"rcv1_squared": (rcv1, ".vw", 0.527)}
+
+
 def named(*always: str) -> list[Any]:
     """All examples; the others when long tests are asked for."""
     return [pytest.param(name, marks=() if name in always else pytest.mark.soak) for name in EVERY]
@@ -93,7 +99,7 @@ def named(*always: str) -> list[Any]:
 
 def written(name: str, folder: Path, rows: int | None = None) -> Path:
     """Its data as the file that its job file tells of; skips where it is not there."""
-    write, end, *_ = EVERY[name]
+    write, end, *_ = {**EVERY, **NUMBERS}[name]
     path = folder / f"{name}{end}"
     try:
         write(path)
@@ -106,9 +112,10 @@ def written(name: str, folder: Path, rows: int | None = None) -> Path:
 
 
 def test_every_job_file_is_tried() -> None:
-    assert {path.stem for path in EXAMPLES.glob("*.toml")} == EVERY.keys()
+    names = EVERY.keys() | NUMBERS.keys()
+    assert {path.stem for path in EXAMPLES.glob("*.toml")} == names
     told = (EXAMPLES / "README.md").read_text()
-    assert all(f"`{name}.toml`" in told for name in EVERY)
+    assert all(f"`{name}.toml`" in told for name in names)
 
 
 def test_the_two_ways_of_flights_are_one_declaration() -> None:
@@ -123,6 +130,28 @@ def test_it_learns(name: str, tmp_path: Path) -> None:
     figures, counts = fitted.manifest.metrics["total"], fitted.manifest.counts
     assert counts.dead == 0 and figures["rows"] == fitted.manifest.rows_seen
     assert 1 - figures["accuracy"] <= most_wrong and figures["log_loss"] <= most_loss, figures
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_it_learns_a_number(name: str, tmp_path: Path) -> None:
+    path, (*_, most) = written(name, tmp_path), NUMBERS[name]
+    fitted = streamtrain.fit(EXAMPLES / f"{name}.toml", files=path)
+    figures = fitted.manifest.metrics["total"]
+    assert fitted.manifest.counts.dead == 0 and figures["rows"] == fitted.manifest.rows_seen
+    assert figures["loss"] <= most, figures
+
+
+def test_attacks_of_other_kinds(tmp_path: Path) -> None:
+    """Of NSL-KDD's test file, three in ten of whose attacks are of kinds that those learned from do not have."""
+    fitted = streamtrain.fit(EXAMPLES / "nsl_kdd.toml", files=written("nsl_kdd", tmp_path))
+    header = (EXAMPLES / "nsl_kdd.header").read_text().strip().split(",")
+    tests = DATA / "nsl_kdd/KDDTest+.txt"
+    columns = dict(zip(header, zip(*csv.reader(tests.read_text().splitlines()), strict=True), strict=True))
+    is_attack = np.array(columns.pop("attack")) != "normal"
+    texts = {"protocol_type", "service", "flag"}
+    rows = {name: np.array(cells, None if name in texts else float) for name, cells in columns.items()}
+    told = np.array([answer["prediction"] for answer in fitted.predict(rows)])
+    assert ((told >= 0.5) == is_attack).mean() >= 0.77
 
 
 def live(name: str, kafka: Any, folder: Path, registry: Callable[[], Any]) -> LiveJob:

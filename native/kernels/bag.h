@@ -7,6 +7,8 @@
 ST_INLINE f64 bag_share(i64 count, i32 mean) { return mean && count > 1 ? 1.0 / static_cast<f64>(count) : 1.0; }
 ST_INLINE f64 bag_scale(const f32 *scale_e, i64 e) { return scale_e ? static_cast<f64>(scale_e[e]) : 1.0; }
 
+constexpr i64 weights_ahead = 2 * rows_ahead;   // of one number each: more of them are on their way at a time
+
 ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 width, i64 at, const i32 *ends_r,
                            const i32 *index_e, const f32 *scale_e, const f32 *table_bd, i32 mean, i32 adds,
                            f32 *x_rw) {
@@ -23,6 +25,18 @@ ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 widt
             to[d] = adds ? to[d] + sum : sum;
         }
 #else   // an entry's numbers together, as they lie
+        if (dim == 1) {   // a linear model's weights
+            const i64 last = entry_count(rows, ends_r) - 1;
+            f64 total = 0;
+            for (i64 e = from; e < end; ++e) {
+                const i64 later = smaller(e + weights_ahead, last);
+                __builtin_prefetch(table_bd + embedding_bucket(index_e, later, 1, 0, buckets), 1);
+                total += bag_scale(scale_e, e) * table_bd[embedding_bucket(index_e, e, 1, 0, buckets)];
+            }
+            const f32 sum = static_cast<f32>(total * share);
+            to[0] = adds ? to[0] + sum : sum;
+            continue;
+        }
         constexpr i64 together = 16;
         for (i64 first = 0; first < dim; first += together) {
             const i64 count = smaller(together, dim - first);

@@ -108,6 +108,10 @@ def pytorch(network: Network, rows: int, form: str) -> Step:
         z = dense(torch.cat([x, *columns], 1) if columns else x)
         return loss(z if network.classes > 1 else z[:, 0], label)
 
+    if form == "compile":   # bits: for AVX-512 PyTorch 2.15 with GCC 12 writes what spoils its own heap
+        from torch._inductor import config
+
+        config.cpp.simdlen = 256
     forward = torch.compile(computed) if form == "compile" else computed
 
     def step() -> None:

@@ -32,6 +32,7 @@ BARS = {   # (network, rows) -> least ratio to PyTorch eager, by instruction set
     ("logistic", 256): {"v4": 10.0, "v3": 10.0},
 }
 PARTIAL_FIT_BAR = 25.0
+COMPILED = {("28-64-64-1", 256): {"v4": 4.0, "v3": 2.0}}   # to torch.compile, with --compile: that takes half a minute
 ROWS, CAPACITIES = (8, 32, 256), (256, 4096, 65536)   # of slots that are not full: the time is that of their rows
 NETWORKS = {"28-64-64-1": [64, 64], "logistic": []}
 
@@ -65,8 +66,8 @@ def stepping(model: Model, rows: int, capacity: int) -> Callable[[], object]:
     return lambda: (plan.train(address), plan, slot)   # the plan keeps its memories alive, not a slot
 
 
-def eager(sizes: list[int], rows: int, fused: bool) -> Callable[[], object]:
-    """The same step in PyTorch: forward, loss, backward, Adam."""
+def eager(sizes: list[int], rows: int, fused: bool, compiled: bool = False) -> Callable[[], object]:
+    """The same step in PyTorch: forward, loss, backward, Adam; forward, loss and backward may be compiled."""
     import torch
 
     torch.set_num_threads(1)
@@ -76,11 +77,16 @@ def eager(sizes: list[int], rows: int, fused: bool) -> Callable[[], object]:
         parts += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
     network = torch.nn.Sequential(*parts[:-1])
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=fused)
-    loss = torch.nn.BCEWithLogitsLoss()
+    its_loss = torch.nn.BCEWithLogitsLoss()
+
+    def forward() -> Any:
+        return its_loss(network(x)[:, 0], y)
+
+    loss = torch.compile(forward) if compiled else forward
 
     def step() -> None:
         optimizer.zero_grad()
-        loss(network(x)[:, 0], y).backward()
+        loss().backward()
         optimizer.step()
 
     return step
@@ -98,6 +104,8 @@ def partial_fit(rows: int) -> Callable[[], object]:
 
 def best_seconds(calls: list[Callable[[], object]], seconds: float) -> list[float]:
     """The least time of one call of each, in turns so that all meet the same machine."""
+    for call in calls:
+        call()   # what is made at the first
     best, end = [float("inf")] * len(calls), time.perf_counter() + seconds
     while time.perf_counter() < end or max(best) == float("inf"):
         for at, call in enumerate(calls):
@@ -137,6 +145,19 @@ def measure(seconds: float) -> None:
             show(name, rows, isa, [found[0], its_seconds], rival, bar)
 
 
+def measure_compiled(seconds: float) -> None:
+    """Beside torch.compile with fused Adam, which is its best form; it writes code for AVX2 also where we have AVX-512,
+    for which PyTorch 2.15 with GCC 12 writes what spoils its own heap."""
+    from torch._inductor import config
+
+    config.cpp.simdlen = 256   # bits
+    isa = _native.select_isa(ISA or "auto")
+    for (name, rows), bars in COMPILED.items():
+        sizes = NETWORKS[name]
+        found = best_seconds([ours(sizes, rows), eager(sizes, rows, True, compiled=True)], seconds)
+        show(name, rows, isa, found, "torch.compile", bars.get(isa))
+
+
 def part_full(seconds: float) -> None:
     """Slots that are not full, beside PyTorch on as many rows."""
     isa, (name, sizes) = _native.select_isa(ISA or "auto"), next(iter(NETWORKS.items()))
@@ -151,14 +172,18 @@ def part_full(seconds: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=20.0)
-    seconds = parser.parse_args().seconds
+    parser.add_argument("--compile", action="store_true", help="beside torch.compile too")
+    given = parser.parse_args()
+    seconds = given.seconds
     if ISA or "v3" not in _native.supported_isas():
         measure(seconds)
         if importlib.util.find_spec("torch") is not None:
             part_full(seconds / 2)
+            if given.compile:
+                measure_compiled(seconds / 2)
         return
     for isa in [isa for isa in _native.supported_isas() if isa != "v2"]:   # each in a process: torch chooses at import
-        command = [sys.executable, __file__, "--seconds", str(seconds / 2)]
+        command = [sys.executable, __file__, "--seconds", str(seconds / 2), *(["--compile"] if given.compile else [])]
         subprocess.run(command, env={**os.environ, "STREAMTRAIN_ISA": isa}, check=True)
 
 

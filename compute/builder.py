@@ -144,10 +144,12 @@ class Builder:
         self.table_blocks.append(block)
         return Ref("state", name, block.dtype, block.shape)
 
-    def average(self, name: str, *shape: int) -> Ref:
-        """What a step changes and no optimizer does, averaged as parameters are."""
-        block = BlockSpec(name, "parameters", "learned", shape)
-        self.averages.append(block)
+    def average(self, name: str, *shape: int, begin: Start = ZERO) -> Ref:
+        """What a step changes and no optimizer does, averaged as parameters are. One that is there already is
+        shared."""
+        block = BlockSpec(name, "statistics", "learned", shape, begin)
+        if name not in (each.name for each in self.averages):
+            self.averages.append(block)
         return Ref("state", name, block.dtype, shape)
 
     def kept(self, name: str, rule: str, *shape: int) -> Ref:

@@ -43,7 +43,8 @@ class Model:
         builder, _ = self._build(rows=1)
         self.layout = self._layout(builder)
         self.blocks = self.layout.blocks
-        self._begins = {block.name: block.begin for block in builder.parameters + builder.table_blocks}
+        begun = builder.parameters + builder.table_blocks + builder.averages
+        self._begins = {block.name: block.begin for block in begun}
         self._starts = {block.name: block.start for block in builder.statistics if block.start is not None}
 
     @property

@@ -57,6 +57,7 @@ MODELS = {
     "wide alone": (ALONE, "softmax_cross_entropy", ()),
     "norms": (FLIGHTS, "binary_cross_entropy", (
         {"dense": 6}, {"layer_norm": 1e-5, "activation": "relu"}, {"dropout": 0.5}, {"dense": 5}, {"rms_norm": 1e-3},
+        {"batch_norm": 1e-2, "activation": "tanh"},
     )),
     "cross": (FLIGHTS, "binary_cross_entropy", ({"cross": 2}, {"dense": 5})),
     "deep": (FLIGHTS, "mean_squared_error", tuple({"dense": 6, "activation": "sigmoid"} for _ in range(3))),

@@ -112,6 +112,9 @@ class Predictor:
         of = {part: self.tensors[layer[part]] for part in ("weight", "bias", "scale", "shift") if part in layer}
         if layer["layer"] == "dense":
             z = x @ of["weight"] + of["bias"]
+        elif layer["layer"] == "batch_norm":
+            mean, variance = (self.tensors[layer[f"running_{part}"]].astype(float) for part in ("mean", "variance"))
+            z = (x - mean) / np.sqrt(variance + layer["epsilon"]) * of["scale"] + of["shift"]
         else:
             apart = x - x.mean() if layer["layer"] == "layer_norm" else x
             z = apart / np.sqrt((apart**2).mean() + layer["epsilon"]) * of["scale"] + of.get("shift", 0)

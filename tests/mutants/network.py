@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 TORCH, REFUSED = "tests/compute/test_torch.py", "tests/compute/test_torch_refused.py"
+BATCH_NORM = "tests/compute/test_batch_norm.py"
 GRAPH = "tests/compute/test_graph.py"
 TILING = "tests/compute/test_tiling.py"
 WORKSPACE = "tests/compute/test_workspace.py"
@@ -49,6 +50,27 @@ GUARDS = [
         'builder.call("affine", y.elements, 1.0, 0.0, y, x.ref)',
         'builder.call("dropout", y.elements, builder.step, stream, rate, y, x.ref)',
         "tests/compute/test_dropout.py::test_a_prediction_is_that_of_the_network_without_it",
+    ),
+    (
+        "rows of weight 0 are not in what batch norm divides by",
+        "native/kernels/batch_norm.h",
+        "            if (!(weight_r[r] > 0)) continue;\n",
+        "",
+        f"{BATCH_NORM}::test_no_further_from_float64_than_pytorch",
+    ),
+    (
+        "batches of few rows are normalised by the running statistics",
+        "native/kernels/batch_norm.h",
+        "const bool own = count >= f64(least);",
+        "const bool own = count >= 2;",
+        f"{BATCH_NORM}::test_a_stream_is_learned_from_its_first_batches_on[300]",
+    ),
+    (
+        "running statistics that are not finite are told",
+        "native/kernels/batch_norm.h",
+        "if (not_finite(mean) | not_finite(spread)) step->not_finite = 1;",
+        "",
+        f"{BATCH_NORM}::test_running_statistics_that_are_not_finite_are_told",
     ),
     (
         "a cross network multiplies with its input, not with what came before",

@@ -1,4 +1,4 @@
-"""Figures of a binary model from the histogram of its logits: what is found above 0, and along all thresholds."""
+"""Figures of a binary model from the histogram of its logits: at one threshold, and along all of them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ from streamtrain.compute.spec import Array
 PARTS = 10   # of probability, for the error of calibration
 
 
-def at_half(weights_lb: Array) -> dict[str, float]:
-    """Precision, recall and F1 of the rows whose logit is 0 or more; 0 where nothing is told or there."""
-    (_, false), (missed, true) = (np.add.reduceat(weights_lb, [0, BINS // 2], axis=1)).tolist()
-    told, there = true + false, true + missed
-    return {
-        "precision": true / told if told > 0 else 0.0,
-        "recall": true / there if there > 0 else 0.0,
-        "f1": 2 * true / (told + there) if told + there > 0 else 0.0,
-    }
+def at_half(weights_lb: Array) -> Array:
+    """Weight by label and prediction, 1 for rows whose logit is 0 or more: [2, 2]."""
+    return np.add.reduceat(weights_lb, [0, BINS // 2], axis=1)
 
 
 def average_precision(weights_lb: Array) -> float:

@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from streamtrain.compute import curves
+from streamtrain.compute import confusion, curves
 from streamtrain.compute.ops.score_binary import MOMENTS
+from streamtrain.compute.ops.score_top import TOPS
 from streamtrain.compute.spec import Array
 
 CONSTANT = "constant_"   # prefix of the constant prediction's figures
 LOWER = ("log_loss", "rmse", "mae", "normalized_entropy", "calibration_error")   # is better
-HIGHER = ("auc", "accuracy", "average_precision", "precision", "recall", "f1", "r2")
+TOP = tuple(f"top_{most}_accuracy" for most in TOPS)
+HIGHER = ("auc", "accuracy", "average_precision", *confusion.FIGURES, *confusion.MACRO, "r2", *TOP)
+Figures = dict[str, Any]   # numbers by name; the confusion matrix is rows of numbers
 PLACE_ERROR = 1e-3       # of a place in a bin, from float32 logits
 
 
-def summary(scores: Mapping[str, Array]) -> dict[str, float]:
+def summary(scores: Mapping[str, Array]) -> Figures:
     """Figures of score blocks as `Model.scores` gives them, of a snapshot or of the difference of two (a window).
 
     Binary: log_loss, auc, accuracy; classes: log_loss, accuracy; regression: mae, rmse; each also as constant_<name>.
     Of both kinds of classes normalized_entropy, the log loss over the constant's (He et al.: Practical lessons from
     predicting clicks on ads, 2014); binary: average_precision, precision, recall, f1, calibration, calibration_error;
-    regression: r2. `loss` is what is minimised and `constant_loss` that of the constant prediction, in a
+    regression: r2; classes: top_5_accuracy, top_10_accuracy and top_100_accuracy where there are more, macro_precision,
+    macro_recall and macro_f1 of up to 64; of these and of binary confusion_matrix, the weight of rows by label and
+    predicted class. `loss` is what is minimised and `constant_loss` that of the constant prediction, in a
     standardised label's deviations; of classes they are there where they are not the log loss. What has no value, as r2
     of equal labels, is left out.
 
@@ -32,7 +38,7 @@ def summary(scores: Mapping[str, Array]) -> dict[str, float]:
     """
     loss = scores["score.loss"].reshape(-1)
     weight = float(loss[1])
-    figures: dict[str, float] = {"rows": int(scores["score.rows"].reshape(-1)[0]), "weight": weight}
+    figures: Figures = {"rows": int(scores["score.rows"].reshape(-1)[0]), "weight": weight}
     if weight <= 0:
         return figures
     if "score.errors" in scores:
@@ -52,6 +58,10 @@ def summary(scores: Mapping[str, Array]) -> dict[str, float]:
     figures |= {"accuracy": right, CONSTANT + "accuracy": constant_right}
     if "score.histogram" in scores:
         figures |= _binary(scores["score.histogram"].reshape(2, -1, MOMENTS))
+    if "score.top" in scores:
+        figures |= {name: float(top) / weight for name, top in zip(TOP, scores["score.top"], strict=False)}
+    if "score.confusion" in scores:
+        figures |= confusion.macro(scores["score.confusion"])
     constant = figures[CONSTANT + "log_loss"]
     return figures | ({"normalized_entropy": figures["log_loss"] / constant} if constant > 0 else {})
 
@@ -60,7 +70,12 @@ def names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
     """What a model is judged by, from the shapes of its blocks by name."""
     blocks = {name: np.ones(shape) for name, shape in shapes.items() if name.startswith("score.")}
     blocks["score.loss"].reshape(-1)[3:] = 0   # labels that vary: no figure lacks its denominator
-    return [name for name in summary(blocks) if name not in ("rows", "weight")]
+    return [name for name in numbers(summary(blocks)) if name not in ("rows", "weight")]
+
+
+def numbers(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Those that are a number."""
+    return {name: figure for name, figure in figures.items() if isinstance(figure, int | float)}
 
 
 def usual(known: Sequence[str]) -> str:
@@ -78,10 +93,10 @@ def reaches(score: float, wanted: float, minimise: bool) -> bool:
     return math.isfinite(score) and (score <= wanted if minimise else score >= wanted)
 
 
-def _binary(histogram_lbm: Array) -> dict[str, float]:
+def _binary(histogram_lbm: Array) -> Figures:
     weights = histogram_lbm[..., 0].astype(np.float64)
     figures = {"auc": auc(histogram_lbm), CONSTANT + "auc": 0.5, "average_precision": curves.average_precision(weights)}
-    return figures | curves.at_half(weights) | curves.calibration(histogram_lbm)
+    return figures | confusion.of_the_positive(curves.at_half(weights)) | curves.calibration(histogram_lbm)
 
 
 def auc(histogram_lbm: Array) -> float:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streamtrain.compute.builder import Builder
+from streamtrain.compute.ops.score_confusion import MOST_CLASSES
+from streamtrain.compute.ops.score_top import TOPS
 from streamtrain.compute.options import ClassNumbers, Number, Option
 from streamtrain.compute.spec import Ref
 
@@ -56,6 +58,22 @@ def objective_block(builder: Builder) -> Ref:
 def hits_block(builder: Builder) -> Ref:
     """Weight of the rows whose class the model, the constant prediction had right."""
     return builder.statistic("score.hits", "score", "sum", 2)[1]
+
+
+def add_class_scores(builder: Builder, p: Ref, rank: Ref, label: Ref, weight: Ref) -> None:
+    """Adds weight of rows whose label is among the likeliest TOPS classes, of those there are more of, and weight by
+    label and predicted class where there are up to MOST_CLASSES. p: [rows, classes]; rank: how many classes are
+    likelier than a row's label."""
+    rows, classes = p.shape
+    tops = [top for top in TOPS if top < classes]
+    if tops:
+        _, top = builder.statistic("score.top", "score", "sum", len(tops))
+        builder.call("score_top", rows, len(tops), rank, weight, builder.constant("tops", tops, "i32"), top)
+    if classes <= MOST_CLASSES:
+        _, confusion = builder.statistic("score.confusion", "score", "sum", classes, classes)
+        pair = builder.buffer("class.pair", rows, dtype="i32")
+        builder.call("class_pair", rows, classes, p, rank, label, weight, pair)
+        builder.call("score_confusion", rows, confusion.elements, pair, weight, confusion)
 
 
 def rows_block(builder: Builder) -> Ref:

@@ -10,6 +10,7 @@ from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import (
     CLASSES_OPTIONS,
     Prior,
+    add_class_scores,
     classes_block,
     hits_block,
     loss_block,
@@ -40,7 +41,7 @@ def build(
     """Adds loss, gradient, scores and prediction; returns the gradient of z and the predictions."""
     rows, classes, step = builder.rows, shape.classes, builder.step
     output, p, dz = (builder.buffer(name, rows, classes) for name in ("prediction", "probability", "loss.gradient"))
-    loss, best = builder.buffer("loss", rows, 1), builder.buffer("best", rows, dtype="i32")
+    loss, rank = builder.buffer("loss", rows, 1), builder.buffer("rank", rows, dtype="i32")
     prior = classes_block(builder, classes, z.ref, class_weights, label_smoothing)
     with builder.during("predict"):
         builder.call("softmax", rows, classes, z.ref, output)
@@ -49,14 +50,15 @@ def build(
         share = loss_block(builder)[1]
         hits, count = hits_block(builder), rows_block(builder)
         builder.call("weight_sum", rows, weight, step)
-        builder.call("softmax_cross_entropy", rows, classes, z.ref, label, weight, step, dz, loss, p, best)
+        builder.call("softmax_cross_entropy", rows, classes, z.ref, label, weight, step, dz, loss, p, rank)
         add_score = None
         if prior.class_weights is not None:
             add_score = _minimise(builder, prior, label_smoothing, (label, weight), (z.ref, p, loss, dz))
         builder.call(
-            "score_classes", rows, classes, best, loss, label, weight, prior.seen[0], step, share, prior.seen[1],
+            "score_classes", rows, classes, rank, loss, label, weight, prior.seen[0], step, share, prior.seen[1],
             hits, count,
         )
+        add_class_scores(builder, p, rank, label, weight)
         if add_score is not None:
             add_score()
     return dz, output
@@ -74,10 +76,10 @@ def _minimise(
     plain, constant_loss, loss = (
         builder.buffer(name, rows, 1) for name in ("constant.log_loss", "constant.loss", "objective")
     )
-    best = builder.buffer("constant.best", rows, dtype="i32")
+    rank = builder.buffer("constant.rank", rows, dtype="i32")
     seen = builder.buffer("constant.seen", classes, dtype="f64")
     builder.call("running_shares", rows, classes, smoothing, *given, *prior.seen, prior.class_weights, seen, constant_z)
-    builder.call("softmax_cross_entropy", rows, classes, constant_z, *given, step, spare, plain, constant_p, best)
+    builder.call("softmax_cross_entropy", rows, classes, constant_z, *given, step, spare, plain, constant_p, rank)
     for (z, p, log_loss, dz), to in (((constant_z, constant_p, plain, spare), constant_loss), (model, loss)):
         builder.call(
             "class_objective", rows, classes, smoothing, z, p, log_loss, *given, prior.class_weights, step, dz, to

@@ -14,7 +14,7 @@ HELP = "log loss and hits of a model over classes"
 
 
 def reference(
-    rows: int, classes: int, best: Array, loss: Array, label: Array, weight: Array, base_classes: Array, step: Any,
+    rows: int, classes: int, rank: Array, loss: Array, label: Array, weight: Array, base_classes: Array, step: Any,
     share_loss: Array, share_classes: Array, hits: Array, count: Array,
 ) -> None:
     counts = weight > 0
@@ -23,7 +23,7 @@ def reference(
     total = float((w * loss[counts]).sum())
     constant_loss, constant_right = score_constant(base_classes, share_classes, index, w)
     share_loss += [total, w.sum(), constant_loss, 0]
-    hits += [(w * (best[counts] > 0)).sum(), constant_right]
+    hits += [(w * (rank[counts] == 0)).sum(), constant_right]
     count += counts.sum()
     step.loss_sum = total
     step.not_finite |= int(not np.isfinite(total))
@@ -32,7 +32,7 @@ def reference(
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
     classes, weight = 2 + n % 9, weights(rng, n)
     return {
-        "rows": n, "classes": classes, "best": rng.integers(0, 2, n), "loss": rng.random(n),
+        "rows": n, "classes": classes, "rank": rng.integers(0, 2, n), "loss": rng.random(n),
         "label": rng.integers(-1, classes + 1, n), "weight": weight, "base_classes": rng.integers(0, 9, classes),
         "step": step(weight), "share_loss": [1.0, 2.0, 3.0, 4.0], "share_classes": np.ones(classes), "hits": [5.0, 6.0],
         "count": [7],
@@ -42,7 +42,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
 OPS = (
     Op(
         "score_classes",
-        (size("rows"), size("classes"), given("best", "i32", "rows"), given("loss", "f32", "rows"),
+        (size("rows"), size("classes"), given("rank", "i32", "rows"), given("loss", "f32", "rows"),
          given("label", "i32", "rows"), given("weight", "f32", "rows"), given("base_classes", "f64", "classes"),
          step_changed(), changed("share_loss", "f64", 4), changed("share_classes", "f64", "classes"),
          changed("hits", "f64", 2), changed("count", "i64", 1)),

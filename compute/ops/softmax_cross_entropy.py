@@ -15,7 +15,7 @@ HELP = "loss, gradient and probabilities of a class label"
 
 def reference(
     rows: int, classes: int, z: Array, label: Array, weight: Array, step: Any, dz: Array, loss: Array, p: Array,
-    best: Array,
+    rank: Array,
 ) -> None:
     probability, counts, every = probabilities(z), weight > 0, np.arange(rows)
     index = np.where((label >= 0) & (label < classes), label, 0)
@@ -23,7 +23,9 @@ def reference(
     target[every, index] = 1
     logit = z.astype(np.float64)
     p[:] = probability
-    best[:] = probability.astype(np.float32).argmax(1) == index if classes else 0
+    rounded = probability.astype(np.float32)
+    at_label = rounded[every, index][:, None]
+    rank[:] = ((rounded > at_label) | ((rounded == at_label) & (np.arange(classes) < index[:, None]))).sum(1)
     largest = logit.max(1)
     log_total = np.log(np.exp(logit - largest[:, None]).sum(1))
     loss[:] = np.where(counts, log_total - (logit[every, index] - largest), 0)
@@ -43,7 +45,7 @@ OPS = (
     Op(
         "softmax_cross_entropy",
         (size("rows"), size("classes"), given("z", *MATRIX), given("label", "i32", "rows"), given("weight", *ROWS),
-         step_read(), out("dz", *MATRIX), out("loss", *ROWS), out("p", *MATRIX), out("best", "i32", "rows")),
+         step_read(), out("dz", *MATRIX), out("loss", *ROWS), out("p", *MATRIX), out("rank", "i32", "rows")),
         reference, example, rows=("rows",), tiles="rows",
     ),
 )

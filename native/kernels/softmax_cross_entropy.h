@@ -1,12 +1,12 @@
 // p = softmax(z), loss = -log p[label] = log(sum e^(z - max)) - (z[label] - max),
 // dz = weight (p - one_hot(label)) / weight sum.
-// best_r: 1 where the label is the likeliest class, of equals the first, else 0.
+// rank_r: how many classes are likelier than the label's, of equals those before it.
 // Rows of weight 0 have loss and dz 0; a label outside the classes counts as class 0 (decoders refuse it before).
 #pragma once
 #include "kernels/softmax.h"
 
 ST_KERNEL void softmax_cross_entropy(i64 rows, i64 classes, const f32 *z_rk, const i32 *label_r, const f32 *weight_r,
-                                     const StepBlock *step, f32 *dz_rk, f32 *loss_r, f32 *p_rk, i32 *best_r) {
+                                     const StepBlock *step, f32 *dz_rk, f32 *loss_r, f32 *p_rk, i32 *rank_r) {
     f64 share = share_of_weight(step);
     ST_ROWS(r, rows) {
         const f32 *z = z_rk + r * classes;
@@ -17,7 +17,7 @@ ST_KERNEL void softmax_cross_entropy(i64 rows, i64 classes, const f32 *z_rk, con
         ST_LANES(k, classes) dz[k] = weight > 0 ? part * (p[k] - (k == label ? 1.0f : 0.0f)) : 0.0f;
         const f32 at_label = p[label];
         const i32 before = sum<i32>(classes, [&](i64 k) { return p[k] > at_label || (p[k] == at_label && k < label); });
-        ST_FIRST_LANE best_r[r] = before == 0 && at_label == at_label;
+        ST_FIRST_LANE rank_r[r] = at_label == at_label ? before : static_cast<i32>(classes);
         ST_FIRST_LANE loss_r[r] = weight > 0 ? log(total) - (z[label] - largest) : 0.0f;
     }
 }

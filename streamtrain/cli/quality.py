@@ -12,6 +12,8 @@ SCORES = (  # title, name in the metrics
     ("log loss", "log_loss"),
     ("AUC", "auc"),
     ("accuracy", "accuracy"),
+    ("top 5", "top_5_accuracy"),
+    ("macro F1", "macro_f1"),
     ("MAE", "mae"),
     ("RMSE", "rmse"),
     ("loss", "loss"),

@@ -10,8 +10,10 @@ from rich.text import Text
 
 from streamtrain.cli.output import age_text, table
 from streamtrain.cli.quality import quality_table, trend, window_name
+from streamtrain.compute.confusion import FIGURES
 
 _MOST_LAGS = 8  # partitions told apart
+_MOST_CLASSES = 12
 _SPANS = ("total", "window", "after_averaging")
 
 
@@ -40,10 +42,20 @@ def standing_view(document: dict[str, Any]) -> Group:
     total, window = metrics.get("total") or {}, metrics.get("window") or {}
     if len(total) > 2:  # more than rows and weight
         parts += ["", quality_table({window_name(window): window, "in total": total})]
+    if len(document["by_class"]) > 2:  # of two the figures above say it
+        parts += ["", _by_class(document["by_class"])]
     shares = trend(document["windows"])
     if shares is not None:
         parts += ["", shares]
     return Group(*parts)
+
+
+def _by_class(classes: list[dict[str, Any]]) -> RenderableType:
+    """The heaviest of them."""
+    shown = sorted(classes, key=lambda each: -each["weight"])[:_MOST_CLASSES]
+    lines = [(each["class"], f"{each['weight']:,.0f}", *(f"{each[name]:.4f}" for name in FIGURES)) for each in shown]
+    more = [(f"{len(classes) - len(shown)} more", "", "", "", "")] if len(classes) > len(shown) else []
+    return table(["class", "weight", *FIGURES], [*lines, *more])
 
 
 def _rows(document: dict[str, Any]) -> str:

@@ -12,7 +12,11 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 
+import numpy as np
+
 from streamtrain.clients.dead_letters import Found, read_dead_letters
+from streamtrain.compute.confusion import MATRIX, by_class
+from streamtrain.compute.metrics import numbers
 from streamtrain.compute.quality import WINDOW_ROWS
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -84,9 +88,15 @@ class JobStanding:
             "rows_per_second": self._rate(),
             "newest_row_age_s": self._newest_row_age_s(),
             "windows": [dict(window) for window in self._windows],
+            "by_class": [] if newest is None else self._by_class(newest.manifest.metrics.get("window") or {}),
             "dead_letters": self._dead_letters() if "dead_letters" in there else {},
             **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
         }
+
+    def _by_class(self, window: Mapping[str, Any]) -> list[Document]:
+        """Of each class that the window has rows of, or that was told there: weight, precision, recall, F1."""
+        found = zip(self._job.schema.classes, by_class(window.get(MATRIX) or np.zeros((0, 0))), strict=False)
+        return [{"class": name, **figures} for name, figures in found if any(figures.values())]
 
     def _take(self, logs: list[RoundLog]) -> None:
         for log in logs:
@@ -94,7 +104,7 @@ class JobStanding:
                 self._newest_logs.clear()
                 self._windows.clear()
             self._newest_logs.append(log)
-            window = log.metrics.get("window")
+            window = numbers(log.metrics.get("window") or {})
             if not window or (self._windows and self._windows[-1] == window):
                 continue
             if self._windows and self._windows[-1]["rows"] < min(WINDOW_ROWS, window["rows"]):

@@ -8,6 +8,7 @@ from typing import Any
 
 from streamtrain.clients.history import Published
 from streamtrain.compute import schedules
+from streamtrain.compute.metrics import numbers
 from streamtrain.errors import UserMistake
 
 _NO_FIGURES = ("rows", "weight")  # what a window's figures are of
@@ -29,10 +30,11 @@ class Step:
 
     def row(self) -> dict[str, Any]:
         """As a row of the frame: loss is the mean over the rows trained since the row before, each scored before it was
-        learned; the figures behind it are the newest window's, the constant prediction's beside the model's."""
+        learned; the figures behind it are the newest window's numbers, the constant prediction's beside the model's."""
         published = self.published
         steps = int(published.metrics["updates"])
-        window = {name: value for name, value in published.metrics["window"].items() if name not in _NO_FIGURES}
+        figures = numbers(published.metrics["window"])
+        window = {name: value for name, value in figures.items() if name not in _NO_FIGURES}
         rate = schedules.rates(published.learning_rate)(steps)
         return {
             "version": published.version, "round": self.round, "epoch": self.epoch, "rows": self.rows, "steps": steps,

@@ -7,6 +7,7 @@ import time
 from prometheus_client import Counter, Gauge
 
 from streamtrain import __version__
+from streamtrain.compute.metrics import numbers
 from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
 
 NO_QUALITY = {"rows", "weight"}  # beside the figures: how much they are of
@@ -103,7 +104,7 @@ class TrainerMeters(Meters):
         if event["event_age_s"] is not None:
             self._event_age.observe(event["event_age_s"])
         for span, figures in event["metrics"].items():
-            for name, value in (figures or {}).items():
+            for name, value in numbers(figures or {}).items():
                 if name not in NO_QUALITY:
                     self._quality.labels(self._job, name, span).set(value)
         for reason, rows in event["dead_letters"].items():

@@ -22,7 +22,7 @@ DOCUMENT: dict[str, Any] = {
         "untrained": False, "workers": 2, "counts": {"trained": 20_000, "dead": 3, "filtered": 0, "tombstones": 1},
     },
     "run": {"number": 2, "host": "h1", "process": 42, "started_ms": 0, "ended": None, "worker_deaths": 1},
-    "dead_letters": {"$.x: expected a number": 3}, 
+    "dead_letters": {"$.x: expected a number": 3}, "by_class": [],
     "metrics": {"total": SCORES, "window": SCORES, "updates": 1500, "clipped": {"x1": 17}},
 }  # fmt: skip
 
@@ -47,6 +47,15 @@ def test_the_screen_tells_all_there_is() -> None:
 @pytest.mark.parametrize("missing", ["snapshot", "run", "rows_per_second", "newest_row_age_s"])
 def test_what_is_not_there_yet_is_left_out(missing: str) -> None:
     assert "flights" in screen({**DOCUMENT, missing: None})
+
+
+def test_classes_are_told_apart_the_heaviest_first() -> None:
+    classes = [{"class": f"c{at:02}", "weight": 1000.0 + at, "precision": 0.5, "recall": 0.25, "f1": at / 100}
+               for at in range(15)]  # fmt: skip
+    shown = screen({**DOCUMENT, "by_class": classes})
+    assert [f"c{at:02}" in shown for at in range(15)] == [False] * 3 + [True] * 12 and "3 more" in shown
+    assert "1,014" in shown and "0.1400" in shown
+    assert "precision" not in screen({**DOCUMENT, "by_class": classes[:2]})
 
 
 def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.compute import curves, losses, metrics
+from streamtrain.compute.confusion import by_class, of_the_positive
 from streamtrain.compute.metrics import auc, summary
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
 from streamtrain.compute.state import block_view
@@ -206,9 +207,72 @@ def test_curves_are_those_of_scikit_learn(base_rate: float, spread: float) -> No
 
 def test_curves_of_nothing_and_of_one_label() -> None:
     nothing = np.zeros((2, BINS, MOMENTS))
-    assert curves.at_half(nothing[..., 0]) == {"precision": 0, "recall": 0, "f1": 0}
+    none = of_the_positive(curves.at_half(nothing[..., 0]))
+    assert none == {"precision": 0, "recall": 0, "f1": 0, "confusion_matrix": [[0, 0], [0, 0]]}
     assert curves.average_precision(nothing[..., 0]) == 0 and curves.calibration(nothing) == {"calibration_error": 0}
     positive = nothing.copy()
     positive[1, BINS - 1] = 1, 0.5, 0.25
-    assert curves.at_half(positive[..., 0]) == {"precision": 1, "recall": 1, "f1": 1}
+    all_right = of_the_positive(curves.at_half(positive[..., 0]))
+    assert all_right == {"precision": 1, "recall": 1, "f1": 1, "confusion_matrix": [[0, 0], [0, 1]]}
     assert curves.average_precision(positive[..., 0]) == 1 and curves.calibration(positive)["calibration"] == 1
+
+
+@pytest.mark.parametrize("classes", [3, 7, 11, 120])
+def test_top_classes_and_confusion_are_scikit_learns(rig: Any, spec: Any, classes: int) -> None:
+    """Of labels that some of the model's classes never are; whatever there are enough classes for is told, no more."""
+    sk = pytest.importorskip("sklearn.metrics")
+    rigged = rig(spec(loss="softmax_cross_entropy", classes=classes), rows=200, capacity=256)
+    rigged.model.views(rigged.state)["output.weight"][:] = rigged.rng.normal(0, 0.5, (5, classes))
+    plan, seen = rigged.plan(), []
+    for _ in range(4):
+        rigged.fill()
+        rigged.blocks["label"][:200, 0] = rigged.rng.integers(0, classes - 1, 200)
+        plan.predict(rigged.address)
+        counts = rigged.blocks["weight"][:200, 0] > 0
+        given = plan.output(), rigged.blocks["label"], rigged.blocks["weight"]
+        seen.append([each[:200][counts].copy() for each in given])
+        rigged.step(plan)
+    p, y, w = (np.concatenate(each) for each in zip(*seen, strict=True))
+    y, w, every = y[:, 0], w[:, 0].astype(np.float64), list(range(classes))
+    figures, told = summary(rigged.model.scores(rigged.share)), p.argmax(1)
+    for most in (5, 10, 100):
+        name = f"top_{most}_accuracy"
+        assert (name in figures) == (classes > most) == (name in rigged.model.figures)
+        if classes > most:
+            exact = sk.top_k_accuracy_score(y, p, k=most, sample_weight=w, labels=every)
+            assert figures[name] == pytest.approx(exact, rel=1e-9) and 0 < exact < 1
+    assert ("confusion_matrix" in figures) == ("macro_f1" in figures) == (classes <= 64)
+    assert "confusion_matrix" not in rigged.model.figures
+    if classes > 64:
+        return
+    matrix = figures["confusion_matrix"]
+    np.testing.assert_allclose(matrix, sk.confusion_matrix(y, told, sample_weight=w, labels=every), rtol=1e-9)
+    for name, scored in (("precision", sk.precision_score), ("recall", sk.recall_score), ("f1", sk.f1_score)):
+        exact = scored(y, told, sample_weight=w, average="macro", zero_division=0)
+        assert figures[f"macro_{name}"] == pytest.approx(exact, rel=1e-9)
+        exact = scored(y, told, sample_weight=w, average=None, labels=every, zero_division=0)
+        assert [each[name] for each in by_class(matrix)] == pytest.approx(exact, rel=1e-9)
+    assert sum(each["weight"] for each in by_class(matrix)) == pytest.approx(w.sum())
+    assert np.trace(matrix) / w.sum() == pytest.approx(figures["accuracy"])
+
+
+def test_confusion_of_a_window_is_that_of_its_rows(rig: Any, spec: Any) -> None:
+    """The difference of two looks, as all that is gathered."""
+    rigged = rig(spec(loss="softmax_cross_entropy", classes=6), rows=200, capacity=256)
+    plan = rigged.plan()
+    rigged.step(plan)
+    before = {name: block.copy() for name, block in rigged.model.scores(rigged.share).items()}
+    rigged.step(plan)
+    window = {name: block - before[name] for name, block in rigged.model.scores(rigged.share).items()}
+    figures = summary(window)
+    assert np.sum(figures["confusion_matrix"]) == pytest.approx(figures["weight"])
+    assert np.trace(figures["confusion_matrix"]) == pytest.approx(figures["accuracy"] * figures["weight"])
+    assert figures["accuracy"] <= figures["top_5_accuracy"] <= 1
+
+
+def test_binary_confusion_is_scikit_learns(rig: Any, spec: Any) -> None:
+    sk = pytest.importorskip("sklearn.metrics")
+    rigged, p, y, w = trained(rig, spec, "binary_cross_entropy")
+    matrix = summary(rigged.model.scores(rigged.share))["confusion_matrix"]
+    exact = sk.confusion_matrix(y[:, 0], p[:, 0] >= 0.5, sample_weight=w[:, 0].astype(np.float64))
+    np.testing.assert_allclose(matrix, exact, rtol=1e-9)

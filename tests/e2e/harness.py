@@ -36,7 +36,7 @@ max_dead_letter_share = {max_dead_letter_share}
 [columns]
 "x{{1..4}}" = {{ kind = "number", standardize = true }}
 colour = {{ kind = "category", buckets = 16, embed = 4 }}
-y = {{ role = "label", missing = "skip" }}
+y = {{ role = "label", {label} }}
 {more_columns}
 [model]
 {model}
@@ -56,7 +56,7 @@ DEFAULTS = {
     "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2,
     "averaging_frequency": 4,
     "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
-    "more_columns": "", "optimizer": 'name = "adam"\nlearning_rate = 3e-3',
+    "more_columns": "", "label": 'missing = "skip"', "optimizer": 'name = "adam"\nlearning_rate = 3e-3',
     "model": 'layers = [ { dense = 16, activation = "relu" } ]',
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from streamtrain.cli.output import count_text, table
 from streamtrain.cli.quality import SCORES
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.clients.history import Published, history, run_ends
+from streamtrain.compute.metrics import numbers
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 
@@ -106,7 +107,7 @@ def _metric_names(published: Iterable[Published]) -> list[tuple[str, str]]:
         for publication in published
         for span, figures in publication.metrics.items()
         if isinstance(figures, dict)
-        for name in figures
+        for name in numbers(figures)
     }
     return list(names)
 

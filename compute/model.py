@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.compute import averagings, backends, input, losses, metrics, module, workspace
+from streamtrain.compute import averagings, backends, input, losses, metrics, module, schedules, workspace
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import BlockSpec, Builder, Value
 from streamtrain.compute.graph import Graph, Vertex
@@ -177,6 +177,8 @@ class Model:
                 network.update(builder, self._kept_rule)
             update()
         averagings.get(parsed.averaging).build(builder, parsed.averaging_settings)
+        if parsed.schedule is not None:
+            schedules.get(parsed.schedule[0]).build(builder, parsed.schedule[1])
         builder.statistic(_native.OPTIMIZER_STEPS, "optimizer", "highest", 1)
         return builder, output
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute import averagings, layers, losses, optimizers, stateful
+from streamtrain.compute import averagings, layers, losses, optimizers, schedules, stateful
 from streamtrain.compute.graph import Graph
 from streamtrain.compute.held import feeds, held_of, held_problems
 from streamtrain.compute.input import MAX, POOLS, VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
@@ -43,12 +43,13 @@ class ModelSpec:
     averaging_settings: dict[str, Any]
     module: ModuleSpec | None = None   # in the place of the layers and the output layer
     graph: Graph | None = None   # in the place of the layers
+    schedule: tuple[str, dict[str, Any]] | None = None   # one that keeps something in the state, and its settings
 
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> ModelSpec:
         """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags",
         "held", "pixels"}, "layers", "graph", "torch", "loss", "optimizer", "average_optimizer_state",
-        "averaging"}; other keys are left alone."""
+        "averaging", "schedule"}; other keys are left alone."""
         optimizer, options = _optimizer(spec)
         shape = input_shape(spec)
         loss, settings = _loss(spec, shape.classes)
@@ -68,7 +69,8 @@ class ModelSpec:
                          options["max_norm"])
         average = bool(spec.get("average_optimizer_state", True))
         return ModelSpec(
-            shape, parts, loss, settings, optimizer, options, average, *_averaging(spec), module, graph
+            shape, parts, loss, settings, optimizer, options, average, *_averaging(spec), module, graph,
+            _schedule(spec),
         )
 
 
@@ -220,6 +222,22 @@ def _averaging(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     for problem in averagings.wrong(name, settings):
         raise _problem("averaging", problem)
     return name, averagings.normal(name, settings)
+
+
+def _schedule(spec: Mapping[str, Any]) -> tuple[str, dict[str, Any]] | None:
+    given = spec.get("schedule")
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise _wrong("schedule", 'a table such as {name = "plateau"}', given)
+    name = _text(given, "name", "schedule.name")
+    settings = {key: value for key, value in given.items() if key != "name"}
+    for problem in schedules.wrong(name, settings):
+        raise _problem("schedule", problem)
+    found = schedules.kept(name, settings)
+    if found is None:
+        raise _wrong("schedule.name", "a schedule that keeps something in the state", name)
+    return name, {key: value for key, value in found.items() if key != "name"}
 
 
 def _problem(where: str, problem: Problem) -> UserMistake:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from streamtrain import _native
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.moments import named
 from streamtrain.compute.ops.vocabulary import HEAD
@@ -34,7 +35,8 @@ class Quality:
     def look(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, Any]:
         """{"total": …, "window": …}, each the fixed names of `compute.metrics` beside the constant prediction's;
         {"updates": …}, of a worker; {"clipped": …}, values the model saw cut, by column, the most of them;
-        {"evicted": …}, values that lost their id, by vocabulary.
+        {"evicted": …}, values that lost their id, by vocabulary; {"rate_left": …}, of the learning rate, by a schedule
+        that goes by more than the steps.
         """
         scores = _scores(state)
         window = {name: scores[name] - self._window_start[name] for name in scores}
@@ -49,6 +51,7 @@ class Quality:
             "updates": int(state["optimizer.steps"].reshape(-1)[0]),
             "clipped": self._clipped(state),
             "evicted": evicted(state),
+            **rate_left(state),
         }
 
     def _clipped(self, state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:
@@ -57,6 +60,12 @@ class Quality:
         counts = named(state["standardize.numbers"])["clipped"].astype(int).tolist()
         found = sorted(zip(counts, self._numbers, strict=True), key=lambda pair: (-pair[0], pair[1]))
         return {name: count for count, name in found[:MOST_CLIPPED] if count}
+
+
+def rate_left(state: Mapping[str, npt.NDArray[Any]]) -> dict[str, float]:
+    """{"rate_left": …} where a schedule's standing is in the state."""
+    standing = state.get(_native.SCHEDULE_STANDING)
+    return {} if standing is None else {"rate_left": float(standing.reshape(-1)[0])}
 
 
 def evicted(state: Mapping[str, npt.NDArray[Any]]) -> dict[str, int]:

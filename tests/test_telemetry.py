@@ -27,7 +27,9 @@ PUBLISHED = {
     "bytes": 100,
     "transaction_s": 0.03,
     "event_age_s": 0.3,
-    "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000, "weight": 4.5}, "window": None},
+    "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000, "weight": 4.5,
+                          "confusion_matrix": [[1, 2], [3, 4]]}, "window": None,
+                "updates": 40, "rate_left": 0.5, "clipped": {"x1": 2}},
     "dead_letters": {'expected number, got "n/a"': 2, 'expected number, got "x"': 1},
     "positions": [[100, 0], [50, 3]],
 }

@@ -1,16 +1,15 @@
 """The registry of schedules of the learning rate. A file has HELP, OPTIONS and factor(options, step): by what the rate
-is multiplied behind so many steps.
+is multiplied behind so many steps. One that goes by more than these keeps it in the state: build(builder, options).
 
-A round's rate is fixed when it begins, by the steps of the lineage before it: the same whoever trains it, and in a
-replay. Powers and cosines are taken by _exact.py, so that every machine gives the same bits.
+A round's rate is fixed when it begins, by the state it starts from: the same whoever trains it, and in a replay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from streamtrain.compute.options import Option, Whole, problems, read
+from streamtrain.compute.options import Option, Problem, Whole, problems, read
 from streamtrain.errors import UserMistake
 from streamtrain.registry import Registry
 
@@ -46,8 +45,23 @@ def is_constant(told: Mapping[str, Any]) -> bool:
     return told.get("name") == DEFAULT and not told.get("warm_up")
 
 
-def rates(told: Mapping[str, Any]) -> Callable[[int], float]:
-    """The learning rate behind so many steps, of what normal() gave. UserMistake where it did not."""
+def kept(name: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What a model spec has of a schedule that keeps something in the state, whose settings stand there too: {"name",
+    own settings}; None of another. Nothing is wrong with the settings."""
+    if not hasattr(get(name), "build"):
+        return None
+    own = own_options(name)
+    return {"name": name, **read({key: value for key, value in given.items() if key in own}, own)}
+
+
+def wrong(name: str, given: Mapping[str, Any]) -> Iterator[Problem]:
+    """What is wrong with its own settings."""
+    return problems(given, own_options(name), f"setting of {name}")
+
+
+def rates(told: Mapping[str, Any]) -> Callable[..., float]:
+    """The learning rate by the steps before a round, and by what the state it starts from has `left` of it; of what
+    normal() gave. UserMistake where it did not."""
     settings = {key: value for key, value in told.items() if key not in ("name", "rate")}
     name, rate = told.get("name"), told.get("rate")
     if not isinstance(name, str) or not isinstance(rate, float | int):
@@ -57,8 +71,8 @@ def rates(told: Mapping[str, Any]) -> Callable[[int], float]:
         raise UserMistake(f"learning rate: {name}: {problem.name}: {problem}")
     chosen, entry = read(settings, options(name)), get(name)
 
-    def rate_of(step: int) -> float:
+    def rate_of(step: int, left: float = 1.0) -> float:
         warm = (step + 1) / chosen["warm_up"] if step < chosen["warm_up"] else 1.0
-        return float(rate * warm * entry.factor(chosen, step))
+        return float(rate * warm * entry.factor(chosen, step) * left)
 
     return rate_of

@@ -65,6 +65,7 @@ void bind_state(nb::module_ &m) {
     m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;
     m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;
     m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;
+    m.attr("SCHEDULE_STANDING") = SCHEDULE_STANDING;
     m.def("place", &place, nb::arg("sizes"));
     m.def("state_rules", [] {
         nb::dict dtypes;

@@ -25,9 +25,9 @@ void bind_worker(nb::module_ &m) {
         .def_prop_ro("base_address", [](Worker &worker) { return address_of(worker.round().memory().base); })
         .def("follow",
              [](Worker &worker, nb::callable rate_of) {
-                 worker.round().follow([rate_of = std::move(rate_of)](i64 steps) {
+                 worker.round().follow([rate_of = std::move(rate_of)](i64 steps, f64 left) {
                      nb::gil_scoped_acquire held;
-                     return nb::cast<f32>(rate_of(steps));
+                     return nb::cast<f32>(rate_of(steps, left));
                  });
              },
              nb::arg("rate_of"))

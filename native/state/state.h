@@ -31,6 +31,12 @@ constexpr const char *OPTIMIZER_STEPS = "optimizer.steps";
 // What the outer step keeps of a parameter, by its name; and its rate and momentum.
 constexpr const char *OUTER_VELOCITY = "outer.velocity.";
 constexpr const char *OUTER_SETTINGS = "outer.settings";
+// Where a schedule stands that goes by more than the steps; its first number is what is left of the learning rate.
+constexpr const char *SCHEDULE_STANDING = "schedule.standing";
+// Sums over all rows scored: their loss and weight; what is minimised, where that is another; how many they were.
+constexpr const char *SCORE_LOSS = "score.loss";
+constexpr const char *SCORE_OBJECTIVE = "score.objective";
+constexpr const char *SCORE_ROWS = "score.rows";
 
 struct StateBlock {
     std::string name, group;

@@ -14,6 +14,7 @@ WorkerRound::WorkerRound(Arena &arena, WorkerEnd &end, const StepFiller &filler)
     const StateBlock *steps = arena.state_layout().find(OPTIMIZER_STEPS);
     if (steps) steps_offset_ = steps->part_offset;
     has_steps_ = steps;
+    standing_ = arena.state_layout().find(SCHEDULE_STANDING);
     const Block *weights = arena.slot_layout().find("weight");
     if (!weights) mistake("a worker's slots", "a block named weight", "none");
     weights_offset_ = weights->offset;
@@ -34,7 +35,9 @@ void WorkerRound::begin() {
     begin_round(arena_.state_layout(), start(), memory());
     base_steps_ = 0;
     if (has_steps_) std::memcpy(&base_steps_, memory().base + steps_offset_, sizeof base_steps_);
-    rate_ = rate_of_ ? rate_of_(base_steps_) : end_.learning_rate();
+    f64 left = 1;
+    if (standing_) std::memcpy(&left, memory().base + standing_->part_offset, sizeof left);
+    rate_ = rate_of_ ? rate_of_(base_steps_, left) : end_.learning_rate();
     end_.begin(round_);
 }
 

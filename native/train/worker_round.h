@@ -15,8 +15,9 @@ class WorkerRound {
 
     WorkerMemory memory() const { return arena_.memory(end_.worker()); }   // what its plan is bound to
 
-    // The rate of a round by the lineage's steps before it; without one it is the run's.
-    void follow(std::function<f32(i64 steps)> rate_of) { rate_of_ = std::move(rate_of); }
+    // The rate of a round by the lineage's steps before it and what a schedule has left of it; without one it is the
+    // run's.
+    void follow(std::function<f32(i64 steps, f64 left)> rate_of) { rate_of_ = std::move(rate_of); }
 
     // Restores the start of the open round in the worker's vector.
     void begin();
@@ -51,7 +52,8 @@ class WorkerRound {
     i64 round_ = -1, first_slot_ = 0, index_ = 0;   // index_: the worker's own slots of the round handed out so far
     std::vector<i64> in_flight_;     // slots whose steps are enqueued and not collected, in order
     i64 base_steps_ = 0, steps_ = 0; // steps_: those of this round that change parameters, enqueued ones counted
-    std::function<f32(i64 steps)> rate_of_;
+    std::function<f32(i64 steps, f64 left)> rate_of_;
+    const StateBlock *standing_ = nullptr;   // of the schedule, where it has one
     f32 rate_ = 0;                   // of this round
     f64 weight_sum_ = 0;
     u64 steps_offset_ = 0;           // of the optimizer step counter in the statistics part

@@ -35,7 +35,7 @@ class Step:
         steps = int(published.metrics["updates"])
         figures = numbers(published.metrics["window"])
         window = {name: value for name, value in figures.items() if name not in _NO_FIGURES}
-        rate = schedules.rates(published.learning_rate)(steps)
+        rate = schedules.rates(published.learning_rate)(steps, published.metrics.get("rate_left", 1.0))
         return {
             "version": published.version, "round": self.round, "epoch": self.epoch, "rows": self.rows, "steps": steps,
             "seconds": self.seconds, "loss": published.loss, "learning_rate": rate, **window,

@@ -7,7 +7,7 @@ from typing import Any
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.schema import Schema
-from streamtrain.compute import losses, optimizers
+from streamtrain.compute import losses, optimizers, schedules
 from streamtrain.compute.model import Model
 from streamtrain.compute.model_spec import input_shape
 from streamtrain.compute.module_spec import inputs_of
@@ -32,8 +32,10 @@ def engine_spec(file: JobFile) -> dict[str, Any]:
     name = file.optimizer.name
     torch = {} if file.model.torch is None else {"torch": file.model.torch}
     schema = schema_of(file)
+    schedule = schedules.kept(file.optimizer.schedule.name, file.optimizer.schedule.model_extra or {})
     return {
         **torch,
+        **({} if schedule is None else {"schedule": schedule}),
         **({} if file.model.graph is None else {"graph": graph_of(file.model.graph, schema)}),
         "input": schema.engine_inputs(),
         "layers": file.model.layers,

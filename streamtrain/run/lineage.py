@@ -121,6 +121,10 @@ def check_fit(job: Job, manifest: Manifest) -> None:
     averaging = manifest.model_spec.get("averaging")
     if averaging != job.train.averaging.spec:
         differences.append(f"train.averaging: snapshot {averaging}, job {job.train.averaging.spec}")
+    scheduled = [spec.get("schedule") for spec in (manifest.model_spec, job.model_spec())]
+    if scheduled[0] != scheduled[1]:
+        was, now = ("none" if each is None else each for each in scheduled)
+        differences.append(f"optimizer.schedule (of those that keep where they stand): snapshot {was}, job {now}")
     averaged = theirs.get("train", {}).get("average_optimizer_state", True)
     if averaged != job.train.average_optimizer_state:
         differences.append(

@@ -10,6 +10,7 @@ from streamtrain import __version__
 from streamtrain.compute.metrics import numbers
 from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
 
+SPANS = ("total", "window", "after_averaging")  # of a manifest's metrics: figures of rows
 NO_QUALITY = {"rows", "weight"}  # beside the figures: how much they are of
 MOST_REASONS = 50  # dead letters of further reasons are counted as "other"; a label must not grow with the data
 TRANSACTION_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -103,8 +104,8 @@ class TrainerMeters(Meters):
         self._transaction.observe(event["transaction_s"])
         if event["event_age_s"] is not None:
             self._event_age.observe(event["event_age_s"])
-        for span, figures in event["metrics"].items():
-            for name, value in numbers(figures or {}).items():
+        for span in SPANS:
+            for name, value in numbers(event["metrics"].get(span) or {}).items():
                 if name not in NO_QUALITY:
                     self._quality.labels(self._job, name, span).set(value)
         for reason, rows in event["dead_letters"].items():

@@ -6,6 +6,27 @@ TESTS = "tests/compute/test_optimizers.py"
 
 GUARDS = [
     (
+        "a round's rate is what a schedule has left of it",
+        "native/train/worker_round.cpp",
+        "if (standing_) std::memcpy(&left,",
+        "if (false) std::memcpy(&left,",
+        "tests/e2e/test_schedules.py::test_a_rate_falls_where_the_loss_stops_improving",
+    ),
+    (
+        "a plateau is of the scores since its last evaluation",
+        "native/state/rules/plateau.h",
+        "    now.loss = loss;\n",
+        "",
+        "tests/state/test_plateau.py::test_an_evaluation_is_of_the_rows_since_the_last",
+    ),
+    (
+        "other settings of a schedule that keeps where it stands do not fit a lineage",
+        "streamtrain/run/lineage.py",
+        "    if scheduled[0] != scheduled[1]:\n",
+        "    if False:\n",
+        "tests/e2e/test_schedules.py::test_where_it_stands_belongs_to_a_lineage",
+    ),
+    (
         "biases do not shrink unless their group says so",
         "compute/optimizers/__init__.py",
         "if group in FEW else {}",

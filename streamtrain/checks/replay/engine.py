@@ -152,8 +152,8 @@ class Engine:
             self._filler.fill(message.value, first, until, message.around() if reads_around else None)
 
 
-def _rates(terms: Terms) -> Callable[[int], float]:
-    """The learning rate of a round by the steps before it; CheckFailed where this build has no such schedule."""
+def _rates(terms: Terms) -> Callable[..., float]:
+    """The learning rate of a round by the state it starts from; CheckFailed where this build has no such schedule."""
     try:
         return schedules.rates(terms.learning_rate)
     except UserMistake as mistake:

@@ -118,11 +118,11 @@ class LineageState:
     def _metric_differences(self, log: RoundLog, engine: Engine, state: State) -> list[str]:
         """Of loss and scores in total, and over the window where its beginning has been replayed too."""
         found: dict[str, Any] = self._quality.look(views(engine.layout, state))
-        spans = ("total", "updates", "clipped", "evicted", *(("window",) if self._window_is_known else ()))
+        spans = ("total", "updates", "clipped", "evicted", "rate_left", *(("window",) if self._window_is_known else ()))
         return [
             f"metrics.{span}: the round log has {told}, computed {computed}"
             for span in spans
-            if (told := plain(log.metrics.get(span))) != (computed := plain(found[span]))
+            if (told := plain(log.metrics.get(span))) != (computed := plain(found.get(span)))
         ]
 
     def _differences(self, log: RoundLog, engine: Engine, state: State, expected: Stored) -> list[str]:

@@ -80,11 +80,17 @@ def _line(publication: Published) -> tuple[object, ...]:
         None if publication.loss is None else f"{publication.loss:.4f}",
         _score(publication.metrics.get("window")),
         _score(publication.metrics.get("total")),
-        f"{publication.learning_rate.get('rate', publication.learning_rate['name'])}",
+        _rate(publication),
         publication.workers,
         publication.worker_deaths,
         "" if end is None else f"the run ended: {end.reason}",
     )
+
+
+def _rate(publication: Published) -> str:
+    """The job's, times what a schedule that goes by the loss has left of it."""
+    rate, left = publication.learning_rate.get("rate"), publication.metrics.get("rate_left", 1.0)
+    return str(publication.learning_rate["name"]) if rate is None else f"{rate * left:g}"
 
 
 def _published_nothing(job: Job, last: int) -> Iterator[str]:

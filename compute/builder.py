@@ -42,11 +42,18 @@ class BlockSpec:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A tensor [rows, columns] of the graph, which any number of vertices may read."""
+    """A tensor [rows, columns] of the graph, which any number of vertices may read. `rows` are the batch's, or several
+    for each of them."""
 
     ref: Ref
     masks: bool = False   # a relu is built in, so a gradient sent back must be masked with ref
     learns: bool = True   # something below it has parameters, so its gradient is wanted
+
+    @property
+    def rows(self) -> PerRow:
+        rows = self.ref.shape[0]
+        assert isinstance(rows, PerRow)
+        return rows
 
     @property
     def columns(self) -> int:

@@ -98,6 +98,8 @@ class Graph:
             raise UserMistake(
                 f"model.graph.{OUTPUT}: expected {outputs} columns, which the loss takes, got {z.columns}"
             )
+        if z.rows.times != 1:
+            raise UserMistake(f"model.graph.{OUTPUT}: expected a row for each row, got {z.rows.times}; unstack it")
         if not z.learns:
             raise UserMistake(f"model.graph.{OUTPUT}: expected one that depends on a parameter, got none")
         return z

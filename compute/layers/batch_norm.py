@@ -41,7 +41,7 @@ def build(
     )
     z, count = builder.buffer(f"{name}.linear", rows, columns), builder.buffer(f"{name}.count", 1)
     with builder.during("train"):
-        weight = builder.slot("weight", "f32", 1)
+        weight = _weights(builder, name, x)
         builder.call("batch_norm_sum", rows, columns, x.ref, weight, total, count)
         builder.call("batch_norm_squares", rows, columns, x.ref, weight, total, count, squares)
         builder.call("batch_norm_settle", columns, least_rows, momentum, epsilon, count, total, squares, builder.step,
@@ -63,3 +63,14 @@ def build(
         return [Gradient(dx)]
 
     return builder.on_backward(backward, [x], Value(y))
+
+
+def _weights(builder: Builder, name: str, x: Value) -> Ref:
+    """Of each row of x: those of the batch, each again for as many rows as are stacked."""
+    weight, times = builder.slot("weight", "f32", 1), x.rows.times
+    if times == 1:
+        return weight
+    stacked = builder.buffer(f"{name}.weight", x.rows)
+    for at in range(times):
+        builder.call("copy_columns", builder.rows, 1, 1, 0, times, at, weight, stacked)
+    return stacked

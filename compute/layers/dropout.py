@@ -13,7 +13,7 @@ EXAMPLES = ({"rate": 0.3},)
 
 def build(builder: Builder, name: str, x: Value, rate: float) -> Value:
     y, stream = builder.buffer(f"{name}.output", *x.ref.shape), builder.stream()
-    before = Before(x.columns)
+    before = Before(x.columns * x.rows.times)
     with builder.during("train"):
         builder.call("dropout", y.elements, before, builder.step, stream, rate, y, x.ref)
     with builder.during("predict"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamtrain.compute.builder import Builder, Gradient, Mismatch, Value
-from streamtrain.compute.spec import Ref
+from streamtrain.compute.spec import PerRow, Ref
 
 
 def same_columns(inputs: Sequence[Value]) -> int:
@@ -14,6 +14,14 @@ def same_columns(inputs: Sequence[Value]) -> int:
     if len(set(widths)) > 1:
         raise Mismatch(f"expected values of as many columns, got {widths}")
     return widths[0]
+
+
+def same_rows(inputs: Sequence[Value]) -> PerRow:
+    """Mismatch where some have several rows for each of the batch's and others as many do not."""
+    times = [value.rows.times for value in inputs]
+    if len(set(times)) > 1:
+        raise Mismatch(f"expected values with as many rows stacked, got {times}")
+    return inputs[0].rows
 
 
 def copy(builder: Builder, name: str, given: Ref) -> Ref:

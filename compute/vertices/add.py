@@ -9,7 +9,7 @@ from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
-from streamtrain.compute.vertices._reading import learns, same_columns, to_each
+from streamtrain.compute.vertices._reading import learns, same_columns, same_rows, to_each
 
 HELP = "the sum of values"
 LEAST, MOST = 2, _native.MAX_COLUMNS
@@ -19,7 +19,7 @@ EXAMPLES: Examples = (([3, 3], {}), ([2, 2, 2], {}))
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
-    y = builder.buffer(f"{name}.output", builder.rows, same_columns(inputs))
+    y = builder.buffer(f"{name}.output", same_rows(inputs), same_columns(inputs))
     total = inputs[0].ref
     for value in inputs[1:]:
         builder.call("add_forward", y.elements, y, total, value.ref)

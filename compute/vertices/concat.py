@@ -9,7 +9,7 @@ from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
-from streamtrain.compute.vertices._reading import learns
+from streamtrain.compute.vertices._reading import learns, same_rows
 
 HELP = "values side by side"
 LEAST, MOST = 1, _native.MAX_COLUMNS
@@ -18,7 +18,7 @@ EXAMPLES: Examples = (([3, 4, 1], {}),)
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
-    rows, width = builder.rows, sum(value.columns for value in inputs)
+    rows, width = same_rows(inputs), sum(value.columns for value in inputs)
     y, at = builder.buffer(f"{name}.output", rows, width), 0
     places = []
     for value in inputs:

@@ -17,7 +17,7 @@ EXAMPLES: Examples = (([12], {"width": 3}),)
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value], width: int) -> Value:
-    (x,), rows = inputs, builder.rows
+    (x,), rows = inputs, inputs[0].rows
     fields, rest = divmod(x.columns, width)
     if rest or fields < 2:
         raise Mismatch(f"expected two or more fields of {width} columns, got {x.columns} columns")

@@ -16,7 +16,7 @@ EXAMPLES: Examples = (([4], {}),)
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
-    (x,), rows = inputs, builder.rows
+    (x,), rows = inputs, inputs[0].rows
     y, length = builder.buffer(f"{name}.output", *x.ref.shape), builder.buffer(f"{name}.length", rows)
     builder.call("unit_rows_forward", rows, x.columns, x.ref, y, length)
 

@@ -20,7 +20,7 @@ EXAMPLES: Examples = (([5], {"first": 1, "end": 4}),)
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value], first: int, end: int) -> Value:
-    (x,), rows, count = inputs, builder.rows, end - first
+    (x,), rows, count = inputs, inputs[0].rows, end - first
     if not first < end <= x.columns:
         raise Mismatch(f"expected columns from 0 to {x.columns}, got {first} to {end}")
     y = builder.buffer(f"{name}.output", rows, count)

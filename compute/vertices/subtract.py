@@ -8,7 +8,7 @@ from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
-from streamtrain.compute.vertices._reading import learns, same_columns
+from streamtrain.compute.vertices._reading import learns, same_columns, same_rows
 
 HELP = "the difference of two values"
 LEAST, MOST = 2, 2
@@ -19,7 +19,7 @@ EXAMPLES: Examples = (([3, 3], {}),)
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
     a, b = inputs[0], inputs[1]
-    y = builder.buffer(f"{name}.output", builder.rows, same_columns(inputs))
+    y = builder.buffer(f"{name}.output", same_rows(inputs), same_columns(inputs))
     builder.call("subtract_forward", y.elements, y, a.ref, b.ref)
 
     def backward(dy: Ref) -> list[Gradient | None]:

@@ -2,8 +2,8 @@
 #pragma once
 #include "base/kernel.h"
 
-// pair_r: label * classes + the likeliest class, of equals the first; -1 for a row of weight 0. rank_r: how many classes
-// are likelier than a row's label; where none is there is nothing to look for.
+// pair_r: label * classes + the likeliest class, of equals the first; -1 for a row of weight 0. rank_r: how many
+// classes are likelier than a row's label; where none is there is nothing to look for.
 ST_KERNEL void class_pair(i64 rows, i64 classes, const f32 *p_rk, const i32 *rank_r, const i32 *label_r,
                           const f32 *weight_r, i32 *pair_r) {
     ST_FOR(r, rows) {

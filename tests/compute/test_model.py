@@ -52,6 +52,13 @@ SHAPES += [
                {"name": "unread", "dense": 9, "of": "b"}, {"name": "output", "add": ["a", "b"]}]},
     {"graph": [{"name": "a", **HIDDEN, "of": "input.first"}, {"name": "b", "dense": 2, "of": "a"},
                {"name": "c", "like": "a", "of": "b"}]},
+    {"graph": [{"name": "a", "dense": 4, "activation": "relu", "of": "input.first"},
+               {"name": "b", "dense": 4, "of": "input.rest"}, {"name": "s", "stack": ["a", "b", "a"]},
+               {"name": "n", "batch_norm": 1e-3, "of": "s"},
+               {"name": "h", "dense": 6, "activation": "relu", "of": "n"}, {"name": "m", "multiply": ["h", "h"]},
+               {"name": "l", "layer_norm": 1e-3, "of": "m"}, {"name": "u", "unstack": "l", "index": 2},
+               {"name": "v", "unstack": "h"}, {"name": "d", "dot": ["u", "v"]}, {"name": "w", "subset": "n", "end": 2},
+               {"name": "x", "unstack": "w", "index": 1}, {"name": "last", "concat": ["d", "u", "x"]}]},
     {"graph": [{"name": "a", "subtract": ["input.first", "input.first"]}, {"name": "b", "concat": ["a", "input"]}]},
 ]  # fmt: skip
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TORCH, REFUSED = "tests/compute/test_torch.py", "tests/compute/test_torch_refused.py"
 BATCH_NORM = "tests/compute/test_batch_norm.py"
+STACK = "tests/compute/test_stack.py"
 GRAPH = "tests/compute/test_graph.py"
 TILING = "tests/compute/test_tiling.py"
 WORKSPACE = "tests/compute/test_workspace.py"
@@ -71,6 +72,20 @@ GUARDS = [
         "if (not_finite(mean) | not_finite(spread)) step->not_finite = 1;",
         "",
         f"{BATCH_NORM}::test_running_statistics_that_are_not_finite_are_told",
+    ),
+    (
+        "an output that is still stacked is refused",
+        "compute/graph.py",
+        "        if z.rows.times != 1:\n",
+        "        if False:\n",
+        f"{STACK}::test_what_does_not_fit_is_refused",
+    ),
+    (
+        "dropout of a stack draws for each of its rows",
+        "compute/layers/dropout.py",
+        "Before(x.columns * x.rows.times)",
+        "Before(x.columns)",
+        f"{STACK}::test_dropout_draws_for_each_of_the_stacked_rows",
     ),
     (
         "a cross network multiplies with its input, not with what came before",

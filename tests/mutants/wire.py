@@ -45,14 +45,14 @@ GUARDS = [
     (
         "replay compares the window's scores",
         _LINEAGE,
-        'spans = ("total", "updates", "clipped", "evicted", *(("window",) if self._window_is_known else ()))',
+        'spans = ("total", "updates", "clipped", "evicted", "rate_left", *(("window",) if self._window_is_known else ()))',
         'spans = ("total", "updates", "clipped")',
         _FOUND,
     ),
     (
         "replay compares the scores in total",
         _LINEAGE,
-        'spans = ("total", "updates", "clipped", "evicted", *(("window",) if self._window_is_known else ()))',
+        'spans = ("total", "updates", "clipped", "evicted", "rate_left", *(("window",) if self._window_is_known else ()))',
         'spans = ("updates", "clipped", *(("window",) if self._window_is_known else ()))',
         _FOUND,
     ),

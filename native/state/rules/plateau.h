@@ -38,7 +38,9 @@ inline void settle_plateau(const StateLayout &layout, const StateBlock &block, c
     const StateBlock *scores = layout.find(SCORE_LOSS), *counts = layout.find(SCORE_ROWS);
     const StateBlock *minimised = layout.find(SCORE_OBJECTIVE);
     if (!scores || !counts || block.count() != PLATEAU_WIDTH) return;
-    auto number = [mean](const StateBlock &its, u64 at) { return reinterpret_cast<const f64 *>(mean + its.offset)[at]; };
+    auto number = [mean](const StateBlock &its, u64 at) {
+        return reinterpret_cast<const f64 *>(mean + its.offset)[at];
+    };
     const f64 loss = number(minimised ? *minimised : *scores, 0), weight = number(*scores, 1);
     const f64 rows = static_cast<f64>(*reinterpret_cast<const i64 *>(mean + counts->offset));
     Plateau &now = *reinterpret_cast<Plateau *>(mean + block.offset);

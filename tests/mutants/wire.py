@@ -4,6 +4,11 @@ _REPLAY = "tests/checks/replay/test_replay.py::test_"
 _FOUND = f"{_REPLAY}what_a_log_says_otherwise_is_found"
 _REFUSED = f"{_REPLAY}a_log_that_cannot_be_followed_is_refused"
 _LINEAGE = "streamtrain/checks/replay/lineage.py"
+_SPANS = (
+    'spans = ("total", "updates", "clipped", "evicted", "rate_left", '
+    '*(("window",) if self._window_is_known else ()))'
+)
+
 GUARDS = [
     (
         "a slow reader is not a silent Kafka",
@@ -45,14 +50,14 @@ GUARDS = [
     (
         "replay compares the window's scores",
         _LINEAGE,
-        'spans = ("total", "updates", "clipped", "evicted", "rate_left", *(("window",) if self._window_is_known else ()))',
+        _SPANS,
         'spans = ("total", "updates", "clipped")',
         _FOUND,
     ),
     (
         "replay compares the scores in total",
         _LINEAGE,
-        'spans = ("total", "updates", "clipped", "evicted", "rate_left", *(("window",) if self._window_is_known else ()))',
+        _SPANS,
         'spans = ("updates", "clipped", *(("window",) if self._window_is_known else ()))',
         _FOUND,
     ),

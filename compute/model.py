@@ -116,12 +116,13 @@ class Model:
 
     def compile(
         self, backend: str, slot_layout: _native.SlotLayout, state: Memory, base: Memory | None = None,
-        share: Memory | None = None, train: bool = True, isa: str = "", device: int = 0,
+        share: Memory | None = None, train: bool = True, isa: str = "", device: int = 0, threads: int = 1,
     ) -> _native.Plan:
         """A plan bound for its life to `state`, `base` and `share` (writable buffers or addresses, 64-byte aligned).
 
         With train=False only predict() works; then base may be left out for a number where nothing is standardised.
-        `isa` is for tests; `device` chooses the CUDA device, modulo their number. The plan keeps the buffers alive, not
+        `isa` is for tests; `device` chooses the CUDA device, modulo their number; `threads` are those that the CPU's
+        plan deals tiles of a batch among, which changes no bit. The plan keeps the buffers alive, not
         what addresses point to.
         """
         if train and (base is None or share is None):
@@ -133,7 +134,7 @@ class Model:
             bound(base, self.statistics_bytes, "base"),
             bound(share, self.statistics_bytes, "share"),
         )
-        plan: _native.Plan = backends.get(backend).compile(program, addresses, isa=isa, device=device)
+        plan: _native.Plan = backends.get(backend).compile(program, addresses, isa=isa, device=device, threads=threads)
         plan._held = (held, program)
         return plan
 
@@ -156,11 +157,12 @@ class Model:
         found = Tiling(phases)
         if 0 < tile_rows < slot_layout.row_capacity:
             found = tiled(builder, phases, output, self.tiles)
-        offsets, workspace_bytes, constants = self._workspace(builder, found, output, tile_rows)
+        buffers = _buffer_bytes(builder, found, tile_rows)
+        offsets, workspace_bytes, constants = self._workspace(builder, found, output, buffers)
         offsets |= _slot_offsets(slot_layout, phases)
         return Program(
             found.phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.layout,
-            slot_layout.slot_bytes, tile_rows, found.local,
+            slot_layout.slot_bytes, tile_rows, found.local, *workspace.own(found.phases, found.local, buffers),
         )
 
     def _build(self, rows: int) -> tuple[Builder, Ref]:
@@ -216,7 +218,7 @@ class Model:
         return _native.StateLayout.make(blocks, {spec.name: spec.rows_of for spec in specs if spec.rows_of})
 
     def _workspace(
-        self, builder: Builder, tiling: Tiling, output: Ref, tile_rows: int
+        self, builder: Builder, tiling: Tiling, output: Ref, buffers: Mapping[str, int]
     ) -> tuple[dict[tuple[str, str], int], int, tuple[tuple[int, bytes], ...]]:
         """Offsets of everything but the slot, the workspace's size, and its constants with their offsets."""
         offsets: dict[tuple[str, str], int] = {}
@@ -229,9 +231,6 @@ class Model:
         sizes |= {("constant", name): array.nbytes for name, array in builder.constants.items()}
         places, fixed_bytes = _native.place(list(sizes.values()))
         offsets |= dict(zip(sizes, places, strict=True))
-        buffers = {name: _size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
-        for name in tiling.local:
-            buffers[name] = buffers[name] // int(builder.rows) * tile_rows
         live = workspace.lives(tiling.phases, output, tiling.local)
         if not self.overlays:
             live = dict.fromkeys(live)
@@ -246,6 +245,12 @@ def aligned(size_bytes: int) -> NDArray[np.uint8]:
     raw = np.zeros(size_bytes + _native.CACHE_LINE, np.uint8)
     start = -raw.ctypes.data % _native.CACHE_LINE
     return raw[start : start + size_bytes]
+
+
+def _buffer_bytes(builder: Builder, tiling: Tiling, tile_rows: int) -> dict[str, int]:
+    """Of each buffer, for a batch's rows or a tile's."""
+    sizes = {name: _size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
+    return sizes | {name: sizes[name] // int(builder.rows) * tile_rows for name in tiling.local}
 
 
 def _bytes(block: BlockSpec) -> int:

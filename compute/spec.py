@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -174,13 +174,15 @@ class Op:
 
 @dataclass(frozen=True)
 class Ref:
-    """Part of a named buffer: `shape` elements of `dtype` from element `start` on, C-contiguous."""
+    """Part of a named buffer: `shape` elements of `dtype` from element `start` on, C-contiguous. `own`: it holds what
+    one tile makes, which of each thread beside the first lies in memory of its own."""
 
     space: Literal["state", "base", "share", "gradient", "work", "constant", "slot", "step"]
     name: str
     dtype: str = "f32"
     shape: tuple[int, ...] = ()
     start: int = 0
+    own: bool = False
 
     @property
     def elements(self) -> int:
@@ -219,6 +221,7 @@ class Tiled:
 
 
 Step = Call | Outside | Tiled
+Key = tuple[str, str, int]   # of a Ref: space, name and start
 
 
 def flat(steps: Iterable[Step]) -> Iterator[Call | Outside]:
@@ -249,6 +252,8 @@ class Program:
     slot_bytes: int
     tile_rows: int = 0                        # of what is Tiled
     local: frozenset[str] = frozenset()       # buffers that hold the rows of one tile
+    own: Mapping[Key, int] = field(default_factory=dict)   # bytes within what a thread has alone, see workspace.own
+    own_bytes: int = 0
 
     def kernels(self, phase: str) -> list[Call]:
         """The phase's calls for a backend that calls nothing but kernels; UserMistake where there is another."""

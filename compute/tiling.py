@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -188,15 +188,16 @@ def _late(accesses: Sequence[Sequence[Access]], levels: list[int]) -> list[int]:
 
 
 def _with_sums(builder: Builder, calls: Iterable[Call]) -> Iterator[Call]:
-    """Behind each sum over rows what adds it to those of the tiles before."""
+    """Behind each sum over rows what adds it to those of the tiles before. What a tile writes without rows is own."""
     for call in calls:
-        yield call
+        own = {ref: replace(ref, own=True) for ref, role, by_rows in _arrays(call) if role in WRITES and not by_rows}
+        yield replace(call, args=tuple(own.get(arg, arg) if isinstance(arg, Ref) else arg for arg in call.args))
         if ops.get(call.op).tiles != "sum":
             continue
         for ref, role, by_rows in _arrays(call):
             if role == "out" and not by_rows:
                 total = builder.buffer(f"{ref.name}.total", ref.elements, dtype="f64")
-                yield Call("chain_sum", "", (ref.elements, Turn(), ref, total))
+                yield Call("chain_sum", "", (ref.elements, Turn(), own[ref], total, ref))
 
 
 def _local(builder: Builder, phases: Mapping[str, Sequence[Step]], output: Ref) -> frozenset[str]:

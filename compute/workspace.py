@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import WRITES, Call, Outside, Ref, Step, Tiled, flat
+from streamtrain.compute.spec import DTYPES, WRITES, Call, Key, Outside, Ref, Step, Tiled, flat
 
+K = TypeVar("K")                       # what a buffer is found by
 _ALWAYS = None                         # needed in every call of every phase, and between them
 
 Phases = Mapping[str, Sequence[Step]]
@@ -66,6 +70,31 @@ def lives(phases: Phases, output: Ref, local: Collection[str] = ()) -> dict[str,
     return found
 
 
+def own(phases: Phases, local: Collection[str], sizes: Mapping[str, int]) -> tuple[dict[Key, int], int]:
+    """Where what a thread beside the first has alone lies in its memory, and the size of that: what is `local`, by the
+    sizes of a tile's rows, and every Ref that is own."""
+    live: dict[Key, Spans | None] = {}
+    bytes_of: dict[Key, int] = {}
+    for phase, steps in phases.items():
+        for call, at, _ in _timed(steps):
+            for ref, _ in _arguments(call):
+                is_local = ref.space == "work" and ref.name in local
+                if not is_local and not ref.own:
+                    continue
+                key = key_of(ref, is_local)
+                size = sizes[ref.name] if is_local else ref.elements * np.dtype(DTYPES[ref.dtype]).itemsize
+                bytes_of[key] = max(size, bytes_of.get(key, 0))
+                spans = live.setdefault(key, {})
+                assert spans is not None
+                spans[phase] = (spans.get(phase, (at, at))[0], at)
+    return place(bytes_of, live, 0)
+
+
+def key_of(ref: Ref, is_local: bool) -> Key:
+    """What it is found by in own(): a local buffer as a whole."""
+    return (ref.space, ref.name, 0 if is_local else ref.start)
+
+
 def _timed(steps: Sequence[Step]) -> Iterator[tuple[Call | Outside, int, tuple[int, int]]]:
     """Each call, when it is made, and the first and last of the calls it is made again and again with."""
     at = 0
@@ -82,10 +111,10 @@ def _arguments(call: Call | Outside) -> Sequence[tuple[Ref, str]]:
     return [(ref, role) for ref, role in zip(call.args, roles, strict=True) if isinstance(ref, Ref)]
 
 
-def place(sizes: Mapping[str, int], live: Mapping[str, Spans | None], start: int) -> tuple[dict[str, int], int]:
+def place(sizes: Mapping[K, int], live: Mapping[K, Spans | None], start: int) -> tuple[dict[K, int], int]:
     """Offsets of buffers from `start` on, each on a cache line, and where the last of them ends. Buffers that no call
     needs have none."""
-    offsets: dict[str, int] = {}
+    offsets: dict[K, int] = {}
     places: list[_Place] = []
     end = start
     for name in sorted((name for name in sizes if name in live), key=lambda name: -sizes[name]):

@@ -102,6 +102,7 @@ def select_isa(name: str) -> str: ...
 def call_kernel(name: str, types: str, arguments: list[Any], isa: str = "") -> None: ...
 
 PLAN_MEMORIES: dict[str, int]  # where an argument of a call lies
+MAX_PLAN_THREADS: int
 STEP_BYTES: int
 
 class StepBlock:
@@ -135,15 +136,16 @@ class Plan:
     def predict(self, slot_address: int) -> None: ...
     def output(self) -> NDArray[np.float32]: ...
 
-# kernel, types, (memory, bits, bytes of a row) of each argument; with no kernel the number of a call out of the plan
-_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int, int]], int]]
+# kernel, types, (memory, bits, bytes of a row, offset in a thread's own memory or -1) of each argument; with no kernel
+# the number of a call out of the plan
+_PlanCalls = Sequence[tuple[str, str, Sequence[tuple[int, int, int, int]], int]]
 _PlanStretches = Sequence[tuple[bool, _PlanCalls]]   # whether its calls are made tile by tile
 
 class CpuPlan(Plan):
     def __init__(
         self, train: _PlanStretches, predict: _PlanStretches, workspace_bytes: int,
         constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
-        share: int, isa: str = "", outside: int = 0, tile_rows: int = 0,
+        share: int, isa: str = "", outside: int = 0, tile_rows: int = 0, threads: int = 1, own_bytes: int = 0,
     ) -> None: ...
     work_address: int
     def set_outside(self, at: int, call: Callable[[int, int], None]) -> None:

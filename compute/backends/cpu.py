@@ -1,4 +1,4 @@
-"""Plans run by native code on one core: kernels of the selected instruction set over one workspace.
+"""Plans run by native code: kernels of the selected instruction set over one workspace, on one core or several.
 
 Work goes up to the rows present in a slot, not up to its capacity.
 """
@@ -31,9 +31,10 @@ from streamtrain.compute.spec import (
     flat,
 )  # fmt: skip
 from streamtrain.compute.tiling import row_bytes
+from streamtrain.compute.workspace import key_of
 from streamtrain.errors import UserMistake
 
-HELP = "native kernels on one core per worker"
+HELP = "native kernels on the CPU, one thread per worker or several"
 PRIORITY = 0
 PRIORITY_NAME = "BACKEND_PRIORITY_CPU"
 CALLS_OUT = True
@@ -60,30 +61,41 @@ def value_bits(native_type: str, number: int | float) -> int:
     return int(number) & 0xFFFFFFFFFFFFFFFF
 
 
-def arguments(program: Program, call: Call) -> list[tuple[int, int, int]]:
-    """(memory, bits, bytes of a row) of each argument of a call; the last of what lies elsewhere for each tile."""
+def arguments(program: Program, call: Call) -> list[tuple[int, int, int, int]]:
+    """(memory, bits, bytes of a row, own offset) of each argument of a call: bytes of what lies elsewhere for each
+    tile, the offset of what a thread has alone, else -1."""
     op, found = ops.get(call.op), []
     for spec, arg, native_type in zip(op.args, call.args, op.signature(call.types), strict=True):
         if isinstance(arg, Ref):
             place = program.place(arg)
-            moves = place.memory == "slot" or (place.memory == "work" and arg.name not in program.local)
-            found.append((MEMORIES[place.memory], place.offset, row_bytes(spec, arg, call) if moves else 0))
+            is_local = place.memory == "work" and arg.name in program.local
+            moves = place.memory == "slot" or (place.memory == "work" and not is_local)
+            own = own_offset(program, arg, is_local) if is_local or arg.own else -1
+            found.append((MEMORIES[place.memory], place.offset, row_bytes(spec, arg, call) if moves else 0, own))
         elif isinstance(arg, PerRow):
-            found.append((MEMORIES["per_row"], arg.times, 0))
+            found.append((MEMORIES["per_row"], arg.times, 0, -1))
         elif isinstance(arg, Before):
-            found.append((MEMORIES["before"], arg.times, 0))
+            found.append((MEMORIES["before"], arg.times, 0, -1))
         elif isinstance(arg, Turn):
-            found.append((MEMORIES["turn"], 0, 0))
+            found.append((MEMORIES["turn"], 0, 0, -1))
         else:
-            found.append((MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0))
+            found.append((MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0, -1))
     return found
 
 
-def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0) -> _native.Plan:
-    """The native plan of a program over (state, base, share)."""
+def own_offset(program: Program, ref: Ref, is_local: bool) -> int:
+    """Where it lies in what a thread beside the first has alone."""
+    within = ref.start * np.dtype(DTYPES[ref.dtype]).itemsize if is_local else 0
+    return program.own[key_of(ref, is_local)] + within
+
+
+def compile(
+    program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0, threads: int = 1
+) -> _native.Plan:
+    """The native plan of a program over (state, base, share), whose tiles are dealt among so many threads."""
     outside: list[Outside] = []
 
-    def entry(call: Call | Outside) -> tuple[str, str, list[tuple[int, int, int]], int]:
+    def entry(call: Call | Outside) -> tuple[str, str, list[tuple[int, int, int, int]], int]:
         if isinstance(call, Call):
             return call.op, call.types, arguments(program, call), 0
         outside.append(call)
@@ -98,7 +110,8 @@ def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", de
     output = program.output
     plan = _native.CpuPlan(
         train, predict, program.workspace_bytes, program.constants, program.place(output).offset, program.rows,
-        output.shape[1], *addresses, isa, len(outside), program.tile_rows,
+        output.shape[1], *addresses, isa, len(outside), program.tile_rows, threads,
+        program.own_bytes,
     )
     memories = {"work": plan.work_address, **dict(zip(("state", "base", "share"), addresses, strict=True))}
     step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever

@@ -214,8 +214,10 @@ class CudaPlan:
             compute.synchronize()
 
 
-def compile(program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0) -> _native.Plan:
-    """A plan on device `device` modulo their number."""
+def compile(
+    program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0, threads: int = 1
+) -> _native.Plan:
+    """A plan on device `device` modulo their number; threads are the CPU's."""
     held = CudaPlan(program, addresses, device)
     plan = _native.ForeignPlan(
         program.rows, program.output.shape[1], held.train, held.predict, held.begin_round,

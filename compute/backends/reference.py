@@ -105,7 +105,8 @@ class ReferencePlan:
 
 
 def compile(
-    program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0, precise: bool = False
+    program: Program, addresses: tuple[int, int, int], isa: str = "", device: int = 0, threads: int = 1,
+    precise: bool = False,
 ) -> _native.Plan:
     """A plan whose phases run here. State, base and share are changed in place, as on the CPU."""
     held = ReferencePlan(program, addresses, precise)

@@ -20,7 +20,7 @@
 namespace st {
 namespace {
 
-using Arguments = std::vector<std::tuple<u32, u64, u64>>;                          // see PlanArgument
+using Arguments = std::vector<std::tuple<u32, u64, u64, i64>>;                     // see PlanArgument
 using Calls = std::vector<std::tuple<std::string, std::string, Arguments, u32>>;   // see PlanCall
 using Stretches = std::vector<std::pair<bool, Calls>>;                             // see PlanStretch
 
@@ -28,10 +28,10 @@ std::vector<PlanCall> calls_of(const Calls &calls) {
     std::vector<PlanCall> out;
     for (const auto &[kernel, types, arguments, outside] : calls) {
         PlanCall call{kernel, types, {}, outside};
-        for (const auto &[memory, bits, row_bytes] : arguments) {
+        for (const auto &[memory, bits, row_bytes, own] : arguments) {
             if (memory >= std::size(memory_names))
                 mistake("plan", "a memory of PLAN_MEMORIES", std::to_string(memory));
-            call.arguments.push_back({static_cast<Memory>(memory), bits, row_bytes});
+            call.arguments.push_back({static_cast<Memory>(memory), bits, row_bytes, own});
         }
         out.push_back(std::move(call));
     }
@@ -102,6 +102,7 @@ void bind_plan(nb::module_ &m) {
     nb::dict memories;
     for (u32 at = 0; at < std::size(memory_names); ++at) memories[memory_names[at]] = at;
     m.attr("PLAN_MEMORIES") = memories;
+    m.attr("MAX_PLAN_THREADS") = MAX_PLAN_THREADS;
     nb::class_<Plan>(m, "Plan")
         .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
         .def("begin_round", &Plan::begin_round, nb::call_guard<WithoutGil>())
@@ -124,9 +125,11 @@ void bind_plan(nb::module_ &m) {
         .def("__init__",
              [](CpuPlan *self, const Stretches &train, const Stretches &predict, u64 workspace_bytes,
                 const std::vector<std::pair<u64, nb::bytes>> &constants, u64 output_offset, u32 rows, u32 width,
-                u64 state, u64 base, u64 share, const std::string &isa, u32 outside, u32 tile_rows) {
+                u64 state, u64 base, u64 share, const std::string &isa, u32 outside, u32 tile_rows, u32 threads,
+                u64 own_bytes) {
                  PlanDescription description{stretches_of(train), stretches_of(predict), workspace_bytes,
-                                             {}, output_offset, rows, width, isa, outside, tile_rows};
+                                             {}, output_offset, rows, width, isa, outside, tile_rows,
+                                             threads, own_bytes};
                  for (const auto &[offset, content] : constants)
                      description.constants.emplace_back(offset, std::string(content.c_str(), content.size()));
                  new (self) CpuPlan(description, {reinterpret_cast<u8 *>(state), reinterpret_cast<const u8 *>(base),
@@ -135,7 +138,7 @@ void bind_plan(nb::module_ &m) {
              nb::arg("train"), nb::arg("predict"), nb::arg("workspace_bytes"),
              nb::arg("constants"), nb::arg("output_offset"), nb::arg("rows"), nb::arg("width"), nb::arg("state"),
              nb::arg("base"), nb::arg("share"), nb::arg("isa") = "", nb::arg("outside") = 0,
-             nb::arg("tile_rows") = 0)
+             nb::arg("tile_rows") = 0, nb::arg("threads") = 1, nb::arg("own_bytes") = 0)
         .def("set_outside",
              [](CpuPlan &self, u32 at, nb::callable call) {
                  self.set_outside(at, called<void, i64, u64>(std::move(call)));

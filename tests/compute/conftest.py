@@ -138,7 +138,9 @@ class Rig:
     def address(self) -> int:
         return int(self.slot.ctypes.data)
 
-    def plan(self, backend: str = "cpu", isa: str = "", copy: bool = False, train: bool = True) -> _native.Plan:
+    def plan(
+        self, backend: str = "cpu", isa: str = "", copy: bool = False, train: bool = True, threads: int = 1
+    ) -> _native.Plan:
         """A plan over this rig's memory, or over copies of it kept as plan.state, plan.base, plan.share."""
         memory = [aligned(m.nbytes) for m in (self.state, self.base, self.share)] if copy else []
         for into, source in zip(memory, (self.state, self.base, self.share), strict=False):
@@ -149,7 +151,9 @@ class Rig:
             addresses = (bound(state, 0, ""), bound(base, 0, ""), bound(share, 0, ""))
             plan: Any = backends.get("reference").compile(program, addresses, precise=True)
         else:
-            plan = self.model.compile(backend, self.layout, state, base, share, train=train, isa=isa)
+            plan = self.model.compile(
+                backend, self.layout, state, base, share, train=train, isa=isa, threads=threads
+            )
         plan.state, plan.base, plan.share = state, base, share
         return plan
 

@@ -107,10 +107,10 @@ def test_many_tiles_agree_with_float64(rig: Any, spec: Any) -> None:
 
 
 def test_a_sum_is_over_the_tiles_in_their_order() -> None:
-    parts, total = np.float32([1e8, 1, -1e8, 0.5]), np.zeros(1)
+    parts, total, out = np.float32([1e8, 1, -1e8, 0.5]), np.zeros(1), np.zeros(1, np.float32)
     for at, value in enumerate(parts):
-        out = np.full(1, value)
-        _native.call_kernel("chain_sum", "", [1, FIRST if at == 0 else LAST if at == 3 else NEXT, out, total])
+        part = np.full(1, value)
+        _native.call_kernel("chain_sum", "", [1, FIRST if at == 0 else LAST if at == 3 else NEXT, part, total, out])
     assert out[0] == 1.5 != parts.sum()
 
 

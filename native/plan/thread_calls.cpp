@@ -1,0 +1,107 @@
+#include "plan/thread_calls.h"
+
+#include "base/fail.h"
+
+namespace st {
+namespace {
+
+constexpr u64 OUTSIDE_CELLS = 3;   // which one, the rows present, the slot
+
+void call_outside(void **arguments) {
+    const i64 rows = *static_cast<i64 *>(arguments[1]);
+    if (rows > 0) (**static_cast<Outside **>(arguments[0]))(rows, *static_cast<u64 *>(arguments[2]));
+}
+
+u64 cell_bits(const PlanArgument &argument, const ThreadCalls::Memories &memories) {
+    auto at = [&](const u8 *start, const char *what) {
+        if (!start) mistake("plan", std::string("memory for ") + what, "none; give it to compile()");
+        return reinterpret_cast<u64>(start) + argument.bits;
+    };
+    if (memories.own && argument.own >= 0) return reinterpret_cast<u64>(memories.own + argument.own);
+    switch (argument.memory) {
+        case Memory::work: return at(memories.work, "work");
+        case Memory::state: return at(memories.bound.state, "state");
+        case Memory::base: return at(memories.bound.base, "base");
+        case Memory::share: return at(memories.bound.share, "share");
+        case Memory::step: return reinterpret_cast<u64>(memories.step);
+        case Memory::slot:
+        case Memory::per_row:
+        case Memory::before:
+        case Memory::turn: return 0;   // set at every run
+        case Memory::value: break;
+    }
+    return argument.bits;
+}
+
+}  // namespace
+
+ThreadCalls::ThreadCalls(const PlanStretch &described, const std::string &isa, const Memories &memories,
+                         std::vector<Outside> &outside)
+    : by_tiles_(described.by_tiles) {
+    u64 count = 0;
+    for (const PlanCall &call : described.calls) count += call.kernel.empty() ? OUTSIDE_CELLS : call.arguments.size();
+    cells_.reserve(count);
+    pointers_.reserve(count);
+    for (const PlanCall &call : described.calls)
+        call.kernel.empty() ? compile_outside(outside.at(call.outside)) : compile_kernel(call, isa, memories);
+}
+
+void ThreadCalls::compile_kernel(const PlanCall &call, const std::string &isa, const Memories &memories) {
+    const KernelEntry *kernel = find_kernel(call.kernel.c_str(), call.types.c_str(), isa.c_str());
+    if (!kernel || kernel->argument_count != call.arguments.size())
+        mistake("plan: kernel " + call.kernel + "<" + call.types + ">", "one built for " + isa + " with " +
+                std::to_string(call.arguments.size()) + " arguments", "none");
+    u32 first = static_cast<u32>(cells_.size());
+    u64 told = turn_cells_.size();
+    for (const PlanArgument &argument : call.arguments) compile_argument(argument, memories);
+    calls_.push_back({kernel->thunk, first, turn_cells_.size() > told ? i64{in_order_++} : -1});
+}
+
+void ThreadCalls::compile_argument(const PlanArgument &argument, const Memories &memories) {
+    u64 bits = cell_bits(argument, memories);
+    u32 cell = add_cell(bits);
+    bool in_slot = argument.memory == Memory::slot;
+    if (in_slot || (by_tiles_ && argument.row_bytes > 0))
+        moving_cells_.push_back({cell, in_slot, in_slot ? argument.bits : bits, argument.row_bytes});
+    if (argument.memory == Memory::per_row) row_cells_.push_back({cell, argument.bits});
+    if (argument.memory == Memory::before) before_cells_.push_back({cell, argument.bits});
+    if (argument.memory == Memory::turn) turn_cells_.push_back(cell);
+}
+
+void ThreadCalls::compile_outside(Outside &call) {
+    calls_.push_back({call_outside, static_cast<u32>(cells_.size()), -1});
+    add_cell(reinterpret_cast<u64>(&call));
+    row_cells_.push_back({add_cell(0), 1});
+    moving_cells_.push_back({add_cell(0), true, 0, 0});
+}
+
+u32 ThreadCalls::add_cell(u64 bits) {
+    cells_.push_back(bits);
+    pointers_.push_back(&cells_.back());   // stays: the vector was reserved
+    return static_cast<u32>(cells_.size() - 1);
+}
+
+void ThreadCalls::set_cells(const u8 *slot, const Tile &tile) {
+    for (const MovingCell &cell : moving_cells_) {
+        u64 start = cell.in_slot ? reinterpret_cast<u64>(slot) + cell.start : cell.start;
+        cells_[cell.cell] = start + static_cast<u64>(tile.first) * cell.row_bytes;
+    }
+    for (const RowCell &cell : row_cells_) cells_[cell.cell] = static_cast<u64>(tile.rows) * cell.times;
+    for (const RowCell &cell : before_cells_) cells_[cell.cell] = static_cast<u64>(tile.first) * cell.times;
+    for (u32 cell : turn_cells_) cells_[cell] = tile.turn;
+}
+
+void ThreadCalls::run(const u8 *slot, const Tile &tile) {
+    set_cells(slot, tile);
+    for (const Call &call : calls_) call.thunk(pointers_.data() + call.first_pointer);
+}
+
+void ThreadCalls::run(const u8 *slot, const Tile &tile, TileOrder &order) {
+    set_cells(slot, tile);
+    for (const Call &call : calls_) {
+        auto make = [&] { call.thunk(pointers_.data() + call.first_pointer); };
+        call.in_order < 0 ? make() : order.in_turn(static_cast<u32>(call.in_order), tile.number, make);
+    }
+}
+
+}  // namespace st

@@ -1,0 +1,72 @@
+// A stretch of a plan as one thread makes its calls: kernels, and their arguments, which lie in cells of its own.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/thunk.h"
+#include "plan/description.h"
+#include "plan/tile_order.h"
+
+namespace st {
+
+// Rows of a batch: all of them, or a tile.
+struct Tile {
+    i64 first, rows;
+    u64 turn;     // see kernels/chain_sum.h
+    u32 number;
+};
+
+class ThreadCalls {
+  public:
+    // Where a plan's memory is. `own`: of a thread beside the first, what it has alone; else null.
+    struct Memories {
+        u8 *work;
+        PlanMemory bound;
+        StepBlock *step;
+        u8 *own;
+    };
+
+    // Throws Mistake. The calls out of the plan stay where they are.
+    ThreadCalls(const PlanStretch &described, const std::string &isa, const Memories &memories,
+                std::vector<Outside> &outside);
+    ThreadCalls(const ThreadCalls &) = delete;
+    ThreadCalls(ThreadCalls &&) = default;
+
+    bool by_tiles() const { return by_tiles_; }
+    u32 in_order() const { return in_order_; }   // calls that are made in the order of the tiles
+    void run(const u8 *slot, const Tile &tile);
+    void run(const u8 *slot, const Tile &tile, TileOrder &order);
+
+  private:
+    struct Call {
+        Thunk thunk;
+        u32 first_pointer;
+        i64 in_order;      // which of those that are; -1: none
+    };
+    struct MovingCell {    // cells that are set to an address, or slot + offset, and what lies before the tile
+        u32 cell;
+        bool in_slot;
+        u64 start, row_bytes;
+    };
+    struct RowCell {       // cells that are set to rows x times: of those at hand, or those before them
+        u32 cell;
+        u64 times;
+    };
+
+    void compile_kernel(const PlanCall &call, const std::string &isa, const Memories &memories);
+    void compile_argument(const PlanArgument &argument, const Memories &memories);
+    void compile_outside(Outside &call);
+    u32 add_cell(u64 bits);
+    void set_cells(const u8 *slot, const Tile &tile);
+
+    bool by_tiles_;
+    u32 in_order_ = 0;
+    std::vector<u64> cells_;           // arguments of all calls
+    std::vector<void *> pointers_;     // pointers_[i] = &cells_[i]
+    std::vector<Call> calls_;
+    std::vector<MovingCell> moving_cells_;
+    std::vector<RowCell> row_cells_, before_cells_;
+    std::vector<u32> turn_cells_;
+};
+
+}  // namespace st

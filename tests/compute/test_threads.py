@@ -1,0 +1,146 @@
+"""Tiles of a batch dealt among threads: the same bits whatever their number, and threads that leave nothing behind."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import _native
+from streamtrain.compute import ops
+from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.spec import Ref, Tiled, flat
+from streamtrain.errors import UserMistake
+from tests.compute.test_model import HIDDEN, IDS, SHAPES
+
+CAPACITY = 5 * TILE_ROWS + 77
+NETWORK = {"layers": [HIDDEN, {"dense": 5, "activation": "tanh"}], "categories": 2, "standardize": True}
+
+
+def tasks() -> set[str]:
+    return set(os.listdir("/proc/self/task"))
+
+
+def state(task: str) -> str:
+    return Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def wait_until_asleep(threads: set[str]) -> None:
+    deadline = time.monotonic() + 20
+    while any(state(task) != "S" for task in threads):
+        assert time.monotonic() < deadline, {task: state(task) for task in threads}
+        time.sleep(0.001)
+
+
+def outcome(rigged: Any, threads: int, steps: int = 3) -> bytes:
+    plan = rigged.plan(threads=threads)
+    rigged.statistics(plan)
+    for _ in range(steps):
+        rigged.step(plan)
+    plan.predict(rigged.address)
+    return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+def test_threads_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
+    found = {outcome(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY), threads) for threads in (1, 3)}
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("threads", [2, 7, _native.MAX_PLAN_THREADS])
+@pytest.mark.parametrize("rows", [0, 1, TILE_ROWS, TILE_ROWS + 1, CAPACITY])
+def test_any_number_of_rows_has_its_bits(rig: Any, spec: Any, rows: int, threads: int) -> None:
+    found = {outcome(rig(spec(**NETWORK), rows=rows, capacity=CAPACITY), count) for count in (1, threads)}
+    assert len(found) == 1
+
+
+def test_every_instruction_set_has_the_same(rig: Any, spec: Any) -> None:
+    rigged = [rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY) for _ in _native.supported_isas()]
+    for each, isa in zip(rigged, _native.supported_isas(), strict=True):
+        each.step(each.plan(isa=isa, threads=2))
+    assert len({each.state.tobytes() for each in rigged}) == 1
+
+
+def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any) -> None:
+    """Steps of one tile and of many, one behind the other: threads wake late, or not at all."""
+    found = set()
+    for threads in (1, 2, 5):
+        rigged, before = rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY), tasks()
+        plan, rows = rigged.plan(threads=threads), np.random.default_rng(7)
+        mine = tasks() - before
+        rigged.statistics(plan)
+        for step in range(2000):
+            rigged.slot[16:20].view(np.uint32)[0] = rows.integers(0, CAPACITY + 1)   # SlotHeader.rows
+            rigged.step(plan, learning_rate=1e-3)
+            if step % 500 == 499:
+                wait_until_asleep(mine)
+        found.add(rigged.state.tobytes() + rigged.share.tobytes())
+    assert len(found) == 1
+
+
+def test_what_a_tile_makes_no_other_thread_writes(rig: Any, spec: Any) -> None:
+    """Of a group of tiles each array is of the batch's rows, or is own, or is read; sums alone are shared, in order."""
+    for shape in (NETWORK, {"layers": [{"layer_norm": 1e-5}, HIDDEN]}, {"loss": "softmax_cross_entropy"}):
+        rigged = rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY)
+        program = rigged.model.program(rigged.layout, train=True)
+        calls = [call for step in program.phases["train"] if isinstance(step, Tiled) for call in flat([step])]
+        assert calls
+        for call in calls:
+            for arg, value in zip(ops.get(call.op).args, call.args, strict=True):
+                by_rows = bool(arg.shape) and arg.shape[0] == ops.get(call.op).args[0].name
+                if isinstance(value, Ref) and arg.role not in ("given", "value") and call.op != "chain_sum":
+                    assert value.own or by_rows, (call.op, arg.name)
+
+
+@pytest.mark.parametrize("op", [op for op in ops.load().values() if op.tiles], ids=lambda op: op.name)
+def test_an_op_of_tiles_adds_to_nothing_that_all_share(op: Any) -> None:
+    assert not [arg.name for arg in op.args if arg.dtype == "step" and arg.role != "given"]
+
+
+def test_a_number_of_threads_that_is_none_is_refused(rig: Any, spec: Any) -> None:
+    for threads in (0, 65):
+        with pytest.raises(UserMistake, match=f"plan: threads: expected 1 to 64, got {threads}"):
+            rig(spec(**NETWORK)).plan(threads=threads)
+
+
+def test_threads_live_as_long_as_the_plan_and_sleep_between_steps(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY)
+    before = tasks()
+    plan = rigged.plan(threads=4)
+    rigged.step(plan)
+    mine = tasks() - before
+    assert len(mine) == 3
+    wait_until_asleep(mine)
+    del plan
+    assert not tasks() & mine
+
+
+def test_a_batch_that_fits_a_tile_needs_no_thread(rig: Any, spec: Any) -> None:
+    before = tasks()
+    plan = rig(spec(**NETWORK), rows=9, capacity=TILE_ROWS).plan(threads=4)
+    assert tasks() == before and plan.rows == TILE_ROWS
+
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="fork of a process with threads warns")
+def test_a_fork_goes_on_alone(rig: Any, spec: Any) -> None:
+    """It has none of the threads, and waits for none."""
+    rigged = rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY)
+    plan = rigged.plan(threads=3)
+    rigged.step(plan)
+    child = os.fork()
+    if child == 0:
+        rigged.step(plan)
+        del plan
+        os._exit(7)
+    deadline = time.monotonic() + 60
+    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert os.waitstatus_to_exitcode(ended[1]) == 7
+    rigged.step(plan)

@@ -28,7 +28,9 @@ class ParallelWrapper:
     (train.averaging_frequency). report_score_after_averaging: the averaged parameters are scored too, in
     metrics["after_averaging"]. average_updater: the optimizer's state is averaged as parameters are, else each worker
     keeps its own (train.average_optimizer_state). averaging: what the workers' parameters become (train.averaging):
-    "mean", by the rows' weights, or another by its name; or a table of a name and settings.
+    "mean", by the rows' weights, or another by its name; or a table of a name and settings. threads_per_worker and
+    affinity: threads on each batch of a worker and its cores (train.threads_per_worker, train.affinity); if not given,
+    the job's own.
 
     Raises JobMistakes and UserMistake for settings and jobs that are none.
     """
@@ -43,6 +45,8 @@ class ParallelWrapper:
         average_updater: bool = True,
         averaging: str | Mapping[str, Any] = "mean",
         *,
+        threads_per_worker: int | None = None,
+        affinity: str | None = None,
         module: Any = None,
     ) -> None:
         self._settings = {
@@ -51,6 +55,8 @@ class ParallelWrapper:
             "averaging_frequency": averaging_frequency,
             "report_score_after_averaging": report_score_after_averaging,
             "average_optimizer_state": average_updater,
+            "threads_per_worker": threads_per_worker,
+            "affinity": affinity,
             "averaging": averaging if isinstance(averaging, Mapping) else {"name": averaging},
         }
         self.job = _with_train(job_of(job, module), self._settings)

@@ -11,6 +11,7 @@ from streamtrain.columns.names import expand
 from streamtrain.compute import averagings, graph, layers, losses, optimizers, schedules
 from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
+from streamtrain.job.affinity import core_lists
 from streamtrain.job.engine import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
@@ -28,6 +29,7 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
     if not wrong & {"train"}:
         found += _ring(file, gathered)
         found += _averaging(file, gathered)
+        found += _affinity(file, gathered)
     if not wrong & {"columns", "transforms", "model", "records"}:
         found += _columns(file, gathered)
         found += _loss(file, gathered) if not found else []
@@ -64,6 +66,14 @@ def _averaging(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     for problem in averagings.wrong(averaging.name, averaging.model_extra or {}):
         told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
         yield _of_problem(gathered, ("train", "averaging"), told)
+
+
+def _affinity(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """Whether the cores are there, a start finds out: a job file is read on other machines too."""
+    lists = core_lists(file.train.affinity)
+    if lists and len(lists) != file.train.workers:
+        expected = f"a list for each of {file.train.workers} workers, with ; between them"
+        yield _mistake(gathered, ("train", "affinity"), expected, _Words(f"{len(lists)} in {file.train.affinity}"))
 
 
 class _Words(str):

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.compute import averagings, backends, losses, metrics, optimizers, options, schedules
+from streamtrain.job.affinity import OFF, Affinity
 from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Tables, Text
 
 
@@ -200,6 +201,17 @@ class Train(Section):
         'many updates, a long one speed; "off": batch_rows from the start',
     )
     workers: int = Field(default=1, ge=1, le=_native.MAX_WORKERS, description="worker processes")
+    threads_per_worker: int = Field(
+        default=1,
+        ge=1,
+        le=_native.MAX_PLAN_THREADS,
+        description="threads on each batch of a worker, 256 rows at a time; to the same bits. More workers do more",
+    )
+    affinity: Annotated[str, Affinity()] = Field(
+        default=OFF,
+        description='the cores of each worker: a list for each, "0-3;4-7"; "auto": its own ones in order, where there '
+        "are as many as threads. Two jobs of one host that choose so choose the same",
+    )
     averaging_frequency: int = Field(
         default=4, ge=1, le=1_000_000, description="steps per worker between two averagings"
     )

@@ -7,6 +7,10 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
+from streamtrain.log import get_logger
+from streamtrain.run.cores import cores_of_workers, crowded
+
+log = get_logger("streamtrain.run.cores")
 
 _RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
 
@@ -24,10 +28,15 @@ def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena
 
 
 def worker_config(job: Job) -> dict[str, Any]:
-    """Of a worker's process, but for its arena and number and what the command line says."""
+    """Of a worker's process, but for its arena and number and what the command line says. UserMistake where it is to
+    run on cores that are not there."""
+    if told := crowded(job):
+        log.warning(told)
     return {
         "model": job.model_spec(),
         "backend": job.train.backend,
+        "threads": job.train.threads_per_worker,
+        "cores": cores_of_workers(job),
         "score_means": job.train.report_score_after_averaging,
         "schedule": job.schedule,
         "module": None if job.network is None else job.network.told(),

@@ -22,6 +22,7 @@ from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.moves import is_files
+from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
 
@@ -56,6 +57,7 @@ def findings(
     yield Finding("job file", "ok", told)
     for warning in job.warnings:
         yield Finding("job file", "warning", str(warning))
+    yield _cores(job)
     names = admin.names()
     yield Finding("broker", "ok", f"{job.kafka.bootstrap} answers, {len(names)} topics")
     if (registry := registry_of(job)) is not None:
@@ -73,6 +75,18 @@ def findings(
         yield from _files(job, files, sample)
     elif str(job.topic("records").name) in names and records is not None:
         yield from _records(job, records)
+
+
+def _cores(job: Job) -> Finding:
+    """Whether this machine has what the workers are to run on."""
+    try:
+        pinned = cores_of_workers(job)
+    except UserMistake as error:
+        return Finding("cores", "mistake", str(error))
+    if told := crowded(job):
+        return Finding("cores", "warning", told)
+    where = f", {'; '.join(map(shown, pinned))}" if pinned else ""
+    return Finding("cores", "ok", f"{job.train.workers * job.train.threads_per_worker} of {usable_count()} busy{where}")
 
 
 def _registry(job: Job, registry: SchemaRegistry) -> tuple[Job, Finding]:

@@ -61,7 +61,7 @@ def batch(network: Network, rows: int) -> dict[str, Any]:
     }
 
 
-def ours(network: Network, rows: int) -> Step:
+def ours(network: Network, rows: int, threads: int = 1) -> Step:
     """A step of the native plan on a full slot."""
     tables = [{"name": f"c{at}", "buckets": BUCKETS, "embed": DIM} for at in range(network.categories)]
     model = Model({
@@ -77,7 +77,8 @@ def ours(network: Network, rows: int) -> Step:
     for block, content in zip(layout.blocks, given.values(), strict=True):
         slot[block.offset : block.offset + content.nbytes] = content.reshape(-1).view(np.uint8)
     slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
-    plan = model.compile("cpu", layout, state, aligned(model.statistics_bytes), aligned(model.statistics_bytes))
+    parts = [aligned(model.statistics_bytes) for _ in range(2)]
+    plan = model.compile("cpu", layout, state, *parts, threads=threads)
     plan.step.learning_rate, plan.step.number = 1e-3, 100
     address = int(slot.ctypes.data)
     return lambda: (plan.train(address), plan, slot)   # the plan keeps its memories alive, not a slot

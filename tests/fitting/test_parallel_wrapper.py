@@ -46,6 +46,18 @@ def test_every_source_gives_the_bits_of_fit(tmp_path: Path, average_updater: boo
     assert not same_bits(expected, other)
 
 
+def test_threads_of_a_worker_change_no_bit() -> None:
+    told = {**TABLES, "train": {**TABLES["train"], "batch_rows": 900, "threads_per_worker": 3}}
+    wrapper = ParallelWrapper(told, 2, affinity="auto")
+    assert (wrapper.job.train.threads_per_worker, wrapper.job.train.affinity) == (3, "auto")
+    given, fitted = columns(5000), []
+    for threads in (1, 2):
+        wrapper = ParallelWrapper(told, 2, threads_per_worker=threads)
+        assert wrapper.job.train.threads_per_worker == threads
+        fitted.append(wrapper.fit(given))
+    assert same_bits(*fitted)
+
+
 @pytest.mark.parametrize("averaging", ["outer_nesterov", {"name": "outer_nesterov", "momentum": 0.7}])
 def test_workers_are_averaged_as_told(averaging: Any) -> None:
     given = columns(2000)
@@ -91,6 +103,8 @@ def test_a_worker_that_is_killed_costs_nothing() -> None:
         ({"prefetch_buffer": 3}, "train.prefetch_buffer: expected at least two rounds: .* 8 slots, got 3"),
         ({"averaging": "men"}, "settings: train.averaging.name: expected one of .*, got \"men\"; did you mean mean"),
         ({"averaging": {"name": "outer_nesterov", "rat": 1}}, "train.averaging.rat: unknown .*; did you mean rate"),
+        ({"threads_per_worker": 65}, "train.threads_per_worker: expected a whole number from 1 to 64, got 65"),
+        ({"affinity": "0-1"}, "settings: train.affinity: expected a list for each of 4 workers, .* got 1 in 0-1"),
         ({"average_updater": 3}, "train.average_optimizer_state: expected true or false, got 3"),
     ],
 )

@@ -1,10 +1,11 @@
 """One worker: trains its slots of each round in place, publishes its vector, averages when it is the last.
 
-A process per CPU share or device. Knows no Kafka.
+A process per CPU share or device, of one thread or several. Knows no Kafka.
 """
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,9 +32,13 @@ class Config:
     restorable: bool = False  # there are snapshots to go back to
     backend_priorities: dict[str, int] = field(default_factory=dict)
     module: dict[str, Any] | None = None  # the network, where it is not of layers
+    threads: int = 1  # on a batch
+    cores: list[list[int]] = field(default_factory=list)  # by worker, those it runs on; none: on any
 
 
 def run(config: Config) -> int:
+    if config.cores:
+        os.sched_setaffinity(0, config.cores[config.worker])  # its threads have that from it
     _native.select_isa(config.isa)
     arena = attach(config.arena)
     network = TorchModule.told_by(config.module) if config.module else None
@@ -48,11 +53,11 @@ def run(config: Config) -> int:
         backends.get(backend).register(arena.address, arena.bytes, config.worker)
     layout = arena.slot_layout
     addresses = (worker.state_address, worker.base_address, worker.share_address)
-    plan = model.compile(backend, layout, *addresses, device=config.worker)
+    plan = model.compile(backend, layout, *addresses, device=config.worker, threads=config.threads)
     if config.score_means:
         state = aligned(model.state_bytes)
         base, share = aligned(model.statistics_bytes), aligned(model.statistics_bytes)
-        scorer = model.compile(backend, layout, state, base, share, device=config.worker)
+        scorer = model.compile(backend, layout, state, base, share, device=config.worker, threads=config.threads)
         worker.score_means(scorer, state.ctypes.data, base.ctypes.data, share.ctypes.data)
     while True:
         status = worker.run(plan, 1.0)

@@ -22,7 +22,7 @@ LISTS = 'expected "auto", "off", or for each worker a list of cores as taskset t
 CASES = [
     ("= 4", "= 0", ":9: train.threads_per_worker: expected a whole number from 1 to 64, got 0"),
     ("= 4", "= 65", ":9: train.threads_per_worker: expected a whole number from 1 to 64, got 65"),
-    ("threads_per", "thread_per", ":9: train.thread_per_worker: unknown setting; did you mean threads_per_worker"),
+    ("threads_per", "thread_per", ":9: train.thread_per_worker: unknown setting; allowed: batch_rows, "),
     ("0-3;4-7", "0-3", ":10: train.affinity: expected a list for each of 2 workers, with ; between them, got 1 in 0-3"),
     ("0-3;4-7", "0-3;4-7;8", ":10: train.affinity: expected a list for each of 2 workers, with ; between them, got 3"),
     *((("0-3;4-7"), bad, f":10: train.affinity: {LISTS}, got ")

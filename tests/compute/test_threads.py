@@ -18,6 +18,7 @@ from streamtrain.compute.spec import Ref, Tiled, flat
 from streamtrain.errors import UserMistake
 from tests.compute.test_model import HIDDEN, IDS, SHAPES
 
+READ = ("given", "known", "size", "value")
 CAPACITY = 5 * TILE_ROWS + 77
 NETWORK = {"layers": [HIDDEN, {"dense": 5, "activation": "tanh"}], "categories": 2, "standardize": True}
 
@@ -93,13 +94,13 @@ def test_what_a_tile_makes_no_other_thread_writes(rig: Any, spec: Any) -> None:
         for call in calls:
             for arg, value in zip(ops.get(call.op).args, call.args, strict=True):
                 by_rows = bool(arg.shape) and arg.shape[0] == ops.get(call.op).args[0].name
-                if isinstance(value, Ref) and arg.role not in ("given", "value") and call.op != "chain_sum":
+                if isinstance(value, Ref) and arg.role not in READ and call.op != "chain_sum":
                     assert value.own or by_rows, (call.op, arg.name)
 
 
 @pytest.mark.parametrize("op", [op for op in ops.load().values() if op.tiles], ids=lambda op: op.name)
 def test_an_op_of_tiles_adds_to_nothing_that_all_share(op: Any) -> None:
-    assert not [arg.name for arg in op.args if arg.dtype == "step" and arg.role != "given"]
+    assert not [arg.name for arg in op.args if arg.dtype == "step" and arg.role not in READ]
 
 
 def test_a_number_of_threads_that_is_none_is_refused(rig: Any, spec: Any) -> None:

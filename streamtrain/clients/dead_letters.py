@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from streamtrain import _native
-from streamtrain._native import KafkaEnding, KafkaOutcome
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.formats import encode_records
 from streamtrain.columns.rows import record_rows, row_fates, unusable_path
 from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message, TransactionalProducer
+from streamtrain.kafka.clients import ANY_PARTITION, KafkaConsumer, Message
 from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.once import Once
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.origins.moves import is_file
@@ -225,7 +225,8 @@ class Resender:
         told = Resent()
         partitions = self._partitions(topic)
         self._format = written_format(self._job, "records")
-        with _group(self._job) as consumer, self._producer(topic) as producer:
+        name = f"{self._job.name}.dead-letters"
+        with _group(self._job) as consumer, Once(self._job.kafka_producer(), name, topic) as once:
             # from here on no other sends: what is progress now stays so
             self._begin = progress(self._job)
             group = consumer.native.group_metadata()
@@ -233,10 +234,10 @@ class Resender:
             for entry in self._rows():
                 batch.append(entry)
                 if len(batch) == _LETTERS_A_TRANSACTION:
-                    yield self._transaction(producer, group, topic, partitions, batch, told)
+                    yield self._transaction(once, group, partitions, batch, told)
                     batch = []
             if batch:
-                yield self._transaction(producer, group, topic, partitions, batch, told)
+                yield self._transaction(once, group, partitions, batch, told)
 
     def _rows(self) -> Iterator[tuple[Found, Rows]]:
         for found in read_dead_letters(self._job, begin=self._begin):
@@ -256,47 +257,25 @@ class Resender:
             raise no_such_topic(topic, self._job.kafka.bootstrap)
         return state.partitions
 
-    def _producer(self, topic: str) -> TransactionalProducer:
-        kafka, name = self._job.kafka_producer(), f"{self._job.name}.dead-letters"
-        producer = TransactionalProducer.open(Purpose.RESEND, kafka, name)
-        self._check(producer, producer.native.prepare(), topic)
-        return producer
-
-    @staticmethod
-    def _check(producer: TransactionalProducer, outcome: KafkaOutcome, topic: str) -> None:
-        if outcome.code:
-            raise producer.explain(outcome.code, outcome.text, f"topic {topic}")
-
     def _transaction(
-        self, producer: TransactionalProducer, group: bytes, topic: str, partitions: int,
-        batch: list[tuple[Found, Rows]], told: Resent,
-    ) -> Resent:  # fmt: skip
-        native = producer.native
+        self, once: Once, group: bytes, partitions: int, batch: list[tuple[Found, Rows]], told: Resent
+    ) -> Resent:
         after: dict[int, int] = {}
-        self._check(producer, native.begin(), topic)
-        try:
+        with once.transaction():
             for found, rows in batch:
                 after[found.partition] = found.offset + 1
                 if not rows.still_bad:
                     for part in rows.parts:
-                        self._produce(producer, topic, partitions, found.letter.partition, part)
-        except BaseException:
-            native.abort("not all of it was written")
-            raise
-        end = native.commit(self._letters, list(after.items()), group)
-        if end.ending is not KafkaEnding.COMMITTED:
-            self._check(producer, end.why, topic)
+                        self._write(once, partitions, found.letter.partition, part)
+            once.move(self._letters, list(after.items()), group)
         for _, rows in batch:
             self._add(told, rows)
         return told
 
-    def _produce(
-        self, producer: TransactionalProducer, topic: str, partitions: int, partition: int, part: Part
-    ) -> None:
+    def _write(self, once: Once, partitions: int, partition: int, part: Part) -> None:
         where = partition if partition < partitions else ANY_PARTITION
         for value in encode_records(self._format, self._job.schema, part.rows):
-            if code := producer.produce(topic, value, part.key, partition=where, headers=part.headers):
-                self._check(producer, _native.kafka_not_queued(code, topic), topic)
+            once.write(value, part.key, part.headers, where)
 
 
 def reasons(letters: Iterable[Found]) -> list[tuple[str, int, int]]:

@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from streamtrain import _native
-from streamtrain._native import KafkaEnding, KafkaOutcome, KafkaSource, RepackUntil
+from streamtrain._native import KafkaSource, RepackUntil
 from streamtrain.columns import formats
 from streamtrain.columns.around import HEADERS, KEY
 from streamtrain.errors import CheckFailed, KafkaUnreachable, UserMistake
 from streamtrain.failpoints import hit
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import KafkaConsumer, TransactionalProducer
+from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.errors import no_such_topic
+from streamtrain.kafka.once import Once
 from streamtrain.kafka.settings import Purpose
 from streamtrain.schemas import job_format
 from streamtrain.topics.topic import MESSAGE_BYTES
@@ -70,12 +71,12 @@ class Repacker:
         """
         partitions = self._partitions()
         native = self._repacker()
-        with self._group() as group, self._producer() as producer:
+        with self._group() as group, Once(self._job.kafka_producer(), self._group_name, self._to) as once:
             metadata = group.native.group_metadata()  # from here on no other of this name writes
             spans = self._spans(group)
             with KafkaConsumer.open(Purpose.READ, self._job.kafka_consumer(), f"{self._group_name}.read") as consumer:
                 for _ in self._batches(native, consumer, spans, stop):
-                    yield self._transaction(native, producer, metadata, partitions)
+                    yield self._transaction(native, once, metadata, partitions)
 
     def _repacker(self) -> _native.Repacker:
         schema = self._job.schema
@@ -160,30 +161,11 @@ class Repacker:
         """Of the group whose offsets are the positions; it never joins."""
         return KafkaConsumer.open(Purpose.GROUP, self._job.kafka_consumer(), self._group_name)
 
-    def _producer(self) -> TransactionalProducer:
-        producer = TransactionalProducer.open(Purpose.RESEND, self._job.kafka_producer(), self._group_name)
-        self._check(producer, producer.native.prepare())
-        return producer
-
-    def _check(self, producer: TransactionalProducer, outcome: KafkaOutcome) -> None:
-        if outcome.code:
-            raise producer.explain(outcome.code, outcome.text, f"topic {self._to}")
-
-    def _transaction(
-        self, native: _native.Repacker, producer: TransactionalProducer, metadata: bytes, partitions: int
-    ) -> Repacked:
-        writer = producer.native
-        self._check(producer, writer.begin())
-        try:
-            if code := native.write(writer, partitions):
-                self._check(producer, _native.kafka_not_queued(code, self._to))
+    def _transaction(self, native: _native.Repacker, once: Once, group: bytes, partitions: int) -> Repacked:
+        with once.transaction():
+            once.queued(native.write(once.native, partitions))
             hit("vectorize.written")
-        except BaseException:
-            writer.abort("not all of it was written")
-            raise
-        ended = writer.commit(self._source, native.positions, metadata, self._identity)
-        if ended.ending is not KafkaEnding.COMMITTED:
-            self._check(producer, ended.why)
+            once.move(self._source, native.positions, group, self._identity)
         hit("vectorize.committed")
         native.done()
         return Repacked(**native.told())

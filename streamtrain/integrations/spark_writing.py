@@ -5,7 +5,6 @@ The transaction also moves an offset of a group that only this task's place in t
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,12 +15,11 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from streamtrain import _native
-from streamtrain._native import KafkaEnding, KafkaOutcome
 from streamtrain.columns.records import Record, Records
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.clients import KafkaConsumer, TransactionalProducer
-from streamtrain.kafka.errors import is_passing
+from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.kafka.once import Once
 from streamtrain.kafka.settings import Purpose
 from streamtrain.schemas import written_format
 from streamtrain.topics.topic import MESSAGE_BYTES
@@ -29,8 +27,6 @@ from streamtrain.topics.topic import MESSAGE_BYTES
 QUERY, EPOCH = "sql.streaming.queryId", "streaming.sql.batchId"  # of a task of a stream; the first is its checkpoint's
 MOST_BYTES = 128 << 20  # of one task's records: a transaction is over within transaction.timeout.ms
 _TIMEOUT_MS = 30_000
-_PREPARE_S = 60.0
-_AGAIN_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -94,21 +90,16 @@ def write_once(target: Target, place: Place, batches: Iterator[pyarrow.RecordBat
     name = f"{target.job.name}.spark.{place.query}.{place.partition}"
     with (
         KafkaConsumer.open(Purpose.GROUP, target.job.kafka_consumer(), name) as group,
-        TransactionalProducer.open(Purpose.RESEND, target.job.kafka_producer(), name) as producer,
-    ):
-        _prepare(producer, target.topic)  # from here on no other attempt of this task writes
+        Once(target.job.kafka_producer(), name, target.topic) as once,
+    ):  # from here on no other attempt of this task writes
         if _done(group, target.topic) > place.epoch:
             return Written(0, 0)
         records = _gathered(target, batches)
-        _send(producer, target.topic, records, place.epoch + 1, group.native.group_metadata())
+        with once.transaction():
+            for record in records:
+                once.write(record.value, record.own.key, record.own.headers)
+            once.move(target.topic, [(0, place.epoch + 1)], group.native.group_metadata())
     return Written(sum(record.rows for record in records), len(records))
-
-
-def _prepare(producer: TransactionalProducer, topic: str) -> None:
-    until_s = time.monotonic() + _PREPARE_S
-    while (outcome := producer.native.prepare()).code and is_passing(outcome.code) and time.monotonic() < until_s:
-        time.sleep(_AGAIN_S)  # another attempt's transaction ends
-    _check(producer, outcome, topic)
 
 
 def _done(group: KafkaConsumer, topic: str) -> int:
@@ -136,24 +127,3 @@ def _gathered(target: Target, batches: Iterator[pyarrow.RecordBatch]) -> list[Re
                 "got more; repartition it into more"
             )
     return found
-
-
-def _send(producer: TransactionalProducer, topic: str, records: list[Record], done: int, metadata: bytes) -> None:
-    native = producer.native
-    _check(producer, native.begin(), topic)
-    try:
-        for record in records:
-            headers = [*record.own.headers]
-            if code := producer.produce(topic, record.value, record.own.key, headers=headers):
-                _check(producer, _native.kafka_not_queued(code, topic), topic)
-    except BaseException:
-        native.abort("not all of it was written")
-        raise
-    ended = native.commit(topic, [(0, done)], metadata)  # fails where the delivery of one has
-    if ended.ending is not KafkaEnding.COMMITTED:
-        _check(producer, ended.why, topic)
-
-
-def _check(producer: TransactionalProducer, outcome: KafkaOutcome, topic: str) -> None:
-    if outcome.code:
-        raise producer.explain(outcome.code, outcome.text, f"topic {topic}")

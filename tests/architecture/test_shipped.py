@@ -13,7 +13,6 @@ from streamtrain.registry import registries
 BOUND_FOR_A_REASON = {
     "Silence": "a test gives it the time, which no test can wait for",
     "WorkerLook": "the type of what SupervisorEnd.worker gives",
-    "KafkaNext": "a test reads the whole table of rules",
     "average": "measured alone by its bench",
     "cell_transforms": "tests ask whether both halves of each are there",
     "column_kinds": "tests ask whether both halves of each are there",

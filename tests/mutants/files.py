@@ -53,14 +53,25 @@ GUARDS = [
     ),
     (
         "positions go out with the rows", "streamtrain/clients/repacking.py",
-        "writer.commit(self._source, native.positions, metadata,",
-        "writer.commit(self._source, [(at, 0) for at, _ in native.positions], metadata,",
+        "once.move(self._source, native.positions, group,",
+        "once.move(self._source, [(at, 0) for at, _ in native.positions], group,",
         f"{_REPACKING}::test_rows_are_packed_under_their_keys",
     ),
     (
-        "what is not written as a whole is aborted", "streamtrain/clients/repacking.py",
-        'writer.abort("not all of it was written")', "writer.commit(self._source, native.positions, metadata)",
+        "what is not written as a whole is aborted", "streamtrain/kafka/once.py",
+        'self.native.abort("not all of it was written")', "self.native.commit(*self._offsets)",
         f"{_REPACKING}::test_each_row_is_written_once_whatever_ends_it",
+    ),
+    (
+        "a transaction that may be committed or not is not taken for one that is", "streamtrain/kafka/once.py",
+        "if ended.ending is not KafkaEnding.COMMITTED:", "if False:",
+        "tests/kafka/test_once.py::test_who_goes_on_from_its_position_writes_once[commit_transaction=3!-1]",
+    ),
+    (
+        "a start waits for what a call may be made again for", "streamtrain/kafka/once.py",
+        "if not again or time.monotonic() > until_s:", "if True:",
+        "tests/kafka/test_once.py::test_who_goes_on_from_its_position_writes_once"
+        "[init_transactions=1&,init_transactions=2&-0]",
     ),
     (
         "rows of a key stay in their order, whatever their headers", "native/repack/repacker.cpp",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 
 from streamtrain import _native
@@ -53,11 +52,3 @@ def activations() -> dict[str, Activation]:
 
 def get(name: str) -> Op:
     return load()[name]
-
-
-def kernel_digest() -> str:
-    """SHA-256 over the text of every kernel and base header built into the module, in hex: replays compare it."""
-    digest = hashlib.sha256()
-    for path, text in sorted(_native.kernel_texts().items()):
-        digest.update(f"{path}\0{text}\0".encode())
-    return digest.hexdigest()

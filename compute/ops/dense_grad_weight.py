@@ -9,7 +9,6 @@ import numpy as np
 from streamtrain.compute.spec import Array, OnCuda, Op, given, out, scratch, size
 
 HELP = "dw = x^T dy, db = column sums of dy, in float32 over 256 rows and in double over more"
-CHAIN_ROWS = 256
 TOTALS = 512   # for each input at most, where rows make more than one chain
 
 

@@ -83,7 +83,7 @@ int produce(Producer &producer, const std::string &topic, std::optional<nb::byte
 
 nb::list event_tuples(const std::vector<KafkaEvent> &events) {
     nb::list out;
-    for (const KafkaEvent &e : events) out.append(nb::make_tuple(e.level, e.code, e.fatal, e.facility, e.text));
+    for (const KafkaEvent &e : events) out.append(nb::make_tuple(e.level, e.code, e.facility, e.text));
     return out;
 }
 
@@ -126,7 +126,6 @@ void bind_client(nb::class_<C> &c) {
         .def("topic_id", &C::topic_id, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
         .def("watermarks", &C::watermarks, Released(), nb::arg("topic"), nb::arg("partition"), nb::arg("timeout_ms"))
         .def("bounds", &C::bounds, Released(), nb::arg("topic"), nb::arg("timeout_ms"))
-        .def("fatal_error", &C::fatal_error)
         .def("drain_events", [](C &self) { return event_tuples(self.events().drain()); })
         .def("close", &C::close, Released());
 }
@@ -135,11 +134,9 @@ void bind_consumer(nb::module_ &m) {
     nb::class_<Consumer> c(m, "KafkaConsumer");
     c.def(nb::init<const KafkaSettings &>(), nb::arg("settings"))
         .def("assign", &Consumer::assign, Released(), nb::arg("topic"), nb::arg("offsets"))
-        .def("assign_more", &Consumer::assign_more, Released(), nb::arg("topic"), nb::arg("offsets"))
         .def("subscribe", &Consumer::subscribe, Released(), nb::arg("topic"))
         .def("assignment", &Consumer::assignment, Released())
         .def("consume", consume, nb::arg("capacity"), nb::arg("timeout_ms"))
-        .def_prop_ro("revocations", &Consumer::revocations)
         .def("pause", &Consumer::pause, Released(), nb::arg("partitions"))
         .def("resume", &Consumer::resume, Released(), nb::arg("partitions"))
         .def("seek", &Consumer::seek, Released(), nb::arg("offsets"), nb::arg("timeout_ms"))
@@ -148,7 +145,6 @@ void bind_consumer(nb::module_ &m) {
         .def("set_identity", &Consumer::set_identity, nb::arg("id"))
         .def("rewind_to_committed", &Consumer::rewind_to_committed, Released(), nb::arg("otherwise"),
              nb::arg("timeout_ms"))
-        .def("store_offsets", &Consumer::store_offsets, Released(), nb::arg("offsets"))
         .def("commit", &Consumer::commit, Released(), nb::arg("offsets"))
         .def("is_deaf", &Consumer::is_deaf, Released(), nb::arg("timeout_ms"))
         .def("group_metadata", [](const Consumer &self) {
@@ -171,11 +167,7 @@ void bind_producer(nb::module_ &m) {
             nb::arg("partition") = rd::any_partition, nb::arg("headers") = Headers(), nb::arg("note") = false)
         .def_prop_ro("noted_offset", &Producer::noted_offset)
         .def("poll", &Producer::poll, Released(), nb::arg("timeout_ms"))
-        .def("flush", &Producer::flush, Released(), nb::arg("timeout_ms"))
-        .def("purge", &Producer::purge, Released())
-        .def_prop_ro("waiting", &Producer::waiting)
-        .def_prop_ro("delivered", &Producer::delivered)
-        .def_prop_ro("failed", &Producer::failed);
+        .def("flush", &Producer::flush, Released(), nb::arg("timeout_ms"));
     bind_client(c);
 }
 

@@ -81,7 +81,6 @@ void bind_memory(nb::module_ &m) {
         .def_ro("row_capacity", &SlotLayout::row_capacity)
         .def_ro("range_capacity", &SlotLayout::range_capacity)
         .def_ro("blocks", &SlotLayout::blocks)
-        .def_ro("ranges_offset", &SlotLayout::ranges_offset)
         .def_ro("slot_bytes", &SlotLayout::slot_bytes);
 }
 

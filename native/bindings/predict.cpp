@@ -67,14 +67,12 @@ void bind_predict(nb::module_ &m) {
         .def(
             "__init__",
             [](Predictor *self, const KafkaSettings &consumer, const KafkaSettings &producer,
-               const std::string &requests, const std::string &predictions, bool exactly_once, bool until_end,
-               u32 batch_requests) {
+               const std::string &requests, const std::string &predictions, bool exactly_once, bool until_end) {
                 new (self)
-                    Predictor({consumer, producer, requests, predictions, exactly_once, until_end, batch_requests});
+                    Predictor({consumer, producer, requests, predictions, exactly_once, until_end});
             },
             nb::arg("consumer"), nb::arg("producer"), nb::arg("requests"), nb::arg("predictions"),
-            nb::arg("exactly_once"), nb::arg("until_end"),
-            nb::arg("batch_requests") = PredictorSettings().batch_requests)
+            nb::arg("exactly_once"), nb::arg("until_end"))
         .def("serve", &Predictor::serve, Released(), nb::arg("scorer"))
         .def("run", &Predictor::run, Released(), nb::arg("milliseconds"))
         .def("look_again", &Predictor::look_again)
@@ -84,7 +82,7 @@ void bind_predict(nb::module_ &m) {
              [](Predictor &self) {
                  nb::list out;
                  for (const KafkaEvent &e : self.drain_events())
-                     out.append(nb::make_tuple(e.level, e.code, e.fatal, e.facility, e.text));
+                     out.append(nb::make_tuple(e.level, e.code, e.facility, e.text));
                  return out;
              })
         .def("counters", [](const Predictor &self) {

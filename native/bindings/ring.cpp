@@ -43,7 +43,6 @@ nb::dict progress_dict(const Arena &arena) {
     dict["records"] = progress.records;
     dict["bytes"] = progress.bytes;
     dict["held"] = progress.held;
-    dict["waiting_for_ring"] = progress.waiting_for_ring;
     dict["waiting_for_schema"] = progress.waiting_for_schema;
     dict["score_loss_sum"] = progress.score_loss_sum;
     dict["score_weight_sum"] = progress.score_weight_sum;
@@ -90,8 +89,7 @@ void bind_arena(nb::module_ &m) {
 void bind_supervisor(nb::module_ &m) {
     nb::class_<WorkerLook>(m, "WorkerLook")
         .def_ro("round", &WorkerLook::round)
-        .def_ro("slot", &WorkerLook::slot)
-        .def_ro("rows", &WorkerLook::rows);
+        .def_ro("slot", &WorkerLook::slot);
     nb::class_<SupervisorEnd>(m, "SupervisorEnd")
         .def(nb::init<Arena &>(), nb::arg("arena"), nb::keep_alive<1, 2>())
         .def("tell", &SupervisorEnd::tell, nb::arg("stop"))

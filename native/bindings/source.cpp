@@ -25,7 +25,7 @@ void bind_sources(nb::module_ &m) {
         .def_prop_ro("ended", &KafkaSource::ended)
         .def_prop_ro("errors", &KafkaSource::errors);
     nb::class_<MemorySource, Source>(m, "MemorySource")
-        .def(nb::init<u64>(), nb::arg("bytes_at_most") = u64{64} << 20)
+        .def(nb::init<>())
         .def(
             "put",
             [](MemorySource &source, nb::bytes record, f64 timeout_s, i32 partition, i64 offset, i64 span) {

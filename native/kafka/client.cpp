@@ -8,7 +8,7 @@ namespace {
 void on_log(const rd_kafka_t *handle, int level, const char *facility, const char *text) {
     if (!handle) return;
     auto *client = static_cast<Client *>(Library::get().opaque(handle));
-    if (client) client->events().push({level, 0, false, facility, text});
+    if (client) client->events().push({level, 0, facility, text});
 }
 
 void on_error(rd_kafka_t *handle, int code, const char *reason, void *opaque) {
@@ -17,9 +17,9 @@ void on_error(rd_kafka_t *handle, int code, const char *reason, void *opaque) {
     if (code == rd::fatal) {   // the underlying error says more than "fatal"
         char text[512] = "";
         int real = kafka.fatal_error(handle, text, sizeof text);
-        client->events().push({2, real, true, "ERROR", text});
+        client->events().push({2, real, "ERROR", text});
     } else {
-        client->events().push({3, code, false, "ERROR", std::string(kafka.err2name(code)) + ": " + reason});
+        client->events().push({3, code, "ERROR", std::string(kafka.err2name(code)) + ": " + reason});
     }
 }
 
@@ -114,12 +114,6 @@ std::vector<std::pair<i64, i64>> Client::bounds(const std::string &topic, int ti
     for (i32 partition = 0; partition < partitions; ++partition)
         found.push_back(watermarks(topic, partition, timeout_ms));
     return found;
-}
-
-std::pair<int, std::string> Client::fatal_error() const {
-    char text[512] = "";
-    int code = kafka_.fatal_error(handle_, text, sizeof text);
-    return {code, text};
 }
 
 }   // namespace st

@@ -98,8 +98,6 @@ class Client {
     std::pair<i64, i64> watermarks(const std::string &topic, i32 partition, int timeout_ms);
     // Of every partition of `topic`, as watermarks; throws KafkaFailure (an unknown topic too).
     std::vector<std::pair<i64, i64>> bounds(const std::string &topic, int timeout_ms);
-    // (0, "") or librdkafka's fatal error.
-    std::pair<int, std::string> fatal_error() const;
 
   protected:
     Client() = default;

@@ -76,7 +76,7 @@ void Consumer::on_rebalance(rd_kafka_t *handle, int code, rd_kafka_topic_partiti
                                                        : "partitions revoked:";
     for (int i = 0; i < list->cnt; ++i) text += " " + std::to_string(list->elems[i].partition);
     if (outcome.code) text += std::string(" failed: ") + kafka.err2str(outcome.code);
-    self->events_.push({outcome.code ? 3 : 6, outcome.code, false, "REBALANCE", text});
+    self->events_.push({outcome.code ? 3 : 6, outcome.code, "REBALANCE", text});
 }
 
 // On_rebalance's caller is C: nothing may be thrown.
@@ -89,7 +89,7 @@ void Consumer::begin_in(rd_kafka_topic_partition_list_t *list) {
         for (int i = 0; i < list->cnt; ++i) list->elems[i].offset = offsets[static_cast<std::size_t>(i)].second;
     } catch (const KafkaFailure &failure) {
         ++unsure_;
-        events_.push({5, failure.code, false, "REBALANCE", failure.what()});
+        events_.push({5, failure.code, "REBALANCE", failure.what()});
     }
 }
 

@@ -72,7 +72,6 @@ class Consumer : public Client {
     u64 dropped() const { return dropped_; }
     // Rebalances that took partitions away, and what to do just before one does (its thread is consume()'s or
     // close()'s).
-    u64 revocations() const { return revocations_; }
     std::function<void()> on_revoke;
     // Where a group member begins in partitions it is given; without it, and where it throws KafkaFailure, at the
     // committed offsets, and `unsure()` counts the latter.

@@ -12,9 +12,8 @@
 namespace st {
 
 struct KafkaEvent {
-    int level;              // syslog: 3 error, 4 warning, 6 info, 7 debug
+    int level;              // syslog: 2 the client cannot go on, 3 error, 4 warning, 6 info, 7 debug
     int code;               // librdkafka error code, 0 for a log line
-    bool fatal;             // the client cannot go on
     std::string facility;   // librdkafka's log facility; "ERROR", "DELIVERY" or "REBALANCE"
     std::string text;
 };
@@ -39,7 +38,7 @@ class EventQueue {
         std::lock_guard lock(mutex_);
         std::vector<KafkaEvent> out(std::make_move_iterator(events_.begin()), std::make_move_iterator(events_.end()));
         if (dropped_)
-            out.insert(out.begin(), {4, 0, false, "DROPPED", std::to_string(dropped_) + " older events dropped"});
+            out.insert(out.begin(), {4, 0, "DROPPED", std::to_string(dropped_) + " older events dropped"});
         events_.clear();
         dropped_ = 0;
         return out;

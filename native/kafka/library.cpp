@@ -29,8 +29,6 @@ const Library &Library::get() {
     return library;
 }
 
-bool Library::loaded() { return is_loaded; }
-
 void Library::load(const char *path) {
     std::lock_guard lock(load_mutex);
     if (is_loaded) return;

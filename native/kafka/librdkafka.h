@@ -233,7 +233,6 @@ struct Library {
     static const Library &get();
     // Throws std::runtime_error naming the path and the symbol that is missing. A second call does nothing.
     static void load(const char *path);
-    static bool loaded();
 };
 
 }  // namespace st

@@ -15,7 +15,8 @@ void Producer::require_open() const {
 void Producer::close() {
     if (!handle_) return;
     on_delivery = nullptr;
-    purge();   // destroy would otherwise wait for what cannot be delivered any more
+    // destroy would otherwise wait for what cannot be delivered any more
+    kafka_.purge(handle_, rd::purge_queued | rd::purge_inflight);
     for (auto &[name, handle] : topics_) kafka_.topic_destroy(handle);
     topics_.clear();
     kafka_.destroy(handle_);
@@ -26,11 +27,9 @@ void Producer::on_report(rd_kafka_t *, const rd_kafka_message_t *message, void *
     auto *self = static_cast<Producer *>(static_cast<Client *>(opaque));
     const Library &kafka = self->kafka_;
     if (message->err) {
-        ++self->failed_;
-        self->events_.push({3, message->err, false, "DELIVERY",
+        self->events_.push({3, message->err, "DELIVERY",
                             std::string(kafka.topic_name(message->rkt)) + ": " + kafka.err2str(message->err)});
     } else {
-        ++self->delivered_;
         if (message->opaque == self) self->noted_offset_ = message->offset;
     }
     if (self->on_delivery) self->on_delivery(*message);
@@ -65,11 +64,6 @@ int Producer::poll(int timeout_ms) {
 int Producer::flush(int timeout_ms) {
     require_open();
     return kafka_.flush(handle_, timeout_ms);
-}
-
-void Producer::purge() {
-    require_open();
-    kafka_.purge(handle_, rd::purge_queued | rd::purge_inflight);
 }
 
 KafkaOutcome Producer::init_transactions(int timeout_ms) {

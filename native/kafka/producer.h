@@ -30,11 +30,7 @@ class Producer : public Client {
     int poll(int timeout_ms);
     // 0, or rd::timed_out with records still on their way.
     int flush(int timeout_ms);
-    // Forgets what is queued or in flight; deliveries report it as failed at the next poll().
-    void purge();
     int waiting() const { return handle_ ? kafka_.outq_len(handle_) : 0; }
-    u64 delivered() const { return delivered_; }
-    u64 failed() const { return failed_; }   // each also an event
     // Of the last record delivered whose tag was the producer itself; -1 before.
     i64 noted_offset() const { return noted_offset_; }
     // Called from poll(), flush() and commit_transaction() for each record; `message.opaque` is its tag.
@@ -61,7 +57,6 @@ class Producer : public Client {
     void require_open() const;
 
     std::unordered_map<std::string, rd_kafka_topic_t *> topics_;
-    u64 delivered_ = 0, failed_ = 0;
     i64 noted_offset_ = -1;
 };
 

@@ -31,7 +31,7 @@ void echo_headers(rd_kafka_headers_t *headers, const MessageView &request) {
 void AnswerDelivery::note(int code, const std::string &text) {
     const Library &kafka = Library::get();
     std::string why = code ? text + ": " + kafka.err2name(code) : text;
-    events_.push({4, code, false, "PREDICT", why});
+    events_.push({4, code, "PREDICT", why});
 }
 
 void AnswerDelivery::fail(int code, const std::string &text) {

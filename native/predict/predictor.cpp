@@ -9,6 +9,7 @@
 
 namespace st {
 namespace {
+constexpr u32 batch_requests = 4096;   // scored together at most
 constexpr int poll_ms = 20;        // wait for the first request of a batch
 constexpr int query_ms = 2'000;    // committed offsets, ends
 constexpr int revoke_ms = 5'000;   // answers on their way when a rebalance takes partitions
@@ -20,7 +21,7 @@ constexpr auto pause = std::chrono::milliseconds(100);
 }   // namespace
 
 Predictor::Predictor(PredictorSettings settings)
-    : settings_(std::move(settings)), views_(settings_.batch_requests) {
+    : settings_(std::move(settings)), views_(batch_requests) {
     auto make = settings_.exactly_once ? deliver_exactly_once : deliver_at_least_once;
     delivery_ = make(settings_.producer, settings_.predictions, events_);
     make_consumer();
@@ -53,7 +54,7 @@ void Predictor::leave() {
     });
 }
 
-void Predictor::note(int code, const std::string &text) { events_.push({4, code, false, "PREDICT", text}); }
+void Predictor::note(int code, const std::string &text) { events_.push({4, code, "PREDICT", text}); }
 
 void Predictor::serve(std::shared_ptr<RequestScorer> scorer) {
     {

@@ -20,7 +20,6 @@ struct PredictorSettings {
     std::string requests, predictions;   // topics
     bool exactly_once = true;
     bool until_end = false;   // finish where the requests topic ended at the first run()
-    u32 batch_requests = 4096;
 };
 
 struct PredictorCounters {

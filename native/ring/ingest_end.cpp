@@ -36,7 +36,6 @@ void IngestEnd::wait_for_coordinator(Condition condition, const OnFull &on_full)
     const i64 began_ns = monotonic_ns();
     Silence silence;
     bool told = false;
-    words().waiting_for_ring.fetch_add(1);
     while (!control().coordinator_event.wait(monotonic_ns() + LOOK_AGAIN_NS, condition)) {
         if (silence.lasts(control().coordinator) || stop() == Stop::leave) throw Leaving();
         if (!told && on_full && monotonic_ns() - began_ns > RING_PATIENCE_NS) {
@@ -44,7 +43,6 @@ void IngestEnd::wait_for_coordinator(Condition condition, const OnFull &on_full)
             on_full(true);
         }
     }
-    words().waiting_for_ring.fetch_sub(1);
     if (told) on_full(false);
 }
 

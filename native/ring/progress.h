@@ -11,7 +11,7 @@ struct Progress {
     i64 rounds_closed;                        // by ingest: the number of the next one
     i64 rows, records, bytes;                 // decoded this run
     // ingest waits for a publication, for a free slot, for a schema
-    bool held, waiting_for_ring, waiting_for_schema;
+    bool held, waiting_for_schema;
     f64 score_loss_sum, score_weight_sum;     // of the newest mean on its round's last slot
     u32 worker_deaths;
     i64 heartbeat_ns;                         // monotonic
@@ -31,7 +31,6 @@ inline Progress progress_of(const Arena &arena) {
         .records = ingest.records.load(),
         .bytes = ingest.bytes.load(),
         .held = ingest.held.load() != 0,
-        .waiting_for_ring = ingest.waiting_for_ring.load() != 0,
         .waiting_for_schema = ingest.waiting_for_schema.load() != 0,
         .score_loss_sum = control.averager.score_loss_sum,
         .score_weight_sum = control.averager.score_weight_sum,

@@ -9,7 +9,6 @@ namespace st {
 // A worker as the supervisor sees it.
 struct WorkerLook {
     i64 round, slot;      // slot in hand, -1 none
-    i64 rows;             // trained this life
 };
 
 class SupervisorEnd {
@@ -26,7 +25,7 @@ class SupervisorEnd {
 
     WorkerLook worker(u32 worker) const {
         const WorkerWords &words = arena_.control().workers[checked(worker)];
-        return {words.round.load(), words.slot.load(), words.rows.load()};
+        return {words.round.load(), words.slot.load()};
     }
 
     // Once the worker's process is dead and waited for: what it may have left claimed is free again.

@@ -55,12 +55,11 @@ struct alignas(64) IngestWords {
     std::atomic<i64> final_round;      // the last round, once phase is ended; may be the one before the first
     std::atomic<i64> dead_letter_bytes_written, dead_letters_written;
     std::atomic<IngestPhase> phase;
-    std::atomic<u32> waiting_for_ring; // of its threads: so many wait, as the ring is full
+    std::atomic<u32> held;             // of its threads: so many wait for a publication, as too much is unpublished
     std::atomic<i64> rows, records, bytes;   // decoded this run
     std::atomic<i64> due_answered_ns;  // the newest publication_due_ns for which a round was closed in time
-    std::atomic<u32> held;             // of its threads: so many wait for a publication, as too much is unpublished
     std::atomic<u32> waiting_for_schema;   // of its threads: the next record of so many needs one that is not known yet
-    u32 reserved[8];
+    u32 reserved[9];
 };
 static_assert(sizeof(IngestWords) == 128);
 
@@ -69,9 +68,8 @@ struct alignas(64) WorkerWords {
     std::atomic<i64> round;            // begun
     std::atomic<i64> published_round;  // the newest whose vector is fixed: one word, so that no moment shows another
     std::atomic<i64> slot;             // slot in hand, -1 none
-    std::atomic<i64> rows;             // trained this life, for progress
     f64 weight_sum;                    // of the round, fixed before it is published
-    u64 reserved[3];
+    u64 reserved[4];
 };
 static_assert(sizeof(WorkerWords) == 64);
 

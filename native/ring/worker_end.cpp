@@ -14,9 +14,8 @@ WorkerEnd::Coming WorkerEnd::wait_slot(i64 round, i64 in_round, i64 slot, i64 wa
     return none_left() ? Coming::none_left : Coming::filled;
 }
 
-void WorkerEnd::trained(i64 slot, f64 loss_sum, f64 weight_sum, u32 rows) {
+void WorkerEnd::trained(i64 slot, f64 loss_sum, f64 weight_sum) {
     arena_.slot_result(slot) = {.slot = slot, .loss_sum = loss_sum, .weight_sum = weight_sum, .worker = worker_};
-    own().rows.fetch_add(rows);
 }
 
 void WorkerEnd::reject(i64 slot) {

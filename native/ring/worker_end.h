@@ -67,7 +67,7 @@ class WorkerEnd {
         ST_FAILPOINT("worker.begins");
     }
     void take(i64 slot) { own().slot.store(slot); }
-    void trained(i64 slot, f64 loss_sum, f64 weight_sum, u32 rows);
+    void trained(i64 slot, f64 loss_sum, f64 weight_sum);
     void reject(i64 slot);   // not finite
     void publish(f64 weight_sum);
 

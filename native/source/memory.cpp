@@ -6,11 +6,16 @@
 #include "base/failpoint.h"
 
 namespace st {
+namespace {
+
+constexpr u64 bytes_at_most = u64{64} << 20;   // that lie here and are not taken
+
+}   // namespace
 
 bool MemorySource::put(std::string record, i64 deadline_ns, Place place) {
     std::unique_lock lock(mutex_);
     const std::chrono::nanoseconds left(std::max<i64>(0, deadline_ns - monotonic_ns()));
-    auto room = [&] { return closed_ || bytes_ == 0 || bytes_ + record.size() <= bytes_at_most_; };
+    auto room = [&] { return closed_ || bytes_ == 0 || bytes_ + record.size() <= bytes_at_most; };
     if (!changed_.wait_for(lock, left, room) || closed_) return false;
     bytes_ += record.size();
     records_.push_back({std::move(record), place});

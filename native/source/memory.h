@@ -13,8 +13,6 @@ namespace st {
 // One thread puts, one takes.
 class MemorySource final : public Source {
   public:
-    explicit MemorySource(u64 bytes_at_most = u64{64} << 20) : bytes_at_most_(bytes_at_most) {}
-
     // Where a record stands. By default in the partition that is started first, its offset its number.
     struct Place { i32 partition = -1; i64 offset = -1, span = 1; };
 
@@ -48,7 +46,7 @@ class MemorySource final : public Source {
     i64 next_ = 0;                      // offset of the first one not taken
     std::deque<i64> round_ends_;        // records up to where rounds are to end, of those ever put
     i64 put_ = 0, done_ = 0;            // records ever put, ever taken
-    u64 bytes_ = 0, bytes_at_most_;
+    u64 bytes_ = 0;
     bool ended_ = false, closed_ = false;
 };
 

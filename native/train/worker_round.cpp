@@ -74,7 +74,7 @@ bool WorkerRound::after_step(const StepBlock &step, i64 slot) {
         end_.reject(slot);
         return false;
     }
-    end_.trained(slot, step.loss_sum, step.weight_sum, static_cast<u32>(step.rows));
+    end_.trained(slot, step.loss_sum, step.weight_sum);
     weight_sum_ += step.weight_sum;
     return true;
 }

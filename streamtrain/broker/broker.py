@@ -41,7 +41,7 @@ class BrokerStatus:
 class Broker:
     """An embedded Kafka that answers. As a context manager it stops what it started, and only that.
 
-    Nodes are counted from 0. After `kill` or `stop`, `restart` brings them back on the same ports and data.
+    Nodes are counted from 0. After `kill` or `stop`, `start` brings them back on the same ports and data.
     """
 
     def __init__(self, data: Path, record: Record, detached: bool, temporary: bool, found: bool) -> None:
@@ -95,10 +95,6 @@ class Broker:
         for index, process in enumerate(self._processes):
             if node is None or node == index:
                 process.kill()
-
-    def restart(self) -> None:
-        """Start again what is down; what still runs is left alone."""
-        self.start()
 
     def _save(self) -> None:
         nodes = []

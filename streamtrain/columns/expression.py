@@ -46,7 +46,6 @@ class Program:
     operations: list[Operation] = field(default_factory=list)
     numbers: list[float] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
-    is_condition: bool = False
 
     def asks(self) -> frozenset[str]:
         """The columns of which it asks whether the record gave a cell."""
@@ -113,7 +112,6 @@ def compiled(text: str, holds: Mapping[str, str], condition: bool = False) -> Pr
     found = made.value(_tree(text))
     if condition and not found.condition:
         raise ExpressionError(f"expected a condition, which is true or false, got the number {text!r}")
-    made.program.is_condition = found.condition
     return made.program
 
 

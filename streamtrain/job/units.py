@@ -166,13 +166,6 @@ class Start(Takes):
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).isoformat()
 
 
-def start_ms(start: str) -> int | None:
-    """Milliseconds since 1970 of a start that is a time; None for "earliest" and "latest"."""
-    if start in ("earliest", "latest"):
-        return None
-    return round(datetime.fromisoformat(start).timestamp() * 1_000)
-
-
 class OneOf(Takes):
     """One of some names; asked for when a value is checked, so that a registry is read no earlier."""
 

@@ -17,7 +17,6 @@ from streamtrain.kafka.errors import Heard, explain
 from streamtrain.kafka.settings import Purpose, client_settings, flat_settings
 from streamtrain.log import librdkafka_logger
 
-BEGINNING, END, INVALID = -2, -1, -1001
 ANY_PARTITION = -1  # by the key
 NO_GROUP = "streamtrain"
 _ROOM_MS = 50  # of waiting for deliveries while the queue is full
@@ -42,11 +41,13 @@ class Message(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A log line, broker error or delivery failure of librdkafka; level as in syslog (3 error, 4 warning, 7 debug)."""
+    """A log line, broker error or delivery failure of librdkafka.
+
+    level as in syslog: 2 the client is of no use any more, 3 error, 4 warning, 7 debug.
+    """
 
     level: int
     code: int
-    fatal: bool
     facility: str
     text: str
 
@@ -97,7 +98,7 @@ class _Client(Generic[C]):
 
 
 class KafkaConsumer(_Client[_native.KafkaConsumer]):
-    """Manual assignment or subscription; one thread at a time."""
+    """Manual assignment; one thread at a time."""
 
     def __init__(self, settings: Mapping[str, object]) -> None:
         super().__init__(_native.KafkaConsumer, settings)
@@ -109,9 +110,6 @@ class KafkaConsumer(_Client[_native.KafkaConsumer]):
 
     def assign(self, topic: str, offsets: Sequence[tuple[int, int]]) -> None:
         self.native.assign(topic, list(offsets))
-
-    def subscribe(self, topic: str) -> None:
-        self.native.subscribe(topic)
 
     def consume(self, capacity: int = 1000, timeout_s: float = 0.1) -> list[Message]:
         return [Message(*fields) for fields in self.native.consume(capacity, int(timeout_s * 1000))]

@@ -20,6 +20,7 @@ log = logging.getLogger("streamtrain.snapshots")
 _BUFFER_BYTES = 512 * 1024 * 1024  # of chunks kept while their manifest has not come; beyond it they are read again
 _PENDING_S = 0.5  # a follower of the newest gives what it has after this, however fast more comes
 _AGAIN_S = 1.0  # after no answer, until a snapshot is asked for again
+_POLL_S = 0.1
 _LISTEN_S = 10.0  # of quiet, after which it is asked whether there is more
 
 T = TypeVar("T")
@@ -31,17 +32,15 @@ def follow(
     stop: Callable[[], bool] = lambda: False,
     trainer: bool = False,
     newest_only: bool = False,
-    after: int = 0,
     reject: Callable[[str], None] = log.warning,
-    poll_s: float = 0.1,
 ) -> Iterator[T]:
-    """What `prepare` makes of the newest snapshot, then of each new one; versions only go up, from above `after`.
+    """What `prepare` makes of the newest snapshot, then of each new one; versions only go up.
 
     What is not whole or not newer, or what `prepare` raises at, is left out, and `reject` is told why: its version
     counts for nothing. `newest_only` passes over snapshots that are outdated when their turn comes. Waits for the
     topic, and through a loss of the brokers; ends when `stop()`.
     """
-    follower = Follower(topic, prepare, trainer, newest_only, after, reject)
+    follower = Follower(topic, prepare, trainer, newest_only, 0, reject)
     settled = False
     while not (settled or stop()):
         try:
@@ -49,9 +48,9 @@ def follow(
             settled = True
         except KafkaSettling as error:  # nobody leads the topic yet
             log.debug("%s", error)
-            time.sleep(poll_s)
+            time.sleep(_POLL_S)
     while not stop():
-        yield from follower.poll(poll_s)
+        yield from follower.poll(_POLL_S)
 
 
 class _Waiting(NamedTuple):

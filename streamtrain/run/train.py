@@ -30,7 +30,6 @@ from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver
 
-HELP = "starts and watches the processes of a job"
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
 _POLL_S = 0.05

@@ -22,10 +22,9 @@ EVERY_S = 2.0
 class Watch:
     """`look` is ControlTopic.look of a topic that nobody else uses."""
 
-    def __init__(self, run: Run, look: Callable[[], Control], every_s: float = EVERY_S) -> None:
+    def __init__(self, run: Run, look: Callable[[], Control]) -> None:
         self._run = run
         self._look = look
-        self._every_s = every_s
         self.replaced_by: RunEntry | None = None
         self.no_more_files: TooManyOpenFiles | None = None
         self.unreachable = False
@@ -34,7 +33,7 @@ class Watch:
 
     def _repeat(self) -> None:
         while self.replaced_by is None:
-            time.sleep(self._every_s)
+            time.sleep(EVERY_S)
             try:
                 holder = self._look().holder
             except StreamtrainError as error:  # what is no entry, too: the next may be one
@@ -44,6 +43,6 @@ class Watch:
                 self.no_more_files = error if isinstance(error, TooManyOpenFiles) else None
                 continue
             self.unreachable = False
-            self.answered_s += self._every_s
+            self.answered_s += EVERY_S
             if holder is not None and holder.run != self._run and holder.run.number >= self._run.number:
                 self.replaced_by = holder

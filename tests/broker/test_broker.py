@@ -59,7 +59,7 @@ def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
         assert not is_fast(broker)
         broker.kill()
         assert broker.pids == ()
-        broker.restart()
+        broker.start()
         assert answers(first)
         assert not is_fast(broker)
         (pid,) = broker.pids
@@ -203,5 +203,5 @@ def test_three_nodes_answer_with_one_of_them_killed(private_kafka):
     broker.kill(0)
     assert len(broker.pids) == 2
     assert answers(broker.bootstrap)
-    broker.restart()
+    broker.start()
     assert len(broker.pids) == 3

@@ -72,7 +72,7 @@ def test_transactions_of_a_killed_kafka_end_when_it_is_back(tmp_path: Path) -> N
             wait_for(lambda writers=writers: min(writers.committed) >= 5, 600)
             broker.kill()
             writers.tell_gone()
-            broker.restart()
+            broker.start()
             writers.join()
             admin = Admin(broker.bootstrap)  # one from before the crash may keep the leader's old epoch
             wait_for(lambda admin=admin: stable(admin), 600)
@@ -93,7 +93,7 @@ def test_only_after_a_crash_the_controller_comes_first_and_once(tmp_path: Path) 
         assert came_first.exists()
         assert fenced(log, 1)
         came_first.unlink()
-        broker.restart()
+        broker.start()
         assert not came_first.exists()
         assert not fenced(log, 1)
 
@@ -103,7 +103,7 @@ def test_a_start_waits_until_the_fencing_is_written(tmp_path: Path) -> None:
     slow = {"broker.session.timeout.ms": "600000", "controller.quorum.append.linger.ms": "800"}
     with start_broker(tmp_path / "kafka", fast_start=True, properties=slow) as broker:
         broker.kill()
-        broker.restart()
+        broker.start()
 
 
 def test_a_node_alone_that_slept_leads_on(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ class BrokerKill:
     def run(self, stage: Stage) -> None:
         stage.broker.kill()
         hold(self.down_s)
-        stage.broker.restart()
+        stage.broker.start()
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,6 @@ def test_the_broker_dies_with_the_coordinator(private_kafka: Callable[..., Broke
         def run(self, stage: Stage) -> None:
             stage.broker.kill()
             Kill("coordinator").run(stage)
-            stage.broker.restart()
+            stage.broker.start()
 
     chaos(private_kafka, tmp_path, 2000, [Both(0.0)] * 2)

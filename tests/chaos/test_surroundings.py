@@ -112,7 +112,7 @@ def test_the_brokers_disk_is_full_for_a_while(
     trainer.wait("progress", unreachable=True, timeout_s=20)  # where the broker gives up its disk it ends
     filler.unlink()
     broker.kill()
-    broker.restart()
+    broker.start()
     job.produce(1000, seed=1)
     publishes(trainer, 3000)
     assert trainer.end() == 0, trainer.errors()

@@ -89,7 +89,7 @@ def test_readiness_comes_with_the_snapshot_and_goes_with_the_broker(private_kafk
         assert (found["streamtrain_request_errors_total"], found["streamtrain_snapshot_version"]) == (1, 1)
         broker.kill()
         wait_for(lambda: not predict.is_ready())
-        broker.restart()
+        broker.start()
         wait_for(predict.is_ready)
         bench.ask({"a": 1, "b": 1}, "after")
         bench.flush()

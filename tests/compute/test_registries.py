@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from streamtrain.compute import backends, ops
+from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
 
 
@@ -30,7 +30,6 @@ def test_the_kernel_digest_covers_every_header() -> None:
     native = Path(__file__).parents[2] / "native"
     assert {f"kernels/{path.name}" for path in (native / "kernels").glob("*.h")} <= set(texts)
     assert all((native / path).read_text() == text for path, text in texts.items())
-    assert len(ops.kernel_digest()) == 64
 
 
 def test_choice_of_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:

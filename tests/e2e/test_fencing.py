@@ -108,7 +108,7 @@ def test_a_broker_killed_and_started_again_costs_nothing(private_kafka: Callable
     running.wait_event("published", rows=2000)
     job.produce(1000, seed=1)
     broker.kill()
-    broker.restart()
+    broker.start()
     job.produce(1000, seed=2)
     running.wait_event("published", rows=4000, timeout_s=120)
     assert drain(running) == 0

@@ -22,7 +22,7 @@ from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import UserMistake
 from streamtrain.integrations.faust import bootstrap_of, live_model
 from streamtrain.kafka.admin import Admin, TopicWish, job_topics
-from streamtrain.kafka.clients import BEGINNING, KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODEL = SmallModel.make()
@@ -69,7 +69,7 @@ class Application:
         values: list[dict[str, Any]] = []
         until = time.monotonic() + TIMEOUT_S
         with KafkaConsumer(settings) as consumer:
-            consumer.assign(f"{self.job}.{topic}", [(0, BEGINNING)])
+            consumer.assign(f"{self.job}.{topic}", [(0, 0)])
             while len(values) < count:
                 assert time.monotonic() < until and self.worker.poll() is None, self.log[-8000:]
                 values += [json.loads(m.value or b"") for m in consumer.consume(1000, 0.1) if not m.error]

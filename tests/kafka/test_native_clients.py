@@ -81,7 +81,6 @@ def test_starts_at_the_offset_it_is_given_and_seeks(kafka: Any, topic: str, cons
         for i in range(10):
             assert producer.produce(topic, str(i).encode(), partition=0) == 0
         assert producer.flush(20_000) == 0
-        assert (producer.delivered, producer.failed, producer.waiting) == (10, 0, 0)
     consumer.assign(topic, [(0, 7)])
     assert wait_for(lambda: consumer.consume(1, 0.2))[0].value == b"7"
     consumer.native.seek([(0, 2)], 10_000)
@@ -148,7 +147,7 @@ def test_offsets_go_with_the_transaction(kafka: Any, topic: str) -> None:
         producer.produce(topic, b"1", partition=0)
         producer.produce(topic, b"2", partition=0)
         assert native.commit().ending is KafkaEnding.COMMITTED
-        member.subscribe(topic)
+        member.native.subscribe(topic)
         got: list[Message] = []
         wait_for(lambda: got.extend(member.consume(10, 0.2)) or len(got) == 2)
         assert native.begin().code == 0
@@ -168,7 +167,7 @@ def test_fenced_producer_says_so(kafka: Any, topic: str) -> None:
             end = old.native.commit()
         assert _native.kafka_error_name(end.why.code) == "_FENCED"
         assert end.ending is KafkaEnding.UNKNOWN and end.why.fatal
-        assert any(event.fatal for event in old.events())
+        assert any(event.level == 2 for event in old.events())
         with pytest.raises(RuntimeError, match="given up"):
             old.produce(topic, b"mute", partition=0)
 
@@ -196,14 +195,13 @@ def test_broker_that_is_not_there(topic: str) -> None:
                 consumer.partition_count(topic, 1)
 
 
-def test_records_that_cannot_be_delivered_are_counted(topic: str) -> None:
+def test_records_that_cannot_be_delivered_are_told(topic: str) -> None:
     library.load()
     settings = [("bootstrap.servers", "127.0.0.1:1"), ("message.timeout.ms", "200")]
     with closing(_native.KafkaProducer(settings)) as producer:
         assert producer.produce(topic, b"lost") == 0
-        wait_for(lambda: producer.poll(100) and producer.failed)
-        assert producer.delivered == 0
-        assert [event[3] for event in producer.drain_events()].count("DELIVERY") == 1
+        said = wait_for(lambda: producer.poll(100) and [event[2] for event in producer.drain_events()])
+        assert said.count("DELIVERY") == 1
 
 
 def test_a_bad_setting_is_the_users_mistake() -> None:
@@ -226,15 +224,14 @@ def test_closed_clients_refuse() -> None:
 def test_group_members_share_and_hand_over(kafka: Any, topic: str) -> None:
     group = {"bootstrap.servers": kafka.bootstrap, "group.id": topic, "auto.offset.reset": "earliest"}
     with KafkaConsumer(group) as first:
-        first.subscribe(topic)
+        first.native.subscribe(topic)
         wait_for(lambda: (first.consume(1, 0.1), len(first.native.assignment()) == 2)[1])  # may hear an error first
         with KafkaConsumer(group) as second:
-            second.subscribe(topic)
+            second.native.subscribe(topic)
             wait_for(
                 lambda: (
                     (first.consume(1, 0.05), second.consume(1, 0.05))
                     and len(first.native.assignment()) == len(second.native.assignment()) == 1
                 )
             )
-            assert first.native.revocations == 1
         wait_for(lambda: (first.consume(1, 0.1), len(first.native.assignment()) == 2)[1])

@@ -222,7 +222,7 @@ class Following:
         self._thread.start()
 
     def _run(self, topic: SnapshotTopic, settings: Any) -> None:
-        for stored in follow(topic, whole, lambda: self._stop, reject=self._reject, poll_s=0.02, **settings):
+        for stored in follow(topic, whole, lambda: self._stop, reject=self._reject, **settings):
             with self._changed:
                 self.seen.append(stored)
                 self._changed.notify_all()
@@ -343,7 +343,7 @@ def test_a_follower_waits_through_the_loss_of_the_broker(private_kafka: Any) -> 
         try:
             follower.wait(lambda f: f.versions == [1])
             broker.kill()
-            broker.restart()
+            broker.start()
             Publisher(broker.bootstrap, "job").put(2, MODEL)
             follower.wait(lambda f: f.versions == [1, 2])
             assert follower.rejected == []

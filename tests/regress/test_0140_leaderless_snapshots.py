@@ -46,7 +46,7 @@ def test_a_start_without_a_leader_of_the_snapshots_waits(private_kafka: Callable
     broker.kill(2)
     again = job.start("train", "--until-end")
     said(again, "waiting for Kafka")
-    broker.restart()
+    broker.start()
     assert again.finish(300) == 0, again.errors()
     after = job.newest().manifest
     assert (after.lineage, after.version, after.rows_seen) == (before.lineage, before.version, 3000)

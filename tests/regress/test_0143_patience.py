@@ -40,7 +40,7 @@ def test_a_run_after_the_first_waits_for_a_broker(own: tuple[Broker, LiveJob]) -
     broker.kill()
     running.children()[0].kill()
     said(running, "coordinator ended with exit code 3")
-    broker.restart()
+    broker.start()
     job.produce(1000, seed=1)
     running.wait_event("published", rows=2000, timeout_s=300)
     running.process.send_signal(signal.SIGTERM)

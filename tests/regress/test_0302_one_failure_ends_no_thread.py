@@ -34,7 +34,7 @@ def test_a_watch_looks_again(failure: Exception) -> None:
             raise error
         return Control({2: replacement})
 
-    watch = Watch(Run(1, "a" * 32), look, every_s=0.01)
+    watch = Watch(Run(1, "a" * 32), look)
     wait_for(lambda: watch.replaced_by == replacement)
 
 

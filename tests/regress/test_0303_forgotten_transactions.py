@@ -184,7 +184,7 @@ def written_over_a_kill(broker: Broker, topics: Mapping[str, str], kill: int) ->
         time.sleep(0.02)
     broker.kill()
     gone.set()
-    broker.restart()
+    broker.start()
     for writer in writers.values():
         writer.join()
     time_for_the_broker_to_end_them = time.monotonic() + 4 * TIMEOUT_MS / 1000

@@ -109,7 +109,7 @@ def test_a_password_that_holds_no_more_ends_it(guarded: GuardedKafka, delivery: 
         wait_for(lambda: counters["requests"] == 1)
         guarded.set_password("alice", PASSWORD)
         guarded.broker.kill()
-        guarded.broker.restart()
+        guarded.broker.start()
         ask(bench, "second")
         wait_for(lambda: "predictor" not in {thread.name for thread in threading.enumerate()})
 

@@ -7,11 +7,12 @@ import time
 import pytest
 
 from streamtrain.checks.verify.runs import read_control
-from streamtrain.checks.verify.topics import Listed, Topic
+from streamtrain.checks.verify.topics import Topic
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import control
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.manifest import Run
+from tests.checks.verify.topics_in_memory import Listed
 
 ENTRIES = 20_000
 CPU_S = 10.0  # it takes half a second; when every entry was compared with all others it took hours

@@ -101,7 +101,7 @@ def test_commands_end_and_a_program_goes_on_when_it_may_again(
     first = program.told("look").split()[0]
     before = no_more_files(program.process.pid)
     broker.kill()
-    broker.restart()
+    broker.start()
     assert program.told("write") != ""
     wait_for(lambda: program.told("look") == f"{first} False")
     for running in commands:

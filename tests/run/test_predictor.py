@@ -287,7 +287,7 @@ def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) ->
         broker.kill()
         for i in range(2000, 4000):
             bench.ask([i, 1], str(i), partition=i % PARTITIONS)
-        broker.restart()
+        broker.start()
         bench.flush()
         counts = wait_for(lambda: len(found := bench.counts()) == 4000 and found, 90)
     if delivery == "exactly_once":

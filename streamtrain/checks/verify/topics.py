@@ -5,7 +5,6 @@ Nothing here knows where they come from: lists of messages in a test, Kafka by `
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -24,21 +23,6 @@ class Partition(Protocol):
 
     def read(self, begin: int, end: int) -> Iterator[Message]:
         """Those with begin <= offset < end, in order. One iterator of a topic at a time."""
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A partition whose messages are all at hand, in offset order."""
-
-    low: int
-    end: int
-    messages: Sequence[Message]
-
-    def read(self, begin: int, end: int) -> Iterator[Message]:
-        at = bisect_left(self.messages, begin, key=lambda message: message.offset)
-        while at < len(self.messages) and self.messages[at].offset < end:
-            yield self.messages[at]
-            at += 1
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from streamtrain.checks.verify.topics import JobTopics, Listed, Topic
+from streamtrain.checks.verify.topics import JobTopics, Topic
 from streamtrain.kafka.admin import TopicState
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.topic import Message as Sent
 from streamtrain.topics.topic import all_topics, topic
 
 BEGAN_MS = 1_750_000_000_000
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A partition whose messages are all at hand, in offset order."""
+
+    low: int
+    end: int
+    messages: Sequence[Message]
+
+    def read(self, begin: int, end: int) -> Iterator[Message]:
+        at = bisect_left(self.messages, begin, key=lambda message: message.offset)
+        while at < len(self.messages) and self.messages[at].offset < end:
+            yield self.messages[at]
+            at += 1
 
 
 @dataclass

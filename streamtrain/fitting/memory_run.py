@@ -12,6 +12,7 @@ from concurrent.futures import Future, wait
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.background import in_background
 from streamtrain.build import build_digest
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.model import Model
@@ -23,7 +24,6 @@ from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.kafka.admin import job_topics
 from streamtrain.kafka.chunks import Stored
-from streamtrain.kafka.renewing import in_background
 from streamtrain.log import get_logger
 from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config

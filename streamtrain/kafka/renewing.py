@@ -1,7 +1,4 @@
-"""Clients of librdkafka that may go deaf (after a broker's stall of 25 s, two in forty): thrown away and made anew.
-
-Also calls that may not come back: made in threads that are left behind.
-"""
+"""Clients of librdkafka that may go deaf (after a broker's stall of 25 s, two in forty): thrown away and made anew."""
 
 from __future__ import annotations
 
@@ -9,9 +6,9 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, wait
-from threading import Thread
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
+from streamtrain.background import in_background
 from streamtrain.errors import KafkaBroken, KafkaUnreachable
 
 C = TypeVar("C")
@@ -20,22 +17,6 @@ T = TypeVar("T")
 _SILENCES = 2  # questions without an answer, one after the other, after which a client counts as deaf ...
 _DEAF_S = 10.0  # ... if it has not answered for so long: a broker that is away refuses connections much faster
 _CLOSE_S = 5.0
-
-
-def in_background(call: Callable[..., T], *arguments: Any, name: str) -> Future[T]:
-    """The outcome of a call in a thread of its own, which does not hold up the end of the process."""
-    future: Future[T] = Future()
-    Thread(target=_attempt, args=(future, call, arguments), name=name, daemon=True).start()
-    return future
-
-
-def _attempt(future: Future[T], call: Callable[..., T], arguments: tuple[Any, ...]) -> None:
-    try:
-        future.set_result(call(*arguments))
-    except BaseException as error:
-        future.set_exception(error)
-    finally:
-        del future, call, arguments  # an error's traceback, which the future has, would keep them in a circle
 
 
 def leave_behind(client: object) -> Future[None]:

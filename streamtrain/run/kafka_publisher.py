@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import TypeVar
 
+from streamtrain.background import in_background
 from streamtrain.errors import KafkaBroken
 from streamtrain.job import Job
 from streamtrain.kafka.control import ControlTopic
-from streamtrain.kafka.renewing import in_background
 from streamtrain.kafka.transaction import Transactions, replaced
 from streamtrain.origins.origin import Origin
 from streamtrain.run.dead_letters import Letters, LettersFirst

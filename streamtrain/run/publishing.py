@@ -14,12 +14,12 @@ from enum import Enum
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.background import in_background
 from streamtrain.compute.metrics import names as figure_names
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import view, views
 from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
-from streamtrain.kafka.renewing import in_background
 from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
 from streamtrain.run.early_stopping import NAME, EarlyStop
 from streamtrain.run.lineage import Lineage

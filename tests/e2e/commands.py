@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO
 
-from streamtrain.kafka.renewing import in_background
+from streamtrain.background import in_background
 from streamtrain.run.environment import ENVIRONMENT
 
 STREAMTRAIN = [str(Path(sys.executable).parent / "streamtrain")]

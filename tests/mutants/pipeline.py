@@ -208,7 +208,7 @@ GUARDS = [
     ),
     (
         "what a thread raised keeps nothing in a circle",
-        "streamtrain/kafka/renewing.py",
+        "streamtrain/background.py",
         "        del future, call, arguments  #",
         "        pass  #",
         f"{_FIT}::test_an_error_that_is_kept_keeps_no_memory",

@@ -17,13 +17,13 @@ import pytest
 from confluent_kafka import KafkaException
 
 import streamtrain.broker.node as node
+from streamtrain.background import in_background
 from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.admin import Admin, job_topics
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
-from streamtrain.kafka.renewing import in_background
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.control import RunEntry

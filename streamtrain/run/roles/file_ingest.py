@@ -11,13 +11,13 @@ from threading import Event
 from typing import Any
 
 from streamtrain import _native
+from streamtrain.background import in_background
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.state import attach
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
-from streamtrain.kafka.renewing import in_background
 from streamtrain.origins.files import files_from
 from streamtrain.run import exits
 from streamtrain.run.ready import round_cutter, wait_ready

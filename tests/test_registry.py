@@ -67,4 +67,8 @@ print(json.dumps([name for package, names in found.items() for name in names if 
 @pytest.mark.parametrize("name", registries()["roles"].names())
 def test_every_process_role_takes_a_plain_config(name: str) -> None:
     role = registries()["roles"].get(name)
-    assert dataclasses.is_dataclass(role.Config) and next(iter(inspect.signature(role.run).parameters)) == "config"
+    assert dataclasses.is_dataclass(role.Config)
+    config, *others = inspect.signature(role.run).parameters.values()
+    assert config.name == "config"
+    assert [other.name for other in others if other.default is inspect.Parameter.empty] == []
+    assert inspect.signature(role.run).return_annotation == "int"  # the exit code

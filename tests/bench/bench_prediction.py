@@ -131,7 +131,7 @@ class Job:
             job=self.name, format={"name": "msgpack"}, registry={}, requests=f"{self.name}.requests",
             predictions=f"{self.name}.predictions", kafka_consumer=common, kafka_producer=common, delivery=delivery,
         )  # fmt: skip
-        return spawn.Process(target=predictor.run, args=(config, stop))
+        return spawn.Process(target=predictor.answer, args=(config, stop))
 
     def reader(self) -> Consumer:
         consumer = Consumer(group_of(f"{self.name}.reader", self.bootstrap))

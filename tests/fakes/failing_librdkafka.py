@@ -38,7 +38,7 @@ def environment(path: Path, folder: Path, faults: str) -> dict[str, str]:
 def run_predictor(
     path: Path, faults: str, timeout_ms: int, config: predictor.Config, stop: Event, rewinds: Any = None
 ) -> None:
-    """`predictor.run` on the library at `path`, with transactions of `timeout_ms`; the process does nothing else.
+    """`predictor.answer` on the library at `path`, with transactions of `timeout_ms`; the process does nothing else.
 
     `rewinds`: a multiprocessing.Value that is kept up to date.
     """
@@ -51,4 +51,4 @@ def run_predictor(
     _native.kafka_load(str(path))
     settings = predictor.producer_settings
     predictor.producer_settings = lambda of: {**settings(of), "transaction.timeout.ms": str(timeout_ms)}
-    predictor.run(config, stop, report)
+    predictor.answer(config, stop, report)

@@ -80,7 +80,7 @@ def running(config: predictor.Config) -> Iterator[dict[str, int]]:
 
     def work() -> None:
         try:
-            counters.update(predictor.run(config, stop, counters.update))
+            counters.update(predictor.answer(config, stop, counters.update))
         except BaseException as failure:
             failures.append(failure)
 

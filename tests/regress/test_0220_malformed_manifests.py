@@ -92,7 +92,7 @@ def test_a_bounded_run_without_a_model_ends_with_exit_code_1(kafka: Any) -> None
     put_malformed(served, **MALFORMED["columns are texts"])
     for config in (bench.config(until_end=True), bench.config(snapshot=1)):
         with pytest.raises(SnapshotError, match="expected the columns and model of a job") as error:
-            predictor.run(config, threading.Event())
+            predictor.answer(config, threading.Event())
         assert error.value.exit_code == 1
 
 
@@ -102,7 +102,7 @@ def test_a_bounded_run_does_not_wait_for_a_whole_snapshot_either(kafka: Any) -> 
     payload = model_payload(served.model.layout, served.state(1))
     served.publisher.put_damaged(1, payload, lambda messages: messages[1:])
     with pytest.raises(SnapshotError, match="missing"):
-        predictor.run(bench.config(until_end=True), threading.Event())
+        predictor.answer(bench.config(until_end=True), threading.Event())
 
 
 def altered(given: Any) -> Iterator[Any]:

@@ -62,7 +62,7 @@ def test_its_requests_are_answered_exactly_once(bench: Bench, count: int) -> Non
             asked |= make_again(bench, f"new {turn}", count)
             wait_for_answers(bench, asked)
     assert bench.counts().total() == len(asked)
-    predictor.run(bench.config(until_end=True), threading.Event())
+    predictor.answer(bench.config(until_end=True), threading.Event())
     assert bench.counts().total() == len(asked)
 
 
@@ -76,7 +76,7 @@ def test_answers_that_come_late_pass_over_no_request_of_the_next_topic(bench: Be
         make(bench, "requests")
         wait_for(lambda: counters["rewinds"] > 0)
     asked = ask(bench, "new", 12)
-    predictor.run(bench.config("at_least_once", until_end=True), threading.Event())
+    predictor.answer(bench.config("at_least_once", until_end=True), threading.Event())
     assert asked <= bench.answers().keys()
 
 
@@ -90,5 +90,5 @@ def test_what_was_answered_of_it_is_committed(bench: Bench, delivery: str) -> No
         wait_for(lambda: counters["rewinds"] > 0)
         last = ask(bench, "last", PARTITIONS)
         wait_for_answers(bench, last)
-    assert predictor.run(bench.config(delivery, until_end=True), threading.Event())["requests"] == 0
+    assert predictor.answer(bench.config(delivery, until_end=True), threading.Event())["requests"] == 0
 

@@ -123,7 +123,7 @@ def test_an_answer_too_large_for_its_topic_ends_it(kafka: Any, delivery: str) ->
     admin.incremental_alter_configs([resource])[resource].result()
     ask(bench, "many", [[1, 1]] * 2000)
     with pytest.raises(StreamtrainError, match=r"[Ll]arge") as refused:
-        predictor.run(bench.config(delivery, until_end=True), threading.Event())
+        predictor.answer(bench.config(delivery, until_end=True), threading.Event())
     assert refused.value.exit_code == 1
 
 
@@ -148,7 +148,7 @@ def test_a_bounded_run_ends_when_its_requests_are_deleted(kafka: Any, again: boo
                 Admin(bench.bootstrap).ensure([TopicWish("requests", bench.requests, PARTITIONS)])
 
     with pytest.raises(UserMistake, match=f"{bench.requests}.*was deleted"):
-        predictor.run(config, threading.Event(), report)
+        predictor.answer(config, threading.Event(), report)
     holder.close()
 
 
@@ -158,7 +158,7 @@ def test_a_bounded_run_ends_where_there_are_no_predictions(kafka: Any, delivery:
     ask(bench, "first")
     delete(bench.bootstrap, bench.predictions)
     with pytest.raises(UserMistake, match=f"{bench.predictions}.*was deleted"):
-        predictor.run(bench.config(delivery, until_end=True), threading.Event())
+        predictor.answer(bench.config(delivery, until_end=True), threading.Event())
 
 
 def delete(bootstrap: str, topic: str) -> None:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -45,7 +50,7 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Be
     bench.ask({"a": [1, 2, 3], "b": [4, 5, 6]}, "columns", partition=2)
     bench.ask([], "none")
     bench.flush()
-    totals = predictor.run(bench.config(delivery, until_end=True), threading.Event())
+    totals = predictor.answer(bench.config(delivery, until_end=True), threading.Event())
     answers = bench.answers()
     one = answers["one"]
     assert one.prediction == {"prediction": pytest.approx(served.probability(1, [1.5, -2]), rel=1e-6)}
@@ -62,6 +67,21 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Be
     assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
 
 
+def test_as_a_process_of_its_own(bench: Bench) -> None:
+    """Started as the supervisor starts its own: the one contract of all roles."""
+    ServedModel(bench.bootstrap, bench.job).put()
+    bench.ask({"a": 1, "b": 2}, "one")
+    bench.flush()
+    document = {
+        "process": "predictor", "label": "predictor", "parent": os.getpid(), "failpoints": "", "last_words": True,
+        "logging": {}, "config": dataclasses.asdict(bench.config(until_end=True)),
+    }  # fmt: skip
+    command = [sys.executable, "-P", "-m", "streamtrain.run"]
+    done = subprocess.run(command, input=json.dumps(document) + "\n", capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert [*bench.answers()] == ["one"]
+
+
 def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench) -> None:
     served = ServedModel(bench.bootstrap, bench.job)
     served.put()
@@ -70,7 +90,7 @@ def test_a_packed_record_of_one_row_is_answered_as_one_row(bench: Bench) -> None
         columns = {name: [row[at] for row in rows[:count]] for at, name in enumerate("ab")}
         bench.ask(record_format("packed").encode(served.schema.for_requests(), columns), key)
     bench.flush()
-    predictor.run(bench.config(format={"name": "packed"}, until_end=True), threading.Event())
+    predictor.answer(bench.config(format={"name": "packed"}, until_end=True), threading.Event())
     answers = {key: answer.prediction for key, answer in bench.answers().items()}
     expected = [{"prediction": pytest.approx(served.probability(1, row), rel=1e-6)} for row in rows]
     assert answers == {"none": [], "one": expected[0], "two": expected}
@@ -88,7 +108,7 @@ def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
     bench.ask({"a": 1, "b": 1}, "good")
     bench.ask([{"a": 1, "b": 2}, {"a": None, "b": 2}], "second row")
     bench.flush()
-    totals = predictor.run(bench.config(until_end=True), threading.Event())
+    totals = predictor.answer(bench.config(until_end=True), threading.Event())
     headers = {(m.key or b"").decode(): dict(m.headers) for m in bench.messages()}
     answers = bench.answers()
     assert answers.keys() == {*bad, "good", "second row"} and answers["good"].error is None
@@ -119,7 +139,7 @@ def test_a_request_of_more_rows_than_a_slot_holds(bench: Bench) -> None:
     bench.ask(rows, "many")
     bench.ask([[0, 0]] * 35_000, "too many for one answer")
     bench.flush()
-    predictor.run(bench.config(until_end=True), threading.Event())
+    predictor.answer(bench.config(until_end=True), threading.Event())
     answers = bench.answers()
     got = predicted(answers["many"])
     assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-5)
@@ -131,7 +151,7 @@ def test_key_and_headers_that_leave_no_room_are_given_up(bench: Bench) -> None:
     ServedModel(bench.bootstrap, bench.job).put()
     bench.ask([[0, 0]] * 20_000, "k" * 100, [("large", b"x" * 700_000)])
     bench.flush()
-    predictor.run(bench.config(until_end=True), threading.Event())
+    predictor.answer(bench.config(until_end=True), threading.Event())
     (answer,) = bench.answers().values()
     assert answer.key == b"k" * 100 and answer.headers == () and "fits a message" in str(answer.error)
     assert (answer.partition, answer.offset, answer.prediction) == (0, 0, None)
@@ -143,7 +163,7 @@ def test_class_names_and_probabilities(bench: Bench) -> None:
     served.put()
     bench.ask({"a": 0.5, "b": 1}, "k")
     bench.flush()
-    predictor.run(bench.config(until_end=True), threading.Event())
+    predictor.answer(bench.config(until_end=True), threading.Event())
     exponents = np.exp(served.logits(1, [[0.5, 1]])[0])
     expected = dict(zip(["walk", 'say "hi"', "süß"], exponents / exponents.sum(), strict=True))
     got = bench.answers()["k"].prediction
@@ -195,16 +215,16 @@ def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench) -> None:
         served.put()
     bench.ask({"a": 1, "b": 1}, "k")
     bench.flush()
-    predictor.run(bench.config(until_end=True, snapshot=2), threading.Event())
+    predictor.answer(bench.config(until_end=True, snapshot=2), threading.Event())
     assert bench.answers()["k"].version == 2
     with pytest.raises(UserMistake, match="expected a version it holds"):
-        predictor.run(bench.config(until_end=True, snapshot=9), threading.Event())
+        predictor.answer(bench.config(until_end=True, snapshot=9), threading.Event())
 
 
 def test_a_bad_kafka_setting_is_the_users_mistake(bench: Bench) -> None:
     config = bench.config(kafka_producer={"bootstrap.servers": bench.bootstrap, "nonsense": "1"})
     with pytest.raises(UserMistake, match="nonsense"):
-        predictor.run(config, threading.Event())
+        predictor.answer(config, threading.Event())
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
@@ -217,7 +237,7 @@ def test_a_second_bounded_run_has_nothing_left_to_answer(bench: Bench, delivery:
         producer.produce(bench.requests, b"[1, 2]", str(i), partition=i % PARTITIONS)
         producer.commit_transaction(20)
     for count in (40, 0):
-        totals = predictor.run(bench.config(delivery, until_end=True), threading.Event())
+        totals = predictor.answer(bench.config(delivery, until_end=True), threading.Event())
         assert totals["requests"] == count
     assert bench.counts().total() == 40
 
@@ -227,7 +247,7 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
     ServedModel(bench.bootstrap, bench.job).put()
     config, total = bench.config(delivery), 30_000
     stops = [spawn.Event() for _ in range(4)]
-    members = [spawn.Process(target=predictor.run, args=(config, stop)) for stop in stops]
+    members = [spawn.Process(target=predictor.answer, args=(config, stop)) for stop in stops]
     for member in members[:3]:
         member.start()
     for i in range(total):
@@ -244,7 +264,7 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
         if i % 500 == 0:
             bench.flush()
     bench.flush()
-    predictor.run(bench.config(delivery, until_end=True), threading.Event())
+    predictor.answer(bench.config(delivery, until_end=True), threading.Event())
     for stop, member in zip(stops[2:], members[2:], strict=True):
         stop.set()
         member.join(60)
@@ -297,7 +317,7 @@ def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) ->
 def test_no_broker_is_said_at_once(bench: Bench) -> None:
     nowhere = {"bootstrap.servers": "127.0.0.1:1"}
     with pytest.raises(KafkaUnreachable):
-        predictor.run(bench.config(kafka_consumer=nowhere, kafka_producer=nowhere), threading.Event())
+        predictor.answer(bench.config(kafka_consumer=nowhere, kafka_producer=nowhere), threading.Event())
 
 
 def test_settings_come_from_the_job() -> None:

@@ -138,7 +138,7 @@ def test_empty_and_huge_requests_are_answered_in_bounded_memory(bench: Bench, de
         "no rows": b"[]", "empty": b"", "tombstone": None, "one long": b'{"x":"' + b"x" * 900_000 + b'","a":1,"b":1}',
         "deep": b"[" * 400_000, "nothing": b"{}",
     }  # fmt: skip
-    member = spawn.Process(target=predictor.run, args=(bench.config(delivery), stop))
+    member = spawn.Process(target=predictor.answer, args=(bench.config(delivery), stop))
     member.start()
     try:
         wait_for(lambda: bench.counts().total() == 1)
@@ -164,7 +164,7 @@ def test_empty_and_huge_requests_are_answered_in_bounded_memory(bench: Bench, de
 
 def test_a_bounded_run_over_empty_topics_ends(bench: Bench) -> None:
     ServedModel(bench.bootstrap, bench.job).put()
-    totals = predictor.run(bench.config(until_end=True), threading.Event())
+    totals = predictor.answer(bench.config(until_end=True), threading.Event())
     assert totals["requests"] == 0
 
 

@@ -57,7 +57,7 @@ def predict(
                 listener(counters)
 
         stop = opened.enter_context(StopSignals())
-        counters = predictor.run(config, stop, report)
+        counters = predictor.answer(config, stop, report)
     text = f"{counters['rows']:,} rows in {counters['requests']:,} requests answered, snapshot {counters['version']}"
     session.out.document({"job": found.name, **counters, "stopped": stop.is_set()}, text)
     raise typer.Exit(INTERRUPTED if stop.interrupted else 0)

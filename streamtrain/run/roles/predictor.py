@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any, Protocol
 
 from streamtrain import _native
@@ -81,7 +82,15 @@ class Config:
         )
 
 
-def run(config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None) -> dict[str, int]:
+def run(config: Config) -> int:
+    """In a process of its own: until it is killed, or with `until_end` to the end; gives the exit code."""
+    answer(config, Event())
+    return 0
+
+
+def answer(
+    config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None
+) -> dict[str, int]:
     """Answers until `stop` is set, or with `until_end` to the end the topic had at the start; gives what was answered.
 
     `report` gets the counters after each turn, with "version" 0 until there is a snapshot to predict with,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.compute.spec import Array
 
-MOMENTS = (
-    "count", "mean", "squares", "clip", "half_life", "floor", "outside", "least", "clipped", "raw_mean", "raw_squares",
-)
+MOMENTS = _native.MOMENTS
 LEAST_DEVIATION, FLOAT_SPACING = 1e-30, 2.0**-23
 
 

@@ -16,6 +16,7 @@ MAX_PARTITIONS: int
 SCHEMA_ENTRY: int
 SCHEMA_TEXT_LIMIT: int
 MAX_COLUMNS: int
+DEAD_LETTER_HEAD: str  # of struct: what an entry of the dead letters begins with
 MAX_CLASSES: int
 DEAD_LETTER_KEY_BYTES: int
 
@@ -45,6 +46,8 @@ class SlotLayout:
 
 CACHE_LINE: int
 OPTIMIZER_STEPS: str
+MOMENTS: tuple[str, ...]  # words of a row of a `moments` block
+VOCABULARY_HEAD: tuple[str, ...]  # words of a vocabulary's head
 OUTER_VELOCITY: str
 OUTER_SETTINGS: str
 SCHEDULE_STANDING: str
@@ -558,6 +561,18 @@ def kafka_not_queued(code: int, topic: str) -> KafkaOutcome:
 _DeadRows = list[tuple[int, int, str, str, bool]]  # row from, row to, path, reason, remainder
 _FilteredRows = list[tuple[int, int, int]]  # row from, row to, column whose value is missing
 
+class PatternCode(enum.IntEnum):
+    """What a step of a pattern does."""
+
+    LETTERS = 0
+    SPLIT = 1
+    JUMP = 2
+    BEGIN = 3
+    END = 4
+    OPEN = 5
+    CLOSE = 6
+    MATCH = 7
+
 def murmur3(text: bytes, seed: int, bits: int = 32) -> int: ...
 def fit_picture(points: NDArray[np.uint8], fitted: NDArray[np.uint8]) -> None: ...
 def flac_samples(flac: bytes) -> int:
@@ -627,6 +642,13 @@ class BatchFiller:
         None are kept, and no batch is open afterwards.
         """
 
+class CsvCell(enum.Enum):
+    """What a cell of a line is read as. NUMBER: one, if it is one; TIME: a number or, in ISO 8601, milliseconds."""
+
+    TEXT = ...
+    NUMBER = ...
+    TIME = ...
+
 MISSING_MARKS: list[str]  # what files write for a number or a time that is missing
 
 def csv_lines(text: bytes, most: int, last: bool, delimiter: str, quote: str) -> tuple[int, int]:
@@ -648,10 +670,12 @@ class RecordEncoder:
     def read_rows(self, rows: list[dict[str, Any]]) -> None: ...
     def read_columns(self, columns: dict[str, Any], rows: int) -> None: ...
     def read_csv(
-        self, text: bytes, order: Sequence[tuple[int, int]], rows: int, delimiter: str, quote: str
+        self, text: bytes, order: Sequence[tuple[int, CsvCell]], rows: int, delimiter: str, quote: str
     ) -> None:
-        """`rows` lines. Of each cell its column, below 0 of none, and whether a text is (0) itself, (1) a number if it
-        is one, (2) a number or, in ISO 8601, milliseconds. A line that is none is a mistake without a column's name."""
+        """`rows` lines. Of each cell its column, below 0 of none, and what it is read as.
+
+        A line that is none is a mistake without a column's name.
+        """
 
     def encode(self, first: int, count: int) -> bytes:
         """A record of `count` of the rows read last."""

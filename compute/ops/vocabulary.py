@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.compute.ops._batch import weights
 from streamtrain.compute.spec import Array, Op, changed, given, out, size
 
 HELP = "ids of a vocabulary's values, and which values a batch has"
 WIDTH = 8   # words for each id
-HEAD = ("clock_ms", "rounds", "evicted", "used", "shift", "admit", "evict_ms", "reserved")
+HEAD = _native.VOCABULARY_HEAD
 _WORD = (1 << 64) - 1
 
 

@@ -9,6 +9,7 @@
 #include "decode/fit_picture.h"
 #include "decode/sounds.h"
 #include "decode/text_hash.h"
+#include "decode/transforms/extract.h"
 
 namespace st {
 namespace {
@@ -26,6 +27,16 @@ std::shared_ptr<const DecodePlan> plan_of(nb::list columns, std::vector<u32> sho
 }  // namespace
 
 void bind_decode(nb::module_ &m) {
+    using Code = transforms::Extract::Code;
+    nb::enum_<Code>(m, "PatternCode", nb::is_arithmetic())
+        .value("LETTERS", Code::letters)
+        .value("SPLIT", Code::split)
+        .value("JUMP", Code::jump)
+        .value("BEGIN", Code::begin)
+        .value("END", Code::end)
+        .value("OPEN", Code::open)
+        .value("CLOSE", Code::close)
+        .value("MATCH", Code::match);
     m.def(
         "murmur3",
         [](nb::bytes text, u32 seed, u32 bits) { return TextHasher{bits, seed}({text.c_str(), text.size()}); },

@@ -63,12 +63,12 @@ class PythonEncoder {
         checked([&] { rows_.read_columns(columns, rows); });
     }
 
-    void read_csv(nb::bytes text, const std::vector<std::pair<i64, u8>> &order, u64 rows, char delimiter, char quote) {
+    void read_csv(nb::bytes text, const std::vector<std::pair<i64, CsvCell>> &order, u64 rows, char delimiter, char quote) {
         std::vector<CsvTable::Field> fields;
         for (const auto &[column, is] : order) {
-            if (column >= static_cast<i64>(rows_.table.columns.size()) || is > static_cast<u8>(CsvCell::time))
+            if (column >= static_cast<i64>(rows_.table.columns.size()))
                 throw std::invalid_argument("a column of CSV text that there is not");
-            fields.push_back({column, static_cast<CsvCell>(is)});
+            fields.push_back({column, is});
         }
         checked([&] {
             rows_.start(rows);
@@ -110,6 +110,8 @@ class PythonEncoder {
 }  // namespace
 
 void bind_encode(nb::module_ &m) {
+    nb::enum_<CsvCell>(m, "CsvCell")
+        .value("TEXT", CsvCell::text).value("NUMBER", CsvCell::number).value("TIME", CsvCell::time);
     nb::list marks;
     for (const std::string_view mark : MISSING_MARKS) marks.append(nb::str(mark.data(), mark.size()));
     m.attr("MISSING_MARKS") = marks;

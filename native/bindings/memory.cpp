@@ -7,7 +7,9 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <string>
 #include <tuple>
+#include <type_traits>
 #include <variant>
 
 #include "base/fail.h"
@@ -56,12 +58,27 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity,
     return SlotLayout::make(row_capacity, range_capacity, specs);
 }
 
+template <class... Field>
+std::string struct_format(const Field &...) {
+    std::string format = "<";
+    ((format += sizeof(Field) == 8 ? (std::is_signed_v<Field> ? 'q' : 'Q') : (std::is_signed_v<Field> ? 'i' : 'I')), ...);
+    return format;
+}
+
+// As Python's struct has it, of what it is: its fields lie one behind the other.
+std::string dead_letter_head() {
+    const auto [entry, round, slot, offset, left_out, partition, ranges, key, value, header, around, record] =
+        DeadLetterHead{};
+    return struct_format(entry, round, slot, offset, left_out, partition, ranges, key, value, header, around, record);
+}
+
 }  // namespace
 
 void bind_memory(nb::module_ &m) {
     m.attr("RANGE_BYTES") = sizeof(Range);
     m.attr("MAX_WORKERS") = MAX_WORKERS;
     m.attr("MAX_PARTITIONS") = MAX_PARTITIONS;
+    m.attr("DEAD_LETTER_HEAD") = dead_letter_head();
     m.attr("SCHEMA_ENTRY") = SCHEMA_ENTRY;
     m.attr("SCHEMA_TEXT_LIMIT") = SCHEMA_TEXT_LIMIT;
     m.attr("MAX_COLUMNS") = MAX_COLUMNS;

@@ -4,10 +4,16 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
+#include <stdexcept>
 #include <tuple>
+#include <utility>
 
 #include "base/fail.h"
+#include "base/moments.h"
+#include "base/vocabulary.h"
 #include "bindings/bindings.h"
 #include "bindings/buffer.h"
 #include "state/rule.h"
@@ -58,9 +64,42 @@ void average(const StateLayout &layout, Address start, const std::vector<std::tu
     fold_round(layout, {reinterpret_cast<const u8 *>(start)}, contributions, reinterpret_cast<u8 *>(mean));
 }
 
+// Names of the words of a struct of 8 bytes each, by where they lie.
+template <std::size_t words>
+nb::tuple in_their_order(const std::pair<std::size_t, const char *> (&named)[words], std::size_t bytes) {
+    const char *found[words] = {};
+    for (const auto &[offset, name] : named) found[offset / 8] = name;
+    if (bytes != 8 * words || std::ranges::count(found, nullptr))
+        throw std::logic_error("a block of words: expected each of them named once");
+    nb::list names;
+    for (const char *name : found) names.append(name);
+    return nb::tuple(names);
+}
+
+void bind_words(nb::module_ &m) {
+#define ST_WORD(name) {offsetof(Words, name), #name}
+    using std::pair;
+    {
+        using Words = ColumnMoments;
+        const pair<std::size_t, const char *> named[] = {
+            ST_WORD(count), ST_WORD(mean), ST_WORD(squares), ST_WORD(clip), ST_WORD(half_life), ST_WORD(floor),
+            ST_WORD(outside), ST_WORD(least), ST_WORD(clipped), ST_WORD(raw_mean), ST_WORD(raw_squares)};
+        m.attr("MOMENTS") = in_their_order(named, sizeof(Words));
+    }
+    {
+        using Words = VocabularyHead;
+        const pair<std::size_t, const char *> named[] = {
+            ST_WORD(clock_ms), ST_WORD(rounds), ST_WORD(evicted), ST_WORD(used), ST_WORD(shift), ST_WORD(admit),
+            ST_WORD(evict_ms), ST_WORD(reserved)};
+        m.attr("VOCABULARY_HEAD") = in_their_order(named, sizeof(Words));
+    }
+#undef ST_WORD
+}
+
 }  // namespace
 
 void bind_state(nb::module_ &m) {
+    bind_words(m);
     m.attr("CACHE_LINE") = CACHE_LINE;
     m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;
     m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;

@@ -40,7 +40,7 @@ class CsvText(NamedTuple):
 
     text: bytes
     rows: int
-    order: tuple[tuple[int, int], ...]
+    order: tuple[tuple[int, _native.CsvCell], ...]
     delimiter: str
     quote: str
 

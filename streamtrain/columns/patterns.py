@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from streamtrain._native import PatternCode as Code
+
 MOST_STEPS = 1_000
-LETTERS, SPLIT, JUMP, BEGIN, END, OPEN, CLOSE, MATCH = range(8)  # native/decode/transforms/extract.h has the same
 _LAST = 0x10FFFF
 _CLASSES = {"d": [(48, 57)], "w": [(48, 57), (65, 90), (95, 95), (97, 122)], "s": [(9, 13), (32, 32)]}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
@@ -62,7 +63,7 @@ def compiled(pattern: str, group: int) -> Pattern:
         raise ValueError(f"expected the pattern's end at {reader.at}, got {pattern[reader.at]!r}")
     program = Program()
     _group(part, group == 0).emit(program)
-    program.add(MATCH)
+    program.add(Code.MATCH)
     return Pattern(program, reader.groups, part.source)
 
 
@@ -115,7 +116,7 @@ class _Reader:
         if letter == ".":
             return _letters([(0, 9), (11, _LAST)])
         if letter in "^$":
-            code, source = (BEGIN, r"\A") if letter == "^" else (END, r"\Z")
+            code, source = (Code.BEGIN, r"\A") if letter == "^" else (Code.END, r"\Z")
             return Part(lambda program: _add(program, code), True, source)
         if letter == "\\":
             return _letters(self._escaped())
@@ -193,7 +194,7 @@ def _add(program: Program, code: int) -> None:
 
 def _letters(ranges: Ranges) -> Part:
     def emit(program: Program) -> None:
-        program.add(LETTERS, len(program.ranges), len(ranges))
+        program.add(Code.LETTERS, len(program.ranges), len(ranges))
         program.ranges += ranges
 
     told = "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
@@ -202,9 +203,9 @@ def _letters(ranges: Ranges) -> Part:
 
 def _group(part: Part, is_wanted: bool) -> Part:
     def emit(program: Program) -> None:
-        program.add(OPEN)
+        program.add(Code.OPEN)
         part.emit(program)
-        program.add(CLOSE)
+        program.add(Code.CLOSE)
 
     return Part(emit, part.may_be_empty, part.source) if is_wanted else part
 
@@ -221,13 +222,13 @@ def _either(parts: list[Part]) -> Part:
     def emit(program: Program) -> None:
         ends = []
         for part in parts[:-1]:
-            choice = program.add(SPLIT)
+            choice = program.add(Code.SPLIT)
             part.emit(program)
-            ends.append(program.add(JUMP))
-            program.steps[choice] = SPLIT, choice + 1, len(program.steps)
+            ends.append(program.add(Code.JUMP))
+            program.steps[choice] = Code.SPLIT, choice + 1, len(program.steps)
         parts[-1].emit(program)
         for end in ends:
-            program.steps[end] = JUMP, len(program.steps), 0
+            program.steps[end] = Code.JUMP, len(program.steps), 0
 
     source = "|".join(part.source for part in parts)
     return Part(emit, any(part.may_be_empty for part in parts), f"(?:{source})")
@@ -237,19 +238,19 @@ def _repeated(part: Part, least: int, most: int | None, lazy: bool) -> Part:
     def choose(program: Program, choice: int) -> None:
         """Between what follows the choice and what comes now."""
         ways = (choice + 1, len(program.steps))
-        program.steps[choice] = SPLIT, *(ways[::-1] if lazy else ways)
+        program.steps[choice] = Code.SPLIT, *(ways[::-1] if lazy else ways)
 
     def emit(program: Program) -> None:
         for _ in range(least):
             part.emit(program)
         if most is None:
-            choice = program.add(SPLIT)
+            choice = program.add(Code.SPLIT)
             part.emit(program)
-            program.add(JUMP, choice)
+            program.add(Code.JUMP, choice)
             return choose(program, choice)
         choices = []
         for _ in range(most - least):
-            choices.append(program.add(SPLIT))
+            choices.append(program.add(Code.SPLIT))
             part.emit(program)
         for choice in choices:
             choose(program, choice)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from streamtrain._native import CsvCell
 from streamtrain.columns.forms import Column, Columns, FileRows, column, of_arrow
 from streamtrain.columns.row_plan import Cells, Lists, Part, Rows
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
-from streamtrain.files.wanted import AS_TEXT, AS_TIME, Row, Wanted, iso_ms, number_of
+from streamtrain.files.wanted import Row, Wanted, iso_ms, number_of
 
 BATCH_ROWS = 8_192  # read at once
 
@@ -72,10 +73,10 @@ def _cells(pyarrow: Any, name: str, cells: Any, wanted: Wanted) -> Column:
     if types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     is_text = types.is_string(cells.type) or types.is_large_string(cells.type)
-    if texts == AS_TEXT or not is_text:
+    if texts is CsvCell.TEXT or not is_text:
         return column(name, of_arrow(cells), name in wanted.lists)
     found = [number_of(cell) for cell in cells.to_pylist()]
-    if texts == AS_TIME:
+    if texts is CsvCell.TIME:
         found = [cell if moment is None else moment for cell in found for moment in [_moment(cell)]]
     return found
 

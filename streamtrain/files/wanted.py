@@ -8,13 +8,13 @@ from math import floor
 from typing import Any
 
 from streamtrain import _native
+from streamtrain._native import CsvCell
 from streamtrain.columns.paths import cell_at, nested
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 
 Row = dict[str, Any]
 _MISSING = frozenset(_native.MISSING_MARKS)
-AS_TEXT, AS_NUMBER, AS_TIME = 0, 1, 2  # as native/bindings/python_csv.h has them
 
 
 def iso_ms(value: Any) -> int | None:
@@ -78,13 +78,15 @@ class Wanted:
         self.by_rows = keyed or any(each == "key" or each.startswith("headers.") for each in around)
         self._known = frozenset(columns)
 
-    def order(self, names: list[str]) -> list[tuple[int, int]]:
+    def order(self, names: list[str]) -> list[tuple[int, CsvCell]]:
         """Of a table's columns, each the job's, or -1, and what its texts are."""
         return [(self.place.get(name, -1), self.texts(name)) for name in names]
 
-    def texts(self, name: str) -> int:
+    def texts(self, name: str) -> CsvCell:
         """What the texts of a column are read as."""
-        return AS_TIME if name in self.times else AS_NUMBER if name in self.numbers else AS_TEXT
+        if name in self.times:
+            return CsvCell.TIME
+        return CsvCell.NUMBER if name in self.numbers else CsvCell.TEXT
 
     def check(self, names: list[str], where: str) -> None:
         """UserMistake where a table has none of the columns: it is of another job."""

@@ -20,11 +20,10 @@ from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
 NameOf = Callable[[int], str]  # what a partition's records are of
-_HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
+_HEAD = struct.Struct(_native.DEAD_LETTER_HEAD)
 _SCHEMA = _native.SCHEMA_ENTRY
 _ROWS = struct.Struct("<qqIII")
 _HEADER = struct.Struct("<II")
-assert _HEAD.size == 72
 
 _LEFT_OUT: dict[int, str] = {
     _native.Rejected.NOT_FINITE: (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from streamtrain import _native
 from streamtrain.topics.named_schemas import Answer
 
-_HEAD = struct.Struct("<QqqqqiIIIIIQ")  # DeadLetterHead of native/ring/dead_letter_ring.h
+_HEAD = struct.Struct(_native.DEAD_LETTER_HEAD)
 
 
 class NamedSchemas:

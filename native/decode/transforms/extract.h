@@ -9,6 +9,9 @@ namespace st::transforms {
 
 class Extract final : public Transform {
   public:
+    // What a step does.
+    enum Code : i64 { letters, split, jump, begin, end, open, close, match };
+
     Extract(CellPlaces places, const Options &options)
         : Transform(std::move(places)), code_(options.get<std::vector<i64>>("program")),
           ranges_(options.get<std::vector<i64>>("ranges")) {
@@ -26,7 +29,6 @@ class Extract final : public Transform {
     }
 
   private:
-    enum Code : i64 { letters, split, jump, begin, end, open, close, match };   // patterns.py has the same
     static constexpr u64 STEP = 3;   // of each: what it does, and two numbers of it
 
     struct Thread {

@@ -63,7 +63,7 @@ class Extract(Transform):
 
     def native_options(self, use: Use) -> dict[str, Any]:
         program = compiled(use.given["pattern"], use.given["group"]).program
-        steps = [number for step in program.steps for number in step]
+        steps = [int(number) for step in program.steps for number in step]
         return {"program": steps, "ranges": [bound for each in program.ranges for bound in each]}
 
     def meaning(self, use: Use, cells: Sequence[Cell], given: Sequence[bool]) -> list[Cell]:

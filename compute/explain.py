@@ -10,7 +10,7 @@ from typing import Any
 from streamtrain.compute import ops, workspace
 from streamtrain.compute.graph import INPUT
 from streamtrain.compute.model import Model
-from streamtrain.compute.spec import Call, Outside, PerRow, Program, Ref, flat
+from streamtrain.compute.spec import Call, Outside, PerRow, Program, Ref, flat, size_bytes
 
 TORCH = "torch"
 
@@ -61,13 +61,9 @@ def _apart(program: Program, buffers: Any) -> int:
         for call in flat(steps):
             for ref in call.args:
                 if isinstance(ref, Ref) and ref.space == "work":
-                    sizes[ref.name] = max(sizes[ref.name], ref.start + _bytes(ref))
+                    sizes[ref.name] = max(sizes[ref.name], ref.start + size_bytes(ref.dtype, ref.shape))
     placed = [offset for (space, _), offset in program.offsets.items() if space == "work"]
     return workspace.place(sizes, dict.fromkeys(sizes), min(placed, default=0))[1]
-
-
-def _bytes(ref: Ref) -> int:
-    return math.prod(ref.shape) * (8 if ref.dtype.endswith("64") else 1 if ref.dtype == "u8" else 4)
 
 
 def _phase(calls: Iterable[Call | Outside]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from streamtrain.compute.builder import BlockSpec, Builder, Value
 from streamtrain.compute.graph import Graph, Vertex
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.module import Module, Network
-from streamtrain.compute.spec import DTYPES, Array, Call, Outside, PerRow, Program, Ref
+from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, size_bytes
 from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view, views
 from streamtrain.compute.tiling import Tiling, tiled
@@ -249,16 +249,12 @@ def aligned(size_bytes: int) -> NDArray[np.uint8]:
 
 def _buffer_bytes(builder: Builder, tiling: Tiling, tile_rows: int) -> dict[str, int]:
     """Of each buffer, for a batch's rows or a tile's."""
-    sizes = {name: _size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
+    sizes = {name: size_bytes(dtype, shape) for name, (dtype, shape) in builder.buffers.items()}
     return sizes | {name: sizes[name] // int(builder.rows) * tile_rows for name in tiling.local}
 
 
 def _bytes(block: BlockSpec) -> int:
-    return _size_bytes(block.dtype, block.shape)
-
-
-def _size_bytes(dtype: str, shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(DTYPES[dtype]).itemsize
+    return size_bytes(block.dtype, block.shape)
 
 
 def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict[tuple[str, str], int]:

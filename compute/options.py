@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-DURATION_UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+DURATION_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 REQUIRED: Any = object()   # as a default: the setting must be given
 
 
@@ -141,7 +141,7 @@ class Duration(Option):
 
     def read(self, given: Any) -> float:
         match = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", given) if isinstance(given, str) else None
-        seconds = float(match[1]) * DURATION_UNITS_S[match[2]] if match else given
+        seconds = float(match[1]) * DURATION_UNITS_MS[match[2]] / 1_000 if match else given
         is_default = type(given) is float and given == self.default
         if type(seconds) not in (int, float) or not (is_default or 1 <= seconds <= 1e11):
             raise ValueError

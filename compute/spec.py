@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -21,6 +21,11 @@ DTYPES: dict[str, type] = {
     "f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u64": np.uint64,
 }
 TEMPLATE_TYPES = {"float": "f32", "double": "f64"}   # what T stands for in a kernel's instance
+
+
+def size_bytes(dtype: str, shape: Sequence[int]) -> int:
+    """Of an array of such numbers."""
+    return math.prod(map(int, shape)) * np.dtype(DTYPES[dtype]).itemsize
 
 
 class PerRow(int):

@@ -122,13 +122,9 @@ def place(sizes: Mapping[K, int], live: Mapping[K, Spans | None], start: int) ->
         place = None if spans is _ALWAYS else next((each for each in places if each.takes(spans)), None)
         if place is None:
             place = _Place(end)
-            end = _aligned(end + sizes[name])
+            _, end = _native.place([end + sizes[name]])
             if spans is not _ALWAYS:
                 place.takes(spans)
                 places.append(place)
         offsets[name] = place.offset
     return offsets, end
-
-
-def _aligned(offset: int) -> int:
-    return -(-offset // _native.CACHE_LINE) * _native.CACHE_LINE

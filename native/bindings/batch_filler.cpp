@@ -109,7 +109,6 @@ class PythonBatchFiller {
         in_record_ = false;
         batch_.open();
         batch_.tally().clear();
-        constexpr u64 AHEAD = 64;
         std::vector<RecordView> views;
         for (u64 i = 0; i < records.size(); ++i) {
             const nb::bytes record = nb::cast<nb::bytes>(records[i]);
@@ -118,7 +117,8 @@ class PythonBatchFiller {
         }
         batch_.gather(!most && records.size() > 1);
         for (u64 i = 0; i < views.size(); ++i) {
-            if (i % AHEAD == 0) batch_.look_ahead(views.data() + i, std::min(AHEAD, views.size() - i));
+            if (i % BatchFiller::AHEAD == 0)
+                batch_.look_ahead(views.data() + i, std::min<u64>(BatchFiller::AHEAD, views.size() - i));
             const i64 left = most ? *most - batch_.tally().trained : std::numeric_limits<i64>::max();
             batch_.count(views[i], from_row, left);
             from_row = 0;

@@ -35,7 +35,8 @@ class BatchFiller {
     bool full() const { return full_ || sink_.rows == sink_.row_capacity; }   // of rows, or of a block's values
     i64 newest_event_time_ms() const { return sink_.newest_event_time_ms; }   // of the batch; -1: none
 
-    // Records that come next: what of them is better done together is done.
+    // Records that come next, AHEAD at most: what of them is better done together is done.
+    static constexpr u64 AHEAD = 64;
     void look_ahead(const RecordView *records, u64 count) {
         if (ahead_) ahead_->look(records, count);
     }

@@ -45,9 +45,9 @@ std::size_t RequestScorer::score(const std::string &topic, const RecordView *req
     text_.clear();
     waits_ = false;
     const auto has_room = [this] { return bad_bytes_ + outputs_.size() * writer_.output_bytes() < batch_bytes; };
-    constexpr std::size_t ahead = 64;
     for (std::size_t i = 0; i < count && (i == 0 || has_room()); ++i) {
-        if (i % ahead == 0) batch_.look_ahead(requests + i, std::min(ahead, count - i));
+        if (i % BatchFiller::AHEAD == 0)
+            batch_.look_ahead(requests + i, std::min<u64>(BatchFiller::AHEAD, count - i));
         if (!decode_one(topic, requests[i])) break;
     }
     count = decoded_.size();

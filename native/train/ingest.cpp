@@ -7,7 +7,7 @@ namespace st {
 namespace {
 
 constexpr std::size_t PREFETCH_AHEAD = 4;     // records
-constexpr std::size_t TURN = 64;              // records, about 20 us: how long another thread waits to hand a slot over
+constexpr std::size_t TURN = BatchFiller::AHEAD;   // about 20 us: how long another thread waits to hand a slot over
 constexpr i64 TAKE_WAIT_NS = 20'000'000;      // how late a stop or a new partition may be seen on an idle stream
 
 }  // namespace

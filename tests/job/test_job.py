@@ -11,9 +11,10 @@ from example_format import with_schema
 from streamtrain.columns.formats import record_format
 from streamtrain.compute import losses, optimizers
 from streamtrain.compute.model import Model
+from streamtrain.compute.options import DURATION_UNITS_MS
 from streamtrain.job import Job, settings_table
 from streamtrain.job.file import SECTIONS
-from streamtrain.job.units import DURATION_UNITS_MS, SIZE_UNITS_BYTES, format_amount, parse_amount
+from streamtrain.job.units import SIZE_UNITS_BYTES, format_amount, parse_amount
 
 
 def test_values_and_defaults(job_text: str) -> None:

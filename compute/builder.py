@@ -17,6 +17,19 @@ from streamtrain.compute.start import ZERO, Start
 
 RULES = _native.state_rules()   # how the elements of a block are stored, by its rule
 
+# The phases of a plan (native/plan/plan.h) that have a call, by what it is part of. Each phase has its calls in the
+# order they are added.
+FORWARD = ("train", "gradient")                            # values, as training has them
+INFERENCE = ("evaluate", "statistics", "predict")          # values, as a prediction has them
+EVALUATE = ("train", "gradient", "evaluate", "statistics")   # loss and scores
+STATISTICS = ("train", "statistics")                       # what a batch adds to the share's statistics
+GRADIENT = ("train", "gradient")                           # the way back
+UPDATE = ("train",)
+SUMS = ("gradient",)                                       # gradients of several batches added up
+PREDICT = ("predict",)                                     # what a prediction makes of the values
+
+TRAINING, PREDICTING = ("train", "predict"), ("predict",)  # of a worker's plan, of a scorer's
+
 
 class Mismatch(ValueError):
     """What cannot be put together; says what was expected and what it is."""
@@ -104,9 +117,11 @@ class Builder:
     constants: dict[str, Array] = field(default_factory=dict)
     averages: list[BlockSpec] = field(default_factory=list)   # learned, but by no optimizer
     foreign: list[BlockSpec] = field(default_factory=list)   # what an optimizer keeps that is not one of ours
-    calls: dict[str, list[Call | Outside]] = field(default_factory=lambda: {"train": [], "predict": []})
+    calls: dict[str, list[Call | Outside]] = field(
+        default_factory=lambda: {phase: [] for phase in _native.PLAN_PHASES}
+    )
     tape: list[tuple[Backward, tuple[Value, ...], Value]] = field(default_factory=list)
-    _phases: tuple[str, ...] = ("train", "predict")
+    _phases: tuple[str, ...] = _native.PLAN_PHASES
     _streams: int = 0
 
     @property
@@ -179,6 +194,11 @@ class Builder:
             name += "'"
         self.buffers[name] = (dtype, shape)
         return Ref("work", name, dtype, shape)
+
+    @property
+    def draws(self) -> bool:
+        """Whether any op draws random numbers."""
+        return self._streams > 0
 
     def stream(self) -> int:
         """Of the step's random numbers: another for each op that draws some."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from streamtrain.compute import held as holding
 from streamtrain.compute import stateful
-from streamtrain.compute.builder import Builder, Gradient, Table, Value
+from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Table, Value
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import Ref
@@ -146,7 +146,7 @@ def scale_of(builder: Builder, block: str, chosen: Sequence[Standardize | None],
     found = Scale(*(builder.buffer(f"{name}.{field.name}", columns) for field in fields(Scale)))
     parts = (found.mean, found.scale, found.clip, found.low, found.high)
     builder.call("standardize_scale", columns, base, flags, *parts)
-    with builder.during("train"):
+    with builder.during(*STATISTICS):
         builder.call("moments", builder.rows, columns, x, weight, *parts, share)
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from streamtrain import _native
-from streamtrain.compute import backends
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import Array
@@ -15,19 +14,13 @@ class Judged:
 
     def __init__(self, model: Model, slot_layout: _native.SlotLayout, state: Memory) -> None:
         """`state` is the model's, which is kept and only read."""
-        builder, calls, output = model.judged(slot_layout.row_capacity)
-        cpu = backends.get("cpu")
-        phases = {phase: tuple(calls) if phase == "train" else () for phase in builder.calls}
-        program = model.assembled(builder, phases, output, slot_layout, cpu.TILE_ROWS)
         self._model, self._share = model, aligned(model.statistics_bytes)
-        start = bound(state, model.state_bytes, "state")
-        share = bound(self._share, model.statistics_bytes, "share")
-        self._plan: _native.Plan = cpu.compile(program, (start, start + model.learned_bytes, share))
-        self._plan._held = (state, self._share, program)
+        base = bound(state, model.state_bytes, "state") + model.learned_bytes
+        self._plan = model.compile("cpu", slot_layout, state, base, self._share, phases=("evaluate",))
 
     def add(self, slot: Array) -> None:
         """The rows of a slot, uint8 and 64-byte aligned."""
-        self._plan.train(slot.ctypes.data)
+        self._plan.evaluate(slot.ctypes.data)
 
     def scores(self) -> dict[str, Array]:
         """The score blocks of all rows so far (compute/metrics.py)."""

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.compute import averagings, backends, input, losses, metrics, module, schedules, workspace
+from streamtrain.compute import (
+    averagings,
+    backends,
+    gradient_sums,
+    input,
+    losses,
+    metrics,
+    module,
+    schedules,
+    workspace,
+)
 from streamtrain.compute.bound import Memory, bound
-from streamtrain.compute.builder import BlockSpec, Builder, Value
+from streamtrain.compute.builder import GRADIENT, PREDICTING, TRAINING, UPDATE, BlockSpec, Builder, Value
 from streamtrain.compute.graph import Graph, Vertex
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.module import Module, Network
-from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, size_bytes
+from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, Step, flat, size_bytes
 from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view, views
 from streamtrain.compute.tiling import Tiling, tiled
@@ -116,18 +126,22 @@ class Model:
 
     def compile(
         self, backend: str, slot_layout: _native.SlotLayout, state: Memory, base: Memory | None = None,
-        share: Memory | None = None, train: bool = True, isa: str = "", device: int = 0, threads: int = 1,
+        share: Memory | None = None, phases: Sequence[str] = TRAINING, isa: str = "", device: int = 0,
+        threads: int = 1,
     ) -> _native.Plan:
         """A plan bound for its life to `state`, `base` and `share` (writable buffers or addresses, 64-byte aligned).
 
-        With train=False only predict() works; then base may be left out for a number where nothing is standardised.
-        `isa` is for tests; `device` chooses the CUDA device, modulo their number; `threads` are those that the CPU's
-        plan deals tiles of a batch among, which changes no bit. The plan keeps the buffers alive, not
-        what addresses point to.
+        It has the `phases` asked for (PLAN_PHASES), and memory for no others. To predict alone no share is needed, and
+        no base for a number where nothing is standardised. `isa` is for tests; `device` chooses the CUDA device, modulo
+        their number; `threads` are those that the CPU's plan deals tiles of a batch among, which changes no bit. The
+        plan keeps the buffers alive, not what addresses point to.
         """
-        if train and (base is None or share is None):
-            raise UserMistake("Model.compile: expected base and share for a plan that trains, got none; or train=False")
-        program = self.program(slot_layout, train, backend)
+        if tuple(phases) != PREDICTING and (base is None or share is None):
+            raise UserMistake(
+                f"Model.compile: expected base and share for a plan that is to {', '.join(phases)}, got none; "
+                "or phases=PREDICTING"
+            )
+        program = self.program(slot_layout, phases, backend)
         held = (state, base, share)
         addresses = (
             bound(state, self.state_bytes, "state"),
@@ -142,11 +156,13 @@ class Model:
         """Blocks and calls for batches of at most so many rows, and what a prediction gives."""
         return self._build(rows)
 
-    def program(self, slot_layout: _native.SlotLayout, train: bool, backend: str = "cpu") -> Program:
+    def program(
+        self, slot_layout: _native.SlotLayout, phases: Sequence[str] = TRAINING, backend: str = "cpu"
+    ) -> Program:
         """The calls of a plan for slots of this layout."""
         builder, output = self._build(slot_layout.row_capacity)
-        phases = {phase: tuple(calls) if train or phase == "predict" else () for phase, calls in builder.calls.items()}
-        return self.assembled(builder, phases, output, slot_layout, backends.get(backend).TILE_ROWS)
+        asked = {phase: tuple(builder.calls[phase]) for phase in phases}
+        return self.assembled(builder, asked, output, slot_layout, backends.get(backend).TILE_ROWS)
 
     def assembled(
         self, builder: Builder, phases: Mapping[str, tuple[Call | Outside, ...]], output: Ref,
@@ -160,6 +176,7 @@ class Model:
         buffers = _buffer_bytes(builder, found, tile_rows)
         offsets, workspace_bytes, constants = self._workspace(builder, found, output, buffers)
         offsets |= _slot_offsets(slot_layout, phases)
+        offsets.setdefault((output.space, output.name), 0)   # of a plan that does not predict, which nobody reads
         return Program(
             found.phases, offsets, workspace_bytes, constants, output, slot_layout.row_capacity, self.layout,
             slot_layout.slot_bytes, tile_rows, found.local, *workspace.own(found.phases, found.local, buffers),
@@ -169,15 +186,18 @@ class Model:
         parsed, builder = self.parsed, Builder(PerRow(rows))
         network, z = self._forward(builder)
         gradient, output = losses.get(parsed.loss).build(builder, parsed.input, z, **parsed.loss_settings)
-        with builder.during("train"):
+        with builder.during(*GRADIENT):
             if network is not None:
                 network.loss(builder, z, gradient, self.label_dtype)
             update = self._update.backward(builder, dense=network is None or not network.has_update)
+            sums = gradient_sums.backward(builder)
             builder.run_backward(z, gradient)
             builder.add_shared()
+        with builder.during(*UPDATE):
             if network is not None and network.has_update:
                 network.update(builder, self._kept_rule)
             update()
+        sums()
         averagings.get(parsed.averaging).build(builder, parsed.averaging_settings)
         if parsed.schedule is not None:
             schedules.get(parsed.schedule[0]).build(builder, parsed.schedule[1])
@@ -192,14 +212,6 @@ class Model:
         outputs = losses.get(parsed.loss).outputs(parsed.input)
         z = network.forward(builder, outputs) if network is not None else self.graph.build(builder, x, outputs)
         return network, input.linear(builder, parsed.input, z)
-
-    def judged(self, rows: int) -> tuple[Builder, list[Call | Outside], Ref]:
-        """Blocks and calls that score batches of at most so many rows, as they are predicted, with their labels."""
-        builder = Builder(PerRow(rows))
-        _, z = self._forward(builder)
-        forward, before = builder.calls["predict"][:], len(builder.calls["train"])
-        losses.get(self.parsed.loss).build(builder, self.parsed.input, z, **self.parsed.loss_settings)
-        return builder, [*forward, *builder.calls["train"][before:]], z.ref   # what it predicts is not asked for
 
     @property
     def _kept_rule(self) -> str:
@@ -227,7 +239,9 @@ class Model:
             for space in ("base", "share"):
                 offsets[space, block.name] = block.part_offset
         # the gradients lie as the parameters do in the state: the optimizer runs over all of them at once
-        sizes = {("gradient", parameter.name): _bytes(parameter) for parameter in builder.parameters}
+        sizes: dict[tuple[str, str], int] = {}
+        if any(ref.space == "gradient" for steps in tiling.phases.values() for ref in _refs(steps)):
+            sizes |= {("gradient", parameter.name): _bytes(parameter) for parameter in builder.parameters}
         sizes |= {("constant", name): array.nbytes for name, array in builder.constants.items()}
         places, fixed_bytes = _native.place(list(sizes.values()))
         offsets |= dict(zip(sizes, places, strict=True))
@@ -257,15 +271,19 @@ def _bytes(block: BlockSpec) -> int:
     return size_bytes(block.dtype, block.shape)
 
 
+def _refs(steps: Iterable[Step]) -> Iterator[Ref]:
+    for call in flat(steps):
+        yield from (arg for arg in call.args if isinstance(arg, Ref))
+
+
 def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     """Offsets of the slot blocks the calls use; a UserMistake where the layout lacks one or has another shape."""
     blocks = {block.name: block for block in layout.blocks}
     offsets: dict[tuple[str, str], int] = {}
     for calls in phases.values():
-        for call in calls:
-            for arg in call.args:
-                if isinstance(arg, Ref) and arg.space == "slot" and ("slot", arg.name) not in offsets:
-                    offsets["slot", arg.name] = _slot_offset(blocks, arg)
+        for arg in _refs(calls):
+            if arg.space == "slot" and ("slot", arg.name) not in offsets:
+                offsets["slot", arg.name] = _slot_offset(blocks, arg)
     return offsets
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from streamtrain import _native
-from streamtrain.compute.builder import STEP, Builder, Gradient, Value
+from streamtrain.compute.builder import FORWARD, INFERENCE, STEP, Builder, Gradient, Value
 from streamtrain.compute.module_spec import COUNTERS, ModuleSpec
 from streamtrain.compute.spec import Array, InSlot, Ref, Run
 from streamtrain.errors import UserMistake
@@ -90,9 +90,9 @@ class Network:
         """Adds the calls of both phases, and of the way back."""
         x, bound = self._x, self._instance.bound
         z = builder.buffer("module.output", builder.rows, outputs)
-        with builder.during("train"):
+        with builder.during(*FORWARD):
             builder.outside(bound("forward"), STEP, x.ref, z, *self._counters, *self._state)
-        with builder.during("predict"):
+        with builder.during(*INFERENCE):
             builder.outside(bound("predict"), x.ref, z, *self._counters[:1], *self._state)
 
         def backward(dz: Ref) -> list[Gradient | None]:

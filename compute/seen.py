@@ -63,9 +63,8 @@ class Seen:
         return plan.output().view(np.int32)[:, 0]
 
     def _compiled(self, builder: Builder, calls: list[Call | Outside], output: Ref) -> _native.Plan:
-        phases = {phase: tuple(calls) if phase == "predict" else () for phase in builder.calls}
         cpu = backends.get("cpu")
-        program = self._model.assembled(builder, phases, output, self._layout, cpu.TILE_ROWS)
+        program = self._model.assembled(builder, {"predict": tuple(calls)}, output, self._layout, cpu.TILE_ROWS)
         start = bound(self._state, self._model.state_bytes, "state")
         plan: _native.Plan = cpu.compile(program, (start, start + self._model.learned_bytes, 0))
         plan._held = (self._state, program)

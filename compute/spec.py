@@ -247,7 +247,7 @@ class Place:
 class Program:
     """A model compiled for one slot layout: calls by phase and where their memory lies. Knows no backend."""
 
-    phases: Mapping[str, tuple[Step, ...]]   # train, predict
+    phases: Mapping[str, tuple[Step, ...]]   # those asked for
     offsets: Mapping[tuple[str, str], int]   # (space, buffer) -> bytes within its memory
     workspace_bytes: int
     constants: tuple[tuple[int, bytes], ...]   # workspace offset, content

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute import optimizers
-from streamtrain.compute.builder import Builder, Table
+from streamtrain.compute.builder import UPDATE, Builder, Table
 from streamtrain.compute.optimizers import GROUPS, KEPT, SETTINGS
 from streamtrain.compute.spec import Ref
 
@@ -49,7 +49,12 @@ class Update:
         norm of all has to be known first.
         """
         waiting: list[Table] = []
-        builder.on_table = waiting.append if self._by_norm else lambda table: self._rows(builder, table, None)
+
+        def at_once(table: Table) -> None:
+            with builder.during(*UPDATE):
+                self._rows(builder, table, None)
+
+        builder.on_table = waiting.append if self._by_norm else at_once
 
         def update() -> None:
             stretches = self._stretches(builder) if dense else []

@@ -7,6 +7,10 @@ from streamtrain.clients.predictions import read_predictions as read_predictions
 from streamtrain.clients.snapshots import Snapshot as Snapshot
 from streamtrain.clients.snapshots import follow_snapshots as follow_snapshots
 from streamtrain.clients.writer import RecordWriter as RecordWriter
+from streamtrain.compute.minimizers import Iteration as Iteration
+from streamtrain.compute.minimizers import Minimum as Minimum
+from streamtrain.compute.minimizers import maximize as maximize
+from streamtrain.compute.minimizers import minimize as minimize
 from streamtrain.errors import CheckFailed as CheckFailed
 from streamtrain.errors import KafkaBroken as KafkaBroken
 from streamtrain.errors import KafkaDenied as KafkaDenied
@@ -26,6 +30,8 @@ from streamtrain.fitting.early_stopping.trainer import EarlyStoppingTrainer as E
 from streamtrain.fitting.fit import fit as fit
 from streamtrain.fitting.fitted import Fitted as Fitted
 from streamtrain.fitting.parallel_wrapper import ParallelWrapper as ParallelWrapper
+from streamtrain.fitting.window import FittedWindow as FittedWindow
+from streamtrain.fitting.window import fit_window as fit_window
 from streamtrain.job import Job as Job
 from streamtrain.topics.predictions import Answer as Answer
 from streamtrain.topics.predictions import RowAnswer as RowAnswer

@@ -89,9 +89,13 @@ class StateLayout:
         """Writes the mean buffer a lineage starts from: every published block has what its block has in `state`."""
 
 def average(
-    layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int
+    layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int, first_moments: int = 0
 ) -> None:
-    """Addresses of the start, of (each worker's vector, its weight sum) and of the mean."""
+    """Addresses of the start, of (each worker's vector, its weight sum), of the mean, and of a statistics part whose
+    moments take the place of the start's."""
+
+def first_moments(layout: StateLayout, slot_layout: SlotLayout, slots: Sequence[int], base: int) -> None:
+    """Of slots at these addresses, into the statistics part at another."""
 
 # engine: kernels, instruction sets, compiled plans
 
@@ -105,6 +109,7 @@ def call_kernel(name: str, types: str, arguments: list[Any], isa: str = "") -> N
 
 PLAN_MEMORIES: dict[str, int]  # where an argument of a call lies
 MAX_PLAN_THREADS: int
+PLAN_PHASES: tuple[str, ...]
 STEP_BYTES: int
 
 class StepBlock:
@@ -130,12 +135,15 @@ class Plan:
     steps_ahead: int    # that may be enqueued before collect()
     def begin_round(self) -> None: ...
     def end_round(self) -> None: ...
-    def train(self, slot_address: int) -> None: ...
+    def train(self, slot_address: int) -> None: ...       # a phase; UserMistake where it was not compiled for it
+    def gradient(self, slot_address: int) -> None: ...
+    def evaluate(self, slot_address: int) -> None: ...
+    def statistics(self, slot_address: int) -> None: ...
+    def predict(self, slot_address: int) -> None: ...
     def enqueue(self, slot_address: int) -> None: ...
     def collect(self) -> int:
         """Waits for the enqueued steps; the address of their step blocks, in order."""
 
-    def predict(self, slot_address: int) -> None: ...
     def output(self) -> NDArray[np.float32]: ...
 
 # kernel, types, (memory, bits, bytes of a row, offset in a thread's own memory or -1) of each argument; with no kernel
@@ -145,7 +153,7 @@ _PlanStretches = Sequence[tuple[bool, _PlanCalls]]   # whether its calls are mad
 
 class CpuPlan(Plan):
     def __init__(
-        self, train: _PlanStretches, predict: _PlanStretches, workspace_bytes: int,
+        self, phases: Mapping[str, _PlanStretches], workspace_bytes: int,
         constants: Sequence[tuple[int, bytes]], output_offset: int, rows: int, width: int, state: int, base: int,
         share: int, isa: str = "", outside: int = 0, tile_rows: int = 0, threads: int = 1, own_bytes: int = 0,
     ) -> None: ...
@@ -155,9 +163,9 @@ class CpuPlan(Plan):
 
 class ForeignPlan(Plan):
     def __init__(
-        self, rows: int, width: int, train: Callable[[int], None],
-        predict: Callable[[int], None], begin_round: Callable[[], None], end_round: Callable[[], None],
-        enqueue: Callable[[int], None] | None = None, collect: Callable[[], int] | None = None, steps_ahead: int = 1,
+        self, rows: int, width: int, phases: Mapping[str, Callable[[int], None]], begin_round: Callable[[], None],
+        end_round: Callable[[], None], enqueue: Callable[[int], None] | None = None,
+        collect: Callable[[], int] | None = None, steps_ahead: int = 1,
     ) -> None: ...
 
 # ring: the arena shared by all processes of a run, and its ends, one for each role

@@ -16,12 +16,12 @@ from streamtrain import errors
 ROOT = Path(__file__).resolve().parents[1]
 ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
 TYPES = (
-    "Answer", "EarlyStopped", "Fitted", "ModelAnswer", "Moment", "Published", "RowAnswer", "RowError", "RunEnded",
-    "Snapshot",
+    "Answer", "EarlyStopped", "Fitted", "FittedWindow", "Iteration", "Minimum", "ModelAnswer", "Moment", "Published",
+    "RowAnswer", "RowError", "RunEnded", "Snapshot",
 )  # fmt: skip
 CALLS = (
     "EarlyStopping", "EarlyStoppingParallelTrainer", "EarlyStoppingTrainer", "Job", "LiveModel", "ParallelWrapper",
-    "RecordWriter", "fit", "follow_snapshots", "history", "read_predictions",
+    "RecordWriter", "fit", "fit_window", "follow_snapshots", "history", "maximize", "minimize", "read_predictions",
 )  # fmt: skip
 EXPORTS = (*CALLS, *TYPES, *sorted(ERRORS))
 

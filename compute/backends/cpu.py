@@ -106,12 +106,11 @@ def compile(
         runs = groupby(steps, key=lambda step: id(step) if isinstance(step, Tiled) else 0)
         return [(tiles != 0, [entry(call) for call in flat(run)]) for tiles, run in runs]
 
-    train, predict = entries(program.phases["train"]), entries(program.phases["predict"])
     output = program.output
     plan = _native.CpuPlan(
-        train, predict, program.workspace_bytes, program.constants, program.place(output).offset, program.rows,
-        output.shape[1], *addresses, isa, len(outside), program.tile_rows, threads,
-        program.own_bytes,
+        {phase: entries(steps) for phase, steps in program.phases.items()}, program.workspace_bytes,
+        program.constants, program.place(output).offset, program.rows, output.shape[1], *addresses, isa, len(outside),
+        program.tile_rows, threads, program.own_bytes,
     )
     memories = {"work": plan.work_address, **dict(zip(("state", "base", "share"), addresses, strict=True))}
     step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,8 +85,6 @@ class CudaPlan:
     def _capture(self, phase: str) -> list[Any]:
         """A graph per slot buffer. First everything runs once uncaptured, on an empty slot: weight 0, nothing changes,
         but libraries make what they make at the first call."""
-        if not self.program.phases[phase]:
-            return []
         graphs, compute = [], self.device.compute
         with self.device.handle, compute:
             for slot in self.slots:
@@ -198,15 +197,14 @@ class CudaPlan:
         assert self.enqueued == 0   # its results would be lost
         self.enqueue(phase, slot)
         ctypes.memmove(self.step_address, self.collect(), _native.STEP_BYTES)
-        if alone and phase == "train":
+        if alone and phase != "predict":
             self.end_round()
         self.in_round = not alone
 
-    def train(self, slot: int) -> None:
-        self.run("train", slot)
+        if phase == "predict":
+            self._bring_output()
 
-    def predict(self, slot: int) -> None:
-        self.run("predict", slot)
+    def _bring_output(self) -> None:
         output = self.program.output
         with self.device.handle:
             compute = self.device.compute
@@ -220,8 +218,8 @@ def compile(
     """A plan on device `device` modulo their number; threads are the CPU's."""
     held = CudaPlan(program, addresses, device)
     plan = _native.ForeignPlan(
-        program.rows, program.output.shape[1], held.train, held.predict, held.begin_round,
-        held.end_round, lambda slot: held.enqueue("train", slot), held.collect, STEPS_AHEAD,
+        program.rows, program.output.shape[1], {phase: partial(held.run, phase) for phase in program.phases},
+        held.begin_round, held.end_round, lambda slot: held.enqueue("train", slot), held.collect, STEPS_AHEAD,
     )
     held.step_address, held.output_address = plan.step.address, plan.output_address
     plan._device_plan = held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -111,8 +112,8 @@ def compile(
     """A plan whose phases run here. State, base and share are changed in place, as on the CPU."""
     held = ReferencePlan(program, addresses, precise)
     plan = _native.ForeignPlan(
-        program.rows, program.output.shape[1], lambda slot: held.run("train", slot),
-        lambda slot: held.run("predict", slot), lambda: None, lambda: None,
+        program.rows, program.output.shape[1], {phase: partial(held.run, phase) for phase in program.phases},
+        lambda: None, lambda: None,
     )
     held.step = _native.StepBlock.at(plan.step.address)   # not plan.step: that would keep the plan alive for ever
     output = at_address(plan.output_address, plan.rows * plan.width * 4).view(np.float32)

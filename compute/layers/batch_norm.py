@@ -5,7 +5,7 @@ weight: statistics are those of the rows that come, weights are of the loss.
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.builder import FORWARD, INFERENCE, Builder, Gradient, Value
 from streamtrain.compute.layers._activated import ACTIVATION, activated, taken_back
 from streamtrain.compute.options import Number, Option, Whole
 from streamtrain.compute.spec import Ref
@@ -40,14 +40,14 @@ def build(
         builder.buffer(f"{name}.{part}", columns) for part in ("sum", "squares", "mean", "factor")
     )
     z, count = builder.buffer(f"{name}.linear", rows, columns), builder.buffer(f"{name}.count", 1)
-    with builder.during("train"):
+    with builder.during(*FORWARD):
         weight = _weights(builder, name, x)
         builder.call("batch_norm_sum", rows, columns, x.ref, weight, total, count)
         builder.call("batch_norm_squares", rows, columns, x.ref, weight, total, count, squares)
         builder.call("batch_norm_settle", columns, least_rows, momentum, epsilon, count, total, squares, builder.step,
                      *running, mean, factor)
         builder.call("batch_norm_forward", rows, columns, x.ref, mean, factor, scale, shift, z)
-    with builder.during("predict"):
+    with builder.during(*INFERENCE):
         builder.call("batch_norm_factor", columns, epsilon, running[1], factor)
         builder.call("batch_norm_forward", rows, columns, x.ref, running[0], factor, scale, shift, z)
     y = activated(builder, name, activation, z)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.builder import FORWARD, INFERENCE, Builder, Gradient, Value
 from streamtrain.compute.options import Number, Option
 from streamtrain.compute.spec import Before, Ref
 
@@ -14,9 +14,9 @@ EXAMPLES = ({"rate": 0.3},)
 def build(builder: Builder, name: str, x: Value, rate: float) -> Value:
     y, stream = builder.buffer(f"{name}.output", *x.ref.shape), builder.stream()
     before = Before(x.columns * x.rows.times)
-    with builder.during("train"):
+    with builder.during(*FORWARD):
         builder.call("dropout", y.elements, before, builder.step, stream, rate, y, x.ref)
-    with builder.during("predict"):
+    with builder.during(*INFERENCE):
         builder.call("affine", y.elements, 1.0, 0.0, y, x.ref)
 
     def backward(dy: Ref) -> list[Gradient | None]:

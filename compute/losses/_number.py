@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, PREDICT, Builder, Value
 from streamtrain.compute.input import InputShape, scale_of
 from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import loss_block, rows_block
@@ -26,9 +26,9 @@ def build_number(builder: Builder, shape: InputShape, z: Value, op: str, *settin
     label, weight = builder.slot("label", label_dtype("number"), 1), builder.slot("weight", "f32", 1)
     p, dz, loss = (builder.buffer(name, rows, 1) for name in ("prediction", "loss.gradient", "loss"))
     mean, scale = scale_of_label(builder, shape, label, weight)
-    with builder.during("predict"):
+    with builder.during(*PREDICT):
         builder.call("unstandardize", rows, z.ref, mean, scale, p)
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         base, share = loss_block(builder)
         _, errors = builder.statistic("score.errors", "score", "sum", 5)
         constant, constant_z, spare, constant_p, constant_loss = (

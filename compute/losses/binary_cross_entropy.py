@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, PREDICT, Builder, Value
 from streamtrain.compute.input import InputShape
 from streamtrain.compute.losses._binary import constant_odds, label_and_weight, learn
 from streamtrain.compute.losses._scores import CLASSES_OPTIONS, classes_block
@@ -32,7 +32,7 @@ def build(
     rows = builder.rows
     p = builder.buffer("prediction", rows, 1)
     prior = classes_block(builder, 2, z.ref, class_weights, label_smoothing)
-    with builder.during("predict"):
+    with builder.during(*PREDICT):
         builder.call("sigmoid_forward", rows, p, z.ref, types="float")
 
     def minimised(z: Ref, p: Ref, plain: Ref, dz: Ref, loss: Ref) -> None:
@@ -41,7 +41,7 @@ def build(
             builder.step, dz, loss,
         )
 
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         constant = constant_odds(builder, prior, label_smoothing) if prior.class_weights else None
         dz = learn(builder, z.ref, p, prior.seen, constant, minimised)
     return dz, p

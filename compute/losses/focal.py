@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, PREDICT, Builder, Value
 from streamtrain.compute.input import InputShape
 from streamtrain.compute.losses._binary import constant_odds, label_and_weight, learn
 from streamtrain.compute.losses._scores import classes_block
@@ -32,12 +32,12 @@ def build(builder: Builder, shape: InputShape, z: Value, gamma: float, balance: 
     rows = builder.rows
     p = builder.buffer("prediction", rows, 1)
     prior = classes_block(builder, 2, z.ref, [1 - balance, balance])
-    with builder.during("predict"):
+    with builder.during(*PREDICT):
         builder.call("sigmoid_forward", rows, p, z.ref, types="float")
 
     def minimised(z: Ref, p: Ref, plain: Ref, dz: Ref, loss: Ref) -> None:
         builder.call("focal", rows, gamma, balance, z, *label_and_weight(builder), builder.step, dz, loss)
 
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         dz = learn(builder, z.ref, p, prior.seen, constant_odds(builder, prior), minimised)
     return dz, p

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, Builder, Value
 from streamtrain.compute.input import InputShape
 from streamtrain.compute.losses._binary import label_and_weight, learn
 from streamtrain.compute.options import Option
@@ -31,6 +31,6 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     def constant(z: Ref) -> None:
         builder.call("running_margin", rows, *label_and_weight(builder), *seen, z)
 
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         dz = learn(builder, z.ref, builder.buffer("probability", rows, 1), seen, constant, minimised)
     return dz, z.ref

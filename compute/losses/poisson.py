@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, PREDICT, Builder, Value
 from streamtrain.compute.input import InputShape
 from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import loss_block, rows_block
@@ -30,9 +30,9 @@ def build(builder: Builder, shape: InputShape, z: Value) -> tuple[Ref, Ref]:
     offset = builder.buffer("label.prior", 1)
     builder.call("poisson_prior", base_seen, offset)
     builder.call("add_offset", rows, 1, offset, z.ref)
-    with builder.during("predict"):
+    with builder.during(*PREDICT):
         builder.call("poisson_rate", rows, z.ref, p)
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
         base, share = loss_block(builder)
         _, errors = builder.statistic("score.errors", "score", "sum", 5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, PREDICT, Builder, Value
 from streamtrain.compute.input import InputShape
 from streamtrain.compute.losses._label import label_dtype
 from streamtrain.compute.losses._scores import (
@@ -43,9 +43,9 @@ def build(
     output, p, dz = (builder.buffer(name, rows, classes) for name in ("prediction", "probability", "loss.gradient"))
     loss, rank = builder.buffer("loss", rows, 1), builder.buffer("rank", rows, dtype="i32")
     prior = classes_block(builder, classes, z.ref, class_weights, label_smoothing)
-    with builder.during("predict"):
+    with builder.during(*PREDICT):
         builder.call("softmax", rows, classes, z.ref, output)
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         label, weight = builder.slot("label", label_dtype(LABEL), 1), builder.slot("weight", "f32", 1)
         share = loss_block(builder)[1]
         hits, count = hits_block(builder), rows_block(builder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.count_table import FORMS
 from streamtrain.compute.options import ColumnName, Duration, Word
 from streamtrain.compute.spec import Ref
@@ -36,7 +36,7 @@ class Count(Stateful):
         base, share = builder.statistic(held.block(), "statistics", "count", cells)
         rows, form = builder.rows, FORMS.index(held.settings["as"])
         builder.call("count_value", rows, *batch.place, cells, to.shape[1], at, form, batch.x, base, to)
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("count_add", rows, *batch.place, cells, batch.x, batch.weight, share)
 
     def _decaying(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:

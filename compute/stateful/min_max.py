@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.options import ColumnName
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Held, Stateful
@@ -22,7 +22,7 @@ class MinMax(Stateful):
         rows = builder.rows
         base, share = builder.statistic(held.block(), "statistics", "extremes", 1, 3)
         builder.call("extremes_scale", rows, *batch.place, to.shape[1], at, batch.x, base, to)
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("extremes_add", rows, *batch.place, batch.x, batch.weight, share)
 
 

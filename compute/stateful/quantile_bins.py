@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.sketch import EDGES
 from streamtrain.compute.options import ColumnName, Whole
 from streamtrain.compute.spec import Ref
@@ -29,7 +29,7 @@ class QuantileBins(Stateful):
         rows, width = builder.rows, EDGES + held.settings["bins"] - 1
         base, share = builder.statistic(held.block(), "statistics", "quantiles", 1, width)
         builder.call("sketch_bin", rows, *batch.place, width, batch.x, base, to)
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("sketch_add", rows, *batch.place, width, batch.x, batch.weight, share)
 
 

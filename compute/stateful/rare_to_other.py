@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.options import ColumnName, Whole
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Held, Stateful
@@ -27,7 +27,7 @@ class RareToOther(Stateful):
         cells, rows = held.buckets + 1, builder.rows
         base, share = builder.statistic(held.block(), "statistics", "count", cells)
         builder.call("count_index", rows, *batch.place, cells, held.settings["least"], batch.x, base, to)
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("count_add", rows, *batch.place, cells, batch.x, batch.weight, share)
 
 

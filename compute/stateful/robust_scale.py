@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.sketch import EDGES, QUARTILES
 from streamtrain.compute.options import ColumnName, Number
 from streamtrain.compute.spec import Ref
@@ -26,7 +26,7 @@ class RobustScale(Stateful):
         rows, width, clip = builder.rows, EDGES + QUARTILES, held.settings["clip"]
         base, share = builder.statistic(held.block(), "statistics", "quantiles", 1, width)
         builder.call("sketch_scale", rows, *batch.place, width, to.shape[1], at, batch.x, base, clip, to)
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("sketch_add", rows, *batch.place, width, batch.x, batch.weight, share)
 
 

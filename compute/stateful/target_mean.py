@@ -4,7 +4,7 @@ categorical attributes", 2001): of rows before the round alone, so that no row s
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.options import ColumnName, Number
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Held, Stateful
@@ -32,7 +32,7 @@ class TargetMean(Stateful):
             "target_value", rows, *batch.place, buckets, to.shape[1], at, batch.x, base, base_all,
             held.settings["prior"], to,
         )
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("target_add", rows, *batch.place, buckets, batch.x, batch.label, batch.weight, share)
             builder.call("target_add_all", rows, batch.label, batch.weight, share_all)
 

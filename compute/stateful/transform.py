@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.spec import Ref
 
 Reads = Literal["float", "bucket", "time", "hash"]   # of a number; of a category; when a row happened, in ms since
@@ -61,7 +61,7 @@ class Batch:
         refs = [self.given[kind][0] if kind in self.given else None for kind in kinds]
         (b, x, t) = ((1, 0) if ref is None else (ref.shape[1], self.given[kind][1])
                      for kind, ref in zip(kinds, refs, strict=True))   # fmt: skip
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("decayed_add", builder.rows, *b, cells, width, *x, *t, *refs, self.weight,
                          1000 * held.settings["half_life"], share)   # fmt: skip
 

@@ -5,7 +5,7 @@ Its state is native/base/vocabulary.h's; native/state/rules/vocabulary.h says wh
 
 from __future__ import annotations
 
-from streamtrain.compute.builder import Builder
+from streamtrain.compute.builder import STATISTICS, Builder
 from streamtrain.compute.ops.vocabulary import WIDTH, empty
 from streamtrain.compute.options import ColumnName, Duration, Whole
 from streamtrain.compute.spec import Ref
@@ -45,7 +45,7 @@ class Vocabulary(Stateful):
         builder.call("vocabulary_find", rows, *batch.place, capacity, words, batch.x, base, to)
         times, column = batch.given.get("time", (None, 0))
         place = (1 if times is None else times.shape[1], column)
-        with builder.during("train"):
+        with builder.during(*STATISTICS):
             builder.call("vocabulary_add", rows, *batch.place, *place, capacity, words, batch.x, times, batch.weight,
                          base, share)   # fmt: skip
 

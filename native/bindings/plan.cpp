@@ -1,12 +1,16 @@
 // Compiled plans as Python sees them: run a phase on a slot's address, read the step block and the output.
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <array>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -42,6 +46,17 @@ std::vector<PlanStretch> stretches_of(const Stretches &stretches) {
     std::vector<PlanStretch> out;
     for (const auto &[by_tiles, calls] : stretches) out.push_back({by_tiles, calls_of(calls)});
     return out;
+}
+
+template <class T>
+std::array<T, phase_count> by_phase(std::map<std::string, T> given) {
+    std::array<T, phase_count> found;
+    for (auto &[name, value] : given) {
+        const auto *at = std::find(std::begin(phase_names), std::end(phase_names), name);
+        if (at == std::end(phase_names)) mistake("plan", "a phase of PLAN_PHASES", name);
+        found[static_cast<u64>(at - phase_names)] = std::move(value);
+    }
+    return found;
 }
 
 const u8 *slot_at(const Plan &plan, u64 address) {
@@ -103,18 +118,22 @@ void bind_plan(nb::module_ &m) {
     for (u32 at = 0; at < std::size(memory_names); ++at) memories[memory_names[at]] = at;
     m.attr("PLAN_MEMORIES") = memories;
     m.attr("MAX_PLAN_THREADS") = MAX_PLAN_THREADS;
-    nb::class_<Plan>(m, "Plan")
+    nb::list phases;
+    for (const char *name : phase_names) phases.append(name);
+    m.attr("PLAN_PHASES") = nb::tuple(phases);
+    nb::class_<Plan> plan(m, "Plan");
+    for (u32 at = 0; at < phase_count; ++at)
+        plan.def(phase_names[at],
+                 [at](Plan &self, u64 slot) { self.run(static_cast<Phase>(at), slot_at(self, slot)); },
+                 nb::arg("slot_address"), nb::call_guard<WithoutGil>());
+    plan
         .def_prop_ro("step", &Plan::step, nb::rv_policy::reference_internal)
         .def("begin_round", &Plan::begin_round, nb::call_guard<WithoutGil>())
         .def("end_round", &Plan::end_round, nb::call_guard<WithoutGil>())
-        .def("train", [](Plan &self, u64 slot) { self.train(slot_at(self, slot)); }, nb::arg("slot_address"),
-             nb::call_guard<WithoutGil>())
         .def_prop_ro("steps_ahead", &Plan::steps_ahead)
         .def("enqueue", [](Plan &self, u64 slot) { self.enqueue(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<WithoutGil>())
         .def("collect", [](Plan &self) { return reinterpret_cast<u64>(self.collect()); },
-             nb::call_guard<WithoutGil>())
-        .def("predict", [](Plan &self, u64 slot) { self.predict(slot_at(self, slot)); }, nb::arg("slot_address"),
              nb::call_guard<WithoutGil>())
         .def("output", &output_of)
         .def_prop_ro("output_address", [](const Plan &self) { return reinterpret_cast<u64>(self.output()); })
@@ -123,22 +142,23 @@ void bind_plan(nb::module_ &m) {
 
     nb::class_<CpuPlan, Plan>(m, "CpuPlan", nb::dynamic_attr())
         .def("__init__",
-             [](CpuPlan *self, const Stretches &train, const Stretches &predict, u64 workspace_bytes,
+             [](CpuPlan *self, const std::map<std::string, Stretches> &phases, u64 workspace_bytes,
                 const std::vector<std::pair<u64, nb::bytes>> &constants, u64 output_offset, u32 rows, u32 width,
                 u64 state, u64 base, u64 share, const std::string &isa, u32 outside, u32 tile_rows, u32 threads,
                 u64 own_bytes) {
-                 PlanDescription description{stretches_of(train), stretches_of(predict), workspace_bytes,
-                                             {}, output_offset, rows, width, isa, outside, tile_rows,
-                                             threads, own_bytes};
+                 std::map<std::string, std::vector<PlanStretch>> stretches;
+                 for (const auto &[name, calls] : phases) stretches[name] = stretches_of(calls);
+                 PlanDescription description{by_phase(std::move(stretches)), workspace_bytes, {}, output_offset,
+                                             rows, width, isa, outside, tile_rows, threads, own_bytes};
                  for (const auto &[offset, content] : constants)
                      description.constants.emplace_back(offset, std::string(content.c_str(), content.size()));
                  new (self) CpuPlan(description, {reinterpret_cast<u8 *>(state), reinterpret_cast<const u8 *>(base),
                                                   reinterpret_cast<u8 *>(share)});
              },
-             nb::arg("train"), nb::arg("predict"), nb::arg("workspace_bytes"),
-             nb::arg("constants"), nb::arg("output_offset"), nb::arg("rows"), nb::arg("width"), nb::arg("state"),
-             nb::arg("base"), nb::arg("share"), nb::arg("isa") = "", nb::arg("outside") = 0,
-             nb::arg("tile_rows") = 0, nb::arg("threads") = 1, nb::arg("own_bytes") = 0)
+             nb::arg("phases"), nb::arg("workspace_bytes"), nb::arg("constants"), nb::arg("output_offset"),
+             nb::arg("rows"), nb::arg("width"), nb::arg("state"), nb::arg("base"), nb::arg("share"),
+             nb::arg("isa") = "", nb::arg("outside") = 0, nb::arg("tile_rows") = 0, nb::arg("threads") = 1,
+             nb::arg("own_bytes") = 0)
         .def("set_outside",
              [](CpuPlan &self, u32 at, nb::callable call) {
                  self.set_outside(at, called<void, i64, u64>(std::move(call)));
@@ -148,21 +168,21 @@ void bind_plan(nb::module_ &m) {
 
     nb::class_<ForeignPlan, Plan>(m, "ForeignPlan", nb::dynamic_attr())
         .def("__init__",
-             [](ForeignPlan *self, u32 rows, u32 width, nb::callable train, nb::callable predict,
+             [](ForeignPlan *self, u32 rows, u32 width, const std::map<std::string, nb::callable> &phases,
                 nb::callable begin_round, nb::callable end_round, std::optional<nb::callable> enqueue,
                 std::optional<nb::callable> collect, u32 steps_ahead) {
                  if (enqueue.has_value() != collect.has_value() || steps_ahead < 1 || (!enqueue && steps_ahead > 1))
                      mistake("plan", "enqueue and collect with steps_ahead, or none of them", "something else");
-                 ForeignPlan::Calls calls{called<void, const u8 *>(train), called<void, const u8 *>(predict),
-                                          called<void>(begin_round),
+                 std::map<std::string, std::function<void(const u8 *)>> each;
+                 for (const auto &[name, call] : phases) each[name] = called<void, const u8 *>(call);
+                 ForeignPlan::Calls calls{by_phase(std::move(each)), called<void>(begin_round),
                                           called<void>(end_round), {}, {}, steps_ahead};
                  if (enqueue) calls.enqueue = called<void, const u8 *>(*enqueue);
                  if (collect) calls.collect = called<const StepBlock *>(*collect);
                  new (self) ForeignPlan(rows, width, std::move(calls));
              },
-             nb::arg("rows"), nb::arg("width"), nb::arg("train"), nb::arg("predict"),
-             nb::arg("begin_round"), nb::arg("end_round"), nb::arg("enqueue") = nb::none(),
-             nb::arg("collect") = nb::none(), nb::arg("steps_ahead") = 1);
+             nb::arg("rows"), nb::arg("width"), nb::arg("phases"), nb::arg("begin_round"), nb::arg("end_round"),
+             nb::arg("enqueue") = nb::none(), nb::arg("collect") = nb::none(), nb::arg("steps_ahead") = 1);
 }
 
 }  // namespace st

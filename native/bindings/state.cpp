@@ -56,12 +56,13 @@ std::tuple<std::vector<u64>, u64> place(const std::vector<u64> &sizes) {
 }
 
 void average(const StateLayout &layout, Address start, const std::vector<std::tuple<Address, f64>> &workers,
-             Address mean) {
+             Address mean, Address moments) {
     std::vector<Contribution> contributions;
     for (auto [vector, weight_sum] : workers)
         contributions.push_back({reinterpret_cast<const u8 *>(vector), weight_sum});
     WithoutGil release;
-    fold_round(layout, {reinterpret_cast<const u8 *>(start)}, contributions, reinterpret_cast<u8 *>(mean));
+    const RoundStart from{reinterpret_cast<const u8 *>(start), reinterpret_cast<const u8 *>(moments)};
+    fold_round(layout, from, contributions, reinterpret_cast<u8 *>(mean));
 }
 
 // Names of the words of a struct of 8 bytes each, by where they lie.
@@ -132,7 +133,8 @@ void bind_state(nb::module_ &m) {
         .def_prop_ro("statistics_bytes", &StateLayout::statistics_bytes)
         .def("published", &StateLayout::published, nb::arg("workers"))
         .def("begin_lineage", &begin_lineage, nb::arg("state"), nb::arg("workers"), nb::arg("mean"));
-    m.def("average", &average, nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"));
+    m.def("average", &average, nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"),
+          nb::arg("first_moments") = 0);
 }
 
 }  // namespace st

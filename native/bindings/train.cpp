@@ -4,6 +4,7 @@
 
 #include "bindings/addresses.h"
 #include "bindings/bindings.h"
+#include "train/first_moments.h"
 #include "train/round_log.h"
 #include "train/worker.h"
 
@@ -11,7 +12,17 @@ namespace st {
 
 namespace {
 
+void moments_of_slots(const StateLayout &layout, const SlotLayout &slot_layout, const std::vector<Address> &slots,
+                      Address base) {
+    std::vector<const u8 *> each;
+    for (Address slot : slots) each.push_back(reinterpret_cast<const u8 *>(slot));
+    WithoutGil release;
+    first_moments(layout, slot_layout, each, reinterpret_cast<u8 *>(base));
+}
+
 void bind_worker(nb::module_ &m) {
+    m.def("first_moments", &moments_of_slots, nb::arg("layout"), nb::arg("slot_layout"), nb::arg("slots"),
+          nb::arg("base"));
     nb::enum_<WorkerStatus>(m, "WorkerStatus", nb::is_arithmetic())
         .value("WORKING", WorkerStatus::working)
         .value("FINISHED", WorkerStatus::finished)

@@ -46,12 +46,12 @@ CpuPlan::CpuPlan(const PlanDescription &description, PlanMemory memory)
     outside_.resize(description.outside);
     own_.resize(1);
     while (own_.size() < description.threads) own_.push_back(zeroed(align64(std::max<u64>(description.own_bytes, 64))));
-    train_ = compile(description.train, description, memory);
-    predict_ = compile(description.predict, description, memory);
+    for (u32 phase = 0; phase < phase_count; ++phase)
+        phases_[phase] = compile(description.phases[phase], description, memory);
     u32 in_order = 0;
     bool dealt = false;
-    for (const Phase *phase : {&train_, &predict_})
-        for (const Stretch &stretch : *phase) {
+    for (const Stretches &stretches : phases_)
+        for (const Stretch &stretch : stretches) {
             in_order = std::max(in_order, stretch.of_thread[0].in_order());
             dealt |= stretch.of_thread.size() > 1;
         }
@@ -60,25 +60,31 @@ CpuPlan::CpuPlan(const PlanDescription &description, PlanMemory memory)
     threads_ = std::make_unique<TileThreads>(description.threads);
 }
 
-CpuPlan::Phase CpuPlan::compile(const std::vector<PlanStretch> &stretches, const PlanDescription &description,
-                                PlanMemory memory) {
+CpuPlan::Stretches CpuPlan::compile(const std::vector<PlanStretch> &described, const PlanDescription &description,
+                                    PlanMemory memory) {
     const std::string &isa = description.isa.empty() ? selected_isa() : description.isa;
-    Phase phase;
-    for (const PlanStretch &described : stretches) {
-        if (described.by_tiles && tile_rows_ == 0) mistake("plan: rows of a tile", "1 or more", "0");
-        Stretch &stretch = phase.emplace_back();
-        for (u32 thread = 0; thread < (described.by_tiles ? description.threads : 1); ++thread)
+    Stretches compiled;
+    for (const PlanStretch &each : described) {
+        if (each.by_tiles && tile_rows_ == 0) mistake("plan: rows of a tile", "1 or more", "0");
+        Stretch &stretch = compiled.emplace_back();
+        for (u32 thread = 0; thread < (each.by_tiles ? description.threads : 1); ++thread)
             stretch.of_thread.emplace_back(
-                described, isa, ThreadCalls::Memories{work(), memory, step_, own_[thread].get()}, outside_);
+                each, isa, ThreadCalls::Memories{work(), memory, step_, own_[thread].get()}, outside_);
     }
-    return phase;
+    return compiled;
 }
 
 u8 *CpuPlan::work() const { return workspace_.get() + WORK_START; }
 
-void CpuPlan::run(Phase &phase, const u8 *slot) {
+void CpuPlan::run(Phase phase, const u8 *slot) {
+    Stretches &stretches = phases_[static_cast<u32>(phase)];
+    if (stretches.empty()) no_phase(phase);
+    if (phase != Phase::predict) {
+        step_->loss_sum = step_->weight_sum = 0;
+        step_->not_finite = 0;
+    }
     const i64 rows = step_->rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
-    for (Stretch &stretch : phase) {
+    for (Stretch &stretch : stretches) {
         ThreadCalls &first = stretch.of_thread[0];
         if (first.by_tiles() && rows > tile_rows_)
             run_tiles(stretch, slot, rows);
@@ -101,13 +107,5 @@ void CpuPlan::run_tiles(Stretch &stretch, const u8 *slot, i64 rows) {
     order_->begin();
     threads_->deal(tiles, [&](u32 thread, u32 number) { stretch.of_thread[thread].run(slot, tile(number), *order_); });
 }
-
-void CpuPlan::train(const u8 *slot) {
-    step_->loss_sum = step_->weight_sum = 0;
-    step_->not_finite = 0;
-    run(train_, slot);
-}
-
-void CpuPlan::predict(const u8 *slot) { run(predict_, slot); }
 
 }  // namespace st

@@ -1,5 +1,6 @@
 // A compiled model on the CPU: flat lists of kernel calls over one workspace. Built once; a step allocates nothing.
 #pragma once
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,8 +26,7 @@ class CpuPlan final : public Plan {
     u8 *work() const;   // the description's workspace
 
     StepBlock &step() override { return *step_; }
-    void train(const u8 *slot) override;
-    void predict(const u8 *slot) override;
+    void run(Phase phase, const u8 *slot) override;
     const f32 *output() const override { return reinterpret_cast<const f32 *>(workspace_.get() + output_offset_); }
     u32 rows() const override { return rows_; }
     u32 width() const override { return width_; }
@@ -35,15 +35,15 @@ class CpuPlan final : public Plan {
     struct Stretch {
         std::vector<ThreadCalls> of_thread;   // one where there is nothing to deal
     };
-    using Phase = std::vector<Stretch>;
+    using Stretches = std::vector<Stretch>;
     struct Free {
         void operator()(u8 *bytes) const;
     };
     using Bytes = std::unique_ptr<u8, Free>;
 
     static Bytes zeroed(u64 bytes);
-    Phase compile(const std::vector<PlanStretch> &stretches, const PlanDescription &description, PlanMemory memory);
-    void run(Phase &phase, const u8 *slot);
+    Stretches compile(const std::vector<PlanStretch> &described, const PlanDescription &description,
+                      PlanMemory memory);
     void run_tiles(Stretch &stretch, const u8 *slot, i64 rows);
 
     Bytes workspace_;            // the step block, then the description's workspace
@@ -52,7 +52,7 @@ class CpuPlan final : public Plan {
     std::vector<Outside> outside_;
     u64 output_offset_;
     u32 rows_, width_, tile_rows_;
-    Phase train_, predict_;
+    std::array<Stretches, phase_count> phases_;
     std::unique_ptr<TileOrder> order_;       // with threads
     std::unique_ptr<TileThreads> threads_;   // last: they use all of it
 };

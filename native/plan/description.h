@@ -1,11 +1,13 @@
 // What a plan is made of: calls of kernels by phase, and where the memory of their arguments lies.
 #pragma once
+#include <array>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/types.h"
+#include "plan/plan.h"
 
 namespace st {
 
@@ -42,7 +44,7 @@ struct PlanStretch {
 };
 
 struct PlanDescription {
-    std::vector<PlanStretch> train, predict;
+    std::array<std::vector<PlanStretch>, phase_count> phases;   // empty: not asked for
     u64 workspace_bytes = 0;
     std::vector<std::pair<u64, std::string>> constants;   // workspace offset, content
     u64 output_offset = 0;                                // in the workspace

@@ -1,5 +1,6 @@
 // A plan whose phases are run by callables from outside (Python: reference and CUDA backends), offered as an st::Plan.
 #pragma once
+#include <array>
 #include <functional>
 #include <vector>
 
@@ -11,7 +12,7 @@ namespace st {
 class ForeignPlan final : public Plan {
   public:
     struct Calls {
-        std::function<void(const u8 *)> train, predict;
+        std::array<std::function<void(const u8 *)>, phase_count> phases;   // none: not asked for
         std::function<void()> begin_round, end_round;
         std::function<void(const u8 *)> enqueue;      // none: a step is done when it is enqueued
         std::function<const StepBlock *()> collect;
@@ -24,28 +25,27 @@ class ForeignPlan final : public Plan {
     StepBlock &step() override { return step_; }
     void begin_round() override { calls_.begin_round(); }
     void end_round() override { calls_.end_round(); }
-    void train(const u8 *slot) override {
-        prepare_step(slot);
-        calls_.train(slot);
+    void run(Phase phase, const u8 *slot) override {
+        const auto &call = calls_.phases[static_cast<u32>(phase)];
+        if (!call) no_phase(phase);
+        prepare(phase, slot);
+        call(slot);
     }
     u32 steps_ahead() const override { return calls_.steps_ahead; }
     void enqueue(const u8 *slot) override {
-        prepare_step(slot);
-        calls_.enqueue ? calls_.enqueue(slot) : calls_.train(slot);
+        if (!calls_.enqueue) return run(Phase::train, slot);
+        prepare(Phase::train, slot);
+        calls_.enqueue(slot);
     }
     const StepBlock *collect() override { return calls_.collect ? calls_.collect() : &step_; }
-    void predict(const u8 *slot) override {
-        prepare(slot);
-        calls_.predict(slot);
-    }
     const f32 *output() const override { return output_.data(); }
     u32 rows() const override { return rows_; }
     u32 width() const override { return width_; }
 
   private:
-    void prepare(const u8 *slot) { step_.rows = reinterpret_cast<const SlotHeader *>(slot)->rows; }
-    void prepare_step(const u8 *slot) {
-        prepare(slot);
+    void prepare(Phase phase, const u8 *slot) {
+        step_.rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
+        if (phase == Phase::predict) return;
         step_.loss_sum = step_.weight_sum = 0;
         step_.not_finite = 0;
     }

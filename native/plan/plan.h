@@ -1,8 +1,27 @@
 // What a worker, a predictor and a scorer know of a compiled model, whichever backend runs it.
 #pragma once
+#include <string>
+
+#include "base/fail.h"
 #include "base/step.h"
 
 namespace st {
+
+// What a plan can be asked to do with a slot's rows; of what calls each is made, compute/builder.py says. A plan has
+// those that it was compiled for.
+enum class Phase : u32 {
+    train = 0,        // score, forward, backward, update; fills the step's results
+    gradient = 1,     // the same without an update: adds the gradient to sums of the plan's; fills the step's results
+    evaluate = 2,     // scores as predictions are; fills the step's results
+    statistics = 3,   // the same, and what the rows add to the statistics
+    predict = 4       // leaves predictions of the rows present in output()
+};
+constexpr const char *phase_names[] = {"train", "gradient", "evaluate", "statistics", "predict"};
+constexpr u32 phase_count = sizeof phase_names / sizeof phase_names[0];
+
+[[noreturn]] inline void no_phase(Phase phase) {
+    mistake("plan", "a phase that it was compiled for", phase_names[static_cast<u32>(phase)]);
+}
 
 // A compiled plan, bound for its life to a state (in place), a base and a share of the statistics part, a workspace.
 class Plan {
@@ -14,16 +33,17 @@ class Plan {
     // State and share in host memory become what the steps since begin_round() made of them.
     virtual void end_round() {}
     // `slot` is the start of a slot of the plan's SlotLayout. None of these allocates after the first call.
-    virtual void train(const u8 *slot) = 0;        // score, forward, backward, update; fills the step's results
+    virtual void run(Phase phase, const u8 *slot) = 0;   // Mistake where it was not compiled for the phase
+    void train(const u8 *slot) { run(Phase::train, slot); }
+    void predict(const u8 *slot) { run(Phase::predict, slot); }
     // Training ahead of a device: enqueue() takes the step block as it stands and may return before the step has run;
     // its slot must stay until collect(), which waits for all enqueued steps and gives their step blocks in order,
     // valid until the next call. At most steps_ahead() may wait for it, and no other call is made while one does.
     virtual u32 steps_ahead() const { return 1; }
     virtual void enqueue(const u8 *slot) { train(slot); }
     virtual const StepBlock *collect() { return &step(); }
-    virtual void predict(const u8 *slot) = 0;      // leaves predictions of the rows present in output()
-    virtual const f32 *output() const = 0;         // rows() x width()
-    virtual u32 rows() const = 0;                  // the slot layout's row capacity
+    virtual const f32 *output() const = 0;   // rows() x width()
+    virtual u32 rows() const = 0;            // the slot layout's row capacity
     virtual u32 width() const = 0;
 };
 

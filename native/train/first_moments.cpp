@@ -5,6 +5,7 @@
 
 #include "base/fail.h"
 #include "base/moments.h"
+#include "state/rule.h"
 
 namespace st {
 
@@ -55,9 +56,9 @@ void begin_column(ColumnMoments &column, const std::vector<f64> &values) {
 }
 
 // The slot's block whose columns a moments block describes, by the name behind the point.
-const Block &described(const Arena &arena, const std::string &name) {
+const Block &described(const SlotLayout &slot_layout, const std::string &name) {
     std::string wanted = name.substr(name.rfind('.') + 1);
-    const Block *block = arena.slot_layout().find(wanted.c_str());
+    const Block *block = slot_layout.find(wanted.c_str());
     if (!block || block->dtype != Dtype::f32)
         mistake("moments " + name, "a float32 block " + wanted + " in a slot", "none");
     return *block;
@@ -65,21 +66,21 @@ const Block &described(const Arena &arena, const std::string &name) {
 
 }  // namespace
 
-void first_moments(const Arena &arena, i64 first, i64 count, u8 *base) {
-    const StateLayout &layout = arena.state_layout();
+void first_moments(const StateLayout &layout, const SlotLayout &slot_layout, const std::vector<const u8 *> &slots,
+                   u8 *base) {
     const Rule &of_moments = rule_named("moments");
-    const Block *weights = arena.slot_layout().find("weight");
+    const Block *weights = slot_layout.find("weight");
     for (const StateBlock &moments : layout.blocks) {
         if (moments.rule != &of_moments) continue;
-        const Block &block = described(arena, moments.name);
+        const Block &block = described(slot_layout, moments.name);
         ColumnMoments *columns = reinterpret_cast<ColumnMoments *>(base + moments.part_offset);
         std::vector<f64> values;   // of one column: what the pass needs does not grow with the columns
         for (u32 c = 0; c < block.width; ++c) {
             values.clear();
-            for (i64 slot = first; slot < first + count; ++slot) {
-                const f32 *x = reinterpret_cast<const f32 *>(arena.slot(slot) + block.offset) + c;
-                const f32 *weight = reinterpret_cast<const f32 *>(arena.slot(slot) + weights->offset);
-                for (u32 r = 0; r < arena.slot_header(slot).rows; ++r)
+            for (const u8 *slot : slots) {
+                const f32 *x = reinterpret_cast<const f32 *>(slot + block.offset) + c;
+                const f32 *weight = reinterpret_cast<const f32 *>(slot + weights->offset);
+                for (u32 r = 0; r < reinterpret_cast<const SlotHeader *>(slot)->rows; ++r)
                     if (weight[r] > 0) values.push_back(x[u64{r} * block.width]);
             }
             if (!values.empty()) begin_column(columns[c], values);

@@ -91,7 +91,9 @@ void WorkerRound::publish() {
 bool WorkerRound::statistics_pass(i64 deadline_ns) {
     if (round_ != 0 || statistics_done_) return true;
     if (!end_.wait_closed(round_, std::min(deadline_ns, monotonic_ns() + LOOK_AGAIN_NS))) return false;
-    first_moments(arena_, first_slot_, end_.slots_of(round_), memory().base);
+    std::vector<const u8 *> slots;
+    for (i64 at = 0; at < end_.slots_of(round_); ++at) slots.push_back(arena_.slot(first_slot_ + at));
+    first_moments(arena_.state_layout(), arena_.slot_layout(), slots, memory().base);
     return statistics_done_ = true;
 }
 

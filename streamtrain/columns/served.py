@@ -13,6 +13,7 @@ from streamtrain.columns.formats import Format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import snapshot
+from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
@@ -115,6 +116,6 @@ class Served:
     def _plan(self, rows: int, backend: str = "cpu") -> _native.Plan:
         model, state, slots = self.shape.model, self._parameters, self.shape.plan(rows).layout
         try:
-            return model.compile(backend, slots, state, state[model.learned_bytes :], train=False)
+            return model.compile(backend, slots, state, state[model.learned_bytes :], phases=PREDICTING)
         except UserMistake as mistake:   # of a network: it is not given, or is another
             raise SnapshotError(f"snapshot {self.version} of {self.manifest.job}: {mistake}") from mistake

@@ -42,10 +42,12 @@ class Step:
         }  # fmt: skip
 
 
-class History(Sequence[Step]):
+class History(Sequence[Any]):
     """The publications of a fit in order. It never changes."""
 
-    def __init__(self, steps: Sequence[Step] = ()) -> None:
+    along = "rows"  # the column that pictures go by
+
+    def __init__(self, steps: Sequence[Any] = ()) -> None:
         self._steps = tuple(steps)
 
     def __len__(self) -> int:
@@ -54,7 +56,7 @@ class History(Sequence[Step]):
     def __getitem__(self, at: Any) -> Any:
         return self._steps[at]
 
-    def __iter__(self) -> Iterator[Step]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._steps)
 
     def after(self, step: Step) -> History:
@@ -90,7 +92,7 @@ class History(Sequence[Step]):
         for axis, name in zip(figure.subplots(len(chosen), sharex=True, squeeze=False)[:, 0], chosen, strict=True):
             for shown in (name, f"constant_{name}"):
                 if shown in known:
-                    axis.plot([row["rows"] for row in rows], [row.get(shown) for row in rows], label=shown)
+                    axis.plot([row[self.along] for row in rows], [row.get(shown) for row in rows], label=shown)
             axis.legend()
-        axis.set_xlabel("rows")
+        axis.set_xlabel(self.along)
         return figure

@@ -11,6 +11,7 @@ from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
+from streamtrain.topics.snapshots import Publication
 
 _ROWS_TOLD = 5
 
@@ -66,9 +67,13 @@ class MemoryPublisher:
     def stored(self, trainer: bool = False) -> Stored:
         """The newest snapshot, as a reader of its topic would have it; with `trainer` what it keeps for training."""
         assert self._newest is not None
-        snapshot = self._newest.snapshot
-        located = Located(snapshot.manifest, snapshot.digest, self._published - 1)
-        chunks = Chunks(snapshot.manifest, trainer)
-        for message in snapshot.messages:
-            chunks.add(message.key, None if message.value is None else bytes(message.value))
-        return chunks.stored(located, "memory")
+        return stored_of(self._newest.snapshot, self._published - 1, trainer)
+
+
+def stored_of(snapshot: Publication, offset: int, trainer: bool = False) -> Stored:
+    """A snapshot as it is published, as a reader has it."""
+    located = Located(snapshot.manifest, snapshot.digest, offset)
+    chunks = Chunks(snapshot.manifest, trainer)
+    for message in snapshot.messages:
+        chunks.add(message.key, None if message.value is None else bytes(message.value))
+    return chunks.stored(located, "memory")

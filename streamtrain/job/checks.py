@@ -15,7 +15,7 @@ from streamtrain.job.affinity import core_lists
 from streamtrain.job.engine import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
-from streamtrain.job.sections import Records, TopicSettings
+from streamtrain.job.sections import MOST_ROWS, Records, TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.registry import nearest
 from streamtrain.topics.topic import all_topics
@@ -59,6 +59,9 @@ def _ring(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
             f"at least two rounds: 2 x {train.workers} workers x {train.averaging_frequency} steps = {least} slots"
         )
         yield _mistake(gathered, ("train", "prefetch_buffer"), expected, train.prefetch_buffer)
+    if train.update_rows > MOST_ROWS:
+        expected = f"at most {MOST_ROWS:,} rows an update: accumulate x {train.batch_rows:,} of batch_rows"
+        yield _mistake(gathered, ("train", "accumulate"), expected, train.accumulate)
 
 
 def _averaging(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

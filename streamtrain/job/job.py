@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from streamtrain.columns import formats
-from streamtrain.columns.row_plan import RowPlan
+from streamtrain.columns.row_plan import BATCH_ROWS, RowPlan
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses, optimizers, schedules
 from streamtrain.compute.torch import TorchModule
@@ -194,11 +194,11 @@ class Job:
         """The columns and transforms, compiled."""
         return schema_of(self.file)
 
-    def plan(self, *, requests: bool = False) -> RowPlan:
-        """What decoders and transforms make of this job's records and rows, as arrays. With `requests` of those to
-        predict for, which have no label."""
+    def plan(self, *, requests: bool = False, batch_rows: int = BATCH_ROWS) -> RowPlan:
+        """What decoders and transforms make of this job's records and rows, as arrays, so many rows at a time.
+        With `requests` of those to predict for, which have no label."""
         schema = self.schema.for_requests() if requests else self.schema
-        return RowPlan(schema, job_format(self, "requests" if requests else "records"), bare_format(self))
+        return RowPlan(schema, job_format(self, "requests" if requests else "records"), bare_format(self), batch_rows)
 
     @property
     def state_bytes(self) -> int:

@@ -191,14 +191,21 @@ class EarlyStopping(Section):
         return name, name in metrics.LOWER if self.minimise is None else self.minimise
 
 
+MOST_ROWS = 1_048_576  # of a slot
+
+
 class Train(Section):
     """How batches, workers and rounds are cut."""
 
-    batch_rows: int = Field(default=256, ge=1, le=1_048_576, description="rows in a batch, once it is full-grown")
+    batch_rows: int = Field(default=256, ge=1, le=MOST_ROWS, description="rows in a batch, once it is full-grown")
     batch_growth: Annotated[int | None, Count(1, 1_000_000_000)] = Field(
         default=4_000,
         description="a batch has a row for so many rows seen, at least one, at most batch_rows: a short stream needs "
         'many updates, a long one speed; "off": batch_rows from the start',
+    )
+    accumulate: int = Field(
+        default=1, ge=1, le=MOST_ROWS,
+        description="batches of batch_rows that are one update, by the gradient of all their rows",
     )
     workers: int = Field(default=1, ge=1, le=_native.MAX_WORKERS, description="worker processes")
     threads_per_worker: int = Field(
@@ -253,12 +260,18 @@ class Train(Section):
     def updates(self, rows: int) -> int:
         """Of the parameters, in the first `rows` rows of a lineage: batches of its age, averaged over the workers."""
         count, at, growth = 0.0, 0, self.batch_growth
-        size = self.batch_rows if growth is None else 1
+        size = self.update_rows if growth is None else 1
         while at < rows:
-            end = rows if growth is None or size >= self.batch_rows else min(rows, (size + 1) * growth)
+            end = rows if growth is None or size >= self.update_rows else min(rows, (size + 1) * growth)
             count += (end - at) / size
             at, size = end, size + 1
         return math.ceil(count / self.workers)
+
+    @property
+    def update_rows(self) -> int:
+        """Of an update, once batches are full-grown: they lie in one slot, through which a step goes a tile of rows at
+        a time, so that only what a slot holds takes more memory."""
+        return self.batch_rows * self.accumulate
 
     @property
     def round_slots(self) -> int:

@@ -22,7 +22,7 @@ def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena
         workers=train.workers,
         averaging_frequency=train.averaging_frequency,
         slot_count=train.prefetch_buffer + ingest_threads - 1,
-        slot_layout=_native.SlotLayout.make(train.batch_rows, _RANGES_PER_SLOT, job.schema.block_specs()),
+        slot_layout=_native.SlotLayout.make(train.update_rows, _RANGES_PER_SLOT, job.schema.block_specs()),
         state_layout=model.layout,
     )
 

@@ -190,12 +190,12 @@ def _snapshot(
 
 def _sizes(job: Job) -> Iterator[Finding]:
     row_bytes = sum(block.row_bytes for block in job.schema.block_specs())
-    ring_bytes = row_bytes * job.train.batch_rows * job.train.prefetch_buffer
-    slots = f"{job.train.prefetch_buffer} slots of {job.train.batch_rows} rows of {row_bytes} bytes"
+    ring_bytes = row_bytes * job.train.update_rows * job.train.prefetch_buffer
+    slots = f"{job.train.prefetch_buffer} slots of {job.train.update_rows} rows of {row_bytes} bytes"
     text = f"ring {ring_bytes / MB:,.1f} MB ({slots})"
     yield Finding("sizes", "warning" if ring_bytes > RING_BYTES else "ok", text)
     growth, train = job.train.batch_growth, job.train
-    most = f"{train.batch_rows} rows"
+    most = f"{train.update_rows} rows"
     grown = most if growth is None else f"1 to {most}, a row more every {growth:,}"
     text = f"batches of {grown}; {TOLD_ROWS:,} rows make {train.updates(TOLD_ROWS):,} updates"
     yield Finding("updates", "ok", text)
@@ -226,7 +226,7 @@ def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Findin
 
 def _records(job: Job, messages: Iterable[Message]) -> Iterator[Finding]:
     """What training would make of these records."""
-    layout = _native.SlotLayout.make(job.train.batch_rows, RANGE_CAPACITY, job.schema.block_specs())
+    layout = _native.SlotLayout.make(job.train.update_rows, RANGE_CAPACITY, job.schema.block_specs())
     registry = registry_of(job)
     format = decoded_by(job.records.named, registry.ask if registry is not None else None)
     filler = _native.BatchFiller(format, native_plan(job.schema, layout))

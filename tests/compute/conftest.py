@@ -14,6 +14,7 @@ import pytest
 from streamtrain import _native
 from streamtrain.compute import backends, losses
 from streamtrain.compute.bound import bound
+from streamtrain.compute.builder import TRAINING
 from streamtrain.compute.held import BLOCKS, feeds
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
@@ -139,7 +140,8 @@ class Rig:
         return int(self.slot.ctypes.data)
 
     def plan(
-        self, backend: str = "cpu", isa: str = "", copy: bool = False, train: bool = True, threads: int = 1
+        self, backend: str = "cpu", isa: str = "", copy: bool = False, phases: Sequence[str] = TRAINING,
+        threads: int = 1,
     ) -> _native.Plan:
         """A plan over this rig's memory, or over copies of it kept as plan.state, plan.base, plan.share."""
         memory = [aligned(m.nbytes) for m in (self.state, self.base, self.share)] if copy else []
@@ -147,12 +149,12 @@ class Rig:
             into[:] = source
         state, base, share = memory or (self.state, self.base, self.share)
         if backend == "precise":
-            program = self.model.program(self.layout, train, "reference")
+            program = self.model.program(self.layout, phases, "reference")
             addresses = (bound(state, 0, ""), bound(base, 0, ""), bound(share, 0, ""))
             plan: Any = backends.get("reference").compile(program, addresses, precise=True)
         else:
             plan = self.model.compile(
-                backend, self.layout, state, base, share, train=train, isa=isa, threads=threads
+                backend, self.layout, state, base, share, phases=phases, isa=isa, threads=threads
             )
         plan.state, plan.base, plan.share = state, base, share
         return plan

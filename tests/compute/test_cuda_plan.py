@@ -15,6 +15,7 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.compute.backends import _cublas, cuda
+from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.model import Model, aligned
 from streamtrain.errors import StreamtrainError
 from tests.train.arena_run import SPEC, two_rounds
@@ -121,7 +122,7 @@ def test_rounds_run_ahead_to_the_same_bits(
 
 def test_predicting_alone_needs_no_share(fake_cupy: Any, rig: Any, spec: Any) -> None:
     rigged = rig(spec(layers=[RELU], standardize=True))
-    cpu, gpu = rigged.plan("cpu", train=False), rigged.plan("cuda", train=False)
+    cpu, gpu = rigged.plan("cpu", phases=PREDICTING), rigged.plan("cuda", phases=PREDICTING)
     gpu.begin_round()
     for plan in (cpu, gpu):
         plan.predict(rigged.address)

@@ -59,7 +59,7 @@ def test_each_layer_and_each_step_draws_its_own(rig: Any, spec: Any) -> None:
     assert losses.pop((2, 3)) == losses.pop((2, 4))
     assert len(set(losses.values())) == len(losses)
     rigged = rig(spec(layers=[{"dropout": 0.5}, {"dropout": 0.5}]))
-    streams = [call.args[3] for call in rigged.model.program(rigged.layout, train=True).kernels("train")
+    streams = [call.args[3] for call in rigged.model.program(rigged.layout).kernels("train")
                if call.op == "dropout"]  # fmt: skip
     assert streams == [0, 1]   # the inputs learn nothing: no way back
 

@@ -11,6 +11,7 @@ from stateful_examples import held_of
 
 from streamtrain import _native
 from streamtrain.compute import backends, layers, losses, optimizers, vertices
+from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
@@ -324,7 +325,7 @@ def test_a_plan_that_only_predicts_needs_no_label_weight_or_share(rig: Any, spec
     slot[16:20].view(np.uint32)[0] = 50   # SlotHeader.rows
     offset = layout.blocks[0].offset
     slot[offset : offset + 64 * 20].view(np.float32)[:] = rigged.blocks["numbers"].reshape(-1)
-    plan = rigged.model.compile("cpu", layout, rigged.state, rigged.base, train=False)
+    plan = rigged.model.compile("cpu", layout, rigged.state, rigged.base, phases=PREDICTING)
     plan.predict(int(slot.ctypes.data))
     np.testing.assert_array_equal(plan.output()[:50], expected.output()[:50])
 

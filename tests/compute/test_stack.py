@@ -72,7 +72,7 @@ def test_dropout_draws_for_each_of_the_stacked_rows(rig: Any, spec: Any) -> None
     graph = [{"name": "a", "dense": 1, "of": "input"}, {"name": "s", "stack": ["a", "a", "a"]},
              {"name": "d", "dropout": 0.5, "of": "s"}, {"name": "u", "unstack": "d"}]  # fmt: skip
     rigged = rig(spec(graph=graph), rows=300, capacity=300)
-    calls = [call for call in rigged.model.program(rigged.layout, train=True).kernels("train") if call.op == "dropout"]
+    calls = [call for call in rigged.model.program(rigged.layout).kernels("train") if call.op == "dropout"]
     assert {(call.args[0].times, call.args[1].times) for call in calls} == {(3, 3)}
 
 

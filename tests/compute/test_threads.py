@@ -88,7 +88,7 @@ def test_what_a_tile_makes_no_other_thread_writes(rig: Any, spec: Any) -> None:
     """Of a group of tiles each array is of the batch's rows, or is own, or is read; sums alone are shared, in order."""
     for shape in (NETWORK, {"layers": [{"layer_norm": 1e-5}, HIDDEN]}, {"loss": "softmax_cross_entropy"}):
         rigged = rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY)
-        program = rigged.model.program(rigged.layout, train=True)
+        program = rigged.model.program(rigged.layout)
         calls = [call for step in program.phases["train"] if isinstance(step, Tiled) for call in flat([step])]
         assert calls
         for call in calls:

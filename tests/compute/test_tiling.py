@@ -118,7 +118,7 @@ def test_a_whole_network_is_one_group_of_tiles(rig: Any, spec: Any) -> None:
     """And what is needed of all rows is what tables and scores read."""
     layers = [{"dense": 16, "activation": "tanh"}, {"dropout": 0.2}] * 2 + [{"dense": 16, "activation": "tanh"}]
     rigged = rig(spec(layers=layers, categories=3, standardize=True), rows=1000, capacity=4 * TILE_ROWS)
-    program = rigged.model.program(rigged.layout, train=True)
+    program = rigged.model.program(rigged.layout)
     for phase in program.phases.values():
         assert sum(isinstance(step, Tiled) for step in phase) == 1
     work = {ref.name for call in flat(program.phases["train"]) for ref in call.args
@@ -137,7 +137,7 @@ def test_deep_networks_of_large_batches_take_a_tenth(rig: Any, spec: Any, monkey
         monkeypatch.setattr(Model, "tiles", passes)
         monkeypatch.setattr(Model, "overlays", passes)
         rigged = rig(told, rows=10, capacity=65_536)
-        sizes.append(rigged.model.program(rigged.layout, train=True).workspace_bytes)
+        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
     assert sizes[0] < sizes[1] / 10, sizes
 
 

@@ -36,7 +36,7 @@ def test_no_bit_depends_on_where_buffers_lie(
             rigged.step(plan)
         plan.predict(rigged.address)
         bits.add((rigged.state.tobytes(), rigged.share.tobytes(), plan.output()[:50].tobytes()))
-        sizes.append(rigged.model.program(rigged.layout, train=True).workspace_bytes)
+        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
     assert len(bits) == 1 and sizes[0] <= sizes[1]
 
 
@@ -47,7 +47,7 @@ def test_a_deep_network_of_large_batches_takes_less(rig: Any, spec: Any, monkeyp
     for overlays in (True, False):
         monkeypatch.setattr(Model, "overlays", overlays)
         rigged = rig(told, rows=4_000, capacity=4_096)
-        sizes.append(rigged.model.program(rigged.layout, train=True).workspace_bytes)
+        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
     assert sizes[0] < sizes[1] / 2, sizes
 
 

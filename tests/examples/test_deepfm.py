@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamtrain.compute.builder import PREDICTING
 from streamtrain.job import Job
 from tests.compute.conftest import Rig
 
@@ -33,7 +34,7 @@ def test_both_predict_the_same_from_the_same_parameters() -> None:
         theirs[f"module.{layer}.bias"][...] = ours[bias]
     found = []
     for rigged in (graph, module):
-        plan = rigged.plan(train=False)
+        plan = rigged.plan(phases=PREDICTING)
         plan.predict(rigged.address)
         found.append(plan.output()[: rigged.rows].copy())
     assert np.ptp(found[0]) > 0.5

@@ -27,7 +27,7 @@ def echo_plan(schema: Schema, overflow: float = 1e38) -> tuple[_native.Plan, _na
     def never(*_: Any) -> None:
         raise AssertionError
 
-    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), never, predict, never, never)
+    plan = _native.ForeignPlan(_SLOT_ROWS, len(schema.numbers), {"predict": predict}, never, never)
     return plan, layout
 
 

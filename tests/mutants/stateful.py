@@ -10,11 +10,11 @@ GUARDS = [
         '            "target_value", rows, *batch.place, buckets, to.shape[1], at, batch.x, base, base_all,\n'
         '            held.settings["prior"], to,\n'
         "        )\n"
-        '        with builder.during("train"):\n'
+        '        with builder.during(*STATISTICS):\n'
         '            builder.call("target_add", rows, *batch.place, buckets, batch.x, batch.label, '
         'batch.weight, share)\n'
         '            builder.call("target_add_all", rows, batch.label, batch.weight, share_all)\n',
-        '        with builder.during("train"):\n'
+        '        with builder.during(*STATISTICS):\n'
         '            builder.call("target_add", rows, *batch.place, buckets, batch.x, batch.label, '
         'batch.weight, share)\n'
         '            builder.call("target_add_all", rows, batch.label, batch.weight, share_all)\n'

@@ -25,7 +25,7 @@ call = _native.Heartbeat(_native.CoordinatorEnd(arena)).stop
 """,
     "a plan of another library": """
 nothing = lambda *_: None
-call = _native.ForeignPlan(8, 1, nothing, nothing, nothing, nothing).begin_round
+call = _native.ForeignPlan(8, 1, {"train": nothing}, nothing, nothing).begin_round
 """,
 }
 

@@ -27,7 +27,7 @@ class Worker:
         self.state = {block.name: block_view(block, state, block.offset) for block in layout.blocks}
         statistics = [block for block in layout.blocks if block.offset >= layout.learned_bytes]
         self.base = {block.name: block_view(block, base, block.part_offset) for block in statistics}
-        self.plan = _native.ForeignPlan(1, 1, self._train, lambda _: None, lambda: None, lambda: None)
+        self.plan = _native.ForeignPlan(1, 1, {"train": self._train}, lambda: None, lambda: None)
         self._step = _native.StepBlock.at(self.plan.step.address)
         self.values: Mapping[str, Array] = {}
         self.weight = 0.0

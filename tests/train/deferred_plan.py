@@ -21,7 +21,7 @@ class Deferred:
         self.most_waiting = 0
         self.blocks = aligned(steps_ahead * _native.STEP_BYTES)
         self.plan = _native.ForeignPlan(
-            inner.rows, inner.width, self.train, inner.predict, self.begin_round, self.end_round,
+            inner.rows, inner.width, dict(train=self.train, predict=inner.predict), self.begin_round, self.end_round,
             self.enqueue, self.collect, steps_ahead,
         )  # fmt: skip
         self.step_address = self.plan.step.address

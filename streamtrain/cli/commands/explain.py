@@ -34,8 +34,8 @@ def explain(
     """
     found = session.job(job)
     model = Model(found.model_spec(), found.network)
-    slots = _native.SlotLayout.make(found.train.batch_rows, 1, found.schema.block_specs())
-    document = {"job": found.name, **explained(model, model.program(slots, train=True))}
+    slots = _native.SlotLayout.make(found.train.update_rows, 1, found.schema.block_specs())
+    document = {"job": found.name, **explained(model, model.program(slots))}
     if svg is not None:
         _write(svg, picture(document["vertices"]))
     session.out.document(document, _vertices(document), "", _memory(document), "", _phases(document))

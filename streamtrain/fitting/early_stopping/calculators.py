@@ -7,14 +7,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from streamtrain.columns.row_plan import told
 from streamtrain.compute.metrics import summary
-from streamtrain.compute.model import aligned
 from streamtrain.compute.spec import Array
-from streamtrain.errors import UserMistake
-from streamtrain.files.records import FileRecords
 from streamtrain.fitting.callbacks import Moment
-from streamtrain.fitting.parallel_wrapper import given_as
+from streamtrain.fitting.held_rows import hold
 from streamtrain.job import Job
 
 Figures = Mapping[str, float]
@@ -45,27 +41,10 @@ class HeldOut:
     """
 
     def __init__(self, job: Job, source: Any) -> None:
-        plan = job.plan()
-        given = given_as(source)
-        if "files" in given:
-            paths = [str(path) for path in given["files"]]
-            records = iter(FileRecords(job, paths, format=plan.bare))
-        else:
-            records = plan.encoded(given["rows"])
-        self._layout = plan.layout
-        self._slots: list[Array] = []
-        for batch in plan.batches(records, bare=True, copy=False):
-            if batch.left_out:
-                raise UserMistake(f"held_out: {told(batch.left_out[0])}; mend it, or leave it out")
-            if batch.count:
-                slot = aligned(plan.layout.slot_bytes)
-                slot[:] = plan.slot
-                self._slots.append(slot)
-        if not self._slots:
-            raise UserMistake("held_out: expected at least one row, got none; has the iterator been used up before?")
+        self._held = hold(job, source, "held_out")
 
     def figures(self, moment: Moment) -> Figures:
-        judged = moment.model().scorer.served.judged(self._layout)
-        for slot in self._slots:
+        judged = moment.model().scorer.served.judged(self._held.layout)
+        for slot in self._held.slots:
             judged.add(slot)
         return summary(judged.scores())

@@ -244,10 +244,10 @@ class Builder:
         self.tape.append((backward, tuple(read), made))
         return made
 
-    def run_backward(self, value: Value, gradient: Ref) -> None:
-        """Walks the tape from the loss's gradient of `value` down. What several have read gets the sum of what they
-        send back, in the order of the last reader to the first."""
-        sent: dict[Value, list[Gradient]] = {value: [Gradient(gradient)]}
+    def run_backward(self, values: Sequence[Value], gradients: Sequence[Ref]) -> None:
+        """Walks the tape from the losses' gradients of `values` down. What several have read gets the sum of what they
+        send back, behind what its own loss does, in the order of the last reader to the first."""
+        sent = {value: [Gradient(gradient)] for value, gradient in zip(values, gradients, strict=True)}
         for backward, read, made in reversed(self.tape):
             if made not in sent:
                 continue   # nothing that the loss depends on has read it

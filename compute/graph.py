@@ -39,6 +39,17 @@ class Vertex:
 
 
 @dataclass(frozen=True)
+class Outlet:
+    """What a loss takes: the vertex that is called `taken`, as it is; where none is, an output layer `made` behind the
+    vertex `of`, "": the last one that no loss takes as it is."""
+
+    made: str
+    taken: str
+    columns: int
+    of: str = ""
+
+
+@dataclass(frozen=True)
 class Graph:
     """Vertices, each behind all that it reads; `columns`: the first and the one behind the last column of each input
     by its name, which a vertex reads as "input.<name>"."""
@@ -74,40 +85,51 @@ class Graph:
         found = _all_parsed(tables)
         return Graph(tuple(_in_order(found)), columns)
 
-    def whole(self, outputs: int) -> list[Vertex]:
-        """All vertices that the outputs depend on, and an output layer behind the last of them unless one is called
-        "output"."""
+    def whole(self, outlets: Sequence[Outlet]) -> list[Vertex]:
+        """All vertices that the outlets depend on, the output layers among them."""
         vertices = list(self.vertices)
-        if OUTPUT not in (vertex.name for vertex in vertices):
-            last = vertices[-1].name if vertices else INPUT
-            vertices.append(Vertex(OUTPUT, LAYER, (last,), {"size": outputs, "activation": layers.get(LAYER).NONE}))
-        wanted, heads = self._needed(vertices), _heads(vertices)
+        ends = [self._end(outlet) for outlet in outlets]
+        taken = {outlet.taken for outlet in outlets}
+        last = next((vertex.name for vertex in reversed(vertices) if vertex.name not in taken), INPUT)
+        for outlet, end in zip(outlets, ends, strict=True):
+            if end == outlet.made and end not in (vertex.name for vertex in vertices):
+                options = {"size": outlet.columns, "activation": layers.get(LAYER).NONE}
+                vertices.append(Vertex(end, LAYER, (outlet.of or last,), options))
+        wanted, heads = self._needed(vertices, ends), _heads(vertices, ends)
         found = [vertex for vertex in vertices if vertex.name in wanted]
         return [replace(vertex, options={**vertex.options, "zero": True}) if vertex.name in heads else vertex
                 for vertex in found]  # fmt: skip
 
-    def build(self, builder: Builder, x: Value, outputs: int) -> Value:
-        """Adds the calls of the whole of it; gives what the loss takes. UserMistake names a vertex that does not
+    def build(self, builder: Builder, x: Value, outlets: Sequence[Outlet]) -> list[Value]:
+        """Adds the calls of the whole of it; gives what each loss takes. UserMistake names a vertex that does not
         fit."""
         made = builder.named
         made[INPUT] = x
-        for vertex in self.whole(outputs):
+        for vertex in self.whole(outlets):
             made[vertex.name] = _built(builder, vertex, [self._value(builder, made, name) for name in vertex.reads])
-        z = made[OUTPUT]
-        if z.columns != outputs:
-            raise UserMistake(
-                f"model.graph.{OUTPUT}: expected {outputs} columns, which the loss takes, got {z.columns}"
-            )
-        if z.rows.times != 1:
-            raise UserMistake(f"model.graph.{OUTPUT}: expected a row for each row, got {z.rows.times}; unstack it")
-        if not z.learns:
-            raise UserMistake(f"model.graph.{OUTPUT}: expected one that depends on a parameter, got none")
-        return z
+        found = []
+        for outlet in outlets:
+            end = self._end(outlet)
+            z = made[end]
+            if z.columns != outlet.columns:
+                raise UserMistake(
+                    f"model.graph.{end}: expected {outlet.columns} columns, which the loss takes, got {z.columns}"
+                )
+            if z.rows.times != 1:
+                raise UserMistake(f"model.graph.{end}: expected a row for each row, got {z.rows.times}; unstack it")
+            if not z.learns:
+                raise UserMistake(f"model.graph.{end}: expected one that depends on a parameter, got none")
+            found.append(z)
+        return found
+
+    def _end(self, outlet: Outlet) -> str:
+        """The vertex that a loss takes."""
+        return outlet.taken if any(vertex.name == outlet.taken for vertex in self.vertices) else outlet.made
 
     @staticmethod
-    def _needed(vertices: Sequence[Vertex]) -> set[str]:
+    def _needed(vertices: Sequence[Vertex], ends: Sequence[str]) -> set[str]:
         reads = {vertex.name: vertex.reads for vertex in vertices}
-        found, waiting = set[str](), [OUTPUT]
+        found, waiting = set[str](), list(ends)
         while waiting:
             name = waiting.pop()
             if name not in found:
@@ -123,10 +145,10 @@ class Graph:
         return made[name]
 
 
-def _heads(found: Sequence[Vertex]) -> set[str]:
+def _heads(found: Sequence[Vertex], ends: Sequence[str]) -> set[str]:
     """The layers whose sums are the outputs: they start at 0, so that a model begins as the constant prediction."""
     by_name = {vertex.name: vertex for vertex in found}
-    heads, seen, waiting = set[str](), set[str](), [OUTPUT]
+    heads, seen, waiting = set[str](), set[str](), list(ends)
     while waiting:
         vertex = by_name.get(waiting.pop())
         if vertex is None or vertex.name in seen:

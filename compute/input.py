@@ -8,7 +8,7 @@ straight to the outputs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -269,10 +269,11 @@ def pool(builder: Builder, bag: Bag, x: Ref, at: int, begin: Start, adds: bool =
     return gather
 
 
-def linear(builder: Builder, shape: InputShape, z: Value) -> Value:
+def linear(builder: Builder, shape: InputShape, z: Value, head: str = "") -> Value:
     """The outputs with the bags on top that are no part of the input matrix, in the same place: their tables start
-    at 0."""
-    tables = [pool(builder, bag, z.ref, 0, ZERO, adds=True) for bag in shape.linear]
+    at 0. Each of several heads has its own, named behind it."""
+    bags = [replace(bag, name=f"{bag.name}.{head}") if head else bag for bag in shape.linear]
+    tables = [pool(builder, bag, z.ref, 0, ZERO, adds=True) for bag in bags]
 
     def backward(dz: Ref) -> list[Gradient | None]:
         for gather in tables:

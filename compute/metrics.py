@@ -14,6 +14,8 @@ from streamtrain.compute.ops.score_top import TOPS
 from streamtrain.compute.spec import Array
 
 CONSTANT = "constant_"   # prefix of the constant prediction's figures
+LOSS = "loss"            # what is minimised
+AMOUNTS = ("rows", "weight")   # what figures are of
 LOWER = ("log_loss", "rmse", "mae", "normalized_entropy", "calibration_error")   # is better
 TOP = tuple(f"top_{most}_accuracy" for most in TOPS)
 HIGHER = ("auc", "accuracy", "average_precision", *confusion.FIGURES, *confusion.MACRO, "r2", *TOP)
@@ -35,7 +37,49 @@ def summary(scores: Mapping[str, Array]) -> Figures:
 
     All are weighted; `rows` and `weight` are those they are of, rows of weight 0 left out. Without any weight only
     these two are there.
+
+    Of a model of several heads rows, weight and loss, the weighted sum of theirs; and each head's, "late.log_loss",
+    over the rows that have its label.
     """
+    heads = dict.fromkeys(head for head, _ in map(_parts, scores) if head)
+    if not heads:
+        return _figures(scores)
+    loss, weight = (float(each) for each in scores["score.loss"].reshape(-1))
+    figures: Figures = {"rows": int(scores["score.rows"].reshape(-1)[0]), "weight": weight}
+    figures |= {LOSS: loss / weight} if weight > 0 else {}
+    for head in heads if weight > 0 else ():
+        own = {f"score.{part}": scores[name] for name in scores for of, part in [_parts(name)] if of == head}
+        figures |= {f"{head}.{name}": figure for name, figure in _figures(own).items()}
+    return figures
+
+
+def _parts(block: str) -> tuple[str, str]:
+    """The head, "" of one alone, and the rest of a score block's name."""
+    head, _, part = block.removeprefix("score.").rpartition(".")
+    return head, part
+
+
+def by_head(figures: Mapping[str, Any]) -> dict[str, Figures]:
+    """Figures by the head they are of and then by their names; "": of the model."""
+    found: dict[str, Figures] = {}
+    for name, figure in figures.items():
+        head, _, own = name.rpartition(".")
+        found.setdefault(head, {})[own] = figure
+    return found
+
+
+def constant_of(name: str) -> str:
+    """The name of the constant prediction's figure beside the model's."""
+    head, dot, own = name.rpartition(".")
+    return f"{head}{dot}{CONSTANT}{own}"
+
+
+def is_amount(name: str) -> bool:
+    """Whether it is no figure, but how much figures are of."""
+    return name.rpartition(".")[2] in AMOUNTS
+
+
+def _figures(scores: Mapping[str, Array]) -> Figures:
     loss = scores["score.loss"].reshape(-1)
     weight = float(loss[1])
     figures: Figures = {"rows": int(scores["score.rows"].reshape(-1)[0]), "weight": weight}
@@ -69,8 +113,10 @@ def summary(scores: Mapping[str, Array]) -> Figures:
 def names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
     """What a model is judged by, from the shapes of its blocks by name."""
     blocks = {name: np.ones(shape) for name, shape in shapes.items() if name.startswith("score.")}
-    blocks["score.loss"].reshape(-1)[3:] = 0   # labels that vary: no figure lacks its denominator
-    return [name for name in numbers(summary(blocks)) if name not in ("rows", "weight")]
+    for name in blocks:
+        if _parts(name)[1] == LOSS:
+            blocks[name].reshape(-1)[3:] = 0   # labels that vary: no figure lacks its denominator
+    return [name for name in numbers(summary(blocks)) if not is_amount(name)]
 
 
 def numbers(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -80,7 +126,18 @@ def numbers(figures: Mapping[str, Any]) -> dict[str, float]:
 
 def usual(known: Sequence[str]) -> str:
     """Of those names the one that training is judged by where nobody says otherwise."""
-    return next(name for name in LOWER if name in known)
+    return next((name for name in LOWER if name in known), LOSS)
+
+
+def ranked(known: Sequence[str]) -> list[str]:
+    """Those of the names of which one knows whether less is better; the loss of one head is told by another figure."""
+    several = any("." in name for name in known)
+    return [name for name in known if name.rpartition(".")[2] in LOWER + HIGHER or (several and name == LOSS)]
+
+
+def is_lower_better(name: str) -> bool:
+    """Of a ranked one."""
+    return name == LOSS or name.rpartition(".")[2] in LOWER
 
 
 def better(score: float, before: float, minimise: bool, least: float = 0.0) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from streamtrain.compute import (
     backends,
     gradient_sums,
     input,
-    losses,
     metrics,
     module,
     schedules,
@@ -22,7 +22,8 @@ from streamtrain.compute import (
 )
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import GRADIENT, PREDICTING, TRAINING, UPDATE, BlockSpec, Builder, Value
-from streamtrain.compute.graph import Graph, Vertex
+from streamtrain.compute.graph import Graph, Outlet, Vertex
+from streamtrain.compute.heads import add_losses
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.module import Module, Network
 from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, Step, flat, size_bytes
@@ -93,13 +94,19 @@ class Model:
         return Graph.of_layers(named)
 
     def whole_graph(self) -> list[Vertex]:
-        """Its vertices that are computed, in order, and the output layer that the loss adds."""
-        return self.graph.whole(losses.get(self.parsed.loss).outputs(self.parsed.input))
+        """Its vertices that are computed, in order, and the output layers that losses add."""
+        return self.graph.whole(self._outlets)
+
+    @property
+    def _outlets(self) -> list[Outlet]:
+        """What losses take. Layers of a list have no names that a head could mean."""
+        found = [head.outlet for head in self.parsed.heads]
+        return found if self.parsed.graph is not None else [replace(each, taken=each.made) for each in found]
 
     @property
     def label_dtype(self) -> str:
-        """Of the slot's label block."""
-        return losses.label_dtype(losses.label_kind(self.parsed.loss))
+        """Of the slot's label block, where there is one."""
+        return self.parsed.heads[0].label_dtype
 
     def initial_state(self, seed: int) -> NDArray[np.uint8]:
         """A fresh state: parameters from Philox(seed), the settings that stand among the statistics, everything else 0;
@@ -184,14 +191,14 @@ class Model:
 
     def _build(self, rows: int) -> tuple[Builder, Ref]:
         parsed, builder = self.parsed, Builder(PerRow(rows))
-        network, z = self._forward(builder)
-        gradient, output = losses.get(parsed.loss).build(builder, parsed.input, z, **parsed.loss_settings)
+        network, zs = self._forward(builder)
+        gradients, output = add_losses(builder, parsed.heads, zs)
         with builder.during(*GRADIENT):
             if network is not None:
-                network.loss(builder, z, gradient, self.label_dtype)
+                network.loss(builder, zs[0], gradients[0], self.label_dtype)
             update = self._update.backward(builder, dense=network is None or not network.has_update)
             sums = gradient_sums.backward(builder)
-            builder.run_backward(z, gradient)
+            builder.run_backward(zs, gradients)
             builder.add_shared()
         with builder.during(*UPDATE):
             if network is not None and network.has_update:
@@ -204,14 +211,17 @@ class Model:
         builder.statistic(_native.OPTIMIZER_STEPS, "optimizer", "highest", 1)
         return builder, output
 
-    def _forward(self, builder: Builder) -> tuple[Network | None, Value]:
-        """The network where it is none of layers, and what it makes of a batch."""
+    def _forward(self, builder: Builder) -> tuple[Network | None, list[Value]]:
+        """The network where it is none of layers, and what it makes of a batch for each head."""
         parsed = self.parsed
         x = input.build(builder, parsed.input, self.label_dtype, own=parsed.module is not None)
         network = None if parsed.module is None else Network(builder, parsed.module, self.module, x)
-        outputs = losses.get(parsed.loss).outputs(parsed.input)
-        z = network.forward(builder, outputs) if network is not None else self.graph.build(builder, x, outputs)
-        return network, input.linear(builder, parsed.input, z)
+        if network is not None:
+            zs = [network.forward(builder, parsed.heads[0].outputs)]
+        else:
+            zs = self.graph.build(builder, x, self._outlets)
+        return network, [input.linear(builder, parsed.input, z, head.name)
+                         for z, head in zip(zs, parsed.heads, strict=True)]  # fmt: skip
 
     @property
     def _kept_rule(self) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute import averagings, layers, losses, optimizers, schedules, stateful
 from streamtrain.compute.graph import Graph
+from streamtrain.compute.heads import Head, wrong_of
 from streamtrain.compute.held import feeds, held_of, held_problems
 from streamtrain.compute.input import MAX, POOLS, VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
 from streamtrain.compute.module_spec import ModuleSpec
@@ -34,8 +35,7 @@ class ModelSpec:
 
     input: InputShape
     layers: tuple[LayerSpec, ...]
-    loss: str
-    loss_settings: dict[str, Any]   # as build() takes them
+    heads: tuple[Head, ...]   # one that has no name, or several
     optimizer: str
     optimizer_settings: dict[str, Any]
     average_optimizer_state: bool
@@ -48,13 +48,10 @@ class ModelSpec:
     @staticmethod
     def from_dict(spec: Mapping[str, Any]) -> ModelSpec:
         """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags",
-        "held", "pixels"}, "layers", "graph", "torch", "loss", "optimizer", "average_optimizer_state",
-        "averaging", "schedule"}; other keys are left alone."""
+        "held", "pixels", "labels"}, "layers", "graph", "torch", "loss", "heads", "optimizer",
+        "average_optimizer_state", "averaging", "schedule"}; other keys are left alone."""
         optimizer, options = _optimizer(spec)
         shape = input_shape(spec)
-        loss, settings = _loss(spec, shape.classes)
-        if losses.label_kind(loss) == "class" and shape.classes < 2:
-            raise _wrong("input.classes", f"2 or more for {loss}", shape.classes)
         given = spec.get("layers", [])
         if not isinstance(given, Sequence) or isinstance(given, str):
             raise _wrong("layers", "a list of layers", given)
@@ -68,10 +65,17 @@ class ModelSpec:
             raise _wrong("optimizer.max_norm", "0 for a PyTorch module, whose outputs' weights are its own affair",
                          options["max_norm"])
         average = bool(spec.get("average_optimizer_state", True))
+        heads = _heads(spec, shape, graph)
+        if module is not None and heads[0].name:
+            raise _wrong("heads", "none beside a PyTorch module, which has one loss", [head.name for head in heads])
         return ModelSpec(
-            shape, parts, loss, settings, optimizer, options, average, *_averaging(spec), module, graph,
-            _schedule(spec),
+            shape, parts, heads, optimizer, options, average, *_averaging(spec), module, graph, _schedule(spec)
         )
+
+    @property
+    def loss(self) -> str:
+        """Of a model of one head; of several ""."""
+        return "" if self.heads[0].name else self.heads[0].loss
 
 
 def _wrong(where: str, expected: str, got: object) -> UserMistake:
@@ -191,14 +195,46 @@ def _layer(given: object, where: str) -> LayerSpec:
     return LayerSpec(*layers.parse(given))
 
 
-def _loss(spec: Mapping[str, Any], classes: int) -> tuple[str, dict[str, Any]]:
+def _heads(spec: Mapping[str, Any], shape: InputShape, graph: Graph | None) -> tuple[Head, ...]:
+    if spec.get("heads") is None:
+        return (Head("", *_loss(spec, shape.classes, "input.classes"), shape),)
+    given, labels = spec["heads"], spec["input"].get("labels")
+    for where, tables in (("heads", given), ("input.labels", labels)):
+        if not isinstance(tables, Sequence) or not tables or not all(isinstance(each, Mapping) for each in tables):
+            raise _wrong(where, "a list of tables that have a name", tables)
+    names = [_text(each, "name", f"heads[{at}].name") for at, each in enumerate(given)]
+    if len(set(names)) != len(names) or "" in names or names != [label.get("name") for label in labels]:
+        raise _wrong("heads", "the labels' names, each once, in their order", names)
+    for name, problem in wrong_of({each["name"]: each.get("of", "") for each in given}, graph):
+        raise _problem(f"heads[{names.index(name)}]" if name else "graph", problem)
+    pairs = enumerate(zip(given, labels, strict=True))
+    return tuple(_head(each, label, shape, f"heads[{at}]") for at, (each, label) in pairs)
+
+
+def _head(given: Mapping[str, Any], label: Mapping[str, Any], shape: InputShape, where: str) -> Head:
+    classes = _whole(label.get("classes", 0), f"{where}.classes", 0, _native.MAX_CLASSES)
+    standardize = _standardize(label.get("standardize_label", False), f"{where}.standardize_label")
+    weight = given.get("weight", 1.0)
+    if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < math.inf:
+        raise _wrong(f"{where}.weight", "a number above 0", weight)
+    own = replace(shape, classes=classes, standardize_label=standardize)
+    loss = _loss(given, classes, f"{where}.classes", f"{where}.loss")
+    block, of = _text(label, "block", f"{where}.block"), _text({"of": "", **given}, "of", f"{where}.of")
+    return Head(given["name"], *loss, own, float(weight), of, block, bool(label.get("partial", False)))
+
+
+def _loss(
+    spec: Mapping[str, Any], classes: int, where_classes: str, where: str = "loss"
+) -> tuple[str, dict[str, Any]]:
     """Its name alone, or a table with its settings, those of classes in their order."""
     given = spec.get("loss")
     table = given if isinstance(given, Mapping) else {"name": given}
-    name = _text(table, "name", "loss")
+    name = _text(table, "name", where)
     settings = {key: value for key, value in table.items() if key != "name"}
     for problem in losses.wrong(name, settings, [str(at) for at in range(classes)]):
-        raise _problem("loss", problem)
+        raise _problem(where, problem)
+    if losses.label_kind(name) == "class" and classes < 2:
+        raise _wrong(where_classes, f"2 or more for {name}", classes)
     return name, {key: value for key, value in losses.normal(name, settings).items() if key != "name"}
 
 

@@ -112,9 +112,9 @@ def scratch(name: str, dtype: str, *shape: str | int, optional: bool = False) ->
     return Arg(name, "scratch", dtype, shape, optional)
 
 
-def step_begun() -> Arg:
+def step_begun(name: str = "step") -> Arg:
     """The step block, of which the kernel writes what others read: the batch's weight."""
-    return Arg("step", "out", "step")
+    return Arg(name, "out", "step")
 
 
 def step_known() -> Arg:
@@ -122,9 +122,9 @@ def step_known() -> Arg:
     return Arg("step", "known", "step")
 
 
-def step_read() -> Arg:
+def step_read(name: str = "step") -> Arg:
     """The step block, of which the kernel reads the batch's weight too."""
-    return Arg("step", "given", "step")
+    return Arg(name, "given", "step")
 
 
 def step_changed() -> Arg:

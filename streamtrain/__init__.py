@@ -31,6 +31,7 @@ _HOMES = {
     "minimize": "streamtrain.compute.minimizers",
     "read_predictions": "streamtrain.clients.predictions",
     "Answer": "streamtrain.topics.predictions",
+    "HeadsAnswer": "streamtrain.topics.predictions",
     "RowAnswer": "streamtrain.topics.predictions",
     "RowError": "streamtrain.topics.predictions",
     "CheckFailed": "streamtrain.errors",

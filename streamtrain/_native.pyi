@@ -698,11 +698,13 @@ class RecordEncoder:
 
 # predict: scoring of requests, the predictor's loop
 
+_Heads = Sequence[tuple[str, int, list[str]]]  # name ("" of one alone), outputs, class names
+
 class RequestScorer:
     """Answers requests with one snapshot: bytes, slot, plan, JSON. One thread at a time."""
 
     def __init__(
-        self, plan: Plan, decode_plan: DecodePlan, format: _Format, classes: list[str], version: int, digest: str
+        self, plan: Plan, decode_plan: DecodePlan, format: _Format, heads: _Heads, version: int, digest: str
     ) -> None: ...
     @property
     def version(self) -> int: ...
@@ -717,7 +719,7 @@ class RequestScorer:
 class RowScorer:
     """Predicts Python rows with one snapshot: slot, plan, answers. One thread at a time."""
 
-    def __init__(self, plan: Plan, decode_plan: DecodePlan, classes: list[str], free_from: int) -> None: ...
+    def __init__(self, plan: Plan, decode_plan: DecodePlan, heads: _Heads, free_from: int) -> None: ...
     def score_rows(self, rows: dict[str, Any] | list[dict[str, Any]]) -> tuple[Any, list[tuple[int, str, str]]]:
         """(an answer or a list of them, [(row, path, reason)]); None is the answer of a row that failed."""
 

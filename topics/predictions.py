@@ -1,8 +1,8 @@
 """The predictions topic: JSON answers, never empty. The request's key and headers are echoed, ours are added.
 
-An answer is `{"prediction": 0.83}` or `{"prediction": "walk", "probabilities": {…}}`, or `{"error": {"path": …,
-"reason": …, "where": …}}`; many rows get an array of them, and so does one in an array or in columns, but for a packed
-record: that of one row gets the answer alone. The predictor's native code alone writes them.
+An answer is a RowAnswer, a HeadsAnswer, or `{"error": {"path": …, "reason": …, "where": …}}`; many rows get an array of
+them, and so does one in an array or in columns, but for a packed record: that of one row gets the answer alone. The
+predictor's native code alone writes them.
 """
 
 from __future__ import annotations
@@ -32,10 +32,19 @@ ERRORS_HEADER = "streamtrain-errors"  # else how many rows were answered with an
 
 
 class RowAnswer(TypedDict):
-    """What a model says of a row: a number, or the likeliest class and the probability of each."""
+    """What a model says of a row: a number, `{"prediction": 0.83}`; or the likeliest class and the probability of each,
+    `{"prediction": "walk", "probabilities": {…}}`."""
 
     prediction: float | str
     probabilities: NotRequired[dict[str, float]]
+
+
+class HeadsAnswer(TypedDict):
+    """What a model of several heads says of a row: what each says, `{"prediction": {"late": 0.83, "mode": "walk"},
+    "probabilities": {"mode": {…}}}`; probabilities of those that have classes, where any has."""
+
+    prediction: dict[str, float | str]
+    probabilities: NotRequired[dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -50,6 +59,9 @@ class RowError:
         return f"{self.where} at {self.path}: {self.reason}"
 
 
+_Row = RowAnswer | HeadsAnswer | RowError
+
+
 @dataclass(frozen=True)
 class Answer:
     """The answer to one request.
@@ -60,7 +72,7 @@ class Answer:
     """
 
     key: bytes | None
-    prediction: RowAnswer | list[RowAnswer | RowError] | None
+    prediction: RowAnswer | HeadsAnswer | list[_Row] | None
     error: RowError | None
     errors: int  # rows with an error, or the request as a whole
     version: int | None
@@ -107,7 +119,7 @@ def _number(headers: Mapping[str, bytes], name: str) -> int | None:
     return None if raw is None else int(raw)
 
 
-def _rows(value: bytes | None) -> RowAnswer | RowError | list[RowAnswer | RowError]:
+def _rows(value: bytes | None) -> _Row | list[_Row]:
     try:
         parsed = json.loads(value or b"", parse_int=float, parse_constant=_refuse)
     except (ValueError, RecursionError) as cause:
@@ -115,8 +127,15 @@ def _rows(value: bytes | None) -> RowAnswer | RowError | list[RowAnswer | RowErr
     return [_row(each) for each in parsed] if isinstance(parsed, list) else _row(parsed)
 
 
-def _row(parsed: Any) -> RowAnswer | RowError:
+def _row(parsed: Any) -> _Row:
     match parsed:
+        case {"prediction": dict() as by_head, **rest} if by_head and rest.keys() <= {"probabilities"}:
+            shares: Any = rest.get("probabilities", {})
+            if all(isinstance(each, float | str) for each in by_head.values()) and _are_shares(by_head, shares):
+                told: HeadsAnswer = {"prediction": by_head}
+                if rest:
+                    told["probabilities"] = shares
+                return told
         case {"prediction": float() | str() as prediction, "probabilities": dict() as named, **rest} if not rest:
             if all(isinstance(share, float) for share in named.values()):
                 return {"prediction": prediction, "probabilities": named}
@@ -125,6 +144,14 @@ def _row(parsed: Any) -> RowAnswer | RowError:
         case {"error": {"path": str(path), "reason": str(reason), "where": str(where)}}:
             return RowError(path, reason, where)
     raise CheckFailed(f"prediction: expected an object with a prediction or an error, got {str(parsed)[:80]}")
+
+
+def _are_shares(by_head: dict[str, Any], shares: Any) -> bool:
+    """Probabilities of the classes of those heads that have some."""
+    if not isinstance(shares, dict) or not shares.keys() <= by_head.keys():
+        return False
+    return all(isinstance(named, dict) and all(isinstance(share, float) for share in named.values())
+               for named in shares.values())  # fmt: skip
 
 
 def _refuse(constant: str) -> None:

@@ -79,13 +79,19 @@ class ReferencePlan:
             return
         op = ops.get(call.op)
         values = [
-            (self.step if arg.space == "step" else self._shaped(self.array(arg), [
+            (self._step(arg) if spec.dtype == "step" else self._shaped(self.array(arg), [
                 int(dim) if isinstance(dim, int) else self._size(call, dim) for dim in spec.shape
             ])) if isinstance(arg, Ref) else arg
             for arg, spec in zip(call.args, op.args, strict=True)
         ]
         with np.errstate(all="ignore"):
             op.reference(*values)
+
+    def _step(self, ref: Ref) -> _native.StepBlock | None:
+        """The plan's own, or one that lies in its workspace."""
+        if ref.space == "step":
+            return self.step
+        return _native.StepBlock.at(int(self.memories["work"].ctypes.data) + self.program.place(ref).offset)
 
     def _outside(self, ref: Ref) -> Any:
         """What a call out of the plan gets."""

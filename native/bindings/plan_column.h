@@ -112,6 +112,7 @@ inline PlanColumn column_of(nb::dict given) {
     if (missing == "skip") column.missing = Missing::skip;
     if (missing == "value") column.missing = Missing::value;
     if (missing == "keep") column.missing = Missing::keep;
+    if (missing == "skip_head") column.missing = Missing::head;
     column.is_made = given.contains("is_made");
     return column;
 }

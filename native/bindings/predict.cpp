@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/answer_heads.h"
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
 #include "bindings/python_around.h"
@@ -52,12 +53,12 @@ void bind_predict(nb::module_ &m) {
         .def(
             "__init__",
             [](RequestScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode, nb::handle format,
-               const std::vector<std::string> &classes, i64 version, const std::string &digest) {
+               const AnswerHeads &heads, i64 version, const std::string &digest) {
                 Plan &native = nb::cast<Plan &>(plan);
                 new (self) RequestScorer(native, keep(plan), std::move(decode), format_of(format),
-                                         AnswerWriter(native.width(), classes), version, digest);
+                                         AnswerWriter(answer_heads(heads)), version, digest);
             },
-            nb::arg("plan"), nb::arg("decode_plan"), nb::arg("format"), nb::arg("classes"), nb::arg("version"),
+            nb::arg("plan"), nb::arg("decode_plan"), nb::arg("format"), nb::arg("heads"), nb::arg("version"),
             nb::arg("digest"))
         .def_prop_ro("version", &RequestScorer::version)
         .def("score", score, nb::arg("topic"), nb::arg("requests"),

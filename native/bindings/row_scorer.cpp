@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "bindings/answer_heads.h"
 #include "bindings/bindings.h"
 #include "bindings/python_columns.h"
 #include "decode/bad_rows.h"
@@ -16,12 +17,18 @@ namespace {
 class RowScorer {
   public:
     // From `free_from` rows a batch on the GIL is given up while the plan runs: for less that costs more than it gives.
-    RowScorer(nb::object plan, std::shared_ptr<const DecodePlan> decode, const std::vector<std::string> &classes,
+    RowScorer(nb::object plan, std::shared_ptr<const DecodePlan> decode, const std::vector<AnswerHead> &heads,
               u32 free_from)
         : held_(plan), predictor_(nb::cast<Plan &>(plan), *decode), batch_(decode), rows_(decode), writer_(decode),
           free_from_(free_from), prediction_(text(prediction_key)), probabilities_(text(probabilities_key)) {
-        for (const std::string &name : output_names(predictor_.width(), classes))
-            names_.push_back(nb::str(name.c_str()));
+        if (width_of(heads) != predictor_.width())
+            throw std::invalid_argument("the answers are not of the plan's width");
+        for (const AnswerHead &each : heads) {
+            Head head{text(each.name), each.width, {}};
+            for (const std::string &name : each.output_names()) head.names.push_back(text(name));
+            several_ = !each.name.empty();
+            heads_.push_back(std::move(head));
+        }
     }
 
     // `rows`: a dict, or a list of dicts; a list's answers are a list, in which None stands for a row that failed.
@@ -113,14 +120,36 @@ class RowScorer {
 
     nb::object answer(const f64 *row) const {
         nb::dict made;
-        if (names_.empty()) {
-            put(made, prediction_, nb::float_(row[0]));
+        if (!several_) {
+            const Head &head = heads_[0];
+            put(made, prediction_, prediction(head, row));
+            if (!head.names.empty()) put(made, probabilities_, probabilities(head, row));
             return made;
         }
-        nb::dict probabilities;
-        for (u64 i = 0; i < names_.size(); ++i) put(probabilities, names_[i], nb::float_(row[i]));
-        put(made, prediction_, names_[likeliest(row, predictor_.width())]);
-        put(made, probabilities_, probabilities);
+        nb::dict predictions, of_classes;
+        for (const Head &head : heads_) {
+            put(predictions, head.name, prediction(head, row));
+            if (!head.names.empty()) put(of_classes, head.name, probabilities(head, row));
+            row += head.width;
+        }
+        put(made, prediction_, predictions);
+        if (of_classes.size()) put(made, probabilities_, of_classes);
+        return made;
+    }
+
+    struct Head {
+        nb::object name;
+        u32 width;
+        std::vector<nb::object> names;   // of the classes
+    };
+
+    static nb::object prediction(const Head &head, const f64 *row) {
+        return head.names.empty() ? nb::object(nb::float_(row[0])) : head.names[likeliest(row, head.width)];
+    }
+
+    static nb::dict probabilities(const Head &head, const f64 *row) {
+        nb::dict made;
+        for (u64 i = 0; i < head.names.size(); ++i) put(made, head.names[i], nb::float_(row[i]));
         return made;
     }
 
@@ -142,7 +171,8 @@ class RowScorer {
     RowWriter writer_;   // of columns
     u32 free_from_;
     nb::object prediction_, probabilities_;
-    std::vector<nb::object> names_;   // of the classes
+    bool several_ = false;
+    std::vector<Head> heads_;
     PythonForm form_ = PythonForm::row;   // of many rows the answers are a list
     i64 passed_ = 0;                  // rows
     std::vector<f64> values_;         // outputs of the rows that have not failed
@@ -156,10 +186,10 @@ void bind_row_scorer(nb::module_ &m) {
         .def(
             "__init__",
             [](RowScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode,
-               const std::vector<std::string> &classes, u32 free_from) {
-                new (self) RowScorer(std::move(plan), std::move(decode), classes, free_from);
+               const AnswerHeads &heads, u32 free_from) {
+                new (self) RowScorer(std::move(plan), std::move(decode), answer_heads(heads), free_from);
             },
-            nb::arg("plan"), nb::arg("decode_plan"), nb::arg("classes"), nb::arg("free_from"))
+            nb::arg("plan"), nb::arg("decode_plan"), nb::arg("heads"), nb::arg("free_from"))
         .def("score_rows", &RowScorer::score_rows, nb::arg("rows"))
         .def("score_columns", &RowScorer::score_columns, nb::arg("columns"));
 }

@@ -34,6 +34,7 @@ class ColumnarDecoder : public RecordDecoder {
         const u32 count = std::min({BLOCK_ROWS, span_rows - row, sink.row_capacity - sink.rows});
         RowMask ended;
         for (const ColumnSpan *column : strict_) ended |= column->nulls_of(row, count);
+        ended |= without_heads(row, count);
         for (u32 from = 0; from < count && !held();) {
             const u32 to = ended.first(from, count);
             read_rows(sink, tally, to - from);
@@ -50,6 +51,7 @@ class ColumnarDecoder : public RecordDecoder {
         absent_.clear();
         by_row_.clear();
         strict_.clear();
+        sort_heads();
         for (ColumnSpan *each : all_) {
             ColumnSpan &column = *each;
             const PlanColumn &plan = plan_->columns[column.column];
@@ -72,6 +74,28 @@ class ColumnarDecoder : public RecordDecoder {
     }
 
   private:
+    // The heads that the record holds. Where it holds none, whether a row has any label shows as the row is read; those
+    // that transforms make fit no block where one is missing.
+    void sort_heads() {
+        heads_.clear();
+        if (!plan_->heads) return;
+        bool others = false;
+        for (const PlanColumn &column : plan_->columns)
+            others |= column.kind && column.missing == Missing::head && !column.is_made;
+        for (const ColumnSpan *each : all_)
+            if (each->data && plan_->columns[each->column].missing == Missing::head) heads_.push_back(each);
+        if (heads_.empty() && others) fast_ = false;
+    }
+
+    // The rows that have none of the record's heads.
+    RowMask without_heads(u32 row, u32 count) const {
+        RowMask none;
+        for (u64 h = 0; h < heads_.size(); ++h)
+            if (h) none &= heads_[h]->nulls_of(row, count);
+            else none = heads_[h]->nulls_of(row, count);
+        return none;
+    }
+
     static constexpr u32 FEW_ROWS = 6;   // are read faster one by one
 
     // Rows of which no missing cell ends one.
@@ -135,6 +159,7 @@ class ColumnarDecoder : public RecordDecoder {
         std::string_view other;
         for (u32 i = 0; i < rows.count; ++i) {
             texts_[i] = column.text_at(row + i);
+            if (texts_[i].empty() && !missing.has(i) && plan.missing == Missing::head) return false;   // no null
             if (texts_[i].empty()) missing.add(i);
             else if (!all_ascii && !is_utf8(texts_[i])) return false;
             else if (other.empty() && !missing.has(i)) other = texts_[i];
@@ -161,7 +186,7 @@ class ColumnarDecoder : public RecordDecoder {
                 if (writer_.failed()) return false;
                 if (writer_.has(column->column)) continue;
                 const PlanColumn &plan = plan_->columns[column->column];
-                if (ends_row(plan.missing)) return false;
+                if (ends_row(plan.missing) || plan.missing == Missing::head) return false;
                 plan.kind->stand_in(writer_, column->column);
             }
             rows.newest_event_time_ms = std::max(rows.newest_event_time_ms, writer_.event_time_ms());
@@ -181,6 +206,7 @@ class ColumnarDecoder : public RecordDecoder {
     std::vector<ColumnSpan *> spans_;
     std::vector<const ColumnSpan *> by_row_;
     std::vector<const ColumnSpan *> strict_;         // whose missing cells end a row
+    std::vector<const ColumnSpan *> heads_;          // in the record, all of whose missing cells do
     std::vector<const Kind *> absent_;               // whose stand-ins the record's rows have
     BlockTransforms transforms_;
     std::string copy_;   // of a block of cells

@@ -41,6 +41,7 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         if (plan->wanted.back()) plan->tree.add(static_cast<u32>(names.size()), column.name, column.path);
         names.push_back(column.name);
         if (!column.kind) continue;
+        plan->heads += column.missing == Missing::head;
         places.start(column);
         column.kind->place(places);
         plan->is_ragged |= places.any_ragged();

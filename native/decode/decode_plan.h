@@ -12,7 +12,9 @@
 
 namespace st {
 
-enum class Missing : u8 { dead_letter, skip, value, keep };   // keep: transforms read that it is missing
+// keep: transforms read that it is missing. head: one of several labels, none of which a row must have; without all of
+// them it is left out.
+enum class Missing : u8 { dead_letter, skip, value, keep, head };
 
 constexpr bool ends_row(Missing missing) { return missing <= Missing::skip; }
 
@@ -65,6 +67,7 @@ struct DecodePlan {
     std::vector<Bits> constants;
     std::shared_ptr<const TransformPlan> transforms;   // none: nullptr
     bool is_ragged = false;            // a column has its cells in a ragged block
+    u32 heads = 0;                     // columns with Missing::head
     u32 floats_block = 0;              // of the columns with a Kind::plain_float()
     std::shared_ptr<RowWatch> watch;   // of a plan that one decoder has; none: nullptr
 

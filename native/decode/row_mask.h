@@ -29,6 +29,10 @@ struct RowMask {
         for (u32 w = 0; w < WORDS; ++w)
             for (u64 word = words[w]; word; word &= word - 1) call(64 * w + static_cast<u32>(std::countr_zero(word)));
     }
+    RowMask &operator&=(const RowMask &other) {
+        for (u32 w = 0; w < WORDS; ++w) words[w] &= other.words[w];
+        return *this;
+    }
     RowMask &operator|=(const RowMask &other) {
         for (u32 w = 0; w < WORDS; ++w) words[w] |= other.words[w];
         return *this;

@@ -4,14 +4,21 @@
 
 namespace st {
 
-// Whether the row lacks nothing but what transforms make of it: no cell is wrong, and none that is missing ends it.
+// Whether the row lacks nothing but what transforms make of it: no cell is wrong, and none that is missing ends it, nor
+// might the cells of all heads.
 inline bool RowWriter::is_given() {
     if (failed_) return false;
     lacks_some_ = any_unseen(awaited_);
-    if (lacks_some_)
-        for (u32 c = 0; c < seen_.size(); ++c)
-            if (awaited_[c] && seen_[c] != stamp_ && ends_row(columns_[c].missing)) return false;
-    return true;
+    if (!lacks_some_) return true;
+    u32 heads = 0, missing_heads = 0;
+    for (u32 c = 0; c < seen_.size(); ++c) {
+        if (!awaited_[c]) continue;
+        const bool is_head = columns_[c].missing == Missing::head, is_missing = seen_[c] != stamp_;
+        if (is_missing && ends_row(columns_[c].missing)) return false;
+        heads += is_head;
+        missing_heads += is_head && is_missing;
+    }
+    return heads == 0 || missing_heads < heads;
 }
 
 // Of such a row: all that transforms do not make.

@@ -19,8 +19,8 @@ inline bool fits_float(f32 value) { return std::abs(value) <= std::numeric_limit
 
 enum class RowEnd { trained, dead, filtered, held };   // held: the slot has no room for its ragged cells
 
-// Order of a row's fate: a cell that does not fit makes it dead; else a missing cell with "skip" filters it; else a
-// missing cell with "dead_letter" makes it dead. A column given twice: the last one counts.
+// Order of a row's fate: a cell that does not fit makes it dead; else a missing cell with "skip" filters it, as do the
+// cells of all heads; else a missing cell with "dead_letter" makes it dead. A column given twice: the last one counts.
 class RowWriter {
   public:
     explicit RowWriter(std::shared_ptr<const DecodePlan> plan)
@@ -335,6 +335,8 @@ class RowWriter {
     RowEnd fill_missing() {
         i32 letter = NO_COLUMN;
         i32 skip = NO_COLUMN;
+        i32 head = NO_COLUMN;
+        u32 heads = 0;
         for (u32 c = 0; c < seen_.size(); ++c) {
             const PlanColumn &column = columns_[c];
             if (seen_[c] == stamp_ || !column.kind || column.missing == Missing::keep) continue;
@@ -342,7 +344,9 @@ class RowWriter {
             else if (column.missing == Missing::dead_letter)
                 letter = letter == NO_COLUMN ? static_cast<i32>(c) : letter;
             else column.kind->stand_in(*this, c);
+            if (column.missing == Missing::head && heads++ == 0) head = static_cast<i32>(c);
         }
+        if (skip == NO_COLUMN && heads && heads == plan_->heads) skip = head;
         if (skip != NO_COLUMN) {
             failed_column_ = skip;
             return RowEnd::filtered;

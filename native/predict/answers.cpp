@@ -41,42 +41,83 @@ f64 shortest(f32 value) {
     return wide;
 }
 
-std::vector<std::string> output_names(u32 width, const std::vector<std::string> &classes) {
+std::vector<std::string> AnswerHead::output_names() const {
     std::vector<std::string> names;
     for (u32 i = 0; width > 1 && i < width; ++i)
         names.push_back(i < classes.size() ? classes[i] : std::to_string(i));
     return names;
 }
 
+u32 width_of(const std::vector<AnswerHead> &heads) {
+    u32 width = 0;
+    for (const AnswerHead &head : heads) width += head.width;
+    return width;
+}
+
 bool is_finite(const f32 *row, u32 width) {
     return std::all_of(row, row + width, [](f32 x) { return std::isfinite(x); });
 }
 
-AnswerWriter::AnswerWriter(u32 width, const std::vector<std::string> &classes)
-    : width_(width), begin_('{' + json_quoted(prediction_key) + ':'),
-      probabilities_(',' + json_quoted(probabilities_key) + ":{") {
-    for (const std::string &name : output_names(width, classes)) names_.push_back(json_quoted(name));
-    for (const std::string &name : names_) output_bytes_ = std::max<u64>(output_bytes_, name.size() + 16);
+AnswerWriter::AnswerWriter(const std::vector<AnswerHead> &heads)
+    : width_(width_of(heads)), several_(!heads.front().name.empty()),
+      begin_('{' + json_quoted(prediction_key) + ':'), probabilities_(',' + json_quoted(probabilities_key) + ':') {
+    for (const AnswerHead &each : heads) {
+        Head head{several_ ? json_quoted(each.name) + ':' : "", each.width, {}};
+        for (const std::string &name : each.output_names()) head.names.push_back(json_quoted(name));
+        for (const std::string &name : head.names) output_bytes_ = std::max<u64>(output_bytes_, name.size() + 16);
+        output_bytes_ = std::max<u64>(output_bytes_, head.key.size() + 32);
+        heads_.push_back(std::move(head));
+    }
 }
 
 bool AnswerWriter::append(std::string &out, const f32 *row) const {
     if (!is_finite(row, width_)) return false;
     out += begin_;
-    if (width_ == 1) {
-        append_number(out, row[0]);
-    } else {
-        out += names_[likeliest(row, width_)];
-        out += probabilities_;
-        for (u32 i = 0; i < width_; ++i) {
-            if (i) out += ',';
-            out += names_[i];
-            out += ':';
-            append_number(out, row[i]);
-        }
+    if (!several_) {
+        append_prediction(out, heads_[0], row);
+        if (width_ > 1) out += probabilities_, append_probabilities(out, heads_[0], row);
         out += '}';
+        return true;
+    }
+    out += '{';
+    const f32 *at = row;
+    for (const Head &head : heads_) {
+        if (at != row) out += ',';
+        append_prediction(out, head, at);
+        at += head.width;
     }
     out += '}';
+    bool any = false;
+    at = row;
+    for (const Head &head : heads_) {
+        if (head.width > 1) {
+            if (any) out += ',';
+            else out += probabilities_, out += '{';
+            append_probabilities(out, head, at);
+            any = true;
+        }
+        at += head.width;
+    }
+    out += any ? "}}" : "}";
     return true;
+}
+
+void AnswerWriter::append_prediction(std::string &out, const Head &head, const f32 *row) {
+    out += head.key;
+    if (head.width == 1) append_number(out, row[0]);
+    else out += head.names[likeliest(row, head.width)];
+}
+
+void AnswerWriter::append_probabilities(std::string &out, const Head &head, const f32 *row) {
+    out += head.key;
+    out += '{';
+    for (u32 i = 0; i < head.width; ++i) {
+        if (i) out += ',';
+        out += head.names[i];
+        out += ':';
+        append_number(out, row[i]);
+    }
+    out += '}';
 }
 
 }   // namespace st

@@ -1,5 +1,7 @@
 // The JSON of an answer: {"prediction": 0.83}, or {"prediction": "walk", "probabilities": {...}} with several classes;
-// {"error": {"path": ..., "reason": ..., "where": ...}} in place of a row that has no prediction.
+// of several heads {"prediction": {"late": 0.83, "mode": "walk"}, "probabilities": {"mode": {...}}}, the latter where
+// one has several classes; {"error": {"path": ..., "reason": ..., "where": ...}} in place of a row that has no
+// prediction.
 #pragma once
 #include <algorithm>
 #include <string>
@@ -13,8 +15,19 @@ namespace st {
 // The keys of an answer.
 inline constexpr std::string_view prediction_key = "prediction", probabilities_key = "probabilities";
 
-// What the outputs of a row are called: nothing with one of them, else `classes`, by their index without names.
-std::vector<std::string> output_names(u32 width, const std::vector<std::string> &classes);
+// Outputs side by side that say one thing: a number, or with more than one the likeliest of `classes`. One head alone
+// has no name.
+struct AnswerHead {
+    std::string name;
+    u32 width;
+    std::vector<std::string> classes;
+
+    // What its outputs are called: nothing with one of them, else the classes, by their index without names.
+    std::vector<std::string> output_names() const;
+};
+
+// Of all heads together.
+u32 width_of(const std::vector<AnswerHead> &heads);
 // NaN and infinity are no prediction.
 bool is_finite(const f32 *row, u32 width);
 // The first of the highest.
@@ -25,8 +38,7 @@ u32 likeliest(const T *row, u32 width) {
 
 class AnswerWriter {
   public:
-    // `width` outputs per row. One: the number itself. More: the likeliest of `classes`.
-    AnswerWriter(u32 width, const std::vector<std::string> &classes);
+    explicit AnswerWriter(const std::vector<AnswerHead> &heads);
 
     u32 width() const { return width_; }
     u64 output_bytes() const { return output_bytes_; }   // what one output takes in an answer, about
@@ -34,10 +46,19 @@ class AnswerWriter {
     bool append(std::string &out, const f32 *row) const;
 
   private:
+    struct Head {
+        std::string key;                  // what stands before what it says: nothing of one alone
+        u32 width;
+        std::vector<std::string> names;   // quoted and escaped
+    };
+    static void append_prediction(std::string &out, const Head &head, const f32 *row);
+    static void append_probabilities(std::string &out, const Head &head, const f32 *row);
+
     u32 width_;
     u64 output_bytes_ = 32;
+    bool several_;
     std::string begin_, probabilities_;   // what stands before the prediction, and before the classes'
-    std::vector<std::string> names_;      // quoted and escaped
+    std::vector<Head> heads_;
 };
 
 // Why there is no prediction: path and reason as in DeadRows, and where the row is ("flights.requests[0]@12 row 3").

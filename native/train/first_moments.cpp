@@ -55,9 +55,9 @@ void begin_column(ColumnMoments &column, const std::vector<f64> &values) {
     }
 }
 
-// The slot's block whose columns a moments block describes, by the name behind the point.
+// The slot's block whose columns a moments block describes, by the name behind the first point.
 const Block &described(const SlotLayout &slot_layout, const std::string &name) {
-    std::string wanted = name.substr(name.rfind('.') + 1);
+    std::string wanted = name.substr(name.find('.') + 1);
     const Block *block = slot_layout.find(wanted.c_str());
     if (!block || block->dtype != Dtype::f32)
         mistake("moments " + name, "a float32 block " + wanted + " in a slot", "none");
@@ -81,7 +81,8 @@ void first_moments(const StateLayout &layout, const SlotLayout &slot_layout, con
                 const f32 *x = reinterpret_cast<const f32 *>(slot + block.offset) + c;
                 const f32 *weight = reinterpret_cast<const f32 *>(slot + weights->offset);
                 for (u32 r = 0; r < reinterpret_cast<const SlotHeader *>(slot)->rows; ++r)
-                    if (weight[r] > 0) values.push_back(x[u64{r} * block.width]);
+                    if (weight[r] > 0 && !std::isnan(x[u64{r} * block.width]))   // a label that is missing
+                        values.push_back(x[u64{r} * block.width]);
             }
             if (!values.empty()) begin_column(columns[c], values);
         }

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
+from streamtrain.compute.metrics import by_head
+
 Scores = Mapping[str, float]
 SCORES = (  # title, name in the metrics
     ("log loss", "log_loss"),
@@ -25,7 +27,10 @@ BAR_WINDOWS = 48  # newest ones shown
 
 
 def quality_table(spans: Mapping[str, Scores]) -> Table:
-    """A row a span ("in total", "last 10,000"), a column a figure; a figure none of them has is left out."""
+    """A row a span ("in total", "last 10,000"), and each head of several; a column a figure; a figure none of them has
+    is left out."""
+    spans = {f"{span}, {head}" if head else span: figures
+             for span, scores in spans.items() for head, figures in by_head(scores).items()}  # fmt: skip
     titles = [(title, key) for title, key in SCORES if any(key in scores for scores in spans.values())]
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 3, 0, 0))
     table.add_column(style="bold", min_width=FIGURE_WIDTH)

@@ -12,18 +12,20 @@ from rich.table import Table
 
 from streamtrain.cli.output import Output, age_text, count_text
 from streamtrain.cli.quality import SCORES, quality_table, window_name
+from streamtrain.compute.metrics import by_head
 
 Event = dict[str, Any]
 _PLAIN_EVERY_S = 5.0
 
 
 def _quality(scores: Event | None) -> str:
-    """`log_loss 0.2840 (constant 0.5400), auc 0.8950`."""
-    found = scores or {}
+    """`log_loss 0.2840 (constant 0.5400), auc 0.8950`; of several heads `loss 0.3120, late log_loss 0.2840 (…), …`."""
     texts = []
-    for name in (name for _, name in SCORES if name in found):
-        constant = found.get(f"constant_{name}")
-        texts.append(f"{name} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
+    for head, found in by_head(scores or {}).items():
+        for name in (name for _, name in SCORES if name in found):
+            constant = found.get(f"constant_{name}")
+            told = f"{head} {name}".strip()
+            texts.append(f"{told} {found[name]:.4f}" + ("" if constant is None else f" (constant {constant:.4f})"))
     return ", ".join(texts)
 
 

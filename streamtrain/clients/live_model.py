@@ -96,7 +96,8 @@ class LiveModel(Following[Scorer | None]):
     def predict(self, rows: Any, errors: Errors = "raise") -> Any:
         """The answer to a dict of one row, or a list of answers to many dicts, a dict of arrays or a frame.
 
-        An answer is as on the predictions topic: `{"prediction": 0.83}`, with classes also their probabilities. All
+        An answer is as on the predictions topic: `{"prediction": 0.83}`, with classes also their probabilities; of
+        several heads `{"prediction": {"late": 0.83, "delay": 12.5}}`, which is a HeadsAnswer to a type checker. All
         answers of a call are one snapshot's. None, NaN and absent are missing; the label and fields not named by the
         job may be there or not. Raises RecordError naming the row and column that cannot be used, or with
         errors="return" puts it where that row's answer would be. Raises UserMistake before the first trained snapshot,

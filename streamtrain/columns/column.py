@@ -14,10 +14,11 @@ from pydantic_core import PydanticCustomError
 from streamtrain.columns.around import AROUND_HELP, FROM, TIMESTAMP, holds_text, source_problem
 from streamtrain.columns.kinds import DEFAULT, FEATURE, REGISTRY, features, kind_of, kinds, roles
 from streamtrain.columns.kinds.input import HOLDS
-from streamtrain.columns.kinds.kind import KEEP, Kind, Settings
+from streamtrain.columns.kinds.kind import KEEP, SKIP_HEAD, Kind, Settings
 from streamtrain.registry import nearest
 
 _ANY_OF: Any = Literal
+LABEL = "label"
 INPUT = "input"  # the role of columns that transforms read and the model does not
 
 
@@ -111,6 +112,8 @@ class Column(_Options):  # type: ignore[misc]  # its bases are those found in th
     def _missing_problems(self) -> Iterator[str]:
         if self.missing == KEEP and self.entry.default_missing != KEEP:
             yield f'missing: "{KEEP}" is for what transforms read and the model does not (role = "{INPUT}")'
+        if self.missing == SKIP_HEAD and self.role != LABEL:
+            yield f'missing: "{SKIP_HEAD}" is for one of several labels (role = "{LABEL}")'
         problem = self.entry.missing_problem(self) if self.has_stand_in else None
         if problem is not None:
             yield f"missing: {problem}"

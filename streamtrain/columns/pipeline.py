@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from streamtrain import _native
@@ -24,10 +24,11 @@ class Pipeline:
     """Compiled of columns and transforms. `problems`: what is wrong with them, each beginning with its transform."""
 
     def __init__(
-        self, columns: Columns, transforms: Sequence[tuple[str, Table]], where: str | None, loss: str, requests: bool
+        self, columns: Columns, transforms: Sequence[tuple[str, Table]], where: str | None,
+        loss_of: Callable[[str], str], requests: bool,
     ) -> None:
         self.problems: list[str] = []
-        self._loss, self._columns = loss, dict(columns)
+        self._loss_of, self._columns = loss_of, dict(columns)
         self._event = next((name for name, column in columns if column.role == "event_time"), None)
         found = self._compiled(columns, transforms)
         filtering = None if where is None else self._condition(where)
@@ -129,14 +130,14 @@ class Pipeline:
         column = self._columns[name]
         kind = column.entry
         told = {"column": number, "holds": kind.holds(column), "from_slot": self._is_from_slot(name)}
-        return {**told, "stand_in": kind.read_stand_in(column, self._loss)} if column.has_stand_in else told
+        return {**told, "stand_in": kind.read_stand_in(column, self._loss_of(name))} if column.has_stand_in else told
 
     def _step(self, one: Making, cells: dict[str, int], column_of: dict[str, int]) -> dict[str, Any]:
         given = [cells[name] for name in one.reads]
         results = []
         for made in one.columns:
             told: dict[str, Any] = {"holds": made.result.holds, "column": column_of.get(made.name)}
-            found = stand_in(made, one, self._loss) if made.column.has_stand_in else None
+            found = stand_in(made, one, self._loss_of(made.name)) if made.column.has_stand_in else None
             results.append(told if found is None else {**told, "stand_in": found})
         options = one.entry.native_options(one.use)
         return {"transform": one.transform, "sources": given, "results": results, "options": options}

@@ -40,6 +40,7 @@ _SOUNDS = (
     "squared magnitude times the band's triangle, which is 1 where its neighbours reach 0, at frequencies evenly "
     "apart on the scale 2595 log10(1 + f / 700) from 0 to half the rate"
 )
+_NAMED = ("label.classes", "label.total", "standardize.label")  # blocks that a loss's PREDICTION names
 _STANDARDIZED = (
     "(value - mean) / deviation, cut at -clip and clip unless clip is 0; deviation = sqrt(squares / count), 1 where "
     "that is below floor or below |mean| / 2^23; where count is 0 the value as it is"
@@ -58,8 +59,7 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "inputs": list(_inputs(schema, model)),
         "layers": list(_layers(model)),
         "transforms": [{"name": name, **table} for name, table in schema.transforms],
-        "classes": schema.class_names,
-        "loss_settings": model.parsed.loss_settings,
+        **_told_of_heads(schema, model),
         "statistics": {block.name: MOMENTS for block in model.blocks if block.rule == "moments"},
     }
     texts = {
@@ -69,15 +69,32 @@ def metadata(manifest: Manifest, digest: bytes) -> dict[str, str]:
         "untrained": json.dumps(manifest.untrained),
         "rows_seen": str(manifest.rows_seen),
         "created_ms": str(manifest.created_ms),
-        "loss": schema.loss,
-        "prediction": losses.get(schema.loss).PREDICTION,
         "standardized": _STANDARDIZED,
         "hash": _HASH,
         "text": _TEXT,
         "pictures": _PICTURES,
         "sounds": _SOUNDS,
     }
+    if not schema.head_losses:
+        texts |= {"loss": schema.loss, "prediction": losses.get(schema.loss).PREDICTION}
     return {**texts, **{name: json.dumps(part, ensure_ascii=False) for name, part in parts.items()}}
+
+
+def _told_of_heads(schema: Schema, model: Model) -> dict[str, Any]:
+    """What is predicted. Of several heads each: the layer whose outputs it takes, and what its blocks are called that
+    `prediction` names."""
+    if not schema.head_losses:
+        return {"classes": schema.class_names, "loss_settings": model.parsed.heads[0].settings}
+    blocks = {block.name for block in model.blocks}
+    names = {vertex.name for vertex in model.whole_graph()}
+    told = []
+    for head in model.parsed.heads:
+        named = {name: head.named(name) for name in _NAMED if head.named(name) in blocks}
+        output = head.outlet.made if head.outlet.made in names else head.outlet.taken
+        settings = {"loss": head.loss, "loss_settings": head.settings, "classes": dict(schema.labels)[head.name].names}
+        prediction = losses.get(head.loss).PREDICTION
+        told.append({"name": head.name, "output": output, **settings, "prediction": prediction, "blocks": named})
+    return {"heads": told}
 
 
 def _inputs(schema: Schema, model: Model) -> Iterator[dict[str, Any]]:
@@ -157,7 +174,8 @@ def _layers(model: Model) -> Iterator[dict[str, Any]]:
         return
     for vertex in model.whole_graph():
         tensors = [block.name for block in model.blocks if block.name.startswith(f"{vertex.like or vertex.name}.")]
-        reads = {} if model.parsed.graph is None else {"name": vertex.name, "reads": list(vertex.reads)}
+        is_chain = model.parsed.graph is None and len(model.parsed.heads) == 1
+        reads = {} if is_chain else {"name": vertex.name, "reads": list(vertex.reads)}
         named = {tensor.removeprefix(f"{vertex.like or vertex.name}."): tensor for tensor in tensors}
         options = {name: value for name, value in vertex.options.items() if name != "zero"}
         yield {"layer": vertex.kind, **reads, **options, **named}

@@ -200,7 +200,7 @@ def _parts(schema: Schema, layout: _native.SlotLayout) -> Iterator[Part]:
     for name, column in schema.every:
         if not (schema.is_decoded(name, column) if name in given else schema.is_used(column)):
             continue
-        found = fed.get(name) or column.entry.blocks([(name, column)], schema.loss)
+        found = fed.get(name) or schema.labelled.blocks_of(name, column)
         for number, block in enumerate(found):
             shown = f"{name}.{block.name.partition(':')[0]}" if number else name
             yield Part(shown, blocks[block.name], used[block.name], block.width)

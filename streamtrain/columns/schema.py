@@ -17,9 +17,10 @@ from pydantic import ValidationError
 
 from streamtrain import _native
 from streamtrain.columns.around import FROM
-from streamtrain.columns.column import INPUT, Column, told
+from streamtrain.columns.column import INPUT, LABEL, Column, told
 from streamtrain.columns.kinds import FEATURE, kinds, roles
-from streamtrain.columns.kinds.kind import KEEP, SKIP, Block
+from streamtrain.columns.kinds.kind import KEEP, SKIP, SKIP_HEAD, Block
+from streamtrain.columns.labels import Labels
 from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, expanded
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
@@ -40,6 +41,7 @@ class Schema:
     requests: bool = False
     transforms: tuple[tuple[str, Table], ...] = field(default=(), hash=False)  # in written order
     where: str | None = None  # the condition of the rows that are not left out
+    head_losses: tuple[tuple[str, str], ...] = ()  # of several labels, by their columns; `loss` is "" then
 
     @classmethod
     def from_columns(
@@ -48,9 +50,10 @@ class Schema:
         loss: str,
         transforms: Mapping[str, Table] | None = None,
         where: str | None = None,
+        head_losses: Mapping[str, str] | None = None,
     ) -> Schema:
-        """Compiles [columns] and [transforms]. Raises UserMistake with every problem, one a line, each beginning with
-        its column or transform."""
+        """Compiles [columns] and [transforms]; `head_losses`: the loss of each label, where they have heads. Raises
+        UserMistake with every problem, one a line, each beginning with its column, transform or head."""
         found: list[tuple[str, Column]] = []
         problems: list[str] = []
         for pattern, given in columns.items():
@@ -69,7 +72,8 @@ class Schema:
             made += expanded(list((transforms or {}).items()))
         except MakingError as error:
             problems.append(f"transforms.{error}")
-        schema = cls(tuple(found), loss, transforms=tuple(made), where=where)
+        heads = tuple(sorted((head_losses or {}).items()))
+        schema = cls(tuple(found), "" if heads else loss, transforms=tuple(made), where=where, head_losses=heads)
         problems += schema.problems() if not problems else []
         if problems:
             raise UserMistake("\n".join(problems))
@@ -88,28 +92,35 @@ class Schema:
         found += [f"columns.{name}: a name must not be empty" for name in names if not name]
         if any(column.path is not None for _, column in self.columns):
             found += path_problems([(name, column.path) for name, column in self.columns])
-        for role in roles():
+        for role in [each for each in roles() if each != LABEL]:
             given = [name for name, column in self.every
                      if column.role == role != INPUT and name not in self._apart]  # fmt: skip
             if len(given) > 1:
                 found.append(f"columns.{given[1]}: only one column can be the {role}, and {given[0]} is")
         if not any(column.role == FEATURE for _, column in self.every):
             found.append("columns: expected at least one feature, got none")
-        if self.column_of("label") is None:
-            found.append('columns: expected one column with role = "label", got none')
+        found += self.labelled.problems(self.labels)
         for name, column in self.every:
-            found += [f"columns.{name}: {problem}" for problem in column.entry.loss_problems(column, self.loss)]
-        if self.label_kind == "class":
-            wanted = "a label that is a number, or 0 or 1"
-            found += [f"transforms.{made.name}: expected {wanted}, got one of classes" for made in self.held
-                      if made.held is not None and stateful.get(made.held.transform).reads_label]  # fmt: skip
+            loss = self.labelled.loss_of(name)
+            problems = column.entry.loss_problems(column, loss) if loss or column.role != LABEL else ()
+            found += [f"columns.{name}: {problem}" for problem in problems]
+        reading = [made.name for made in self.held
+                   if made.held is not None and stateful.get(made.held.transform).reads_label]  # fmt: skip
+        wanted, got = "a label that is a number, or 0 or 1", "one of classes" if self.loss else "several labels"
+        if reading and (not self.loss or self.label_kind == "class"):
+            found += [f"transforms.{name}: expected {wanted}, got {got}" for name in reading]
         return found
 
     # what the columns are
 
     @cached_property
     def _pipeline(self) -> Pipeline:
-        return Pipeline(self.columns, self.transforms, self.where, self.loss, self.requests)
+        return Pipeline(self.columns, self.transforms, self.where, self.labelled.loss_of, self.requests)
+
+    @cached_property
+    def labelled(self) -> Labels:
+        """What the labels are to the losses."""
+        return Labels(self.loss, self.head_losses)
 
     @property
     def makings(self) -> list[Making]:
@@ -153,22 +164,23 @@ class Schema:
 
     @property
     def label_kind(self) -> LabelKind:
+        """Of the label alone."""
         return losses.label_kind(self.loss)
+
+    @property
+    def labels(self) -> list[tuple[str, Column]]:
+        """In the order of the heads."""
+        return self.of_kind(LABEL)
+
+    @property
+    def losses_in_order(self) -> tuple[tuple[str, str], ...]:
+        """Of several labels, each with its own."""
+        return tuple((name, self.labelled.loss_of(name)) for name, _ in self.labels) if self.head_losses else ()
 
     @property
     def class_names(self) -> list[str]:
         """The label's class names in order; empty where classes are numbers or there are none."""
-        return [name for _, label in self.of_kind("label") for name in label.names]
-
-    @property
-    def classes(self) -> list[str]:
-        """What its classes are called in settings: by their names, else by their numbers."""
-        return self.class_names or [str(at) for at in range(self.class_count)]
-
-    @property
-    def class_count(self) -> int:
-        """Classes of the label: 0 for a number, 2 for a binary one."""
-        return int(self.engine_inputs()["classes"])
+        return [name for _, label in self.labels for name in label.names]
 
     def column_of(self, role: str) -> tuple[str, Column] | None:
         """Name and settings of the one column with this role (label, weight, key, event_time)."""
@@ -236,7 +248,7 @@ class Schema:
 
     def block_specs(self) -> list[Block]:
         """The slot's blocks, for SlotLayout.make."""
-        found = [block for name, kind in kinds().items() for block in kind.blocks(self.of_kind(name), self.loss)]
+        found = [block for name, kind in kinds().items() for block in self.labelled.blocks(kind, self.of_kind(name))]
         found += [Block(*BLOCKS[made.feeds], 1) for made in self._pipeline.made if made.feeds is not None]
         merged: dict[str, Block] = {}  # what several columns have a part of
         for block in found:
@@ -250,7 +262,8 @@ class Schema:
         bags: list[Any] = []  # of several kinds
         vectors: list[Any] = []  # too
         for name, kind in kinds().items():
-            given = kind.engine_inputs(self.of_kind(name), self.loss)
+            columns = self.of_kind(name)
+            given = self.labelled.told(columns) if name == LABEL else kind.engine_inputs(columns, self.loss)
             bags += given.pop("bags", [])
             vectors += given.pop("vectors", [])
             inputs |= given
@@ -290,6 +303,8 @@ class Schema:
             given["transforms"] = [{"name": name, **table} for name, table in self.transforms]
         if self.where is not None:
             given["where"] = self.where
+        if self.head_losses:
+            given["heads"] = [list(each) for each in self.head_losses]
         return {"columns": columns, "loss": self.loss, **given}
 
     @classmethod
@@ -307,7 +322,8 @@ class Schema:
             where = given.get("where")
             if not all(isinstance(name, str) and name for name, _ in transforms) or not isinstance(where, str | None):
                 raise TypeError(f"transforms {[name for name, _ in transforms]}, where {where!r}")
-            schema = cls(pairs, given["loss"], bool(given.get("requests", False)), transforms, where)
+            heads = tuple((str(name), str(loss)) for name, loss in given.get("heads", ()))
+            schema = cls(pairs, given["loss"], bool(given.get("requests", False)), transforms, where, heads)
         except (KeyError, TypeError, ValidationError) as error:
             raise UserMistake(
                 f"schema: expected columns and a loss as Schema.to_dict gives them, got {error}"
@@ -322,10 +338,12 @@ class Schema:
         return hashlib.sha256(json.dumps(given, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
     def missing(self, column: Column) -> str:
-        """What becomes of a row in which the column is missing: dead_letter, skip, keep (nothing), or value, which
-        stands in for it."""
+        """What becomes of a row in which the column is missing: dead_letter, skip, keep (nothing), value, which stands
+        in for it, or skip_head: the same, and the row is left out where no label is there."""
         if column.has_stand_in:
             return "value"
+        if column.missing == SKIP_HEAD:
+            return SKIP_HEAD if all(each.missing == SKIP_HEAD for _, each in self.labels) else "value"
         if column.missing == KEEP:
             return KEEP
         return SKIP if column.missing == SKIP and not self.requests else "dead_letter"
@@ -337,18 +355,19 @@ class Schema:
         if not self.is_decoded(name, column):
             return {"name": name, "kind": None, **where}
         kind, missing = column.entry, self.missing(column)
-        options = kind.native_options(column, self.loss)
-        if missing == "value":
-            options["missing_value"] = kind.stand_in(column, self.loss)
+        loss = self.labelled.loss_of(name)
+        options = kind.native_options(column, loss)
+        if missing in ("value", SKIP_HEAD):
+            options["missing_value"] = kind.stand_in(column, loss)
         if (cell := self._pipeline.cell(name)) is not None:
             options["cell"] = cell
-        told = {"kind": _stem(kind), "missing": missing, "blocks": kind.places(name, column), "options": options}
-        return {"name": name, **told, **where}
+        blocks = self.labelled.places(name, column)
+        return {"name": name, "kind": _stem(kind), "missing": missing, "blocks": blocks, "options": options, **where}
 
     def _places(self, made: MadeColumn) -> list[str]:
         """The blocks of a made column."""
         if made.feeds is None:
-            return made.column.entry.places(made.name, made.column)
+            return self.labelled.places(made.name, made.column)
         return [BLOCKS[made.feeds][0]]
 
     def _native_made(self, made: MadeColumn) -> dict[str, Any]:
@@ -356,10 +375,11 @@ class Schema:
         if not self.is_used(column):
             return {"name": name, "kind": None, "is_made": True}
         kind, missing = column.entry, self.missing(column)
-        options = kind.native_options(column, self.loss) | ({"is_bucket": True} if made.is_bucket else {})
+        loss = self.labelled.loss_of(name)
+        options = kind.native_options(column, loss) | ({"is_bucket": True} if made.is_bucket else {})
         options |= {} if made.feeds is None else {"apart": True}
-        if missing == "value":
-            options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, self.loss)
+        if missing in ("value", SKIP_HEAD):
+            options["missing_value"] = column.missing if made.is_bucket else kind.stand_in(column, loss)
         told = {"kind": _stem(kind), "missing": missing, "blocks": self._places(made), "options": options}
         return {"name": name, "is_made": True, **told}
 

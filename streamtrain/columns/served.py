@@ -29,8 +29,9 @@ def schema_and_model(manifest: Manifest, network: Module | None = None) -> tuple
     try:
         schema = Schema.from_dict(manifest.schema)
         model = Model(manifest.model_spec, network)
-        found = {"input": manifest.model_spec.get("input"), "loss": model.parsed.loss}
-        wanted = {"input": schema.engine_inputs(), "loss": schema.loss}
+        heads = tuple((head.name, head.loss) for head in model.parsed.heads if head.name)
+        found = {"input": manifest.model_spec.get("input"), "loss": model.parsed.loss, "heads": heads}
+        wanted = {"input": schema.engine_inputs(), "loss": schema.loss, "heads": schema.losses_in_order}
     except Exception as error:  # of what is malformed nobody knows how it fails
         raise SnapshotError(
             f"{where}: expected the columns and model of a job in its manifest, got {type(error).__name__}: {error}"
@@ -49,6 +50,10 @@ class Shape:
         columns, self.model = schema_and_model(manifest, network)
         self.schema = columns.for_requests()
         self._of = manifest.model_spec, manifest.schema
+        labels = dict(columns.labels)
+        alone = next(iter(labels.values()))
+        self.heads = [(head.name, head.outputs, labels.get(head.name, alone).names)
+                      for head in self.model.parsed.heads]  # fmt: skip
         self._plans: dict[int, _native.DecodePlan] = {}
 
     def fits(self, manifest: Manifest) -> bool:
@@ -98,12 +103,11 @@ class Served:
     def request_scorer(self, format: Format, rows: int, backend: str = "cpu") -> _native.RequestScorer:
         """Answers requests in that format, `rows` rows at a time."""
         plan, decode = self._plan(rows, backend), self.shape.plan(rows)
-        classes = self.shape.schema.class_names
-        return _native.RequestScorer(plan, decode, format, classes, self.version, self.digest)
+        return _native.RequestScorer(plan, decode, format, self.shape.heads, self.version, self.digest)
 
     def row_scorer(self, rows: int, free_from: int) -> _native.RowScorer:
         """Answers Python rows, `rows` at a time; a batch of `free_from` or more gives up the GIL."""
-        return _native.RowScorer(self._plan(rows), self.shape.plan(rows), self.shape.schema.class_names, free_from)
+        return _native.RowScorer(self._plan(rows), self.shape.plan(rows), self.shape.heads, free_from)
 
     def seen(self, slot_layout: _native.SlotLayout) -> Seen:
         """What the model sees of rows of slots of that layout."""

@@ -92,5 +92,7 @@ class Answers(threading.Thread):
         if answer.error is not None:
             self.errors += 1
         elif ROW_HEADER in headers and answer.version is not None and isinstance(answer.prediction, dict):
-            self._newest = int(headers[ROW_HEADER]), float(answer.prediction["prediction"]), answer.version
+            probability = answer.prediction["prediction"]
+            assert isinstance(probability, float)
+            self._newest = int(headers[ROW_HEADER]), probability, answer.version
         self.count += 1

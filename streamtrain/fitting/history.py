@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamtrain.clients.history import Published
-from streamtrain.compute import schedules
-from streamtrain.compute.metrics import numbers
+from streamtrain.compute import metrics, schedules
 from streamtrain.errors import UserMistake
-
-_NO_FIGURES = ("rows", "weight")  # what a window's figures are of
 
 
 @dataclass(frozen=True)
@@ -33,8 +30,8 @@ class Step:
         learned; the figures behind it are the newest window's numbers, the constant prediction's beside the model's."""
         published = self.published
         steps = int(published.metrics["updates"])
-        figures = numbers(published.metrics["window"])
-        window = {name: value for name, value in figures.items() if name not in _NO_FIGURES}
+        figures = metrics.numbers(published.metrics["window"])
+        window = {name: value for name, value in figures.items() if not metrics.is_amount(name)}
         rate = schedules.rates(published.learning_rate)(steps, published.metrics.get("rate_left", 1.0))
         return {
             "version": published.version, "round": self.round, "epoch": self.epoch, "rows": self.rows, "steps": steps,
@@ -90,7 +87,7 @@ class History(Sequence[Any]):
         chosen = figures or ("loss",)
         figure = Figure(figsize=(7, 3 * len(chosen)), layout="constrained")
         for axis, name in zip(figure.subplots(len(chosen), sharex=True, squeeze=False)[:, 0], chosen, strict=True):
-            for shown in (name, f"constant_{name}"):
+            for shown in (name, metrics.constant_of(name)):
                 if shown in known:
                     axis.plot([row[self.along] for row in rows], [row.get(shown) for row in rows], label=shown)
             axis.legend()

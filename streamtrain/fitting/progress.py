@@ -39,7 +39,7 @@ def shown(
 def _told(event: Event) -> str:
     """The newest loss, once there is one."""
     window = event.get("metrics", {}).get("window", {})
-    name = next((name for name in ("log_loss", "rmse") if name in window), None)
+    name = next((name for name in ("log_loss", "rmse", "loss") if name in window), None)
     return "" if name is None else f"{name} {window[name]:.4f}"
 
 

@@ -140,5 +140,10 @@ def _told(answer: Any, version: int) -> tuple[Any, ...]:
     if isinstance(answer, RecordError):
         return None, None, None, version, str(answer)
     value = answer["prediction"]
+    if isinstance(value, dict):
+        raise UserMistake(
+            f"predictor: expected a model of one head, got {', '.join(value)}; predict with a LiveModel in a function "
+            "of your own"
+        )
     number, name = (None, value) if isinstance(value, str) else (float(value), None)
     return number, name, answer.get("probabilities"), version, None

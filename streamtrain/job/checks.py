@@ -8,7 +8,7 @@ from typing import Any
 
 from streamtrain.columns import formats
 from streamtrain.columns.names import expand
-from streamtrain.compute import averagings, graph, layers, losses, optimizers, schedules
+from streamtrain.compute import averagings, graph, heads, layers, losses, optimizers, schedules
 from streamtrain.compute.options import NOTHING, Problem, problems
 from streamtrain.errors import UserMistake
 from streamtrain.job.affinity import core_lists
@@ -37,6 +37,7 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
         found += _layers(file, gathered)
     if not wrong & {"columns", "transforms", "model", "records"} and not found:
         found += _graph(file, gathered)
+        found += _heads(file, gathered) if not found else []
     if not wrong & {"records"}:
         found += _format(file, gathered)
     if not wrong & {"records", "columns", "transforms", "model"} and not found:
@@ -96,6 +97,9 @@ def _columns(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         for line in str(error).splitlines():
             head, _, problem = line.partition(": ")
             section, _, name = head.partition(".")
+            if section == "heads":
+                yield Mistake(gathered.where(("model", "heads", name)), show_path(("model", "heads", name)), problem)
+                continue
             if section == "records":
                 yield Mistake(gathered.where((section, name)), head, problem)
                 continue
@@ -134,12 +138,29 @@ def _graph(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         yield _of_problem(gathered, ("model", "graph", name) if name else ("model", "graph"), problem)
 
 
+def _heads(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
+    """What is wrong with what their output layers read; nothing is with the graph."""
+    given = {name: head.of or "" for name, head in file.model.heads.items()}
+    if not given:
+        return
+    tables, schema = file.model.graph, schema_of(file)
+    found = None if tables is None else graph.Graph.of_dict(graph_of(tables, schema))
+    for name, problem in heads.wrong_of(given, found):
+        yield _of_problem(gathered, ("model", "heads", name) if name else ("model", "graph"), problem)
+
+
 def _loss(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
-    """What is wrong with its settings, those that go by the classes of the label too."""
-    loss = file.model.loss
-    for problem in losses.wrong(loss.name, loss.model_extra or {}, schema_of(file).classes):
-        told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
-        yield _of_problem(gathered, ("model", "loss"), told)
+    """What is wrong with each loss's settings, those that go by the classes of its label too."""
+    model, schema = file.model, schema_of(file)
+    if model.heads and "loss" in model.model_fields_set:
+        expected = "none beside heads, of which each has its own"
+        yield _mistake(gathered, ("model", "loss"), expected, model.loss.name)
+    for name, column in schema.labels:
+        head = model.heads.get(name)
+        loss, path = (model.loss, ("model", "loss")) if head is None else (head.loss, ("model", "heads", name, "loss"))
+        for problem in losses.wrong(loss.name, loss.model_extra or {}, schema.labelled.classes(name, column)):
+            told = replace(problem, near=("name", *problem.near)) if problem.unknown else problem
+            yield _of_problem(gathered, path, told)
 
 
 def _optimizer(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

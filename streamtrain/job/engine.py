@@ -17,7 +17,8 @@ from streamtrain.job.file import JobFile
 def schema_of(file: JobFile) -> Schema:
     """Its columns and transforms, compiled. UserMistake with every problem."""
     columns = {name: _bounded(column, file.records.max_decoded_bytes) for name, column in file.columns.items()}
-    return Schema.from_columns(columns, file.model.loss.name, file.transforms, file.records.where)
+    heads = {name: head.loss.name for name, head in file.model.heads.items()}
+    return Schema.from_columns(columns, file.model.loss.name, file.transforms, file.records.where, heads)
 
 
 def _bounded(column: Column, decoded_bytes: int) -> Column:
@@ -39,11 +40,25 @@ def engine_spec(file: JobFile) -> dict[str, Any]:
         **({} if file.model.graph is None else {"graph": graph_of(file.model.graph, schema)}),
         "input": schema.engine_inputs(),
         "layers": file.model.layers,
-        "loss": losses.in_order(file.model.loss.name, file.model.loss.model_extra or {}, schema.classes),
+        **_minimised(file, schema),
         "optimizer": optimizers.normal(name, file.optimizer.model_extra or {}),
         "average_optimizer_state": file.train.average_optimizer_state,
         "averaging": file.train.averaging.spec,
     }
+
+
+def _minimised(file: JobFile, schema: Schema) -> dict[str, Any]:
+    """The loss, or the heads in the order of their labels."""
+    told = []
+    for name, column in schema.labels:
+        head = file.model.heads.get(name)
+        given = file.model.loss if head is None else head.loss
+        loss = losses.in_order(given.name, given.model_extra or {}, schema.labelled.classes(name, column))
+        if head is None:
+            return {"loss": loss}
+        of = {} if head.of is None else {"of": head.of}
+        told.append({"name": name, "loss": loss, "weight": head.weight, **of})
+    return {"heads": told}
 
 
 def graph_of(tables: Sequence[Mapping[str, Any]], schema: Schema) -> dict[str, Any]:

@@ -247,7 +247,10 @@ class Job:
         settings: dict[str, Any] = _given(self.file.model_dump(mode="json", by_alias=True))
         for section in _LISTED:
             settings[section] = [{"name": name, **table} for name, table in settings[section].items()]
+        for name, head in self.model.heads.items():
+            settings["model"]["heads"][name]["loss"] |= losses.normal(head.loss.name, head.loss.model_extra or {})
         settings["model"]["loss"] |= losses.normal(self.model.loss.name, self.model.loss.model_extra or {})
+        settings["model"].pop("loss" if self.model.heads else "heads")
         settings["optimizer"] |= optimizers.normal(self.optimizer.name, self.optimizer.model_extra or {})
         settings["train"]["averaging"] = self.train.averaging.spec
         settings["optimizer"]["schedule"] = {key: value for key, value in self.schedule.items() if key != "rate"}

@@ -33,6 +33,10 @@ def with_network(
         expected = "none beside a PyTorch module, which is the whole network"
         gathered.mistakes.append(Mistake(gathered.where(("model", "layers")), "model.layers", expected))
         return file, None
+    if file.model.heads:
+        expected = "none beside a PyTorch module, which has one loss"
+        gathered.mistakes.append(Mistake(gathered.where(("model", "heads")), "model.heads", expected))
+        return file, None
     source = TorchModule.of(module) if module is not None else _named(file, folder)
     try:
         schema = schema_of(file)

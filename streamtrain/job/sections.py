@@ -85,6 +85,21 @@ class Loss(Section):
     )
 
 
+class Head(Section):
+    """One of several outputs, by the name of the label that it learns."""
+
+    loss: Annotated[Loss, BeforeValidator(_as_table)] = Field(default_factory=Loss)
+    weight: float = Field(
+        default=1.0, gt=0, le=1_000_000, allow_inf_nan=False,
+        description="what its loss is multiplied by; the network learns from the sum",
+    )  # fmt: skip
+    of: str | None = Field(
+        default=None,
+        description="of a graph: the vertex that its output layer reads; the last if not given. None where a vertex is "
+        "called as the head is: that is what the loss takes",
+    )
+
+
 class Model(Section):
     """What is trained; the loss adds the output layer, but to a PyTorch module, which is the whole network."""
 
@@ -103,6 +118,14 @@ class Model(Section):
         "first: a class, or a function that makes one, called with the inputs where it takes an argument",
     )
     loss: Annotated[Loss, BeforeValidator(_as_table)] = Field(default_factory=Loss)
+    heads: dict[str, Head] = Field(
+        default={}, description="in the place of loss, where several columns are labels: one for each, of its name"
+    )
+
+    @property
+    def losses(self) -> list[str]:
+        """By name, of each head."""
+        return [head.loss.name for head in self.heads.values()] or [self.loss.name]
 
 
 class Schedule(Section):
@@ -184,11 +207,11 @@ class EarlyStopping(Section):
     def figure(self, known: Sequence[str]) -> tuple[str, bool]:
         """The score's name, and whether less of it is better, where a model is judged by those figures. ValueError,
         which names what is allowed, where there is no such."""
-        allowed = [name for name in known if self.minimise is not None or name in metrics.LOWER + metrics.HIGHER]
+        allowed = metrics.ranked(known) if self.minimise is None else known
         name = metrics.usual(allowed) if self.score is None else self.score
         if name not in allowed:
             raise ValueError(*allowed)
-        return name, name in metrics.LOWER if self.minimise is None else self.minimise
+        return name, metrics.is_lower_better(name) if self.minimise is None else self.minimise
 
 
 MOST_ROWS = 1_048_576  # of a slot

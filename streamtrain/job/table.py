@@ -16,7 +16,7 @@ from streamtrain.compute.options import REQUIRED, Option, Options
 from streamtrain.job.file import JobFile
 from streamtrain.job.kafka_settings import OWNED, SIDES
 from streamtrain.job.mistakes import show_value
-from streamtrain.job.sections import TopicSettings
+from streamtrain.job.sections import Head, TopicSettings
 from streamtrain.job.sources import ENVIRONMENT_PREFIX
 from streamtrain.job.words import bare, default, takes
 
@@ -54,6 +54,8 @@ def _rows(model: type[BaseModel], prefix: str) -> Iterator[Setting]:
                 yield from _of_entries(path, "format", formats.format_names(), formats.options)
         elif path == "topics":
             yield from _rows(TopicSettings, "topics.<topic>.")
+        elif path == "model.heads":
+            yield from _rows(Head, "model.heads.<label>.")
         elif path == "columns":
             yield from _rows(Column, "columns.<column>.")
         else:

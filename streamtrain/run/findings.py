@@ -53,7 +53,7 @@ def findings(
     `records`: some of the job's, asked for only where their topic is there; None: they are not looked at. `files`: what
     it will be trained on in the topic's place, and how many rows of them are looked at.
     """
-    told = f"{len(job.schema.columns)} columns, {job.model.loss.name}, digest {job.digest()[:12]}"
+    told = f"{len(job.schema.columns)} columns, {', '.join(job.model.losses)}, digest {job.digest()[:12]}"
     yield Finding("job file", "ok", told)
     for warning in job.warnings:
         yield Finding("job file", "warning", str(warning))

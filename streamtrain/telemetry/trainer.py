@@ -7,11 +7,10 @@ import time
 from prometheus_client import Counter, Gauge
 
 from streamtrain import __version__
-from streamtrain.compute.metrics import numbers
+from streamtrain.compute.metrics import is_amount, numbers
 from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
 
 SPANS = ("total", "window", "after_averaging")  # of a manifest's metrics: figures of rows
-NO_QUALITY = {"rows", "weight"}  # beside the figures: how much they are of
 MOST_REASONS = 50  # dead letters of further reasons are counted as "other"; a label must not grow with the data
 TRANSACTION_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 AGE_BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0, 3600.0)
@@ -106,7 +105,7 @@ class TrainerMeters(Meters):
             self._event_age.observe(event["event_age_s"])
         for span in SPANS:
             for name, value in numbers(event["metrics"].get(span) or {}).items():
-                if name not in NO_QUALITY:
+                if not is_amount(name):
                     self._quality.labels(self._job, name, span).set(value)
         for reason, rows in event["dead_letters"].items():
             self._dead.labels(self._job, self._bounded(plain_reason(reason))).inc(rows)

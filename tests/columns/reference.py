@@ -234,6 +234,14 @@ class _Reader:
         self.out.dead.append((self.out.rows, path, False))
         self.out.rows += 1
 
+    def _filtered(self) -> None:
+        self.out.filtered.append(self.out.rows)
+        self.out.rows += 1
+
+    def _is_skipped(self, missing: list[str]) -> bool:
+        """By what becomes of the cells that a row lacks."""
+        return "skip" in missing or 0 < self.facts.missing.count("skip_head") == missing.count("skip_head")
+
     def _row(self, cells: list[tuple[int, Any]], path: Any) -> None:
         given: dict[int, Any] = {}
         read: dict[int, Any] = {}
@@ -253,9 +261,7 @@ class _Reader:
                 wrong.append(column)
         cells_made = self._transformed({column: read[column] for column in given if column in read})
         if not self._is_kept(cells_made, wrong):
-            self.out.filtered.append(self.out.rows)
-            self.out.rows += 1
-            return None
+            return self._filtered()
         if wrong:
             return self._dead(self.facts.around.get(wrong[0]) or path(self.columns[wrong[0]][0]))
         for i in self.facts.used_made:
@@ -268,10 +274,8 @@ class _Reader:
                 return self._dead(f"transforms.{name}")
         decoded = [*self.by_name.values(), *self.facts.around, *self.facts.used_made]
         absent = {i: self.facts.missing[i] for i in sorted(decoded) if i not in given}
-        if "skip" in absent.values():
-            self.out.filtered.append(self.out.rows)
-            self.out.rows += 1
-            return None
+        if self._is_skipped(list(absent.values())):
+            return self._filtered()
         for i, missing in absent.items():
             name, column = self.facts.every[i]
             if missing == "keep":
@@ -282,7 +286,7 @@ class _Reader:
             if i in self.facts.used_made and self.facts.made[name].is_bucket:
                 given[i] = column.missing
                 continue
-            given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.loss)
+            given[i] = self.facts.entries[i].meaning_of_missing(name, column, self.schema.labelled.loss_of(name))
         self._train(given)
 
     def _named(self, number: int, value: Any) -> Any:
@@ -298,14 +302,14 @@ class _Reader:
             return self.facts.entries[number].meaning_of_hash(name, column, value)
         entry = self.facts.entries[number]
         if (form := entry.cells(column)) != "value":
-            return entry.meaning_of_list(name, column, self.schema.loss, _elements(form, value))
+            return entry.meaning_of_list(name, column, self.schema.labelled.loss_of(name), _elements(form, value))
         if isinstance(value, Binary) and entry.takes_bytes(column):
-            return entry.meaning(name, column, self.schema.loss, value.raw)
+            return entry.meaning(name, column, self.schema.labelled.loss_of(name), value.raw)
         if not isinstance(value, bool | int | float | str):
             raise Wrong
         if self.written and isinstance(value, str) and number not in self.facts.around:
-            value = self.facts.entries[number].written(column, self.schema.loss, value)
-        return self.facts.entries[number].meaning(name, column, self.schema.loss, value)
+            value = self.facts.entries[number].written(column, self.schema.labelled.loss_of(name), value)
+        return self.facts.entries[number].meaning(name, column, self.schema.labelled.loss_of(name), value)
 
     def _read(self, number: int, value: Any) -> Any:
         """A cell as transforms read it; None of what they do not."""
@@ -314,8 +318,8 @@ class _Reader:
         if entry.holds(column) is None or isinstance(value, TextHash):
             return None
         if self.written and isinstance(value, str) and number not in self.facts.around:
-            value = entry.written(column, self.schema.loss, value)
-        return entry.read(name, column, self.schema.loss, value)
+            value = entry.written(column, self.schema.labelled.loss_of(name), value)
+        return entry.read(name, column, self.schema.labelled.loss_of(name), value)
 
     def _transformed(self, read: dict[int, Any]) -> dict[str, Any]:
         """What transforms make of the row's cells, by column, before anything stands in for what is missing."""
@@ -332,7 +336,7 @@ class _Reader:
             for each, cell in zip(one.columns, results, strict=True):
                 made[each.name], given[each.name] = cell, cell is not None
                 stands_in = each.column.has_stand_in and cell is None
-                cells[each.name] = stand_in(each, one, self.schema.loss) if stands_in else cell
+                cells[each.name] = stand_in(each, one, self.schema.labelled.loss_of(each.name)) if stands_in else cell
         return made
 
     def _is_kept(self, made: dict[str, Any], wrong: list[int]) -> bool:
@@ -349,13 +353,13 @@ class _Reader:
         if made.result.holds == "hash":
             bits, seed = entry.hashing(name, column)
             return entry.meaning_of_hash(name, column, TextHash(cell, bits, seed))
-        return entry.meaning(name, column, self.schema.loss, cell)
+        return entry.meaning(name, column, self.schema.labelled.loss_of(name), cell)
 
     def _train(self, given: dict[int, Any]) -> None:
         row: dict[str, list[Any]] = {name: [] for name in self.out.blocks}
         for i, value in sorted(given.items()):
             name, column = self.facts.every[i]
-            places = self.facts.entries[i].places(name, column)
+            places = self.schema.labelled.places(name, column)
             if isinstance(value, list):
                 for block, entries in zip(places, value, strict=True):
                     row[block] += entries

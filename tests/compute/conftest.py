@@ -32,9 +32,9 @@ def spec_of(
     numbers: int = 5, standardize: bool = False, categories: int = 0, vectors: Sequence[int] = (),
     bags: Sequence[int] = (), held: Sequence[Mapping[str, Any]] = (), pixels: Sequence[int] = (),
     clips: Sequence[int] = (), graph: Sequence[Mapping[str, Any]] = (), settings: Mapping[str, Any] | None = None,
-    **label: Any,
+    heads: Sequence[tuple[str, Any, Mapping[str, Any]]] = (), **label: Any,
 ) -> dict[str, Any]:
-    """A model spec with few columns; `settings`: of the loss."""
+    """A model spec with few columns; `settings`: of the loss; `heads`: of several name, loss and the rest."""
     tables = [{"name": f"c{at}", "buckets": 7, "embed": 3 + at} for at in range(categories)]
     classes = CLASSES[losses.label_kind(loss)]
     shape = {"numbers": numbers, "standardize": [standardize] * numbers, "categories": tables, "classes": classes}
@@ -43,8 +43,15 @@ def spec_of(
     shape["bags"] = [bag_of(at) for at in bags]
     shape["held"] = list(held)
     shape["pixels"] = [{"block": f"image{at}", "size": size} for at, size in enumerate(pixels)]
-    made = {"input": shape | label, "layers": list(layers), "optimizer": {"name": optimizer}}
+    made: dict[str, Any] = {"input": shape | label, "layers": list(layers), "optimizer": {"name": optimizer}}
     made["loss"] = loss if settings is None else {"name": loss, **settings}
+    if heads:
+        made["heads"] = [{"name": name, "loss": loss} | told for name, loss, told in heads]
+        made["input"]["labels"] = [
+            {"name": name, "block": f"label:{at}", "classes": CLASSES[losses.label_kind(str(loss))],
+             "standardize_label": told.get("standardize_label", False), "partial": told.get("partial", False)}
+            for at, (name, loss, told) in enumerate(heads)
+        ]  # fmt: skip
     columns = [["first", 0, 2], ["rest", 2, 5]]   # of the numbers
     return {**made, "graph": {"columns": columns, "vertices": list(graph)}} if graph else made
 
@@ -73,7 +80,7 @@ class Rig:
         for bag in shape.bags:
             blocks += [(bag.block, "i32", bag.width, True, bag.most)]
             blocks += [(bag.scales, "f32", bag.width, True, bag.most)] if bag.scales else []
-        blocks += [("label", self.model.label_dtype, 1), ("weight", "f32", 1)]
+        blocks += [*((head.block, head.label_dtype, 1) for head in self.model.parsed.heads), ("weight", "f32", 1)]
         self.layout = _native.SlotLayout.make(capacity, 4, blocks)
         self.slot = aligned(self.layout.slot_bytes)
         self.slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
@@ -87,9 +94,10 @@ class Rig:
         self.fill()
         self.state = self.model.initial_state(seed)
         parameters = {block.name for block in self.model.blocks if block.group == "parameters"}
+        outputs = {f"{head.outlet.made}.weight" for head in self.model.parsed.heads}
         for name, view in self.model.views(self.state).items():
             # from 0 no gradient goes below the output layer, and a relu with no input lies on its edge
-            if name == "output.weight" or (name.endswith((".bias", ".shift")) and name in parameters):
+            if name in outputs or (name.endswith((".bias", ".shift")) and name in parameters):
                 view[:] = self.rng.normal(0, 0.5, view.shape)
         self.base, self.share = aligned(self.model.statistics_bytes), aligned(self.model.statistics_bytes)
         self.base[:] = self.state[self.model.learned_bytes :]
@@ -114,10 +122,13 @@ class Rig:
                 blocks[name][:rows] = self.rng.integers(0, 7, blocks[name][:rows].shape)
         first = next((name for name in ("numbers", "categories", "vectors") if name in blocks), "")
         driver = blocks[first][:rows, 0] if first else self.rng.normal(1, 2, rows)
-        kind = losses.label_kind(self.model.parsed.loss)
-        label = {"binary": driver > 1, "class": np.clip(driver, 0, 2).astype(int), "number": 30 + 4 * driver,
-                 "count": np.floor(abs(driver))}[kind]
-        blocks["label"][:rows, 0] = label
+        for at, head in enumerate(self.model.parsed.heads):
+            kind = losses.label_kind(head.loss)
+            label = {"binary": driver > 1, "class": np.clip(driver, 0, 2).astype(int), "number": 30 + 4 * driver,
+                     "count": np.floor(abs(driver))}[kind]
+            blocks[head.block][:rows, 0] = label
+            if head.partial:
+                blocks[head.block][at : rows : 3, 0] = -1 if kind == "class" else np.nan
         blocks["weight"][:rows, 0] = self.rng.uniform(0.5, 2, rows)
         blocks["weight"][rows // 2, 0] = 0
 
@@ -174,7 +185,8 @@ class Rig:
         for block in self.model.blocks:
             if block.rule == "moments":
                 table = block_view(block, plan.base, block.part_offset)
-                rows = self.blocks[block.name.rpartition(".")[2]][: self.rows][counts].astype(np.float64)
+                rows = self.blocks[block.name.partition(".")[2]][: self.rows][counts].astype(np.float64)
+                rows = rows[~np.isnan(rows).any(1)]
                 table[:, :3] = np.stack([np.full(len(table), len(rows)), rows.mean(0), rows.var(0) * len(rows)], 1)
 
 

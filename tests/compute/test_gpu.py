@@ -42,7 +42,7 @@ def run_on(device: Device, op: Op, types: str, given: dict[str, Any]) -> dict[st
             values.append(given[arg.name])
             continue
         if arg.dtype == "step":
-            content = at_address(given["step"].address, _native.STEP_BYTES).copy()
+            content = at_address(given[arg.name].address, _native.STEP_BYTES).copy()
         else:
             shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
             dtype = DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]

@@ -62,6 +62,20 @@ SHAPES += [
                {"name": "x", "unstack": "w", "index": 1}, {"name": "last", "concat": ["d", "u", "x"]}]},
     {"graph": [{"name": "a", "subtract": ["input.first", "input.first"]}, {"name": "b", "concat": ["a", "input"]}]},
 ]  # fmt: skip
+LATE, DELAY = ("late", "binary_cross_entropy", {"partial": True}), ("delay", "huber", {"weight": 0.3})
+SHAPES += [
+    {"layers": [HIDDEN], "heads": [
+        LATE, ("other", name, {"loss": {"name": name, **example.get("settings", {})}, "weight": 2.5, "partial": True,
+                               "standardize_label": "standardize_label" in example}),
+    ]} for name in losses.names() for example in losses.get(name).EXAMPLES
+]  # fmt: skip
+SHAPES += [
+    {"heads": [DELAY, LATE], "bags": [0, 2], "categories": 1, "standardize": True},
+    {"heads": [("mode", "softmax_cross_entropy", {"of": "a"}), LATE, DELAY], "graph": [
+        {"name": "a", **HIDDEN, "of": "input.first"}, {"name": "late", "dense": 1, "of": "a"},
+        {"name": "b", "concat": ["a", "late", "input"]},
+    ]},
+]  # fmt: skip
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
 
 
@@ -161,8 +175,9 @@ def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict
     rigged.step(plan)
     state, share = rigged.state.copy(), rigged.share.copy()
     rigged.blocks["weight"][:] = 0
-    if rigged.model.label_dtype == "f32":
-        rigged.blocks["label"][:] = np.nan
+    for head in rigged.model.parsed.heads:
+        if head.label_dtype == "f32":
+            rigged.blocks[head.block][:] = np.nan
     assert rigged.step(plan) == 0
     assert plan.step.weight_sum == 0 and plan.step.not_finite == 0
     assert rigged.state.tobytes() == state.tobytes() and rigged.share.tobytes() == share.tobytes()

@@ -37,7 +37,7 @@ def arguments(op: Op, types: str, n: int) -> list[Any]:
             sizes[arg.name] = int(given[arg.name])
     for arg in op.args:
         if arg.dtype == "step":
-            values.append(copy_of_step(given["step"]))
+            values.append(copy_of_step(given[arg.name]))
         elif arg.role in ("size", "value"):
             values.append(given[arg.name])
         elif arg.optional and given.get(arg.name) is None:

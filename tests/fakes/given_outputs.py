@@ -37,11 +37,13 @@ def echo_scorer(
     format_name: str = "json",
     requests: bool = True,
     overflow: float = 1e38,
+    heads: list[tuple[str, int, list[str]]] | None = None,
 ) -> _native.RequestScorer:
-    """`columns` has as many numbers as the answers have outputs. Without `requests` a row may be left out. Values
-    above `overflow` become infinity."""
+    """`columns` has as many numbers as the answers have outputs; `heads`: several, in the place of one of `classes`.
+    Without `requests` a row may be left out. Values above `overflow` become infinity."""
     schema = Schema.from_columns({**columns, "y": {"role": "label", "missing": 0}}, "mean_squared_error")
     if requests:
         schema = schema.for_requests()
     plan, layout = echo_plan(schema, overflow)
-    return _native.RequestScorer(plan, native_plan(schema, layout), format_name, classes, 12, "ab" * 32)
+    told = heads or [("", plan.width, classes)]
+    return _native.RequestScorer(plan, native_plan(schema, layout), format_name, told, 12, "ab" * 32)

@@ -25,7 +25,7 @@ ROWS[8] = {"b": 8}
 def test_rows_left_out(as_columns: bool) -> None:
     schema = Schema.from_columns(COLUMNS, "mean_squared_error")
     plan, layout = echo_plan(schema)
-    scorer = _native.RowScorer(plan, native_plan(schema, layout), [], 1 << 30)
+    scorer = _native.RowScorer(plan, native_plan(schema, layout), [("", plan.width, [])], 1 << 30)
     if as_columns:
         answers, failed = scorer.score_columns({name: [row.get(name) for row in ROWS] for name in ("a", "b")})
     else:

@@ -189,3 +189,36 @@ def test_reading_an_answer() -> None:
 def test_other_messages_are_an_error(value: bytes | None, headers: object) -> None:
     with pytest.raises(CheckFailed, match="prediction"):
         predictions.decode(None, value, headers)  # type: ignore[arg-type]
+
+
+HEADS: list[tuple[str, int, list[str]]] = [("late", 1, []), ('"mode"', 3, ["walk", "sit"]), ("delay", 1, [])]
+FIVE: dict[str, Any] = {name: {} for name in "abcde"}
+
+
+def test_an_answer_of_several_heads_holds_what_each_says() -> None:
+    scorer = echo_scorer(FIVE, [], heads=HEADS)
+    (body, *_), (bad, *_) = scorer.score("asked", [b"[[0.83,0.25,0.5,0.25,12],[0,1,0,0,-1.5]]", b"[1,2,3,4,1e39]"])
+    told = (b'[{"prediction":{"late":0.83,"\\"mode\\"":"sit","delay":12.0},'
+            b'"probabilities":{"\\"mode\\"":{"walk":0.25,"sit":0.5,"2":0.25}}},'
+            b'{"prediction":{"late":0.0,"\\"mode\\"":"walk","delay":-1.5},'
+            b'"probabilities":{"\\"mode\\"":{"walk":1.0,"sit":0.0,"2":0.0}}}]')  # fmt: skip
+    assert body == told
+    assert predictions.decode(None, body, ()).prediction == json.loads(body)
+    assert list(json.loads(bad)) == ["error"]
+    ((numbers, *_),) = echo_scorer(TWO, [], heads=[("late", 1, []), ("x.y", 1, [])]).score("asked", [b"[1,2]"])
+    assert numbers == b'{"prediction":{"late":1.0,"x.y":2.0}}'
+    assert predictions.decode(None, numbers, ()).prediction == json.loads(numbers)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"prediction":{}}', b'{"prediction":{"late":[1]}}', b'{"prediction":{"late":{"a":1}}}',
+        b'{"prediction":{"late":1},"other":1}', b'{"prediction":{"late":1},"probabilities":{"mode":{"a":1}}}',
+        b'{"prediction":{"late":1},"probabilities":{"late":1}}', b'{"prediction":{"late":1},"probabilities":1}',
+        b'{"prediction":{"late":"a"},"probabilities":{"late":{"a":"b"}}}',
+    ],
+)  # fmt: skip
+def test_what_no_predictor_says_of_several_heads_is_refused(body: bytes) -> None:
+    with pytest.raises(CheckFailed, match="expected an object with a prediction or an error"):
+        predictions.decode(None, body, ())

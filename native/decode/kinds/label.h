@@ -69,7 +69,7 @@ class ClassLabel : public Label {
           count_(static_cast<u32>(options.get<i64>("class_count"))) {
         names_are_booleans_ = names_.find("true") >= 0 || names_.find("false") >= 0;
         names_are_integers_ = std::any_of(classes_.begin(), classes_.end(), is_integer_text);
-        missing_bits_ = static_cast<u32>(options.number("missing_value"));
+        missing_bits_ = static_cast<u32>(static_cast<i32>(options.number("missing_value")));
     }
 
     const char *expected() const override {
@@ -201,7 +201,10 @@ class BinaryLabel final : public ClassLabel {
         if ((is_true || utf8 == "false") && word(utf8) < 0) boolean(row, c, is_true);
         else ClassLabel::written(row, c, utf8);
     }
-    i32 stand_in_word() const override { return static_cast<i32>(std::bit_cast<f32>(missing_bits_)); }
+    i32 stand_in_word() const override {
+        const f32 value = std::bit_cast<f32>(missing_bits_);
+        return value >= 0 ? static_cast<i32>(value) : NO_WORD;   // a NaN stands for no label
+    }
 
     // Of numbers not f64 without classes, which may round to 0 or 1.
     bool takes_spans(CellType type) const override {

@@ -12,6 +12,7 @@ from streamtrain.compute.stateful.transform import Held
 
 FLOAT32_MAX = 3.4028234663852886e38
 DEAD_LETTER, SKIP, KEEP = "dead_letter", "skip", "keep"
+SKIP_HEAD = "skip_head"  # of one of several labels
 
 
 class Settings(BaseModel):
@@ -32,14 +33,14 @@ class Settings(BaseModel):
         DEAD_LETTER,
         description=(
             "absent, null or empty: dead_letter, skip (leave the row out), or a value; keep, the default of an input: "
-            "it is missing to what reads it"
+            "it is missing to what reads it; skip_head, of one of several labels: its head learns nothing of the row"
         ),
     )
 
     @property
     def has_stand_in(self) -> bool:
         """Whether `missing` is a value."""
-        return not isinstance(self.missing, str) or self.missing not in (DEAD_LETTER, SKIP, KEEP)
+        return not isinstance(self.missing, str) or self.missing not in (DEAD_LETTER, SKIP, KEEP, SKIP_HEAD)
 
 
 class Block(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ from pydantic import Field
 
 from streamtrain import _native
 from streamtrain.columns.kinds.cell import Cell, as_text, float32, whole
-from streamtrain.columns.kinds.kind import Block, Kind, Named, Wrong
+from streamtrain.columns.kinds.kind import SKIP_HEAD, Block, Kind, Named, Wrong
 from streamtrain.columns.kinds.parsed import decimal, number_of, number_problems
 from streamtrain.columns.kinds.standardize import MISPLACED, Standardized
 from streamtrain.compute import losses
@@ -107,7 +108,10 @@ class Label(Kind[Options]):
         return options
 
     def stand_in(self, column: Options, loss: str) -> float:
-        """The number the value stands for in the slot; ValueError where there is none."""
+        """The number the value stands for in the slot; ValueError where there is none. For no label stands a NaN, or a
+        class below 0."""
+        if column.missing == SKIP_HEAD:
+            return -1.0 if losses.label_kind(loss) == "class" else math.nan
         value, names = column.missing, column.names
         if str(value) in names:
             return names.index(str(value))

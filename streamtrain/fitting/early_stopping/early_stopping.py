@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamtrain.compute.metrics import HIGHER, LOWER, usual
+from streamtrain.compute.metrics import is_lower_better, ranked, usual
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.early_stopping.calculators import Calculator, HeldOut, Progressive
@@ -106,13 +106,13 @@ class EarlyStopping:
         if callable(score):
             return None, score, self.minimise is not False
         figures = Model(job.model_spec(), job.network).figures
-        known = [name for name in figures if self.minimise is not None or name in LOWER + HIGHER]
+        known = ranked(figures) if self.minimise is None else figures
         score = usual(known) if score is None else score
         if score not in known:
             raise UserMistake(
                 f"EarlyStopping: score: expected one of {', '.join(known)}, or a function of the model, got {score!r}"
             )
-        minimise = score in LOWER if self.minimise is None else self.minimise
+        minimise = is_lower_better(score) if self.minimise is None else self.minimise
         return Progressive() if self.held_out is None else HeldOut(job, self.held_out), score, minimise
 
     def saver(self) -> Saver:

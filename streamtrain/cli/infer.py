@@ -14,6 +14,7 @@ from streamtrain.columns.column import Column
 from streamtrain.columns.formats import format_names
 from streamtrain.columns.formats.sparse_text import WEIGHT
 from streamtrain.columns.kinds.audio import WINDOW_S
+from streamtrain.columns.kinds.kind import SKIP, SKIP_HEAD
 from streamtrain.columns.mel import bands_of
 from streamtrain.columns.sound_meaning import Head
 from streamtrain.errors import UserMistake
@@ -44,8 +45,8 @@ class Found:
 
     lines: list[str] = field(default_factory=list)
     told: list[str] = field(default_factory=list)
-    loss: str = ""
-    classes: int = 0
+    losses: dict[str, str] = field(default_factory=dict)  # by label
+    classes: int = 0  # of the label that has the most
     width: int = 0
     features: int = 0
     event_time: str = ""
@@ -205,9 +206,9 @@ def _time(found: Found, column: Sampled, what: str, unit: str) -> None:
     found.declare(column.name, f'role = "event_time", unit = "{unit}"{skip}', f"{what}{sent}")
 
 
-def _label(found: Found, column: Sampled) -> None:
-    """The label's line, and the loss it asks for."""
-    name, skip = column.name, ', missing = "skip"' if column.missing else ""
+def _label(found: Found, column: Sampled, several: bool) -> None:
+    """A label's line, and the loss it asks for."""
+    name, skip = column.name, f', missing = "{SKIP_HEAD if several else SKIP}"' if column.missing else ""
     if not column.values or not column.flat:
         raise UserMistake(f"--label {name}: expected numbers or texts in the sample, found neither")
     distinct = column.distinct
@@ -215,12 +216,12 @@ def _label(found: Found, column: Sampled) -> None:
         raise UserMistake(f"--label {name}: expected at least two values in the sample, found only {distinct[0]!r}")
     if column.numeric and not column.coded:
         if {float(value) for value in column.values} <= {0.0, 1.0}:
-            found.loss = "binary_cross_entropy"
+            found.losses[name] = "binary_cross_entropy"
             found.declare(name, f'role = "label"{skip}')
             return
         wholes = sorted(set(column.wholes or []))
         if not 2 <= len(wholes) <= MOST_WHOLE_CLASSES:
-            found.loss = "mean_squared_error"
+            found.losses[name] = "mean_squared_error"
             found.declare(name, f'role = "label", standardize = true{skip}')
             return
         distinct = [str(whole) for whole in wholes]
@@ -232,29 +233,40 @@ def _label(found: Found, column: Sampled) -> None:
         raise UserMistake(
             f"--label {name}: expected numbers or at most {MOST_CLASSES} classes, found {len(distinct)} texts"
         )
-    found.classes = len(distinct)
+    found.classes = max(found.classes, len(distinct))
     classes = ", ".join(json.dumps(str(value), ensure_ascii=False) for value in distinct)
-    found.loss = "binary_cross_entropy" if len(distinct) == 2 else "softmax_cross_entropy"
+    found.losses[name] = "binary_cross_entropy" if len(distinct) == 2 else "softmax_cross_entropy"
     found.declare(name, f'role = "label", classes = [{classes}]{skip}')
 
 
-def _of_rows(sample: str, rows: Sequence[Row], label: str, weight: str) -> Found:
+def _of_rows(sample: str, rows: Sequence[Row], labels: Sequence[str], weight: str) -> Found:
     if not rows:
         raise UserMistake(f"{sample}: expected rows, found none")
     rows, paths = flattened(rows)
     names = list(dict.fromkeys(name for row in rows for name in row))
-    label = next((name for name, path in paths.items() if path == label), label)
-    if label not in names:
-        raise UserMistake(f"--label: expected a column of {sample}, one of {', '.join(names)}; got {label!r}")
+    labels = [next((name for name, path in paths.items() if path == label), label) for label in dict.fromkeys(labels)]
+    for label in labels:
+        if label not in names:
+            raise UserMistake(f"--label: expected a column of {sample}, one of {', '.join(names)}; got {label!r}")
     found = Found(paths=paths, weight=weight)
     for name in names:
-        if name != label:
+        if name not in labels:
             _feature(found, Sampled.of(rows, name))
     if not found.features:
         told = "; ".join(line.removeprefix("# ") for line in found.lines) or "there is no other column"
-        raise UserMistake(f"{sample}: expected a column to learn {label} from, found none: {told}")
-    _label(found, Sampled.of(rows, label))
+        raise UserMistake(f"{sample}: expected a column to learn {', '.join(labels)} from, found none: {told}")
+    for label in labels:
+        _label(found, Sampled.of(rows, label), len(labels) > 1)
     return found
+
+
+def _minimised(found: Found) -> str:
+    """The loss, or the heads, behind the layers."""
+    if len(found.losses) == 1:
+        (loss,) = found.losses.values()
+        return f'loss = "{loss}"\n'
+    heads = [f'\n[model.heads.{_key(label)}]\nloss = "{loss}"\nweight = 1.0\n' for label, loss in found.losses.items()]
+    return "".join(["# a head for each label; the network learns from the sum of their losses times weight\n", *heads])
 
 
 def _network(found: Found) -> tuple[tuple[int, int], str]:
@@ -302,14 +314,14 @@ def _rate(found: Found) -> tuple[str, str]:
 
 
 def job_text(
-    job: str, sample: str, rows: Sequence[Row], label: str, bootstrap: str, machine: Machine | None = None,
-    records: str = "json",
+    job: str, sample: str, rows: Sequence[Row], labels: Sequence[str], bootstrap: str,
+    machine: Machine | None = None, records: str = "json",
 ) -> tuple[str, list[str]]:
     """A commented job file for rows like these, and what should be said of it.
 
-    Raises UserMistake where the rows or the label cannot be used.
+    Raises UserMistake where the rows or a label cannot be used.
     """
-    found, devices = _of_rows(sample, rows, label, "" if records == "json" else WEIGHT), (machine or Machine()).devices
+    found, devices = _of_rows(sample, rows, labels, "" if records == "json" else WEIGHT), (machine or Machine()).devices
     columns = "\n".join(found.lines)
     job_name = re.sub(r"[^A-Za-z0-9._-]", "-", job) or "job"
     (optimizer, rate, why_rate), (layers, why_size) = _optimizer(found), _layers(found)
@@ -334,8 +346,7 @@ start = "earliest"                     # holds for the first start only
 # The input matrix has {found.width + found.points} columns. {why_size}; [] is the linear model.
 [model]
 layers = {layers}
-loss = "{found.loss}"
-
+{_minimised(found)}
 [optimizer]
 name = "{optimizer}"
 learning_rate = {rate:<23}# {why_rate}

@@ -268,7 +268,9 @@ class Job:
             pairs += _apart((section,), other, mine)
         conditions = [each.get("records", {}).get("where") for each in (effective, ours)]
         pairs += [] if conditions[0] == conditions[1] else [(("records", "where"), *conditions)]
-        pairs += _apart(("model",), effective.get("model", {}), ours["model"], deep=False)
+        was_model, model = dict(effective.get("model", {})), dict(ours["model"])
+        pairs += _apart(("model", "heads"), was_model.pop("heads", {}), model.pop("heads", {}))
+        pairs += _apart(("model",), was_model, model, deep=False)
         for path, was, now in pairs:
             texts = ("none" if value is None else show_value(value) for value in (was, now))
             lines.append("{}: the snapshot has {}, the job file {}".format(show_path(path), *texts))

@@ -61,6 +61,23 @@ def test_kinds_and_sizes(run: Run, sample: Path, tmp_path: Path) -> None:
     assert "# empty: empty in the sample" in text and "# id: a row's id; left out" in text
 
 
+def test_several_labels_become_heads(run: Run, sample: Path, tmp_path: Path) -> None:
+    path = tmp_path / "flights.toml"
+    labels = [word for label in ("late", "ticket type", "speed") for word in ("--label", label)]
+    told = run("init", path, "--from", sample, *labels, "--json")
+    assert told.code == 0 and told.document["label"] == "late, ticket type, speed"
+    job, columns = Job.load(path), tomllib.loads(path.read_text())["columns"]
+    assert columns["late"] == {"role": "label", "missing": "skip_head"}
+    assert columns["ticket type"] == {"role": "label", "missing": "skip_head", "classes": ["x0", "x1"]}
+    assert columns["speed"] == {"role": "label", "standardize": True}  # in every row of the sample
+    assert {name: (head.loss.name, head.weight) for name, head in job.model.heads.items()} == {
+        "late": ("binary_cross_entropy", 1.0), "ticket type": ("binary_cross_entropy", 1.0),
+        "speed": ("mean_squared_error", 1.0),
+    }  # fmt: skip
+    wrong = run("init", tmp_path / "x.toml", "--from", sample, "--label", "late", "--label", "lat")
+    assert wrong.code == 2 and "--label: expected a column of" in wrong.err
+
+
 @pytest.mark.parametrize(
     ("label", "loss", "settings"),
     [
@@ -82,7 +99,7 @@ def test_the_label_says_the_loss(
 @pytest.mark.parametrize(("classes", "units"), [(7, [64, 32]), (15, [64, 32]), (16, [128, 64]), (100, [128, 64])])
 def test_the_classes_choose_the_networks_size_and_the_file_says_why(classes: int, units: list[int]) -> None:
     rows = [{"x": at * 7 % 11 + 0.5, "kind": f"k{at % classes}"} for at in range(400)]
-    text, _ = job_text("many", "sample.csv", rows, "kind", "localhost:9092")
+    text, _ = job_text("many", "sample.csv", rows, ["kind"], "localhost:9092")
     assert [layer["dense"] for layer in tomllib.loads(text)["model"]["layers"]] == units
     assert ("Two small layers" in text) == (units == [64, 32])
     assert (f"{classes} classes have to be told apart" in text) == (units == [128, 64])
@@ -227,10 +244,10 @@ def test_a_sample_that_makes_no_job_is_what_the_error_speaks_of(run: Run, tmp_pa
 
 def test_rate_and_workers_are_chosen_by_the_model_and_machine() -> None:
     rows = [{"x": at * 0.5, "late": at % 2} for at in range(40)]
-    text, _ = job_text("job", "sample.csv", rows, "late", "localhost:9092")
+    text, _ = job_text("job", "sample.csv", rows, ["late"], "localhost:9092")
     assert "learning_rate = 2e-3" in text and "workers = 1 " in text
     wide = [{**{f"x{c}": (at * c) % 7 * 0.5 for c in range(1, 400)}, "late": at % 2} for at in range(40)]
-    text, _ = job_text("job", "sample.csv", wide, "late", "localhost:9092", Machine(devices=4))
+    text, _ = job_text("job", "sample.csv", wide, ["late"], "localhost:9092", Machine(devices=4))
     assert "learning_rate = 0.004 " in text and "times 4" in text
     assert "workers = 4 " in text and "# a device each" in text
     pairs = [{"x": [[at, 1.0], [at * 7 % 40, 0.5]], "late": at % 2} for at in range(40)]
@@ -278,7 +295,7 @@ def test_the_file_passes_check_and_its_sample_trains(run: Run, kafka: Any, sampl
 
 def test_texts_of_some_words_are_texts() -> None:
     rows = [{"note": f"gate {i} is closed again", "name": f"name {i}", "late": i % 2} for i in range(40)]
-    text, _ = job_text("notes", "notes.jsonl", rows, "late", "localhost:9092", Machine())
+    text, _ = job_text("notes", "notes.jsonl", rows, ["late"], "localhost:9092", Machine())
     told = tomllib.loads(text)["columns"]["note"]
     assert told["kind"] == "text" and told["ngrams"] == [1, 2] and told["cut"]
     assert "# name: nearly every row has another text" in text
@@ -315,10 +332,10 @@ def test_pictures(run: Run, tmp_path: Path, height: int, width: int, size: list[
     assert columns_of(path)["photo"] == {"kind": "image", "size": size}
     assert f"The input matrix has {3 * size[0] * size[1]} columns" in path.read_text()
     as_bytes = [{"photo": raw, "late": at % 2} for at, raw in enumerate(made_ones)]
-    text, _ = job_text("p", "sample", as_bytes, "late", "k:1")
+    text, _ = job_text("p", "sample", as_bytes, ["late"], "k:1")
     assert tomllib.loads(text)["columns"]["photo"] == {"kind": "image", "size": size}
     broken = [{**row, "photo": "no picture " * 9} if at == 7 else row for at, row in enumerate(rows)]
-    assert 'kind = "image"' not in job_text("p", "sample", broken, "late", "k:1")[0]
+    assert 'kind = "image"' not in job_text("p", "sample", broken, ["late"], "k:1")[0]
 
 
 @pytest.mark.parametrize(
@@ -341,4 +358,4 @@ def test_sound(run: Run, tmp_path: Path, rate: int, count: int, settings: dict[s
     made(run, tmp_path / "sample.jsonl", "late", path)
     assert columns_of(path)["clip"] == {"kind": "audio", "rate": rate, **settings, "standardize": True}
     broken = [{**row, "clip": "no clip " * 9} if at == 7 else row for at, row in enumerate(rows)]
-    assert 'kind = "audio"' not in job_text("p", "sample", broken, "late", "k:1")[0]
+    assert 'kind = "audio"' not in job_text("p", "sample", broken, ["late"], "k:1")[0]

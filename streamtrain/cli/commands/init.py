@@ -32,7 +32,10 @@ def init(
             "--from", metavar="SAMPLE", help="A file: .csv, .jsonl, .parquet, .arrow and others.", show_default=False
         ),
     ],
-    label: Annotated[str, typer.Option(metavar="COLUMN", help="The column to learn.", show_default=False)],
+    label: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="The column to learn; again for another head.", show_default=False),
+    ],
     force: Annotated[bool, typer.Option("--force", help="Write over a job file that is there.")] = False,
 ) -> None:
     """Write a job file for a sample of your records: columns, kinds and sizes as found in it, ready to be edited."""
@@ -56,8 +59,11 @@ def init(
         name: column.role if column.role != "feature" else column.kind or "number"
         for name, column in made.schema.columns
     }
+    learned = ", ".join(label)
+    said = f"wrote {job}: {len(columns)} columns, learning {learned}, from {len(rows)} rows of {sample}"
+    about = {"job": str(job), "name": made.name, "rows_read": len(rows), "label": learned}
     session.out.document(
-        {"job": str(job), "name": made.name, "rows_read": len(rows), "label": label, "columns": columns, "notes": told},
-        "\n".join([f"wrote {job}: {len(columns)} columns, learning {label}, from {len(rows)} rows of {sample}", *told]),
+        {**about, "columns": columns, "notes": told},
+        "\n".join([said, *told]),
         f"next: streamtrain check {job}",
     )

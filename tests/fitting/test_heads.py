@@ -1,0 +1,97 @@
+"""Several heads in a fit: workers, early stopping by one head or all, and what a dying worker must not change."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import Any
+
+import numpy as np
+import pytest
+
+import streamtrain
+from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted
+from streamtrain.errors import UserMistake
+from streamtrain.fitting.callbacks import Moment
+from tests.fitting.example import same_bits
+from tests.fitting.left import workers
+
+pytestmark = pytest.mark.long
+
+TABLES: dict[str, Any] = {
+    "columns": {
+        "x": {"standardize": True}, "zone": {"kind": "category", "buckets": 8, "embed": 2},
+        "late": {"role": "label", "missing": "skip_head"},
+        "delay": {"role": "label", "missing": "skip_head", "standardize": True},
+    },
+    "model": {"layers": [{"dense": 8, "activation": "relu"}],
+              "heads": {"late": {}, "delay": {"loss": "mean_squared_error", "weight": 0.3}}},
+    "train": {"batch_rows": 32, "workers": 2},
+}  # fmt: skip
+
+
+def columns(count: int, seed: int = 0) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    x, zone = random.normal(3, 2, count), random.choice(["a", "b", "c"], count)
+    delay = 5 * x + 10 * (zone == "b") + random.normal(0, 1, count)
+    late = (delay + random.normal(0, 5, count) > 20).astype(float)
+    delay[random.random(count) < 0.6] = np.nan
+    late[random.random(count) < 0.2] = np.nan
+    return {"x": x, "zone": zone, "late": late, "delay": delay}
+
+
+def told(model: Fitted, rows: dict[str, Any], head: str) -> Any:
+    asked = {name: rows[name] for name in ("x", "zone")}
+    return np.array([answer["prediction"][head] for answer in model.predict(asked)])
+
+
+def test_it_learns_what_each_head_is_asked() -> None:
+    fitted = streamtrain.fit(TABLES, columns(8_000))
+    held_out = columns(2_000, 1)
+    there = ~np.isnan(held_out["delay"])
+    error = (told(fitted, held_out, "delay") - held_out["delay"])[there]
+    assert np.sqrt((error**2).mean()) < 0.4 * held_out["delay"][there].std()
+    there = ~np.isnan(held_out["late"])
+    right = (told(fitted, held_out, "late") > 0.5) == (held_out["late"] > 0.5)
+    assert right[there].mean() > 0.8
+    assert {"late.log_loss", "delay.rmse", "late.constant_log_loss"} <= set(fitted.history.frame().columns)
+    assert fitted.manifest.rows_seen == (~np.isnan(columns(8_000)["late"]) | ~np.isnan(columns(8_000)["delay"])).sum()
+
+
+def test_a_killed_worker_changes_no_bit() -> None:
+    def kill(moment: Moment) -> None:
+        if moment.round == 59:
+            os.kill(workers()[0], signal.SIGKILL)
+
+    died: list[Any] = []
+    plain = streamtrain.fit(TABLES, columns(8_000), every_rounds=20)
+    killed = streamtrain.fit(
+        TABLES, columns(8_000), every_rounds=20, callbacks=[kill], on_event=lambda event: died.append(event.get("how"))
+    )
+    assert "SIGKILL" in died and same_bits(plain, killed)
+
+
+@pytest.mark.parametrize(("score", "figure"), [(None, "loss"), ("delay.rmse", "delay.rmse"), ("late.auc", "late.auc")])
+def test_training_is_judged_by_all_heads_or_by_one(score: str | None, figure: str) -> None:
+    held_out = columns(1_000, 1)
+    stopping = EarlyStopping(score=score, held_out=held_out, no_improvement=3, epochs=5)
+    found = EarlyStoppingTrainer(stopping, TABLES, columns(2_000)).fit()
+    scores = [each.score for each in found.evaluations]
+    assert found.best_score == (max(scores) if figure.endswith("auc") else min(scores)) > 0
+    if figure == "delay.rmse":
+        there = ~np.isnan(held_out["delay"])
+        error = (told(found.best_model, held_out, "delay") - held_out["delay"])[there]
+        assert np.sqrt((error**2).mean()) == pytest.approx(found.best_score, rel=1e-5)
+
+
+def test_a_figure_that_no_head_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(UserMistake, match=r"score: expected one of loss, late\.log_loss, .*delay\.rmse.* got 'rmse'"):
+        EarlyStoppingTrainer(EarlyStopping(score="rmse", no_improvement=2), TABLES, columns(100)).fit()
+
+
+def test_two_workers_publish_the_weighted_sum_as_the_loss() -> None:
+    fitted = streamtrain.fit(TABLES, columns(4_000))
+    total = fitted.manifest.metrics["total"]
+    of_heads = total["late.log_loss"] * total["late.weight"] + 0.3 * total["delay.loss"] * total["delay.weight"]
+    assert total["loss"] == pytest.approx(of_heads / total["weight"], rel=1e-6)
+    assert fitted.history[-1].published.loss > 0

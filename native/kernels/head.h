@@ -40,7 +40,7 @@ ST_KERNEL void head_end(f32 weight, const StepBlock *head, StepBlock *step) {
 }
 ST_EXPORT(head_end)
 
-// Adds a batch to this round's scores: loss_2 = (weighted loss of all heads, weight), rows_1.
+// Adds a batch, behind its last head, to this round's scores: loss_2 = (weighted loss of all heads, weight), rows_1.
 ST_KERNEL void score_heads(i64 rows, const f32 *weight_r, StepBlock *step, f64 *loss_2, i64 *rows_1) {
     ST_ROWS(once, 1) {
         const i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
@@ -48,7 +48,6 @@ ST_KERNEL void score_heads(i64 rows, const f32 *weight_r, StepBlock *step, f64 *
             loss_2[0] += step->loss_sum;
             loss_2[1] += step->weight_sum;
             rows_1[0] += counted;
-            step->not_finite |= not_finite(step->loss_sum);
         }
     }
 }

@@ -206,6 +206,29 @@ def test_a_graph_gives_each_head_the_vertex_it_names(rig: Any, spec: Any) -> Non
     assert zero == ["delay", "output.late", "output.mode"]   # the model begins as the constant predictions
 
 
+def test_the_last_vertex_may_be_one_that_a_loss_takes(spec: Any) -> None:
+    graph = [{"name": "a", "dense": 5, "of": "input"}, {"name": "delay", "dense": 1, "of": "input"}]
+    model = Model(spec(heads=[LATE, DELAY], graph=graph))
+    assert {vertex.name: vertex.reads for vertex in model.whole_graph()} == {
+        "a": ("input",), "delay": ("input",), "output.late": ("a",),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", ["cpu", "reference"])
+def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend: str) -> None:
+    """In that batch alone."""
+    squared = ("delay", "mean_squared_error", {"partial": True})
+    rigged = rig(spec(heads=[LATE, squared], optimizer="sgd", layers=[HIDDEN]))
+    plan, label = rigged.plan(backend), rigged.blocks["label:1"]
+    there = np.flatnonzero(~np.isnan(label[:50, 0]) & (rigged.blocks["weight"][:50, 0] > 0))[0]
+    state = rigged.state.copy()
+    for cell, flagged in ((30.0, 0), (3e38, 1), (30.0, 0)):
+        rigged.state[:] = state
+        label[there] = cell
+        rigged.step(plan, learning_rate=0.0)
+        assert plan.step.not_finite == flagged, cell
+
+
 @pytest.mark.parametrize(
     ("heads", "more", "told"),
     [

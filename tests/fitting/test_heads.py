@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy_predict import murmur3, read
 
 import streamtrain
 from streamtrain import EarlyStopping, EarlyStoppingTrainer, Fitted
+from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.callbacks import Moment
 from tests.fitting.example import same_bits
@@ -56,6 +60,36 @@ def test_it_learns_what_each_head_is_asked() -> None:
     assert right[there].mean() > 0.8
     assert {"late.log_loss", "delay.rmse", "late.constant_log_loss"} <= set(fitted.history.frame().columns)
     assert fitted.manifest.rows_seen == (~np.isnan(columns(8_000)["late"]) | ~np.isnan(columns(8_000)["delay"])).sum()
+
+
+def test_a_file_of_it_says_all_that_another_program_needs(tmp_path: Path) -> None:
+    fitted, rows = streamtrain.fit(TABLES, columns(4_000)), columns(50, 1)
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(safetensors_file(fitted.manifest, bytes.fromhex(fitted.digest), fitted.payload))
+    metadata, tensors = read(path)
+    layers = {layer["name"]: layer for layer in json.loads(metadata["layers"])}
+    statistics = json.loads(metadata["statistics"])
+
+    def of(block: str, row: int = 0) -> tuple[float, float]:
+        told = dict(zip(statistics[block], tensors[block][row], strict=True))
+        return told["mean"], np.sqrt(told["squares"] / told["count"])
+
+    mean, deviation = of("standardize.numbers")
+    zones = {zone: tensors["zone.embedding"][murmur3(zone.encode(), murmur3(b"zone", 0)) % 8] for zone in "abc"}
+    x = np.column_stack([(rows["x"] - mean) / deviation, [zones[zone] for zone in rows["zone"]]])
+    hidden = np.maximum(x @ tensors["dense0.weight"] + tensors["dense0.bias"], 0)
+    for head in json.loads(metadata["heads"]):
+        layer = layers[head["output"]]
+        assert layer["reads"] == ["dense0"]
+        z = (hidden @ tensors[layer["weight"]] + tensors[layer["bias"]])[:, 0]
+        if head["name"] == "late":
+            no, yes = tensors[head["blocks"]["label.classes"]] + 0.5
+            expected = 1 / (1 + np.exp(-z - np.log(yes / no)))
+        else:
+            mean, deviation = of(head["blocks"]["standardize.label"])
+            expected = z * deviation + mean
+        np.testing.assert_allclose(told(fitted, rows, head["name"]), expected, rtol=1e-4)
+    assert "loss" not in metadata and [head["name"] for head in json.loads(metadata["heads"])] == ["late", "delay"]
 
 
 def test_a_killed_worker_changes_no_bit() -> None:

@@ -222,7 +222,7 @@ def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend
     plan, label = rigged.plan(backend), rigged.blocks["label:1"]
     there = np.flatnonzero(~np.isnan(label[:50, 0]) & (rigged.blocks["weight"][:50, 0] > 0))[0]
     state = rigged.state.copy()
-    for cell, flagged in ((30.0, 0), (3e38, 1), (30.0, 0)):
+    for cell, flagged in ((30.0, 0), (1e25, 1), (30.0, 0)):   # whose square is infinite, and no gradient is
         rigged.state[:] = state
         label[there] = cell
         rigged.step(plan, learning_rate=0.0)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from streamtrain import _native
 from streamtrain.compute import losses
-from streamtrain.compute.builder import Builder, Value
+from streamtrain.compute.builder import EVALUATE, PREDICT, Builder, Value
 from streamtrain.compute.graph import INPUT, OUTPUT, Graph, Outlet
 from streamtrain.compute.input import InputShape
 from streamtrain.compute.options import Problem
@@ -76,7 +76,7 @@ class HeadBuilder(Builder):
         rows = builder.rows
         weight: Ref | None = builder.slot(WEIGHT, "f32", 1)
         step = builder.buffer(f"{head.name}.step", _native.STEP_BYTES, dtype="u8")
-        with builder.during("train"):
+        with builder.during(*EVALUATE):
             if head.partial:
                 label, given = builder.slot(head.block, head.label_dtype, 1), weight
                 weight = builder.buffer(f"{head.name}.weight", rows, 1)
@@ -138,20 +138,20 @@ def add_losses(builder: Builder, heads: Sequence[Head], zs: Sequence[Value]) -> 
     rows, weight, step = builder.rows, builder.slot(WEIGHT, "f32", 1), builder.step
     width, at = sum(head.outputs for head in heads), 0
     predictions, gradients = builder.buffer("predictions", rows, width), []
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         builder.call("weight_sum", rows, weight, step)
     for head, z in zip(heads, zs, strict=True):
         own = HeadBuilder.of(builder, head)
         gradient, output = losses.get(head.loss).build(own, head.shape, z, **head.settings)
         count = output.shape[1]
-        with builder.during("predict"):
+        with builder.during(*PREDICT):
             builder.call("copy_columns", rows, count, count, 0, width, at, output, predictions)
-        with builder.during("train"):
+        with builder.during(*EVALUATE):
             builder.call("head_gradient", gradient.elements, head.weight, own.step, step, gradient)
             builder.call("head_end", head.weight, own.step, step)
         gradients.append(gradient)
         at += count
-    with builder.during("train"):
+    with builder.during(*EVALUATE):
         scores, count_of_rows = (builder.statistic(f"score.{name}", "score", rule, size)[1]
                                  for name, rule, size in (("loss", "sum", 2), ("rows", "count", 1)))
         builder.call("score_heads", rows, weight, step, scores, count_of_rows)

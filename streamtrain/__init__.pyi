@@ -34,6 +34,7 @@ from streamtrain.fitting.window import FittedWindow as FittedWindow
 from streamtrain.fitting.window import fit_window as fit_window
 from streamtrain.job import Job as Job
 from streamtrain.topics.predictions import Answer as Answer
+from streamtrain.topics.predictions import HeadsAnswer as HeadsAnswer
 from streamtrain.topics.predictions import RowAnswer as RowAnswer
 from streamtrain.topics.predictions import RowError as RowError
 

@@ -16,8 +16,8 @@ from streamtrain import errors
 ROOT = Path(__file__).resolve().parents[1]
 ERRORS = {name for name, error in inspect.getmembers(errors, inspect.isclass) if error.__module__ == errors.__name__}
 TYPES = (
-    "Answer", "EarlyStopped", "Fitted", "FittedWindow", "Iteration", "Minimum", "ModelAnswer", "Moment", "Published",
-    "RowAnswer", "RowError", "RunEnded", "Snapshot",
+    "Answer", "EarlyStopped", "Fitted", "FittedWindow", "HeadsAnswer", "Iteration", "Minimum", "ModelAnswer", "Moment",
+    "Published", "RowAnswer", "RowError", "RunEnded", "Snapshot",
 )  # fmt: skip
 CALLS = (
     "EarlyStopping", "EarlyStoppingParallelTrainer", "EarlyStoppingTrainer", "Job", "LiveModel", "ParallelWrapper",

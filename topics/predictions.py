@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, cast
 
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.named_schemas import of_other_bytes
@@ -59,20 +59,18 @@ class RowError:
         return f"{self.where} at {self.path}: {self.reason}"
 
 
-_Row = RowAnswer | HeadsAnswer | RowError
-
-
 @dataclass(frozen=True)
 class Answer:
     """The answer to one request.
 
-    `prediction` is of one row, or a list with one entry per row of the request; a RowError stands for a row that has
-    none. `error` says why no row could be answered, else it is None; a request of one row, or one that could not be
-    read at all, has no `prediction` then. `headers` are the request's own.
+    `prediction` is of one row, or a list with one entry per row of the request; of a model of several heads HeadsAnswers
+    stand there, as a type checker has to be told. A RowError stands for a row that has none. `error` says why no row
+    could be answered, else it is None; a request of one row, or one that could not be read at all, has no `prediction`
+    then. `headers` are the request's own.
     """
 
     key: bytes | None
-    prediction: RowAnswer | HeadsAnswer | list[_Row] | None
+    prediction: RowAnswer | list[RowAnswer | RowError] | None
     error: RowError | None
     errors: int  # rows with an error, or the request as a whole
     version: int | None
@@ -119,7 +117,7 @@ def _number(headers: Mapping[str, bytes], name: str) -> int | None:
     return None if raw is None else int(raw)
 
 
-def _rows(value: bytes | None) -> _Row | list[_Row]:
+def _rows(value: bytes | None) -> RowAnswer | RowError | list[RowAnswer | RowError]:
     try:
         parsed = json.loads(value or b"", parse_int=float, parse_constant=_refuse)
     except (ValueError, RecursionError) as cause:
@@ -127,7 +125,7 @@ def _rows(value: bytes | None) -> _Row | list[_Row]:
     return [_row(each) for each in parsed] if isinstance(parsed, list) else _row(parsed)
 
 
-def _row(parsed: Any) -> _Row:
+def _row(parsed: Any) -> RowAnswer | RowError:
     match parsed:
         case {"prediction": dict() as by_head, **rest} if by_head and rest.keys() <= {"probabilities"}:
             shares: Any = rest.get("probabilities", {})
@@ -135,7 +133,7 @@ def _row(parsed: Any) -> _Row:
                 told: HeadsAnswer = {"prediction": by_head}
                 if rest:
                     told["probabilities"] = shares
-                return told
+                return cast(RowAnswer, told)
         case {"prediction": float() | str() as prediction, "probabilities": dict() as named, **rest} if not rest:
             if all(isinstance(share, float) for share in named.values()):
                 return {"prediction": prediction, "probabilities": named}

@@ -92,7 +92,5 @@ class Answers(threading.Thread):
         if answer.error is not None:
             self.errors += 1
         elif ROW_HEADER in headers and answer.version is not None and isinstance(answer.prediction, dict):
-            probability = answer.prediction["prediction"]
-            assert isinstance(probability, float)
-            self._newest = int(headers[ROW_HEADER]), probability, answer.version
+            self._newest = int(headers[ROW_HEADER]), float(answer.prediction["prediction"]), answer.version
         self.count += 1

@@ -63,10 +63,10 @@ class RowError:
 class Answer:
     """The answer to one request.
 
-    `prediction` is of one row, or a list with one entry per row of the request; of a model of several heads HeadsAnswers
-    stand there, as a type checker has to be told. A RowError stands for a row that has none. `error` says why no row
-    could be answered, else it is None; a request of one row, or one that could not be read at all, has no `prediction`
-    then. `headers` are the request's own.
+    `prediction` is of one row, or a list with one entry per row of the request; of a model of several heads
+    HeadsAnswers stand there, as a type checker has to be told. A RowError stands for a row that has none. `error` says
+    why no row could be answered, else it is None; a request of one row, or one that could not be read at all, has no
+    `prediction` then. `headers` are the request's own.
     """
 
     key: bytes | None

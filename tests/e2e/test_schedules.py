@@ -75,6 +75,9 @@ def test_a_rate_falls_where_the_loss_stops_improving(kafka: Any, tmp_path: Path)
     left = newest.manifest.metrics["rate_left"]
     assert 0.01 <= left < half < 1 and left in [max(0.01, 0.75**n) for n in range(20)]
     assert job.command("history").stdout.count(f" {2e-2 * left:g} ")
+    constant = LiveJob(kafka, tmp_path, "constant", **given, optimizer='name = "adam"\nlearning_rate = 2e-2')
+    told = streamtrain.fit(job.job, list(rows(COUNT))).manifest.metrics["total"]
+    assert told != streamtrain.fit(constant.job, list(rows(COUNT))).manifest.metrics["total"]
     whole = LiveJob(kafka, tmp_path, "whole", **given, optimizer=PLATEAU.format(patience=2))
     whole.produce(COUNT)
     whole.train("--until-end")

@@ -10,7 +10,7 @@ GUARDS = [
         "native/train/worker_round.cpp",
         "if (standing_) std::memcpy(&left,",
         "if (false) std::memcpy(&left,",
-        "tests/e2e/test_schedules.py::test_a_rate_falls_where_the_loss_stops_improving",
+        "tests/state/test_plateau.py::test_a_rounds_rate_is_told_by_its_start",
     ),
     (
         "a plateau is of the scores since its last evaluation",

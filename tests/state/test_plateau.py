@@ -72,6 +72,21 @@ def test_an_evaluation_is_of_the_rows_since_the_last() -> None:
     assert idle == found
 
 
+def test_a_rounds_rate_is_told_by_its_start() -> None:
+    """Asked for again where the round is begun again: by what was left when it began."""
+    run, asked = BlockRounds(BLOCKS, 1, begun(every=10, patience=1)), []
+
+    def rate_of(steps: int, left: float) -> float:
+        asked.append((steps, left))
+        return 0.1 * left
+
+    run.workers[0].rounds.follow(rate_of)
+    for loss in (1.0, 2.0, 0.5, 0.7):
+        run.train([scored(loss, 10)], [1.0])
+        run.workers[0].rounds.begin()
+    assert [left for _, left in dict.fromkeys(asked)] == [1, 1, 0.5, 0.5, 0.25]
+
+
 def test_what_is_minimised_is_what_counts() -> None:
     """A weighted loss, not the log loss beside it."""
     run = BlockRounds([*BLOCKS, OBJECTIVE], 1, begun(every=10, patience=1))

@@ -297,7 +297,7 @@ def _optimizer(found: Found) -> tuple[str, str, str]:
     Reuters, its labels -1 and 1, was 0.675 at 0.5, 0.500 at 0.2 (Adam 0.553).
     """
     if found.sparse and not found.width + found.points:
-        rate = PAIRS_RATE_OF_A_NUMBER if found.loss == "mean_squared_error" else PAIRS_RATE
+        rate = PAIRS_RATE_OF_A_NUMBER if {*found.losses.values()} == {"mean_squared_error"} else PAIRS_RATE
         return "adagrad", rate, "an index takes smaller steps the more it was seen; many are rare"
     return "adam", *_rate(found)
 

@@ -53,7 +53,10 @@ def standing_view(document: dict[str, Any]) -> Group:
 def _by_class(classes: list[dict[str, Any]]) -> RenderableType:
     """The heaviest of them."""
     shown = sorted(classes, key=lambda each: -each["weight"])[:_MOST_CLASSES]
-    lines = [(each["class"], f"{each['weight']:,.0f}", *(f"{each[name]:.4f}" for name in FIGURES)) for each in shown]
+    lines = [
+        (", ".join(filter(None, (each.get("head"), each["class"]))), f"{each['weight']:,.0f}",
+         *(f"{each[name]:.4f}" for name in FIGURES)) for each in shown
+    ]  # fmt: skip
     more = [(f"{len(classes) - len(shown)} more", "", "", "", "")] if len(classes) > len(shown) else []
     return table(["class", "weight", *FIGURES], [*lines, *more])
 

@@ -94,9 +94,15 @@ class JobStanding:
         }
 
     def _by_class(self, window: Mapping[str, Any]) -> list[Document]:
-        """Of each class that the window has rows of, or that was told there: weight, precision, recall, F1."""
-        found = zip(self._job.schema.classes, by_class(window.get(MATRIX) or np.zeros((0, 0))), strict=False)
-        return [{"class": name, **figures} for name, figures in found if any(figures.values())]
+        """Of each class that the window has rows of, or that was told there: weight, precision, recall, F1; of several
+        heads whose it is."""
+        schema, found = self._job.schema, []
+        for label, column in schema.labels:
+            head = {"head": label} if schema.head_losses else {}
+            matrix = window.get(f"{label}.{MATRIX}" if head else MATRIX) or np.zeros((0, 0))
+            told = zip(schema.labelled.classes(label, column), by_class(matrix), strict=False)
+            found += [{**head, "class": name, **figures} for name, figures in told if any(figures.values())]
+        return found
 
     def _take(self, logs: list[RoundLog]) -> None:
         for log in logs:

@@ -33,7 +33,9 @@ loss = { name = "softmax_cross_entropy", class_weights = { run = 2 } }
 """
 LAYERS = GRAPH.partition("[model.heads.y]")[2].replace('of = "tower"', "")
 LAYERS = 'layers = [ { dense = 16, activation = "relu" } ]\n[model.heads.y]' + LAYERS
-HEADS: dict[str, Any] = {"more_columns": COLUMNS, "label": 'missing = "skip_head"', "partitions": 1, "round_interval": "off"}
+HEADS: dict[str, Any] = {
+    "more_columns": COLUMNS, "label": 'missing = "skip_head"', "partitions": 1, "round_interval": "off",
+}  # fmt: skip
 
 
 def labelled(count: int, seed: int = 0) -> list[dict[str, Any]]:
@@ -93,7 +95,7 @@ def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path, model: 
     told = job.command("history", "--json").stdout.splitlines()
     assert "delay.rmse" in json.loads(told[-1])["metrics"]["total"]
     shown = job.command("status").stdout
-    assert "in total, delay" in shown and "RMSE" in shown
+    assert "in total, delay" in shown and "RMSE" in shown and "mode, walk" in shown
 
 
 def answered(job: LiveJob, asked: list[dict[str, Any]]) -> list[Any]:

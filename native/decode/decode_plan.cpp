@@ -42,6 +42,7 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         names.push_back(column.name);
         if (!column.kind) continue;
         plan->heads += column.missing == Missing::head;
+        plan->made_heads += column.missing == Missing::head && column.is_made;
         places.start(column);
         column.kind->place(places);
         plan->is_ragged |= places.any_ragged();

@@ -67,7 +67,7 @@ struct DecodePlan {
     std::vector<Bits> constants;
     std::shared_ptr<const TransformPlan> transforms;   // none: nullptr
     bool is_ragged = false;            // a column has its cells in a ragged block
-    u32 heads = 0;                     // columns with Missing::head
+    u32 heads = 0, made_heads = 0;     // columns with Missing::head, and those of them that transforms make
     u32 floats_block = 0;              // of the columns with a Kind::plain_float()
     std::shared_ptr<RowWatch> watch;   // of a plan that one decoder has; none: nullptr
 
@@ -76,6 +76,9 @@ struct DecodePlan {
                                                   SlotLayout layout, const std::vector<Constant> &constants = {},
                                                   std::shared_ptr<const TransformPlan> transforms = nullptr,
                                                   std::shared_ptr<RowWatch> watch = nullptr);
+
+    // Some heads are in records and others are made: whether a row has any shows when its transforms have run.
+    bool mixes_heads() const { return made_heads && made_heads < heads; }
 
     // A decoder may leave parts of a row it gave up behind `rows`.
     void clear_behind(u8 *slot, u32 rows) const { layout.clear_from(slot, rows); }

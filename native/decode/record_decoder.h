@@ -13,7 +13,8 @@ namespace st {
 class RecordDecoder : public Decoder {
   public:
     explicit RecordDecoder(std::shared_ptr<const DecodePlan> plan)
-        : plan_(plan), writer_(plan), can_gather_(plan->transforms && !plan->is_ragged), around_(std::move(plan)) {}
+        : plan_(plan), writer_(plan), can_gather_(plan->transforms && !plan->is_ragged && !plan->mixes_heads()),
+          around_(std::move(plan)) {}
 
     i64 row() const final { return row_ - held_; }
 

@@ -5,7 +5,7 @@
 namespace st {
 
 // Whether the row lacks nothing but what transforms make of it: no cell is wrong, and none that is missing ends it, nor
-// might the cells of all heads.
+// do the cells of all heads, of which none is made where others are not.
 inline bool RowWriter::is_given() {
     if (failed_) return false;
     lacks_some_ = any_unseen(awaited_);

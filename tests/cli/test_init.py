@@ -251,12 +251,12 @@ def test_rate_and_workers_are_chosen_by_the_model_and_machine() -> None:
     assert "learning_rate = 0.004 " in text and "times 4" in text
     assert "workers = 4 " in text and "# a device each" in text
     pairs = [{"x": [[at, 1.0], [at * 7 % 40, 0.5]], "late": at % 2} for at in range(40)]
-    text, _ = job_text("job", "sample.jsonl", pairs, "late", "localhost:9092")
+    text, _ = job_text("job", "sample.jsonl", pairs, ["late"], "localhost:9092")
     assert 'name = "adagrad"\nlearning_rate = 0.5 ' in text
     numbers = [{**row, "late": at * 0.7} for at, row in enumerate(pairs)]
-    text, _ = job_text("job", "sample.jsonl", numbers, "late", "localhost:9092")
+    text, _ = job_text("job", "sample.jsonl", numbers, ["late"], "localhost:9092")
     assert 'name = "adagrad"\nlearning_rate = 0.2 ' in text
-    text, _ = job_text("job", "sample.jsonl", [{**row, "y": 0.5 * at} for at, row in enumerate(pairs)], "late", "")
+    text, _ = job_text("job", "sample.jsonl", [{**row, "y": 0.5 * at} for at, row in enumerate(pairs)], ["late"], "")
     assert 'name = "adam"\nlearning_rate = 2e-2 ' in text
 
 

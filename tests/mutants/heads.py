@@ -74,7 +74,14 @@ GUARDS = [
         "native/decode/row_transforming.h",
         "    return heads == 0 || missing_heads < heads;\n",
         "    return true;\n",
-        _ROWS,
+        "tests/train/test_waiting_rows.py::test_rows_without_any_label_are_left_out_of_those_that_wait",
+    ),
+    (
+        "rows of which some labels are made do not wait",
+        "native/decode/record_decoder.h",
+        " && !plan->mixes_heads()),\n",
+        "),\n",
+        "tests/train/test_waiting_rows.py::test_rows_without_any_label_are_left_out_of_those_that_wait",
     ),
     (
         "a label that is missing is none of the first round's moments",

@@ -172,3 +172,25 @@ def test_a_cell_that_does_not_fit_ends_its_row_alone() -> None:
     for rows_of_a_record in (1, 3, 30, 900):
         told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
         assert told.dead > int((values == 1e30).sum())
+
+
+@pytest.mark.parametrize("made", [0, 1, 2])
+def test_rows_without_any_label_are_left_out_of_those_that_wait(made: int) -> None:
+    """Of two heads, of which transforms make so many labels."""
+    skip: dict[str, Any] = {"role": "label", "missing": "skip_head"}
+    columns: dict[str, Any] = {"x": {}, "when": {"role": "event_time"}}
+    tables: dict[str, Any] = {"log_x": {"log1p": "x"}}
+    sources = {}
+    for at, name in enumerate(("more", "late")):
+        sources[name] = f"{name}.given" if at < made else name
+        columns[sources[name]] = {"role": "input"} if at < made else skip
+        tables |= {name: {"rename": sources[name], **skip}} if at < made else {}
+    schema = Schema.from_columns(columns, "", tables, head_losses={"late": "focal", "more": "huber"})
+    random = np.random.default_rng(5)
+    for missing in (0.02, 0.6):
+        gone = random.random((900, 2)) < missing
+        rows = [{"x": float(i % 9), "when": i, sources["late"]: None if late else i % 2,
+                 sources["more"]: None if more else 2.5} for i, (late, more) in enumerate(gone)]  # fmt: skip
+        for rows_of_a_record in (1, 7, 900):
+            told = compare(schema, "json", records_of("json", schema, rows, rows_of_a_record))
+            assert told.filtered == int(gone.all(1).sum()) and told.trained == 900 - told.filtered

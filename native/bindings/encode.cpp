@@ -63,7 +63,8 @@ class PythonEncoder {
         checked([&] { rows_.read_columns(columns, rows); });
     }
 
-    void read_csv(nb::bytes text, const std::vector<std::pair<i64, CsvCell>> &order, u64 rows, char delimiter, char quote) {
+    void read_csv(nb::bytes text, const std::vector<std::pair<i64, CsvCell>> &order, u64 rows, char delimiter,
+                  char quote) {
         std::vector<CsvTable::Field> fields;
         for (const auto &[column, is] : order) {
             if (column >= static_cast<i64>(rows_.table.columns.size()))

@@ -61,7 +61,7 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity,
 template <class... Field>
 std::string struct_format(const Field &...) {
     std::string format = "<";
-    ((format += sizeof(Field) == 8 ? (std::is_signed_v<Field> ? 'q' : 'Q') : (std::is_signed_v<Field> ? 'i' : 'I')), ...);
+    ((format += "iIqQ"[(sizeof(Field) == 8 ? 2 : 0) + (std::is_signed_v<Field> ? 0 : 1)]), ...);
     return format;
 }
 

@@ -41,6 +41,7 @@ ALLOWED = {
     "tests/bench/bench_sparse_text.py": {"vw, libsvm": "the two that have rivals"},
     "tests/bench/bench_step.py": {"numbers, label, weight": _SLOT},
     "tests/bench/bench_transforms.py": {"json, msgpack, packed": "the formats that are timed"},
+    "tests/bench/bench_workers.py": {"numbers, label, weight": _SLOT},
     "tests/bench/workbench.py": {"msgpack, json": "the rival that reads a format"},
     "tests/chaos/test_recovery.py": {"coordinator, ingest, worker, supervisor": "what a fault strikes"},
     "tests/chaos/trainer.py": {
@@ -65,7 +66,13 @@ ALLOWED = {
     },
     "tests/columns/test_rows.py": {"json, msgpack": "the formats that hold whole rows, with their libraries"},
     "tests/columns/test_sparse.py": {"json, msgpack": _LIBRARY},
-    "tests/compute/conftest.py": {"label, weight": _SLOT},
+    "tests/compute/test_heads.py": {
+        "binary_cross_entropy, focal, hinge, huber, log_cosh, mean_absolute_error, mean_squared_error, poisson, "
+        "quantile, softmax_cross_entropy": "the losses there were before heads, with their digests",
+        "binary_cross_entropy, mean_squared_error, softmax_cross_entropy": "one of each kind of label",
+        "sgd, adam": "one that keeps nothing and one that does, beside PyTorch's",
+        "cpu, reference": "what is computed, and its meaning",
+    },
     "tests/compute/test_losses.py": {
         "binary_cross_entropy, focal": "what PyTorch calls those it has, and those that square no error",
         "mean_absolute_error, huber, log_cosh, quantile":
@@ -74,6 +81,9 @@ ALLOWED = {
     "tests/compute/test_model.py": {
         "binary_cross_entropy, binary_cross_entropy, softmax_cross_entropy": "numbers of two losses",
         "numbers, label, weight": _SLOT,
+    },
+    "tests/compute/test_objective.py": {
+        "hinge, quantile, mean_absolute_error, huber": "the losses that have corners",
     },
     "tests/compute/test_optimizers.py": {
         "momentum, nesterov": "arguments of PyTorch's SGD",
@@ -86,6 +96,7 @@ ALLOWED = {
         "coordinator, ingest, worker": "what is killed, in the order in which a trainer starts its processes",
         "ingest, coordinator": "what is killed, in the order in which a trainer starts its processes",
     },
+    "tests/e2e/test_threads.py": {"train, check": "the two that say whether threads fit"},
     "tests/e2e/test_stateful.py": {"packed, json": "two runs"},
     "tests/fakes/numpy_predict.py": {"none, relu, tanh, sigmoid, mish": "another program, that knows nothing of ours"},
     "tests/fakes/prediction_bench.py": {"requests, predictions": "the topics of the bench"},

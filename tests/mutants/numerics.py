@@ -8,9 +8,9 @@ GUARDS = [
         "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference[bag_lead--1000]",
     ),
     (
-        "work goes up to the rows present", "native/plan/cpu_plan.cpp",
-        "static_cast<u64>(rows) * cell.times",
-        "static_cast<u64>(stretch.by_tiles ? rows : i64{rows_}) * cell.times",
+        "work goes up to the rows present", "native/plan/thread_calls.cpp",
+        "static_cast<u64>(tile.rows) * cell.times",
+        "static_cast<u64>((tile.rows + 7) / 8 * 8) * cell.times",
         "tests/compute/test_model.py::test_work_goes_up_to_the_rows_present",
     ),
     (

@@ -15,7 +15,8 @@ from streamtrain.job import Job, JobMistakes
 
 TRAIN = (
     "batch_rows, batch_growth, accumulate, workers, threads_per_worker, affinity, averaging_frequency, "
-    "round_interval, prefetch_buffer, report_score_after_averaging, averaging, average_optimizer_state, backend, seed, early_stopping"
+    "round_interval, prefetch_buffer, report_score_after_averaging, averaging, average_optimizer_state, backend, seed, "
+    "early_stopping"
 )
 SECTIONS = (
     "name, topics, records, columns, transforms, model, optimizer, train, ingest, publish, predict, kafka, registry"

@@ -200,7 +200,14 @@ def test_records_that_cannot_be_delivered_are_told(topic: str) -> None:
     settings = [("bootstrap.servers", "127.0.0.1:1"), ("message.timeout.ms", "200")]
     with closing(_native.KafkaProducer(settings)) as producer:
         assert producer.produce(topic, b"lost") == 0
-        said = wait_for(lambda: producer.poll(100) and [event[2] for event in producer.drain_events()])
+        said: list[str] = []
+
+        def is_told() -> bool:
+            producer.poll(100)
+            said.extend(event[2] for event in producer.drain_events())
+            return "DELIVERY" in said
+
+        wait_for(is_told)
         assert said.count("DELIVERY") == 1
 
 

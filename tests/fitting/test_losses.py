@@ -34,7 +34,7 @@ def predicted(found: Any, a: Any, b: Any) -> np.ndarray[Any, Any]:
 
 def total(found: Any) -> dict[str, float]:
     figures: dict[str, float] = found.manifest.metrics["total"]
-    assert all(np.isfinite(value) for value in figures.values()), figures
+    assert all(np.isfinite(value).all() for value in figures.values()), figures
     return figures
 
 

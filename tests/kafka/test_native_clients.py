@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
@@ -106,8 +106,13 @@ def test_a_consumer_whose_partitions_are_paused_is_not_deaf(kafka: Any, topic: s
 
 def test_topic_facts(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
-    described = admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
-    assert consumer.topic_id(topic) == str(described.topic_id)
+
+    def described() -> Any:
+        """None while a broker that has just made it does not know it yet."""
+        with suppress(confluent_kafka.KafkaException):
+            return admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
+
+    assert consumer.topic_id(topic) == str(wait_for(described).topic_id)
     assert consumer.partition_count(topic) == 2
     with pytest.raises(StreamtrainError, match="nowhere"):
         consumer.partition_count("nowhere-" + topic)

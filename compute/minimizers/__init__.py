@@ -45,7 +45,8 @@ def minimize(
     same of a part of it. `callback` gets each Iteration, and ends the search with what it returns, unless that is None.
     A value that is not finite is one that is too high.
 
-    Raises UserMistake for settings that are none and a start that is no vector, and what function and callback raise.
+    Raises UserMistake for settings that are none, a start that is no vector and a function that gives something else,
+    and what function and callback raise.
     """
     chosen = get(optimizer)
     check(optimizer, settings)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain.compute.options import Number, Option, Whole
+from streamtrain.errors import UserMistake
 
 Vector = NDArray[np.float64]
 Function = Callable[[Vector], tuple[float, Any]]
@@ -95,14 +96,28 @@ class Negative:
                 setattr(self, name, getattr(function, name))
 
     def __call__(self, x: Vector) -> tuple[float, Vector]:
-        return self._upside_down(*self._function(x))
+        return self._upside_down(x, self._function(x))
 
     def of_batch(self, at: int, x: Vector) -> tuple[float, Vector]:
-        return self._upside_down(*self._function.of_batch(at, x))
+        return self._upside_down(x, self._function.of_batch(at, x))
 
     @staticmethod
-    def _upside_down(value: float, gradient: Any) -> tuple[float, Vector]:
-        return -value, -np.asarray(gradient, np.float64)
+    def _upside_down(x: Vector, answer: Any) -> tuple[float, Vector]:
+        value, gradient = checked(x, answer)
+        return -value, -gradient
+
+
+def checked(x: Vector, answer: Any) -> tuple[float, Vector]:
+    """A function's answer at x. UserMistake where it is no value with a gradient."""
+    expected = f"function: expected a value and a gradient of {len(x)} numbers"
+    try:
+        value, given = answer
+        number, gradient = float(value), np.array(given, np.float64)
+    except (TypeError, ValueError):
+        raise UserMistake(f"{expected}, got {answer!r:.80}") from None
+    if gradient.shape != x.shape:
+        raise UserMistake(f"{expected}, got a gradient of {list(gradient.shape)}")
+    return number, gradient
 
 
 class Ended(Exception):
@@ -130,7 +145,7 @@ class Descent:
     def look(self, x: Vector) -> Point:
         """The function at x; its value is infinite where it is not finite."""
         self._count()
-        point = self._point(x, *self._function(x))
+        point = self._point(x, self._function(x))
         return point if point.is_finite else replace(point, value=math.inf)
 
     def look_at_batch(self, number: int, x: Vector) -> Point:
@@ -139,18 +154,17 @@ class Descent:
             return self.look(x)
         if number == 0:
             self._count()
-        return self._point(x, *self._function.of_batch(number, x))
+        return self._point(x, self._function.of_batch(number, x))
 
     def _count(self) -> None:
         if self.evaluations >= self._options["evaluations"]:
             raise Ended("evaluations", f"{self.evaluations} looks at the function are done")
         self.evaluations += 1
 
-    def _point(self, x: Vector, value: float, gradient: Any) -> Point:
-        found = np.array(gradient, np.float64)
-        assert found.shape == x.shape, f"a gradient of {found.shape} for a vector of {x.shape}"
+    def _point(self, x: Vector, answer: Any) -> Point:
+        value, gradient = checked(x, answer)
         penalty = float(np.add.reduce(self.l1 * np.abs(x))) if self.l1.any() else 0.0
-        return Point(x, float(value) + penalty, found)
+        return Point(x, value + penalty, gradient)
 
     def slope(self, point: Point) -> Vector:
         """The gradient, and with an l1 the pseudo-gradient (Andrew, Gao: 2007): the one-sided slope that is nearest

@@ -172,6 +172,20 @@ def test_what_is_none(settings: dict[str, Any], match: str) -> None:
         minimize(**{"function": rosenbrock, "start": [0.0, 0.0], **settings})
 
 
+@pytest.mark.parametrize("search", [minimize, maximize])
+@pytest.mark.parametrize(
+    ("answer", "got"),
+    [
+        (1.0, "got 1.0"), (None, "got None"), ((1.0, [0.0]), r"got a gradient of \[1\]"),
+        ((1.0, [[0.0, 0.0]]), r"got a gradient of \[1, 2\]"), (("high", [0.0, 0.0]), "got .'high', "),
+        ((1.0, ["up", "down"]), "got .1.0, "), ((1.0, None), r"got a gradient of \[\]"),
+    ],
+)
+def test_what_a_function_has_to_give(search: Any, answer: Any, got: str) -> None:
+    with pytest.raises(UserMistake, match=f"function: expected a value and a gradient of 2 numbers, {got}"):
+        search(lambda x: answer, [0.0, 0.0])
+
+
 class Noisy:
     """The mean of many quadratics, a batch of which is far from the others."""
 

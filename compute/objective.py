@@ -50,7 +50,7 @@ class Objective:
     ) -> None:
         """Slots are uint8 and 64-byte aligned; `isa` is for tests. UserMistake for a model of which no such function
         can be had, and for slots without weight."""
-        _check(model)
+        check_model(model)
         self._slots, self._state = list(slots), state
         share = self._share = aligned(model.statistics_bytes)   # of scores that nobody asks for
         program = model.program(slot_layout, ("gradient",))
@@ -120,7 +120,8 @@ class Objective:
         return loss, gradient
 
 
-def _check(model: Model) -> None:
+def check_model(model: Model) -> None:
+    """Raises UserMistake for one that has no objective over a window: before rows are read, and again by Objective."""
     if model.parsed.module is not None:
         raise UserMistake(
             "a PyTorch module: expected a network of layers, of which a whole window has one gradient, got a module; "

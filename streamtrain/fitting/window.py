@@ -17,7 +17,7 @@ from streamtrain.columns.row_plan import BATCH_ROWS
 from streamtrain.compute import minimizers
 from streamtrain.compute.minimizers import Iteration, Minimum
 from streamtrain.compute.model import Model, aligned
-from streamtrain.compute.objective import Objective
+from streamtrain.compute.objective import Objective, check_model
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.spec import Array
 from streamtrain.compute.window_statistics import memory, take_scores, take_statistics
@@ -103,6 +103,7 @@ def fit_window(
     """
     given = job_of(job, None)
     model = Model(given.model_spec(), given.network)
+    check_model(model)
     minimizers.check(optimizer, settings)  # before rows are read
     batch_rows = given.train.batch_rows if minimizers.get(optimizer).BY_BATCHES else BATCH_ROWS
     held = hold(given, _source(rows, files), "fit_window", batch_rows)

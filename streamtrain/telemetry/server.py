@@ -17,6 +17,7 @@ from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.telemetry.meters import Event, Meters
 
 ASK_EVERY_S = 2.0
+LOOK_S = 0.05  # how long a server that is to end may not notice
 
 
 class Telemetry:
@@ -55,7 +56,7 @@ class Telemetry:
         self._meters(event)
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(LOOK_S,), name="metrics", daemon=True).start()
         if self._lag is not None:
             threading.Thread(target=self._ask, args=(self._lag,), name="lag", daemon=True).start()
         return self

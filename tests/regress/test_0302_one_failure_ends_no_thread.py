@@ -25,7 +25,8 @@ MODEL = SmallModel.make()
 
 
 @pytest.mark.parametrize("failure", [CheckFailed("no entry"), KafkaDenied("no right"), KafkaBroken("fatal")])
-def test_a_watch_looks_again(failure: Exception) -> None:
+def test_a_watch_looks_again(failure: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamtrain.run.watch.EVERY_S", 0.01)
     replacement = RunEntry(Run(2, "b" * 32), "job", "host", 1, 1, "build")
     looks = iter([failure])
 

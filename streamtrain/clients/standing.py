@@ -37,14 +37,18 @@ _MOST_REASONS = 8
 
 
 class JobStanding:
-    """Looks at one job again and again. Opens a few clients; one thread at a time."""
+    """Looks at one job again and again. Opens a few clients; one thread at a time.
 
-    def __init__(self, job: Job) -> None:
+    `logs`: how many of the newest publications the first look takes; `new_logs` are those that the last look took.
+    """
+
+    def __init__(self, job: Job, logs: int = _LOGS) -> None:
         self._job = job
+        self.new_logs: list[RoundLog] = []
         self._admin = Admin(job.kafka.bootstrap, job.kafka_admin())
         settings = {**job.kafka_consumer(), "bootstrap.servers": job.kafka.bootstrap}
         self._snapshots = SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
-        self._logs = RoundLogTail(settings, str(job.topic("rounds").name), _LOGS)
+        self._logs = RoundLogTail(settings, str(job.topic("rounds").name), logs)
         self._control = ControlTopic(settings, str(job.topic("control").name))
         self._newest_logs: deque[RoundLog] = deque(maxlen=_LOGS)
         self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
@@ -76,8 +80,8 @@ class JobStanding:
         records = states[topics["records"]]
         ends = [end for _, end in self._admin.spans(topics["records"]) or ()]
         newest = self._snapshots.newest_manifest() if "snapshots" in there else None
-        if "rounds" in there:
-            self._take(self._logs.look())
+        self.new_logs = self._logs.look() if "rounds" in there else []
+        self._take(self.new_logs)
         return {
             "job": self._job.name,
             "records": topics["records"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -13,6 +14,8 @@ from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.rounds import RoundLog, decode, join
 
+_AT_ONCE = 8  # messages that are read for one log
+
 
 def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLog]:
     """Every log up to the topic's end as it is now, in the order they were committed.
@@ -21,6 +24,33 @@ def round_logs(kafka: Mapping[str, object], topic: str) -> Iterator[RoundLog]:
     """
     with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
         yield from _joined(topic, read(consumer, topic, 0, *consumer.bounds(topic, 0)))
+
+
+def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Iterator[RoundLog]:
+    """Of the logs before the newest `most` messages at most so many, at evenly spaced offsets, in order.
+
+    Of logs that are cut into parts none is given. Raises KafkaUnreachable where no broker answers.
+    """
+    with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
+        low, end = consumer.bounds(topic, 0)
+        before = end - most
+        if before - low <= _AT_ONCE * most:
+            logs = list(_whole(read(consumer, topic, 0, low, before)))
+            yield from logs[:: max(1, -(-len(logs) // most))]
+            return
+        for begin in range(low, before, -(-(before - low) // most)):
+            yield from islice(_whole(read(consumer, topic, 0, begin, min(before, begin + _AT_ONCE))), 1)
+
+
+def _whole(messages: Iterable[Message]) -> Iterator[RoundLog]:
+    """Those that are one message."""
+    for message in messages:
+        try:
+            log = decode(message.value or b"")
+        except CheckFailed:
+            continue  # what is drawn of many is not what is verified
+        if log.parts == 1 and len(log.rounds):
+            yield log
 
 
 def _joined(topic: str, messages: Iterable[Message]) -> Iterator[RoundLog]:

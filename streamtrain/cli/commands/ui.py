@@ -1,0 +1,82 @@
+"""Look at jobs in a browser: how they learn, live, from their topics alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streamtrain.cli.session import Session, command
+from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+from streamtrain.job.kafka_settings import KafkaSettings
+from streamtrain.ui.app import application, nicegui, serve
+from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.guard import LOOPBACK
+
+ORDER = 115
+TOKEN = "STREAMTRAIN_UI_TOKEN"
+PORT = 9000
+HERE = LOOPBACK[0]
+ANYWHERE = "localhost:9092"
+app = typer.Typer(add_completion=False)
+
+
+@app.command("ui")
+@command
+def ui_(
+    session: Session,
+    jobs: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[JOB.toml …]", help="Job files, for their Kafka; every job there is shown.", show_default=False
+        ),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = PORT,
+    host: Annotated[str, typer.Option(help=f"Where it listens; elsewhere a token is needed: {TOKEN}.")] = HERE,
+    root_path: Annotated[str, typer.Option(help="The path a proxy has it under.", show_default=False)] = "",
+) -> None:
+    """Show every job of a Kafka in a browser: quality, speed, lag, what happened; from topics alone, changing none.
+
+    Works beside a running trainer, after it, and on another host. Needs the extra `ui`.
+    """
+    nicegui()
+    token = _token(host)
+    found = [session.job(path) for path in jobs or []]
+    cluster = Cluster(_kafka(session, found), found)
+
+    def ready(free: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        url = f"http://{shown}:{free}{root_path}/"
+        text = f"jobs of {cluster.bootstrap} are shown at {url}; Ctrl-C ends it"
+        session.out.line({"event": "serving", "url": url}, text)
+
+    try:
+        serve(application(cluster, host, token, root_path), host, port, ready)
+    finally:
+        cluster.close()
+
+
+def _token(host: str) -> str:
+    """Of the environment. Raises UserMistake where one is needed and there is none."""
+    token = os.environ.get(TOKEN, "")
+    if token and not all(letter.isalnum() or letter in "-._~" for letter in token):
+        raise UserMistake(f"{TOKEN}: expected letters, digits and - . _ ~ alone, got others")
+    if not token and host not in LOOPBACK:
+        raise UserMistake(
+            f"--host {host}: expected a token, for other machines can ask, got none; set {TOKEN}, for example to "
+            "`openssl rand -hex 16`, and open the page with ?token=… once"
+        )
+    return token
+
+
+def _kafka(session: Session, jobs: list[Job]) -> KafkaSettings:
+    """That of the job files, which must be one; without any that of --bootstrap."""
+    if not jobs:
+        return KafkaSettings({"bootstrap.servers": session.bootstrap or ANYWHERE})
+    others = sorted({job.kafka.bootstrap for job in jobs})
+    if len(others) > 1:
+        raise UserMistake(f"ui: expected jobs of one Kafka, got {', '.join(others)}; start one for each")
+    return jobs[0].kafka

@@ -1,0 +1,52 @@
+"""The registry of charts: a file is one. It has HELP, TITLE, UNIT, ORDER, SOURCE (the series of points it is drawn of:
+publications or looks) and lines(names) -> the lines it has of figures with these names; one without any is left out.
+The TITLE of one that draws the first figure there is of several is "".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+
+from streamtrain.registry import Registry
+
+REGISTRY = Registry(__name__, "chart")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of a chart: what it is called, whose figure, and whether it is something to compare with."""
+
+    label: str
+    figure: str
+    aside: bool = False
+    title: str = ""   # of a chart that has none of its own
+
+
+def in_order() -> Sequence[tuple[str, ModuleType]]:
+    """Every chart by its name, as a page shows them."""
+    return sorted(((name, REGISTRY.get(name)) for name in REGISTRY.names()), key=lambda found: found[1].ORDER)
+
+
+def shown(figure: str) -> str:
+    """A figure's name for people."""
+    return {"auc": "AUC", "r2": "R²", "rmse": "RMSE", "mae": "MAE"}.get(figure, figure.replace("_", " "))
+
+
+def quality(names: Iterable[str], wanted: Sequence[str]) -> list[Line]:
+    """The first of the `wanted` figures that is there: by window, in total and of the constant prediction; of several
+    heads each."""
+    known, found = set(names), []
+    of_windows = [name.removeprefix("window.") for name in known if name.startswith("window.")]
+    for head in sorted({name.rpartition(".")[0] for name in of_windows}):
+        own = f"{head}." if head else ""
+        figure = next((name for name in wanted if f"window.{own}{name}" in known), None)
+        if figure is not None:
+            told, title = f"{head}, " if head else "", shown(figure)
+            found += [
+                Line(f"{told}newest window", f"window.{own}{figure}", title=title),
+                Line(f"{told}in total", f"total.{own}{figure}", title=title),
+                Line(f"{told}constant prediction", f"window.{own}constant_{figure}", aside=True, title=title),
+            ]
+    return [line for line in found if line.figure in known]

@@ -1,0 +1,148 @@
+"""One job, or up to four over each other: how it stands, how it learns, what happened."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from streamtrain.ui import charts, html, telling
+from streamtrain.ui.drawing import BY_ROWS, BY_TIME
+from streamtrain.ui.following import Following
+from streamtrain.ui.shown import MOST_TOGETHER, Shown
+
+HELP = "how a job stands and learns, and what happened to it; up to four over each other"
+TITLE = "Overview"
+ROUTE = "/overview"
+ORDER = 20
+REFRESH_S = 0.5
+HAPPENED = "happened"  # the chart of marks
+_MOST_TOLD = 20
+_WHEN = "%Y-%m-%d %H:%M:%S"
+_TILES = ("state", "snapshot", "learned", "speed", "lag", "loss", "AUC or accuracy", "run")
+
+
+def build(ui: Any, shown: Shown) -> None:
+    """Tiles and tables that follow the first job, and charts that the browser draws and goes on drawing."""
+    jobs = [found for name in shown.jobs[:MOST_TOGETHER] if (found := shown.cluster.of(name)) is not None]
+    unknown = [name for name in shown.jobs if shown.cluster.of(name) is None]
+    if unknown or not jobs:
+        _nothing(ui, shown, unknown)
+        return
+    ui.html(_choices(shown, jobs), sanitize=False).classes("st-choices")
+    said = ui.html("", sanitize=False).props('aria-live="polite"')
+    tiles = ui.html(_tiles(jobs), sanitize=False)
+    elements = {name: _card(ui, shown, name, chart) for name, chart in charts.in_order()}
+    elements[HAPPENED] = _happened(ui)
+    tables = ui.html(_tables(jobs[0]), sanitize=False)
+    settings = {
+        "jobs": [each.name for each in jobs], "x": shown.x, "prefix": shown.prefix, "elements": elements,
+        "units": {name: chart.UNIT for name, chart in charts.in_order()},
+    }  # fmt: skip
+    told = json.dumps(settings).replace("<", "\\u003c")
+    ui.add_body_html(
+        f'<script type="application/json" id="st-settings">{told}</script>'
+        f'<script type="module" src="{shown.prefix}/assets/charts.js"></script>'
+    )
+
+    def refresh() -> None:
+        for each in jobs:
+            each.watched()
+        said.set_content(_said(jobs))
+        tiles.set_content(_tiles(jobs))
+        tables.set_content(_tables(jobs[0]))
+
+    ui.timer(REFRESH_S, refresh)
+
+
+def _nothing(ui: Any, shown: Shown, unknown: list[str]) -> None:
+    text = f"There is no job {', '.join(unknown)} on {shown.cluster.bootstrap}." if unknown else "No job is chosen."
+    back = html.link("All jobs", f"{shown.prefix}/")
+    ui.html(html.tag("p", html.joined([text, " ", back]), class_="st-empty"), sanitize=False)
+
+
+def _choices(shown: Shown, jobs: list[Following]) -> str:
+    """Links, so that what is seen is what the address says: over time or rows, and which jobs."""
+    names = [each.name for each in jobs]
+
+    def pairs(which: list[str], x: str) -> list[tuple[str, str]]:
+        return [*(("job", name) for name in which), ("x", x)]
+
+    path = f"{shown.prefix}{ROUTE}"
+    by = [html.link(f"over {x}", path, pairs(names, x), current=x == shown.x) for x in (BY_TIME, BY_ROWS)]
+    others = [each.name for each in shown.cluster.jobs if each.name not in names]
+    room = len(names) < MOST_TOGETHER
+    more = [html.link(f"with {name}", path, pairs([*names, name], BY_ROWS)) for name in others if room]
+    fewer = [html.link(f"without {name}", path, pairs([n for n in names if n != name], shown.x)) for name in names[1:]]
+    return html.joined([html.tag("h1", " and ".join(names)), html.tag("nav", html.joined([*by, *fewer, *more]))])
+
+
+def _said(jobs: list[Following]) -> str:
+    text = "Kafka does not answer; what is shown is from before."
+    found = [f"{each.name}: {text} {each.error}" for each in jobs if each.error]
+    return html.joined(html.tag("p", text, class_="st-error", role="alert") for text in found)
+
+
+def _tiles(jobs: list[Following]) -> str:
+    return html.joined(
+        html.tag("dl", html.joined(
+            html.tag("div", html.joined([html.tag("dt", name), html.tag("dd", value)]))
+            for name, value in zip(_TILES, _figures(each), strict=True)
+        ), class_="st-tiles", aria_label=each.name) for each in jobs
+    )  # fmt: skip
+
+
+def _figures(following: Following) -> list[object]:
+    snapshot, run, figures = telling.snapshot(following), telling.run(following), telling.window(following)
+    loss = telling.loss(following)
+    told = "none yet" if loss is None else f"{loss[1]:.4f} {charts.shown(loss[0])}"
+    if loss is not None and loss[2] is not None:
+        told += f", constant's {loss[2]:.4f}"
+    second = next((name for name in ("auc", "accuracy", "r2", "mae") if name in figures), None)
+    since_s = time.time() - run["started_ms"] / 1000 if run else None
+    rate = following.standing.get("rows_per_second")
+    version = f"{snapshot['version']}, {telling.age(snapshot['age_s'])} old" if snapshot else "none yet"
+    return [
+        html.state(following.state),
+        version,
+        f"{telling.count(snapshot.get('rows_seen'))} rows",
+        telling.NONE if rate is None else f"{rate:,.0f} rows/s",
+        telling.NONE if following.standing.get("lag") is None else f"{following.standing['lag']:,} records",
+        told,
+        telling.NONE if second is None else f"{figures[second]:.4f} {charts.shown(second)}",
+        f"{run['number']} on {run['host']}, {telling.age(since_s)}" if run else "none yet",
+    ]
+
+
+def _card(ui: Any, shown: Shown, name: str, chart: Any) -> str:
+    """A chart without points, and beside it the words for those who do not see it; the id of its element."""
+    with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
+        asked = [("job", job) for job in shown.jobs]
+        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1])
+        title = html.tag("h2", chart.TITLE, title=chart.HELP)
+        head = html.joined([title, html.tag("span", "", class_="st-last"), csv])
+        ui.html(head, sanitize=False).classes("st-head")
+        element = ui.echart({"series": []}).classes("st-chart")
+    return f"c{element.id}"
+
+
+def _happened(ui: Any) -> str:
+    told = f'aria-label="What happened" data-chart="{HAPPENED}" hidden'
+    with ui.element("section").classes("st-card st-wide").props(told):
+        ui.html(html.tag("h2", "What happened"), sanitize=False).classes("st-head")
+        element = ui.echart({"series": []}).classes("st-chart st-short")
+    return f"c{element.id}"
+
+
+def _tables(following: Following) -> str:
+    letters: Mapping[str, int] = following.standing.get("dead_letters") or {}
+    parts: list[html.Html] = []
+    if letters:
+        counted = [(reason, f"{number:,}") for reason, number in letters.items()]
+        parts.append(html.table(("reason", "rows"), counted, "Dead letters, the newest by reason"))
+    newest = list(reversed(following.marks))[:_MOST_TOLD]
+    if newest:
+        told = [(time.strftime(_WHEN, time.localtime(mark.at_ms / 1000)), mark.kind, mark.text) for mark in newest]
+        parts.append(html.table(("when", "what", ""), told, "What happened, the newest first"))
+    return html.joined(parts)

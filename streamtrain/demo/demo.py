@@ -17,6 +17,7 @@ from streamtrain.broker import Broker, broker_status, start_broker
 from streamtrain.checks.verify import verify
 from streamtrain.demo.flights import data_file, load_flights
 from streamtrain.demo.folder import JOB_NAME, Folder, fresh_name, job_text, jobs_in
+from streamtrain.demo.page import Page, page, stay
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.streaming import Streaming
 from streamtrain.demo.summary import Summary, next_commands
@@ -36,6 +37,8 @@ class View(Protocol):
 
     def show(self, standing: Standing) -> None: ...
 
+    def end(self, summary: Summary) -> None: ...
+
 
 @dataclass(frozen=True)
 class Options:
@@ -53,6 +56,7 @@ class Options:
     kafka_home: Path | None = None
     folder: Folder = field(default_factory=Folder)
     program: str = "streamtrain"
+    ui: bool = False  # a page beside it, which stays until it is ended by hand
 
     def children_environment(self) -> dict[str, str]:
         """Without the settings of another Kafka, which would keep us from our own."""
@@ -85,18 +89,36 @@ def run(options: Options, view: View) -> Summary:
         workers = f"{job.train.workers} worker process{'es' * (job.train.workers > 1)}"
         text = f"job {job.name}: {len(flights):,} flights out of New York in 2013, {workers}"
         view.say("job", text, job=job.name, rows=len(flights), workers=job.train.workers)
+        looked_at = ending.enter_context(_page(options, bootstrap, view)) if options.ui else None
         settings = ["--bootstrap", bootstrap, *(part for given in options.sets for part in ("--set", given))]
         streaming = Streaming(job, flights, options.rate, folder, settings, options.children_environment())
         standing = streaming.run(view.show, lambda: _check(broker))
         if streaming.stopped:
             raise KeyboardInterrupt
-        view.say("verifying", "checking the guarantees on the topics")
-        verified_s = time.monotonic()
-        report = verify(job, fast=True)
-        ended_s = time.monotonic()
-        first_s = None if standing.first_trained_s is None else standing.began_s + standing.first_trained_s - began_s
-        commands = next_commands(options.program, folder, standing.version, own_kafka=options.bootstrap is None)
-        return Summary(job.name, standing, report, ended_s - began_s, ended_s - verified_s, first_s, folder, commands)
+        summary = _checked(options, job, standing, view, began_s)
+        view.end(summary)
+        if looked_at is not None:
+            view.say("staying", f"Kafka and {looked_at.url} stay until Ctrl-C", url=looked_at.url)
+            stay(lambda: _check(broker), looked_at.child.check)
+        return summary
+
+
+def _checked(options: Options, job: Job, standing: Standing, view: View, began_s: float) -> Summary:
+    view.say("verifying", "checking the guarantees on the topics")
+    verified_s = time.monotonic()
+    report = verify(job, fast=True)
+    ended_s = time.monotonic()
+    first_s = None if standing.first_trained_s is None else standing.began_s + standing.first_trained_s - began_s
+    own_kafka, folder = options.bootstrap is None, options.folder
+    commands = next_commands(options.program, folder, standing.version, own_kafka=own_kafka)
+    return Summary(job.name, standing, report, ended_s - began_s, ended_s - verified_s, first_s, folder, commands)
+
+
+@contextmanager
+def _page(options: Options, bootstrap: str, view: View) -> Iterator[Page]:
+    with page(options.folder, bootstrap, options.children_environment()) as looked_at:
+        view.say("ui", f"look at {looked_at.url}", url=looked_at.url)
+        yield looked_at
 
 
 @contextmanager

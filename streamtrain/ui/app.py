@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import mimetypes
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from streamtrain.background import in_background
 from streamtrain.errors import UserMistake
 from streamtrain.ui import charts, drawing, html, pages
 from streamtrain.ui.cluster import Cluster
@@ -17,6 +19,7 @@ from streamtrain.ui.guard import LOOPBACK, Guard
 from streamtrain.ui.shown import MOST_TOGETHER, Shown
 
 ASSETS = Path(__file__).parent / "assets"
+_LOOK_S = 0.1
 
 
 def nicegui() -> Any:
@@ -115,8 +118,9 @@ def _after(text: str) -> dict[str, int]:
     return {name: number for name, number in found.items() if isinstance(number, int)}
 
 
-def serve(app: Any, host: str, port: int, on_ready: Callable[[int], None]) -> None:
-    """Until SIGINT or SIGTERM; `on_ready` gets the port, of 0 one that is free. UserMistake where it is taken."""
+def serve(app: Any, host: str, port: int, on_ready: Callable[[int], None], stopped: Callable[[], bool]) -> None:
+    """Until `stopped()`, in a thread of its own; `on_ready` gets the port, of 0 one that is free. UserMistake where it
+    is taken."""
     import uvicorn
 
     config = uvicorn.Config(
@@ -126,5 +130,11 @@ def serve(app: Any, host: str, port: int, on_ready: Callable[[int], None]) -> No
         listening = config.bind_socket()
     except SystemExit:
         raise UserMistake(f"--port {port} of --host {host}: it is taken, or no address of this machine") from None
+    listening.listen()  # whoever asks from here on is answered, if only when the server is up
+    server = uvicorn.Server(config)
+    running = in_background(server.run, [listening], name="ui-server")
     on_ready(int(listening.getsockname()[1]))
-    uvicorn.Server(config).run([listening])
+    while not stopped() and not running.done():
+        time.sleep(_LOOK_S)
+    server.should_exit = True
+    running.result()

@@ -17,6 +17,7 @@ from streamtrain.cli.session import Session, command
 from streamtrain.cli.stopping import INTERRUPTED
 from streamtrain.demo import demo as the_demo
 from streamtrain.log import configure_logging
+from streamtrain.ui.app import nicegui
 
 ORDER = 10
 RATE = 5_600.0  # rows a second: the year in a minute
@@ -34,6 +35,7 @@ def demo(
         int | None, typer.Option(min=1, help="Only the first so many flights.", show_default=False)
     ] = None,
     workers: Annotated[int, typer.Option(min=1, max=_native.MAX_WORKERS, help="Worker processes.")] = 2,
+    ui: Annotated[bool, typer.Option("--ui", help="A page beside it, until Ctrl-C; needs the extra `ui`.")] = False,
 ) -> None:
     """Learn from 336,776 flights as they stream in whether the next ones will be late; shows it live, checks it after.
 
@@ -42,6 +44,8 @@ def demo(
     """
     if session.logging["level"] == "info":
         configure_logging("warning", session.logging["format"])  # the screen tells the rest
+    if ui:
+        nicegui()  # what is missing is said before anything is started
     home = os.environ.get("KAFKA_HOME")
     options = the_demo.Options(
         rows=rows,
@@ -52,11 +56,11 @@ def demo(
         environment=os.environ,
         kafka_home=Path(home) if home else None,
         program=program(),
+        ui=ui,
     )
     try:
         with DemoView(session.out) as view:
             summary = the_demo.run(options, view)
-            view.end(summary)
     except KeyboardInterrupt:
         if not session.as_json:
             print("stopped; everything it started has ended", file=sys.stderr)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from streamtrain.cli.session import Session, command
+from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
@@ -53,10 +54,12 @@ def ui_(
         text = f"jobs of {cluster.bootstrap} are shown at {url}; Ctrl-C ends it"
         session.out.line({"event": "serving", "url": url}, text)
 
-    try:
-        serve(application(cluster, host, token, root_path), host, port, ready)
-    finally:
-        cluster.close()
+    with StopSignals() as stop:
+        try:
+            serve(application(cluster, host, token, root_path), host, port, ready, stop.is_set)
+        finally:
+            cluster.close()
+    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
 
 
 def _token(host: str) -> str:

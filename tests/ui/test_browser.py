@@ -1,0 +1,107 @@
+"""The pages in a real browser."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from waiting import wait_for
+
+from tests.e2e.harness import LiveJob
+from tests.ui.test_server import trained
+
+LOG_LOSS = "return document.querySelector('[data-chart=progressive_loss] .st-last')?.textContent"
+HIDDEN = "return document.querySelector('[data-chart={}]')?.hidden"
+
+
+def text_of(browser: Any, selector: str) -> str:
+    return str(browser.execute_script(f"return document.querySelector({json.dumps(selector)})?.innerText ?? ''"))
+
+
+def asked_hosts(browser: Any) -> set[str]:
+    """Of all requests since the last call."""
+    found = set()
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent" and "://" in (url := message["params"]["request"]["url"]):
+            found.add(url.split("/")[2])
+    return found
+
+
+def no_errors(browser: Any) -> None:
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_a_job_is_seen_to_learn(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    job = trained(kafka, tmp_path)
+    page = served(str(job.path))
+    browser.get(page.url)
+    wait_for(lambda: job.name in text_of(browser, "main") and "ended" in text_of(browser, "main"))
+    manifest = job.newest().manifest
+    row = browser.find_element("link text", job.name)
+    assert f"{manifest.rows_seen:,}" in text_of(browser, "main")
+    row.click()
+    wait_for(lambda: f"{manifest.version}, " in text_of(browser, ".st-tiles"))
+    assert f"{manifest.rows_seen:,} rows" in text_of(browser, ".st-tiles")
+    total = manifest.metrics["total"]["log_loss"]
+    shown = wait_for(lambda: browser.execute_script(LOG_LOSS))
+    assert f"{total:.4g}".rstrip("0") in shown
+    assert browser.execute_script(HIDDEN.format("happened")) is False
+    # a chart without points is not shown
+    assert browser.execute_script(HIDDEN.format("lag")) in (True, False)
+
+    job.produce(1000, seed=1)
+    job.train("--until-end")
+    newest = job.newest().manifest
+    wait_for(lambda: f"{newest.rows_seen:,} rows" in text_of(browser, ".st-tiles"))
+    wait_for(lambda: f"{newest.metrics['total']['log_loss']:.4g}".rstrip("0") in browser.execute_script(LOG_LOSS))
+    browser.find_element("link text", "over rows").click()
+    wait_for(lambda: browser.execute_script(LOG_LOSS))
+    assert "x=rows" in browser.current_url
+    assert asked_hosts(browser) == {page.url.split("/")[2]}  # nothing from elsewhere
+    no_errors(browser)
+
+
+def test_it_fits(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    """Nothing sticks out, and text can be read on what is behind it."""
+    job = trained(kafka, tmp_path, rows=600)
+    page = served(str(job.path))
+    for scheme, width in product(("light", "dark"), (400, 1280)):
+        fits(browser, page, job, scheme, width)
+
+
+def fits(browser: Any, page: Any, job: LiveJob, scheme: str, width: int) -> None:
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    for path in ("", f"overview?job={job.name}"):
+        browser.get(page.url + path)
+        wait_for(lambda: job.name in text_of(browser, "main"))
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), path
+        colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
+        dark = [sum(map(int, found[4:-1].split(","))) < 384 for found in browser.execute_script(colours)]
+        assert dark == ([False, True] if scheme == "dark" else [True, False]), path
+    no_errors(browser)
+
+
+def test_a_kafka_that_goes_and_comes_back(private_kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    broker = private_kafka(data=tmp_path / "kafka")
+
+    class Own:
+        bootstrap = broker.bootstrap
+        fresh_name = staticmethod(lambda prefix: f"{prefix}-own")
+
+    job: LiveJob = trained(Own, tmp_path, rows=600)
+    page = served(str(job.path))
+    browser.get(f"{page.url}overview?job={job.name}")
+    wait_for(lambda: "ended" in text_of(browser, ".st-tiles"))
+    broker.kill()
+    wait_for(lambda: "does not answer" in text_of(browser, ".st-error"))
+    tiles = text_of(browser, ".st-tiles")
+    assert "away" in tiles and "600 rows" in tiles  # what was is still there
+    broker.start()
+    wait_for(lambda: not text_of(browser, ".st-error"))
+    wait_for(lambda: "ended" in text_of(browser, ".st-tiles"))

@@ -42,5 +42,5 @@ def read_messages(
         wanted = (begin or {}).get(partition, 0 if newest is None else end - newest)
         start = max(low, min(wanted, end)) if from_beginning else end
         spans[partition] = (start, end if until_end else None)
-    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.read") as consumer:
+    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer()) as consumer:
         yield from read_all(consumer, name, spans)

@@ -22,6 +22,7 @@ LAYERS = {
     "broker": 20,
     "telemetry": 20,
     "schemas": 22,
+    "rights": 25,
     "job": 25,
     "files": 27,
     "origins": 28,

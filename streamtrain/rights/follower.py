@@ -1,0 +1,13 @@
+"""Who follows a model and predicts in a program of his own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streamtrain.rights.right import Right, reads
+
+HELP = "follows snapshots and predicts in a program of its own: LiveModel, follow_snapshots"
+
+
+def rights(job: str, topics: Mapping[str, str]) -> list[Right]:
+    return [*reads(topics["snapshots"])]

@@ -1,0 +1,167 @@
+"""`streamtrain acl`: with exactly the rights it prints each role does its work on a Kafka that asks who one is, and
+without one of them it does not.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
+from guarded_kafka import PASSWORD, GuardedKafka
+from waiting import wait_for
+
+from streamtrain import LiveModel
+from streamtrain.broker import Broker, start_broker
+from streamtrain.rights import REGISTRY
+from tests.conftest import kafka_home
+from tests.e2e import commands
+from tests.e2e.harness import LiveJob
+
+pytestmark = pytest.mark.kafka
+KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "transactional-id": ResourceType.TRANSACTIONAL_ID}
+PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefixed": ResourcePatternType.PREFIXED}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
+    started: list[Broker] = []
+
+    def start(**settings: object) -> Broker:
+        started.append(start_broker(kafka_home=kafka_home(), fast_start=True, **settings))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield GuardedKafka(start, tmp_path_factory.mktemp("guarded"))
+    for broker in started:
+        broker.kill()
+
+
+def bindings(line: str) -> list[AclBinding]:
+    """What kafka-acls.sh makes of a printed line: read as its manual says."""
+    tool, *words = shlex.split(line)
+    assert tool == "kafka-acls.sh" and words.pop(words.index("--add"))
+    options: dict[str, list[str]] = {}
+    for name, value in zip(words[::2], words[1::2], strict=True):
+        options.setdefault(name.removeprefix("--"), []).append(value)
+    options.pop("bootstrap-server")
+    (principal,), operations = options.pop("allow-principal"), options.pop("operation")
+    (pattern,) = options.pop("resource-pattern-type", ["literal"])
+    ((kind, (name,)),) = options.items()
+    return [
+        AclBinding(KINDS[kind], name, PATTERNS[pattern], principal, "*", _operation(operation), AclPermissionType.ALLOW)
+        for operation in operations
+    ]  # fmt: skip
+
+
+def _operation(name: str) -> AclOperation:
+    return AclOperation[{"DescribeConfigs": "DESCRIBE_CONFIGS"}.get(name, name.upper())]
+
+
+class As:
+    """A job as a user sees it who has what was printed for a role."""
+
+    def __init__(self, guarded: GuardedKafka, job: LiveJob, role: str, folder: Path) -> None:
+        self.user, self.role, self.job, self.guarded = f"the-{role}", role, job, guarded
+        guarded.set_password(self.user, PASSWORD)
+        printed = job.command("acl", "--for", role, "--principal", f"User:{self.user}")
+        assert printed.returncode == 0, printed.stderr
+        self.bindings = [binding for line in printed.stdout.splitlines() for binding in bindings(line)]
+        self.admin = AdminClient({"bootstrap.servers": guarded.bootstrap})
+        anybody = AclBindingFilter(
+            ResourceType.ANY, None, ResourcePatternType.ANY, f"User:{self.user}", None, AclOperation.ANY,
+            AclPermissionType.ANY,
+        )  # fmt: skip
+        for done in self.admin.delete_acls([anybody]).values():
+            done.result(30)
+        for done in self.admin.create_acls(self.bindings).values():
+            done.result(30)
+        settings = guarded.sasl(self.user, PASSWORD, "SCRAM-SHA-256")
+        self.bootstrap = settings.pop("bootstrap.servers")
+        sections = "\n".join(f"{name} = {json.dumps(value)}" for name, value in settings.items())
+        text = job.path.read_text().replace(f'"{job.bootstrap}"', f'"{self.bootstrap}"\n{sections}')
+        self.path = folder / f"{role}.toml"
+        self.path.write_text(text)
+
+    def runs(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """A command as that user; JOB among the words is the job file."""
+        return commands.run([str(self.path) if word == "JOB" else word for word in words], {})
+
+    def does(self, *words: str) -> None:
+        """As `runs`, and it must end well."""
+        done = self.runs(*words)
+        assert done.returncode == 0, f"{self.role} {words}: {done.stdout[-800:]}\n{done.stderr[-3000:]}"
+
+
+def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> None:
+    """From making the topics to looking at it all, each step by the role that does it."""
+    job = LiveJob(guarded, tmp_path)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({**ROW, "x1": at / 10, "y": at % 2}) + "\n" for at in range(200)))
+    requests = tmp_path / "requests.jsonl"
+    requests.write_text(json.dumps(ROW) + "\n")
+    who: Callable[[str], As] = lambda role: As(guarded, job, role, tmp_path)  # noqa: E731
+
+    admin = who("admin")
+    for done in admin.admin.delete_topics([name for name in job.admin.names() if name.startswith(job.name)]).values():
+        done.result(30)
+    wait_for(lambda: not any(name.startswith(job.name) for name in job.admin.names()))
+    admin.does("topics", "create", "JOB")
+    producer = who("producer")
+    producer.does("produce", "JOB", "--input", str(rows))
+    producer.does("produce", "JOB", "--input", str(requests), "--to", "requests")
+    who("trainer").does("train", "JOB", "--until-end")
+    who("predictor").does("predict", "JOB", "--until-end")
+    auditor = who("auditor")
+    for words in ("status JOB", "history JOB", "verify JOB", "replay JOB --from 1", "read JOB predictions --until-end"):
+        auditor.does(*words.split())
+    follower = who("follower")
+    settings = guarded.sasl(follower.user, PASSWORD, "SCRAM-SHA-256")
+    with LiveModel(job.name, bootstrap=settings.pop("bootstrap.servers"), kafka=settings) as model:
+        model.wait_ready(60)
+        assert model.predict(ROW)
+    assert len(REGISTRY.names()) == 7  # each was somebody above, and `ui` below
+
+
+ROW = {"x1": 0.5, "x2": 0.1, "x3": 0.2, "x4": 0.3, "colour": "red"}
+
+
+@pytest.mark.parametrize(
+    ("role", "operation", "ending", "command"),
+    [
+        ("trainer", "WRITE", ".rounds", "train JOB --until-end"),
+        ("trainer", "READ", ".records", "train JOB --until-end"),
+        ("trainer", "WRITE", "", "train JOB --until-end"),  # its transactions
+        ("predictor", "READ", ".snapshots", "predict JOB --until-end"),
+        ("auditor", "READ", ".control", "verify JOB"),
+    ],
+)
+def test_what_is_not_given_is_missed(
+    guarded: GuardedKafka, tmp_path: Path, role: str, operation: str, ending: str, command: str
+) -> None:
+    job = LiveJob(guarded, tmp_path)
+    job.produce(100)
+    if role != "trainer":
+        job.train("--until-end")
+    user = As(guarded, job, role, tmp_path)
+    name = f"{job.name}{ending}"
+    (taken,) = [each for each in user.bindings if (each.name, each.operation) == (name, AclOperation[operation])]
+    exact = AclBindingFilter(
+        taken.restype, taken.name, taken.resource_pattern_type, taken.principal, taken.host, taken.operation,
+        taken.permission_type,
+    )  # fmt: skip
+    for done in user.admin.delete_acls([exact]).values():
+        assert done.result(30)
+    refused = user.runs(*command.split())
+    assert refused.returncode == 2 and "uthori" in refused.stderr, refused.stderr[-2000:]

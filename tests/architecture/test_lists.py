@@ -55,6 +55,7 @@ ALLOWED = {
         "predictions, snapshots": "topics of one case",
         "rounds, dead_letters, predictions": "topics of one case",
     },
+    "tests/cli/test_acl.py": {"trainer, trainer, trainer, predictor, auditor": "who misses which right"},
     "tests/cli/test_topics_and_records.py": {"produce, history": "calls that ask for one topic"},
     "tests/clients/test_writer.py": {"rounds, records, records, records": "mistakes of one topic"},
     "tests/columns/test_bad_input.py": {"json, msgpack": _LIBRARY},

@@ -33,6 +33,7 @@ LAYERS = {
     "fitting": 35,
     "analysis": 35,
     "ui": 35,
+    "doctor": 35,
     "demo": 40,
     "cli": 50,
     "": 60,  # streamtrain/__init__.py: what other programs import

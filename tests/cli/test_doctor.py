@@ -1,0 +1,67 @@
+"""`streamtrain doctor`: what is well, what is not, and what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streamtrain import doctor
+from streamtrain.doctor.finding import Finding
+from streamtrain.job.kafka_settings import KafkaSettings
+
+Run = Callable[..., Any]
+STREAMTRAIN = str(Path(sys.executable).parent / "streamtrain")
+
+
+def found(document: Any) -> dict[str, Any]:
+    return {finding["what"]: finding for finding in document["findings"]}
+
+
+def test_every_look_says_something(run: Run) -> None:
+    findings = {name: each for name, each in doctor.looked(None)}
+    assert sorted(findings) == doctor.REGISTRY.names()
+    for name, each in findings.items():
+        assert each and all(finding.found for finding in each), name
+        assert all(finding.state == "ok" or finding.do for finding in each), name
+        assert not any("could not be looked at" in finding.found for finding in each), each
+
+
+def test_a_kafka_that_is_away_is_wrong(run: Run) -> None:
+    ended = run("doctor", "-b", "127.0.0.1:1", "--json")
+    assert ended.code == 1
+    kafka = found(ended.document)["kafka"]
+    assert kafka["state"] == "wrong" and "127.0.0.1:1" in kafka["found"] and kafka["do"]
+
+
+def test_a_kafka_that_is_there_is_well(run: Run, kafka: Any) -> None:
+    ended = run("doctor", "-b", kafka.bootstrap, "--json")
+    assert found(ended.document)["kafka"]["found"].startswith(f"{kafka.bootstrap} answers within ")
+    assert not [each for each in ended.document["findings"] if each["state"] == "wrong"]
+    assert ended.code == 0
+
+
+@pytest.mark.parametrize(("files", "state", "code"), [(128, "wrong", 1), (512, "warning", 0), (4096, "ok", 0)])
+def test_few_open_files_are_told(files: int, state: str, code: int) -> None:
+    command = ["bash", "-c", f"ulimit -n {files} && exec {STREAMTRAIN} doctor --json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f'"what": "open files", "found": "limited to {files:,}", "state": "{state}"' in done.stdout, done.stderr
+    assert done.returncode == code
+
+
+def test_a_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamtrain.doctor.processor.usable_cores", lambda: 1 / 0)
+    found = dict(doctor.looked(None))["processor"]
+    assert found[-1].state == "warning" and "ZeroDivisionError" in found[-1].found
+    assert isinstance(found[-1], Finding)
+
+
+def test_secrets_are_not_shown() -> None:
+    settings = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": "hunter2", "security.protocol": "SASL_PLAINTEXT",
+                "sasl.mechanism": "PLAIN", "sasl.username": "someone"}  # fmt: skip
+    shown = [str(finding) for _, each in doctor.looked(KafkaSettings(settings)) for finding in each]
+    assert "hunter2" not in "".join(shown)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from streamtrain import doctor
+from streamtrain.doctor import REGISTRY
 from streamtrain.doctor.finding import Finding
+from streamtrain.doctor.looking import looked
 from streamtrain.job.kafka_settings import KafkaSettings
 
 Run = Callable[..., Any]
@@ -23,8 +24,8 @@ def found(document: Any) -> dict[str, Any]:
 
 
 def test_every_look_says_something(run: Run) -> None:
-    findings = {name: each for name, each in doctor.looked(None)}
-    assert sorted(findings) == doctor.REGISTRY.names()
+    findings = {name: each for name, each in looked(None)}
+    assert sorted(findings) == REGISTRY.names()
     for name, each in findings.items():
         assert each and all(finding.found for finding in each), name
         assert all(finding.state == "ok" or finding.do for finding in each), name
@@ -55,7 +56,7 @@ def test_few_open_files_are_told(files: int, state: str, code: int) -> None:
 
 def test_a_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streamtrain.doctor.processor.usable_cores", lambda: 1 / 0)
-    found = dict(doctor.looked(None))["processor"]
+    found = dict(looked(None))["processor"]
     assert found[-1].state == "warning" and "ZeroDivisionError" in found[-1].found
     assert isinstance(found[-1], Finding)
 
@@ -63,5 +64,5 @@ def test_a_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None
 def test_secrets_are_not_shown() -> None:
     settings = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": "hunter2", "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "PLAIN", "sasl.username": "someone"}  # fmt: skip
-    shown = [str(finding) for _, each in doctor.looked(KafkaSettings(settings)) for finding in each]
+    shown = [str(finding) for _, each in looked(KafkaSettings(settings)) for finding in each]
     assert "hunter2" not in "".join(shown)

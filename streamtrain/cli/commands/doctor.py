@@ -11,7 +11,7 @@ from rich.text import Text
 
 from streamtrain.cli.output import table
 from streamtrain.cli.session import Session, command
-from streamtrain.doctor import looked
+from streamtrain.doctor.looking import looked
 from streamtrain.job.kafka_settings import KafkaSettings
 
 ORDER = 135

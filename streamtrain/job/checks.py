@@ -259,7 +259,7 @@ def _early_stopping(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     settings, path = file.train.early_stopping, ("train", "early_stopping")
     if settings is None:
         return
-    if not settings.conditions:
+    if not settings.conditions(minimise=True).end_by_themselves:
         expected = "one or more of no_improvement, best_score, rows, time"
         yield _mistake(gathered, path, expected, _Words("none that ends training"))
     try:

@@ -10,7 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from streamtrain import _native
 from streamtrain.columns import formats
-from streamtrain.compute import averagings, backends, losses, metrics, optimizers, options, schedules
+from streamtrain.compute import averagings, backends, losses, optimizers, options, schedules
+from streamtrain.compute.early_stopping import Conditions, judged_by
 from streamtrain.job.affinity import OFF, Affinity
 from streamtrain.job.units import Count, Duration, OneOf, Size, Start, Tables, Text
 
@@ -199,19 +200,17 @@ class EarlyStopping(Section):
         default=None, description="less of the score is better; a figure knows, but where neither is"
     )
 
-    @property
-    def conditions(self) -> list[Any]:
-        """Those that can end training."""
-        return [each for each in (self.no_improvement, self.best_score, self.rows, self.time_s) if each is not None]
+    def conditions(self, minimise: bool) -> Conditions:
+        """As they are judged, where that is better of the score."""
+        return Conditions(
+            minimise, best_score=self.best_score, no_improvement=self.no_improvement,
+            least_improvement=self.least_improvement, rows=self.rows, time_s=self.time_s,
+        )  # fmt: skip
 
     def figure(self, known: Sequence[str]) -> tuple[str, bool]:
         """The score's name, and whether less of it is better, where a model is judged by those figures. ValueError,
         which names what is allowed, where there is no such."""
-        allowed = metrics.ranked(known) if self.minimise is None else known
-        name = metrics.usual(allowed) if self.score is None else self.score
-        if name not in allowed:
-            raise ValueError(*allowed)
-        return name, metrics.is_lower_better(name) if self.minimise is None else self.minimise
+        return judged_by(known, self.score, self.minimise)
 
 
 MOST_ROWS = 1_048_576  # of a slot

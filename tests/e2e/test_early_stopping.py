@@ -45,7 +45,8 @@ def test_it_counts_over_starts_and_ends_where_nothing_gets_better(kafka: Any, tm
     last = trainer.events[-1]
     newest = standing(job)
     assert last["event"] == "stopped_early" and newest["reason"] == "no_improvement" and newest["since"] == 2
-    assert newest["details"] == f"2 evaluations were not better by more than 0.5 than {found[0]['score']:.6g}"
+    mark = f"{found[0]['score']:.6g} of snapshot {found[0]['best_version']}"
+    assert newest["details"] == f"2 evaluations were not better by more than 0.5 than {mark}"
     assert newest["best_version"] > found[1]["best_version"] and newest["best_score"] < found[1]["best_score"]
     best = f"the best is snapshot {newest['best_version']}, log_loss {newest['best_score']:.6g}"
     assert last["why"] == f"early stopping, no_improvement: {newest['details']}; {best}"

@@ -80,7 +80,8 @@ def test_other_settings_begin_anew() -> None:
     worse = {**window(0.6), "early_stopping": one.after(metrics, window(0.6), 3, 2, 2)}
     assert one.why(metrics) == "" and other.why(worse) == ""
     assert one.why(worse) == (
-        "early stopping, no_improvement: 1 evaluations were not better than 0.5; the best is snapshot 2, log_loss 0.5"
+        "early stopping, no_improvement: 1 evaluations were not better than 0.5 of snapshot 2; the best is snapshot 2, "
+        "log_loss 0.5"
     )
     state = other.after(worse, window(0.7), 4, 3, 3)
     assert (state["evaluations"], state["since"], state["begun_ms"], state["best_version"]) == (1, 0, 3, 4)

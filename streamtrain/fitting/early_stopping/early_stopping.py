@@ -7,19 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamtrain.compute.metrics import is_lower_better, ranked, usual
+from streamtrain.compute.early_stopping import Conditions, judged_by
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.early_stopping.calculators import Calculator, HeldOut, Progressive
-from streamtrain.fitting.early_stopping.conditions import (
-    BestScore,
-    Condition,
-    Epochs,
-    InvalidScore,
-    NoImprovement,
-    Rows,
-    Time,
-)
+from streamtrain.fitting.early_stopping.evaluation import Condition
 from streamtrain.fitting.early_stopping.savers import InFolder, InMemory, Saver
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.job import Job
@@ -80,23 +72,17 @@ class EarlyStopping:
                     f"EarlyStopping: conditions: expected objects with name and met(), got {type(each).__name__}"
                 )
 
-    def all_conditions(self) -> list[Condition]:
-        """Those asked for, an invalid score first: a best score is none then."""
-        time_s = self._time_s()
-        asked: list[Condition | None] = [
-            InvalidScore() if self.invalid_score else None,
-            None if self.best_score is None else BestScore(self.best_score),
-            None if self.no_improvement is None else NoImprovement(self.no_improvement, self.least_improvement),
-            None if self.rows is None else Rows(self.rows),
-            None if self.epochs is None else Epochs(self.epochs),
-            None if time_s is None else Time(time_s),
-        ]
-        return [*(each for each in asked if each is not None), *self.conditions]
+    def judged(self, minimise: bool) -> Conditions:
+        """Those of our own, where that is better of the score."""
+        return Conditions(
+            minimise, invalid_score=self.invalid_score, best_score=self.best_score, no_improvement=self.no_improvement,
+            least_improvement=self.least_improvement, rows=self.rows, epochs=self.epochs, time_s=self._time_s(),
+        )  # fmt: skip
 
     @property
     def ends_by_itself(self) -> bool:
         """Whether any condition but an invalid score can end training."""
-        return any(not isinstance(each, InvalidScore) for each in self.all_conditions())
+        return bool(self.conditions) or self.judged(minimise=True).end_by_themselves
 
     def calculator(self, job: Job) -> tuple[Calculator | None, Score, bool]:
         """What scores the model, the figure that is looked at and whether less of it is better; no calculator where
@@ -106,13 +92,13 @@ class EarlyStopping:
         if callable(score):
             return None, score, self.minimise is not False
         figures = Model(job.model_spec(), job.network).figures
-        known = ranked(figures) if self.minimise is None else figures
-        score = usual(known) if score is None else score
-        if score not in known:
+        try:
+            score, minimise = judged_by(figures, score, self.minimise)
+        except ValueError as allowed:
             raise UserMistake(
-                f"EarlyStopping: score: expected one of {', '.join(known)}, or a function of the model, got {score!r}"
-            )
-        minimise = is_lower_better(score) if self.minimise is None else self.minimise
+                f"EarlyStopping: score: expected one of {', '.join(allowed.args)}, or a function of the model, "
+                f"got {score!r}"
+            ) from None
         return Progressive() if self.held_out is None else HeldOut(job, self.held_out), score, minimise
 
     def saver(self) -> Saver:

@@ -1,11 +1,10 @@
-"""One look at a model's score, and which of two scores is better."""
+"""One look at a model's score, and a condition of a program's own, which sees them all."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from streamtrain.compute.metrics import better, reaches
+from typing import Protocol
 
 
 @dataclass(frozen=True)
@@ -21,22 +20,11 @@ class Evaluation:
     rows: int
     seconds: float
 
+
+class Condition(Protocol):
     @property
-    def is_valid(self) -> bool:
-        return math.isfinite(self.score)
+    def name(self) -> str:
+        """What a result calls it."""
 
-    def better_than(self, score: float, least: float = 0.0) -> bool:
-        """By more than `least`; false of a score that is not finite."""
-        return better(self.score, score, self.minimise, least)
-
-    def reaches(self, score: float) -> bool:
-        return reaches(self.score, score, self.minimise)
-
-
-def best_of(seen: list[Evaluation]) -> Evaluation | None:
-    """The first of the best; None where no score is finite."""
-    best: Evaluation | None = None
-    for each in seen:
-        if each.is_valid and (best is None or each.better_than(best.score)):
-            best = each
-    return best
+    def met(self, seen: Sequence[Evaluation]) -> str:
+        """Why training ends with the last of these; "" where it goes on."""

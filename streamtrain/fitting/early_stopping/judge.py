@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
+from streamtrain.compute.early_stopping import Standing
 from streamtrain.errors import CheckFailed
 from streamtrain.fitting.callbacks import Moment
 from streamtrain.fitting.early_stopping.early_stopping import EarlyStopping
-from streamtrain.fitting.early_stopping.evaluation import Evaluation, best_of
+from streamtrain.fitting.early_stopping.evaluation import Evaluation
 from streamtrain.fitting.fitted import Fitted
 from streamtrain.job import Job
 
@@ -17,7 +18,8 @@ class Judge:
 
     def __init__(self, stopping: EarlyStopping, job: Job) -> None:
         self._calculator, self._score, self._minimise = stopping.calculator(job)
-        self._conditions = stopping.all_conditions()
+        self._conditions, self._own = stopping.judged(self._minimise), stopping.conditions
+        self._standing = Standing()
         self._saver = stopping.saver()
         self.evaluations: list[Evaluation] = []
         self.reason, self.details = "", ""
@@ -28,17 +30,18 @@ class Judge:
             moment.seconds,
         )  # fmt: skip
         self.evaluations.append(found)
-        if best_of(self.evaluations) is found:
+        self._standing = self._conditions.after(self._standing, found.score, found.version)
+        if self._standing.best_version == found.version:
             self._saver.save(moment.model())
-        for condition in self._conditions:
-            if why := condition.met(self.evaluations):
-                self.reason, self.details = condition.name, why
-                moment.stop(f"{condition.name}: {why}")
-                return
+        name, why = self._met(found)
+        if name:
+            self.reason, self.details = name, why
+            moment.stop(f"{name}: {why}")
 
     def best(self) -> tuple[Evaluation, Fitted]:
         """The best evaluation and its model. CheckFailed where no score was finite."""
-        best, model = best_of(self.evaluations), self._saver.best()
+        best = next((each for each in self.evaluations if each.version == self._standing.best_version), None)
+        model = self._saver.best()
         if best is None or model is None:
             scores = ", ".join(f"{each.score}" for each in self.evaluations[:5])
             raise CheckFailed(
@@ -46,6 +49,12 @@ class Judge:
                 "standardize large columns and lower optimizer.learning_rate"
             )
         return best, model
+
+    def _met(self, now: Evaluation) -> tuple[str, str]:
+        """(condition, why): ours first, for a score that is none is none to others."""
+        met = self._conditions.met(self._standing, now.rows, now.seconds, now.epoch)
+        own = ((each.name, each.met(self.evaluations)) for each in self._own)
+        return met if met[0] else next((each for each in own if each[1]), ("", ""))
 
     def _scored(self, moment: Moment) -> float:
         if callable(self._score):

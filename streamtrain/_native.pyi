@@ -47,6 +47,10 @@ class SlotLayout:
 CACHE_LINE: int
 OPTIMIZER_STEPS: str
 MOMENTS: tuple[str, ...]  # words of a row of a `moments` block
+LOGIT_BINS: int  # of a binary model's scores (native/base/logit_bins.h)
+LOGIT_BINS_OF_ONE: int
+LOGIT_EVEN_TO: int
+LOGIT_MOMENTS: int
 VOCABULARY_HEAD: tuple[str, ...]  # words of a vocabulary's head
 OUTER_VELOCITY: str
 OUTER_SETTINGS: str

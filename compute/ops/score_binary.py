@@ -6,32 +6,35 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain import _native
 from streamtrain.compute.ops._batch import step, weights
 from streamtrain.compute.ops._constant import score_constant
 from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed
 
 HELP = "log loss, histogram of logits and hits of a binary model"
-BINS = 1536      # 48 for 1 of the logit up to 12 on both sides, then wider ones
-MOMENTS = 3      # of the place in a bin, from 0 to 1
+BINS, MOMENTS = _native.LOGIT_BINS, _native.LOGIT_MOMENTS   # those of the place in a bin, from 0 to 1
+_OF_ONE, _EVEN = _native.LOGIT_BINS_OF_ONE, _native.LOGIT_EVEN_TO
+_REACH = BINS // (2 * _OF_ONE)   # of logits that are folded beyond _EVEN
+_BEYOND = _REACH - _EVEN
 
 
 def place(z: Array) -> tuple[Array, Array]:
     """Bin of each logit, and the place in it. In float32, as the kernel has it."""
-    one = np.float32(1)
+    reach, even, beyond, of_one = (np.float32(each) for each in (_REACH, _EVEN, _BEYOND, _OF_ONE))
     with np.errstate(all="ignore"):
         away = abs(z.astype(np.float32))
-        folded = np.where(away <= 12, away, 16 * one - 16 * one / (away - 8 * one))
-        at = np.nan_to_num(np.maximum((np.copysign(folded, z).astype(np.float32) + 16 * one) * (48 * one), 0))
+        folded = np.where(away <= even, away, reach - beyond * beyond / (away - (even - beyond)))
+        at = np.nan_to_num(np.maximum((np.copysign(folded, z).astype(np.float32) + reach) * of_one, 0))
     bins = np.minimum(at, BINS - 1).astype(np.int64)
-    return bins, np.minimum(at - bins.astype(np.float32), one)
+    return bins, np.minimum(at - bins.astype(np.float32), np.float32(1))
 
 
 def middle(at: Array) -> Array:
     """By bin, the logit at a place in it."""
-    folded = (np.arange(BINS) + at) / 48 - 16
+    folded = (np.arange(BINS) + at) / _OF_ONE - _REACH
     away = abs(folded)
     with np.errstate(divide="ignore"):
-        unfolded = np.where(away <= 12, away, 8 + 16 / np.maximum(16 - away, 1e-300))
+        unfolded = np.where(away <= _EVEN, away, _EVEN - _BEYOND + _BEYOND**2 / np.maximum(_REACH - away, 1e-300))
     return np.asarray(np.copysign(unfolded, folded))
 
 

@@ -2,6 +2,7 @@
 // a time with what the rows before them in the same 32 add. The sums have one order on both. Used inside ST_ROWS.
 #pragma once
 #include "base/lane.h"
+#include "base/logit_bins.h"
 
 namespace st {
 inline namespace ST_ISA {
@@ -66,32 +67,32 @@ ST_INLINE Two sum_in_order(i64 n, Two start, Value value, Term term) {
 #endif
 }
 
-// What a row adds where: weight, weight x, weight x^2 at row `key` of a table.
+// What a row adds at row `key` of a table: LOGIT_MOMENTS of them.
 struct Moments {
     i32 key;
     f32 weight, x;
 };
 
-// table_k3[key] += the moments of row i, in ascending i.
+// table_km[key] += the moments of row i, in ascending i.
 template <class MomentsOf>
-ST_INLINE void add_moments_in_order(i64 n, f64 *table_k3, MomentsOf moments_of) {
+ST_INLINE void add_moments_in_order(i64 n, f64 *table_km, MomentsOf moments_of) {
 #if ST_CUDA
     for (i64 first = 0; first < n; first += lanes) {
         i64 i = first + threadIdx.x;
         Moments mine = i < n ? moments_of(i) : Moments{-1, 0, 0};
-        f64 total[3] = {}, weight = mine.weight, x = mine.x;
+        f64 total[LOGIT_MOMENTS] = {}, weight = mine.weight, x = mine.x;
         bool last = mine.key >= 0;
         if (last)
-            for (int c = 0; c < 3; ++c) total[c] = table_k3[3 * mine.key + c];
+            for (int c = 0; c < LOGIT_MOMENTS; ++c) total[c] = table_km[LOGIT_MOMENTS * mine.key + c];
         for (i64 other = 0; other < lanes; ++other) {
             bool same = __shfl_sync(every_lane, mine.key, other) == mine.key;
             f64 its = __shfl_sync(every_lane, weight, other), its_x = __shfl_sync(every_lane, x, other);
-            for (int c = 0; c < 3; ++c, its *= its_x)
+            for (int c = 0; c < LOGIT_MOMENTS; ++c, its *= its_x)
                 if (same) total[c] += its;
             last = last && !(same && other > threadIdx.x);
         }
         if (last)
-            for (int c = 0; c < 3; ++c) table_k3[3 * mine.key + c] = total[c];
+            for (int c = 0; c < LOGIT_MOMENTS; ++c) table_km[LOGIT_MOMENTS * mine.key + c] = total[c];
         meet();
     }
 #else
@@ -104,7 +105,7 @@ ST_INLINE void add_moments_in_order(i64 n, f64 *table_k3, MomentsOf moments_of) 
             key[lane] = its.key, weights[lane] = its.weight, xs[lane] = its.x;
         }
         for (i64 lane = 0; lane < count; ++lane) {
-            f64 *to = table_k3 + 3 * key[lane], its = weights[lane], x = xs[lane];
+            f64 *to = table_km + LOGIT_MOMENTS * key[lane], its = weights[lane], x = xs[lane];
             to[0] += its;
             to[1] += its *= x;
             to[2] += its * x;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/fail.h"
+#include "base/logit_bins.h"
 #include "base/moments.h"
 #include "base/vocabulary.h"
 #include "bindings/bindings.h"
@@ -102,6 +103,10 @@ void bind_words(nb::module_ &m) {
 void bind_state(nb::module_ &m) {
     bind_words(m);
     m.attr("CACHE_LINE") = CACHE_LINE;
+    m.attr("LOGIT_BINS") = LOGIT_BINS;
+    m.attr("LOGIT_BINS_OF_ONE") = LOGIT_BINS_OF_ONE;
+    m.attr("LOGIT_EVEN_TO") = LOGIT_EVEN_TO;
+    m.attr("LOGIT_MOMENTS") = LOGIT_MOMENTS;
     m.attr("OPTIMIZER_STEPS") = OPTIMIZER_STEPS;
     m.attr("OUTER_VELOCITY") = OUTER_VELOCITY;
     m.attr("OUTER_SETTINGS") = OUTER_SETTINGS;

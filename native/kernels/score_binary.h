@@ -5,14 +5,13 @@
 #pragma once
 #include "base/kernel.h"
 
-// 48 bins for 1 of the logit up to 12 on both sides; beyond they widen, so that none is left out: 1536 in all.
-constexpr i32 logit_bins = 1536;
-
 ST_INLINE Moments moments_of_logit(f32 z, bool label, f32 weight) {
-    f32 size = abs(z), folded = size <= 12 ? size : 16 - 16 / (size - 8), at = (copysign(folded, z) + 16) * 48;
+    constexpr f32 reach = f32(LOGIT_BINS) / (2 * LOGIT_BINS_OF_ONE), even = LOGIT_EVEN_TO, beyond = reach - even;
+    f32 size = abs(z), folded = size <= even ? size : reach - beyond * beyond / (size - (even - beyond));
+    f32 at = (copysign(folded, z) + reach) * LOGIT_BINS_OF_ONE;
     at = at > 0 ? at : 0;   // a NaN too
-    i32 bin = static_cast<i32>(at < logit_bins - 1 ? at : logit_bins - 1.0f);
-    return {bin + (label ? logit_bins : 0), weight > 0 ? weight : 0, smaller(at - static_cast<f32>(bin), 1.0f)};
+    i32 bin = static_cast<i32>(at < LOGIT_BINS - 1 ? at : LOGIT_BINS - 1.0f);
+    return {bin + (label ? LOGIT_BINS : 0), weight > 0 ? weight : 0, smaller(at - static_cast<f32>(bin), 1.0f)};
 }
 
 ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f32 *label_r, const f32 *weight_r,

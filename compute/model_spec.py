@@ -14,6 +14,7 @@ from streamtrain.compute.heads import Head, wrong_of
 from streamtrain.compute.held import feeds, held_of, held_problems
 from streamtrain.compute.input import MAX, POOLS, VECTORS, Bag, Category, InputShape, Pixels, Standardize, Vector
 from streamtrain.compute.module_spec import ModuleSpec
+from streamtrain.compute.network import given_beside
 from streamtrain.compute.options import Problem
 from streamtrain.compute.stateful.transform import Held
 from streamtrain.errors import UserMistake
@@ -50,6 +51,8 @@ class ModelSpec:
         """Reads {"input": {"numbers", "standardize", "categories", "classes", "standardize_label", "vectors", "bags",
         "held", "pixels", "labels"}, "layers", "graph", "torch", "loss", "heads", "optimizer",
         "average_optimizer_state", "averaging", "schedule"}; other keys are left alone."""
+        for name, expected in given_beside([key for key, found in spec.items() if found]):
+            raise _wrong(name, expected, spec[name])
         optimizer, options = _optimizer(spec)
         shape = input_shape(spec)
         given = spec.get("layers", [])
@@ -58,16 +61,11 @@ class ModelSpec:
         parts = tuple(_layer(layer, f"layers[{at}]") for at, layer in enumerate(given))
         module = None if spec.get("torch") is None else ModuleSpec.from_dict(spec["torch"])
         graph = None if spec.get("graph") is None else Graph.of_dict(spec["graph"])
-        if sum(bool(each) for each in (module, graph, parts)) > 1:
-            raise _wrong("layers", "one of layers, graph and torch", [name for name in ("layers", "graph", "torch")
-                                                                      if spec.get(name)])
         if module is not None and optimizers.by_group(optimizer, options)["weight"]["max_norm"]:
             raise _wrong("optimizer.max_norm", "0 for a PyTorch module, whose outputs' weights are its own affair",
                          options["max_norm"])
         average = bool(spec.get("average_optimizer_state", True))
         heads = _heads(spec, shape, graph)
-        if module is not None and heads[0].name:
-            raise _wrong("heads", "none beside a PyTorch module, which has one loss", [head.name for head in heads])
         return ModelSpec(
             shape, parts, heads, optimizer, options, average, *_averaging(spec), module, graph, _schedule(spec)
         )
@@ -79,7 +77,7 @@ class ModelSpec:
 
 
 def _wrong(where: str, expected: str, got: object) -> UserMistake:
-    return UserMistake(f"model.{where}: expected {expected}, got {got!r}")
+    return UserMistake(f"model.{where}: expected {expected}, got {got!r:.200}")
 
 
 def _text(spec: Mapping[str, Any], key: str, where: str = "") -> str:

@@ -15,6 +15,7 @@ from streamtrain.job.affinity import core_lists
 from streamtrain.job.engine import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
+from streamtrain.job.network import beside_mistakes
 from streamtrain.job.sections import MOST_ROWS, Records, TopicSettings
 from streamtrain.job.sources import Gathered
 from streamtrain.registry import nearest
@@ -34,6 +35,7 @@ def check_together(file: JobFile, gathered: Gathered, wrong: set[str]) -> list[M
         found += _columns(file, gathered)
         found += _loss(file, gathered) if not found else []
     if not wrong & {"model"}:
+        found += beside_mistakes(file, gathered)
         found += _layers(file, gathered)
     if not wrong & {"columns", "transforms", "model", "records"} and not found:
         found += _graph(file, gathered)
@@ -129,10 +131,6 @@ def _graph(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     tables = file.model.graph
     if tables is None:
         return
-    if file.model.layers or file.model.torch is not None:
-        other = "layers" if file.model.layers else "torch"
-        yield Mistake(gathered.where(("model", "graph")), "model.graph", f"none beside {other}")
-        return
     columns = {name: None for name, *_ in graph_of(tables, schema_of(file))["columns"]}
     for name, problem in graph.wrong(tables, columns):
         yield _of_problem(gathered, ("model", "graph", name) if name else ("model", "graph"), problem)
@@ -152,9 +150,6 @@ def _heads(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
 def _loss(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     """What is wrong with each loss's settings, those that go by the classes of its label too."""
     model, schema = file.model, schema_of(file)
-    if model.heads and "loss" in model.model_fields_set:
-        expected = "none beside heads, of which each has its own"
-        yield _mistake(gathered, ("model", "loss"), expected, model.loss.name)
     for name, column in schema.labels:
         head = model.heads.get(name)
         loss, path = (model.loss, ("model", "loss")) if head is None else (head.loss, ("model", "heads", name, "loss"))

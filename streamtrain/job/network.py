@@ -8,6 +8,7 @@ from typing import Any
 from streamtrain.compute import losses
 from streamtrain.compute.model_spec import input_shape
 from streamtrain.compute.module_spec import inputs_of
+from streamtrain.compute.network import given_beside
 from streamtrain.compute.torch import TorchModule, described
 from streamtrain.errors import UserMistake
 from streamtrain.job.engine import schema_of
@@ -29,13 +30,8 @@ def with_network(
         expected = "what the module is, as a table"
         gathered.mistakes.append(Mistake("manifest", "model.torch", expected, show_value(file.model.torch)))
         return file, None
-    if file.model.layers:
-        expected = "none beside a PyTorch module, which is the whole network"
-        gathered.mistakes.append(Mistake(gathered.where(("model", "layers")), "model.layers", expected))
-        return file, None
-    if file.model.heads:
-        expected = "none beside a PyTorch module, which has one loss"
-        gathered.mistakes.append(Mistake(gathered.where(("model", "heads")), "model.heads", expected))
+    if wrong := beside_mistakes(file, gathered, module):
+        gathered.mistakes += wrong
         return file, None
     source = TorchModule.of(module) if module is not None else _named(file, folder)
     try:
@@ -52,6 +48,19 @@ def with_network(
         return file, None
     told = file.model.model_copy(update={"torch": spec.to_dict()})
     return file.model_copy(update={"model": told}), source
+
+
+def beside_mistakes(file: JobFile, gathered: Gathered, module: Any = None) -> list[Mistake]:
+    """Of what the file says of its network, what does not go with the rest of it, or with a program's `module`."""
+    model = file.model
+    said = {name for name in ("layers", "graph", "torch", "heads") if getattr(model, name)}
+    said |= {"torch"} if module is not None else set()
+    said |= {"loss"} & model.model_fields_set  # has a default, which nobody has said
+    paths = ((("model", name), expected) for name, expected in given_beside(said))
+    return [
+        Mistake(gathered.where(path), show_path(path), expected, show_value(gathered.at(path)))
+        for path, expected in paths
+    ]
 
 
 def _named(file: JobFile, folder: Path | None) -> TorchModule:

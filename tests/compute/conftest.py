@@ -44,8 +44,9 @@ def spec_of(
     shape["held"] = list(held)
     shape["pixels"] = [{"block": f"image{at}", "size": size} for at, size in enumerate(pixels)]
     made: dict[str, Any] = {"input": shape | label, "layers": list(layers), "optimizer": {"name": optimizer}}
-    made["loss"] = loss if settings is None else {"name": loss, **settings}
-    if heads:
+    if not heads:
+        made["loss"] = loss if settings is None else {"name": loss, **settings}
+    else:
         made["heads"] = [{"name": name, "loss": loss} | told for name, loss, told in heads]
         made["input"]["labels"] = [
             {"name": name, "block": f"label:{at}", "classes": CLASSES[losses.label_kind(str(loss))],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import replace
 from typing import Any
@@ -109,7 +108,7 @@ def test_what_is_no_graph_is_refused_by_its_place(spec: Any, vertices: Any, mess
 
 def test_one_way_to_say_the_network(spec: Any) -> None:
     vertices = [{"name": "a", **RELU, "of": "input"}]
-    with pytest.raises(UserMistake, match=re.escape("one of layers, graph and torch, got ['layers', 'graph']")):
+    with pytest.raises(UserMistake, match=r"model\.graph: expected none beside layers, which are the whole network"):
         Model(spec(graph=vertices, layers=[RELU]))
     with pytest.raises(UserMistake, match=r"expected columns as \[name, first, end\]"):
         Graph.of_dict({"columns": [["a", 3, 2]], "vertices": vertices})

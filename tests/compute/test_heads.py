@@ -245,10 +245,12 @@ def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend
         ([("late", "huber", {})], {"graph": [{"name": "late", "dense": 2, "of": "input"}]},
          "model.graph.late: expected 1 columns, which the loss takes, got 2"),
         ([("late", "hubr", {"loss": {"name": "huber", "delta": -1}})], {}, "model.heads[0].loss.delta"),
+        ([LATE], {"torch": {"module": "Net"}}, "model.heads: expected none beside a PyTorch module"),
     ],
 )  # fmt: skip
 def test_a_spec_of_heads_that_does_not_fit_is_refused(spec: Any, heads: Any, more: Any, told: str) -> None:
-    given = spec(heads=[], **more)
+    given = {**spec(), **more} if "torch" in more else spec(heads=[], **more)
+    del given["loss"]
     given["heads"] = [{"name": name, "loss": loss} | rest for name, loss, rest in heads]
     given["input"]["labels"] = [{"name": name, "block": f"label:{at}"} for at, (name, *_) in enumerate(heads)]
     with pytest.raises(UserMistake) as error:

@@ -53,7 +53,7 @@ CASES = [
     (GRAPH, "", ":12: model.heads.late.of: expected none without [model.graph]"),
     (GRAPH, '[model]\nloss = "focal"\n' + GRAPH, ':11: model.loss: expected none beside heads, of which each has its '
      'own, got "focal"'),
-    (GRAPH, '[model]\ntorch = "x:Net"\n', "model.heads: none beside a PyTorch module, which has one loss"),
+    (GRAPH, '[model]\ntorch = "x:Net"\n', "model.heads: expected none beside a PyTorch module, which has one loss"),
     (', classes = ["walk", "sit"]', "", ":9: columns.mode.classes: expected their names, or how many, for loss "
      "'softmax_cross_entropy', got none"),
     ('"huber", delta = 0.5', '"softmax_cross_entropy"', ":8: columns.delay"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,25 @@ def test_a_job_file_imports_what_lies_beside_it(tmp_path: Path) -> None:
     assert hasattr(sys, "beside_a_job")
 
 
-def test_a_module_and_layers_are_one_too_many(tmp_path: Path) -> None:
-    text = TEXT.replace("[model]\n", "[model]\nlayers = [ { dense = 3 } ]\n").replace("NAME", "any_name")
-    with pytest.raises(JobMistakes, match=r"model\.layers: none beside a PyTorch module, which is the whole network"):
-        Job.parse(text)
+LAYERS, GRAPH = "layers = [ { dense = 3 } ]", 'graph.a = { dense = 3, of = "input" }'
+TORCH = 'torch = "any:Net"'
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (f"{TORCH}\n{LAYERS}", ":9: model.layers: expected none beside a PyTorch module, which is the whole network"),
+        (f"{TORCH}\n{GRAPH}", "model.graph: expected none beside a PyTorch module"),
+        (f"{LAYERS}\n{GRAPH}", "model.graph: expected none beside layers, which are the whole network"),
+    ],
+)
+def test_two_networks_are_one_too_many(model: str, told: str) -> None:
+    with pytest.raises(JobMistakes, match=re.escape(told)) as error:
+        Job.parse(TEXT.replace('torch = "NAME:Net"', model))
+    assert len(error.value.mistakes) == 1
+
+
+def test_a_module_of_a_program_is_one_too_many_too() -> None:
+    text = TEXT.replace('torch = "NAME:Net"', LAYERS)
+    with pytest.raises(JobMistakes, match=r"model\.layers: expected none beside a PyTorch module"):
+        Job.parse(text, module=lambda: None)

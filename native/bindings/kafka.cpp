@@ -103,7 +103,8 @@ void bind_settings(nb::module_ &m) {
         .value("ANSWER_ONCE", Purpose::answer_once)
         .value("RESEND", Purpose::resend)
         .value("WRITE", Purpose::write)
-        .value("STREAM", Purpose::stream);
+        .value("STREAM", Purpose::stream)
+        .value("ADMIN", Purpose::admin);
     m.def("kafka_client_settings", &client_settings, nb::arg("purpose"), nb::arg("given"), nb::arg("own"),
           nb::arg("clients") = 1);
     m.def("kafka_settings", [] {

@@ -28,6 +28,7 @@ enum class Purpose : int {
     resend,         // dead letters' rows, with the group's offsets in their transactions
     write,          // a program's rows
     stream,         // the demo's rows and requests
+    admin,          // asks for topics and makes them: confluent-kafka's AdminClient; reads and writes no record
     count
 };
 

@@ -19,7 +19,7 @@ from streamtrain._native import KafkaResponse
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError, UserMistake
 from streamtrain.kafka.errors import Heard, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
-from streamtrain.kafka.settings import flat_settings
+from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import all_topics, topic
 
 log = logging.getLogger("streamtrain.kafka")
@@ -108,7 +108,7 @@ class Admin:
         self.timeout_s = timeout_s
         self._heard = Heard()
         self._settings: dict[str, Any] = {
-            **flat_settings(kafka or {}), "bootstrap.servers": bootstrap, "error_cb": self._heard,
+            **client_settings(Purpose.ADMIN, kafka or {}, {"bootstrap.servers": bootstrap}), "error_cb": self._heard,
         }  # fmt: skip
         self._clients = Renewing(self._open)
 

@@ -7,6 +7,7 @@ import pytest
 from streamtrain import _native
 from streamtrain.job.kafka_settings import OWNED
 from streamtrain.job.librdkafka import accepts, properties
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.settings import Purpose, client_settings
 
 TABLE = _native.kafka_settings()
@@ -34,7 +35,7 @@ def test_the_users_come_first_where_they_may() -> None:
     assert client_settings(Purpose.ANSWERS, given)["fetch.wait.max.ms"] == "10"
 
 
-@pytest.mark.parametrize("purpose", Purpose)
+@pytest.mark.parametrize("purpose", [purpose for purpose in Purpose if purpose is not Purpose.ADMIN])
 def test_no_client_reads_or_writes_other_than_exactly_once(purpose: Purpose) -> None:
     contrary = {"isolation.level": "read_uncommitted", "enable.idempotence": "false", "acks": "0"}
     settings = client_settings(purpose, contrary)
@@ -52,3 +53,19 @@ def test_several_clients_share_the_memory_for_messages() -> None:
     of_four = client_settings(Purpose.INGEST, {}, clients=4)
     assert int(alone[name]) == 4 * int(of_four.pop(name)) and of_four.items() <= alone.items()
     assert client_settings(Purpose.INGEST, {name: 2048}, clients=64)[name] == "1024"
+
+
+def test_who_makes_a_client_by_confluent_kafka_asks_the_table_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what its library has of its own."""
+    made: list[dict[str, object]] = []
+
+    def opened(settings: dict[str, object], logger: object) -> object:
+        made.append(settings)
+        raise AssertionError
+
+    monkeypatch.setattr("streamtrain.kafka.admin.AdminClient", opened)
+    with pytest.raises(AssertionError):
+        Admin("b:1", {"client.id": "mine"}).names()
+    ours = client_settings(Purpose.ADMIN, {"client.id": "mine"}, {"bootstrap.servers": "b:1"})
+    assert ours["reconnect.backoff.max.ms"] == "1000" and len(ours) == 3
+    assert ours.items() <= made[0].items()

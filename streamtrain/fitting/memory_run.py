@@ -22,7 +22,6 @@ from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
-from streamtrain.kafka.admin import job_topics
 from streamtrain.kafka.chunks import Stored
 from streamtrain.log import get_logger
 from streamtrain.run import exits
@@ -141,8 +140,7 @@ class MemoryRun:
         job = self._job
         layout = self._model.layout.published(job.train.workers)
         slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
-        topics = {wish.key: wish.name for wish in job_topics(job.name, {})}
-        assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest(), topics)
+        assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest())
         state = view(ring.mean_address(0), layout.state_bytes)
         self._model.layout.begin_lineage(self._model.initial_state(job.train.seed), job.train.workers, state)
         lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, 0, [Position(0)], _TOPIC_ID)

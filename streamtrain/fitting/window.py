@@ -28,7 +28,6 @@ from streamtrain.fitting.held_rows import HeldRows, hold
 from streamtrain.fitting.history import History
 from streamtrain.fitting.memory_publisher import stored_of
 from streamtrain.job import Job
-from streamtrain.kafka.admin import job_topics
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembler
 from streamtrain.run.round_log import Columns
@@ -151,10 +150,8 @@ def _fitted(
     quality.begin(model.views(before))
     metrics = quality.look(blocks)
     one = _of_one_worker(job)
-    assembler = Assembler(
-        one, Run(1, uuid.uuid4().hex), model.layout.published(1), Slot(held.layout.row_capacity, 1), build_digest(),
-        {wish.key: wish.name for wish in job_topics(job.name, {})},
-    )  # fmt: skip
+    run, slot = Run(1, uuid.uuid4().hex), Slot(held.layout.row_capacity, 1)
+    assembler = Assembler(one, run, model.layout.published(1), slot, build_digest())
     lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, held.rows, [Position(len(held.slots))], _TOPIC_ID)
     assembled = assembler.assemble(replace(lineage, untrained=False), memory(model, state), 0, Columns.empty(), metrics)
     stored = stored_of(assembled.snapshot, 0)

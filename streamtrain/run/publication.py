@@ -1,4 +1,4 @@
-"""One publication: snapshot, round log and offsets as messages of one transaction, to which dead letters are added.
+"""One publication: a snapshot, the log of its rounds and the positions after them. What keeps it is a publisher's.
 
 Used by the coordinator.
 """
@@ -16,10 +16,9 @@ import numpy.typing as npt
 from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.compute.state import Layout
 from streamtrain.job import Job
-from streamtrain.kafka.transaction import Batch
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.round_log import Columns, positions_after
-from streamtrain.topics import control, manifest, named_schemas, rounds, snapshots
+from streamtrain.topics import manifest, named_schemas, rounds, snapshots
 from streamtrain.topics.manifest import Manifest, Position, Run, Slot
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms, columns_digest, model_digest
@@ -27,13 +26,17 @@ from streamtrain.topics.terms import Terms, columns_digest, model_digest
 
 @dataclass(frozen=True)
 class Assembled:
-    """A publication before its transaction, but for its dead letters."""
+    """A publication, but for its dead letters."""
 
-    batch: Batch
     snapshot: snapshots.Publication
     columns: Columns
     positions: list[Position]
     log: RoundLog
+
+    @property
+    def bytes(self) -> int:
+        """Of the snapshot and of the log."""
+        return self.snapshot.size + self.columns.nbytes
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,6 @@ class Assembler:
     layout: Layout
     slot: Slot
     build: str
-    topics: Mapping[str, str]  # by key
 
     def assemble(
         self,
@@ -56,7 +58,7 @@ class Assembler:
         metrics: Mapping[str, Any],
         worker_deaths: int = 0,
     ) -> Assembled:
-        """What one transaction writes but for dead letters; `state` is read here and not needed afterwards.
+        """The publication of what follows `lineage`; `state` is read here and not needed afterwards.
 
         A publication without a round begins a lineage: it has no log, and its manifest begins chain and counts.
         """
@@ -70,13 +72,7 @@ class Assembler:
             self.job.publish.keep,
             None if archive is None else archive.keep,
         )
-        log = replace(log, digest=snapshot.digest)
-        messages = [(self.topics["rounds"], message) for message in rounds.messages(log)]
-        newest = control.Newest(log.version, snapshot.digest, lineage.id)
-        messages.append((self.topics["control"], control.newest_message(newest)))
-        messages += [(self.topics["snapshots"], message) for message in snapshot.messages]  # the manifest comes last
-        batch = Batch(messages, f"snapshot {log.version}", snapshot.digest)
-        return Assembled(batch, snapshot, columns, positions, log)
+        return Assembled(snapshot, columns, positions, replace(log, digest=snapshot.digest))
 
     def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
         """But for the digest of the snapshot, whose manifest takes the log's own."""

@@ -208,7 +208,7 @@ class Publishing:
             digest=assembled.snapshot.digest.hex(),
             round=manifest.round,
             rows=manifest.rows_seen,
-            bytes=letters.bytes + sum(len(message.value or b"") for _, message in assembled.batch.messages),
+            bytes=letters.bytes + assembled.bytes,
             transaction_s=(time.monotonic_ns() - began_ns) / 1e9,
             event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
             metrics=dict(manifest.metrics),

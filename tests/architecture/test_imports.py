@@ -44,7 +44,7 @@ OPTIONAL = {
     "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what runs whatever the rows come from and the publications go to
-KNOW_NO_KAFKA = {"host", "publishing", "publisher", "roles.worker", "roles.file_ingest"}
+KNOW_NO_KAFKA = {"host", "publication", "publishing", "publisher", "roles.worker", "roles.file_ingest"}
 # where confluent_kafka is: it brings the library, asks for topics, and has the objects that users hand us
 KNOW_CONFLUENT = (
     "streamtrain.broker", "streamtrain.clients.outbox", "streamtrain.clients.writer",

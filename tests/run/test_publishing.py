@@ -17,7 +17,6 @@ from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.fitting.watching import Watching
 from streamtrain.job import Job
-from streamtrain.kafka.admin import job_topics
 from streamtrain.run.arena import make_arena
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
@@ -66,9 +65,8 @@ class Bed:
         layout = self.model.layout.published(1)
         state = view(self.ring.mean_address(0), layout.state_bytes)
         self.model.layout.begin_lineage(self.model.initial_state(1), 1, state)
-        names = {wish.key: wish.name for wish in job_topics(self.job.name, {})}
         slot = Slot(self.arena.slot_layout.row_capacity, self.arena.slot_layout.range_capacity)
-        self.assembler = Assembler(self.job, Run(1, "a" * 32), layout, slot, "build", names)
+        self.assembler = Assembler(self.job, Run(1, "a" * 32), layout, slot, "build")
         lineage = Lineage("b" * 32, 1, -1, 0, [Position(0)], "topic")
         first = self.assembler.assemble(lineage, state, -1, Columns.empty(), {})
         self.lineage = adopt(lineage, first, publisher.publish(first, Letters.none()))

@@ -19,6 +19,8 @@ from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.transaction import Transactions
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.files import files_from
 from streamtrain.origins.origin import Origin
@@ -30,6 +32,7 @@ from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.round_log import UnpublishedRounds
 from streamtrain.run.start import Start
+from streamtrain.run.watch import Watch
 from streamtrain.topics.manifest import Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
@@ -57,25 +60,25 @@ def run(config: Config) -> int:
     admin = Admin(consumer["bootstrap.servers"], consumer)
     origin = origin_of(job, consumer, admin, files_from(config.files))
     topics = JobTopics(job.name, consumer, config.topics, admin)
-    publisher = KafkaPublisher(job, origin, topics, consumer, config.kafka["producer"], config.topics)
+    transactions = Transactions(config.kafka["producer"], job.name, topics)
     publishing: Publishing | None = None
     try:
-        publishing = _begin(config, job, origin, topics, publisher)
+        publishing = _begin(config, job, origin, topics, transactions)
         ended = publishing.run()
     except StreamtrainError as error:
         if publishing is not None and isinstance(error, Replaced):
             tell("replaced")
         passing = isinstance(error, Replaced | KafkaBroken | KafkaUnreachable)
         if not passing and (publishing is None or not publishing.pending):
-            publisher.say_end(error.exit_code, str(error))
+            _say_end(topics, transactions, error.exit_code, str(error))
         raise
     code, reason = _supervisors_word() if ended is Ended.TOLD_TO_LEAVE else (0, ended.value)
-    publisher.say_end(code, reason)
+    _say_end(topics, transactions, code, reason)
     return code
 
 
 def _begin(
-    config: Config, job: Job, origin: Origin, topics: JobTopics, publisher: KafkaPublisher
+    config: Config, job: Job, origin: Origin, topics: JobTopics, transactions: Transactions
 ) -> Publishing:
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
@@ -83,8 +86,10 @@ def _begin(
     model = Model(job.model_spec(), TorchModule.told_by(config.module) if config.module else None)
     layout = model.layout.published(job.train.workers)
     slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
-    taken = publisher.open()
-    assembler = Assembler(job, taken, layout, slot, build_digest(), config.topics)
+    taken = transactions.open()
+    control = ControlTopic(config.kafka["consumer"], config.topics["control"])  # nobody else uses it
+    publisher = KafkaPublisher(origin, transactions, Watch(taken, control.look), config.topics)
+    assembler = Assembler(job, taken, layout, slot, build_digest())
     flags = StartFlags(config.fresh, config.restore, config.accept_gap)
     state = view(ring.mean_address(0), layout.state_bytes)
     lineage = Start(job, model, origin, topics, publisher, assembler, tell).lineage(flags, state)
@@ -97,9 +102,14 @@ def _begin(
         positions=[(partition, at.offset, at.row) for partition, at in enumerate(lineage.positions)],
     )
     publishing = Publishing(job, lineage, ring, UnpublishedRounds(ring), assembler, publisher, tell)
-    publisher.watch(taken)
     ring.start()
     return publishing
+
+
+def _say_end(topics: JobTopics, transactions: Transactions, exit_code: int, reason: str) -> None:
+    """Writes to control how this run ends, if it had begun."""
+    if transactions.run is not None:
+        transactions.end(topics.end(transactions.run, exit_code, reason))
 
 
 def _row_bound(config: Config, lineage: Lineage) -> int:

@@ -25,6 +25,7 @@ from streamtrain.kafka.snapshots import Held
 from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
+from streamtrain.run.kafka_publisher import messages_of
 from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.round_log import Columns
@@ -130,11 +131,8 @@ class GoodJob:
         self.run = Run(self._runs, uuid.uuid4().hex)
         entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, self.written.clock_ms, build_digest())
         self.written.transaction([("control", control.run_message(entry))])
-        names = {key: key for key in self.written.partitions}
-        self.publisher = Assembler(
-            self.job, self.run, self._layout, Slot(self.job.train.batch_rows, 64), build_digest(),
-            {**names, "records": self.written.name("records")},
-        )  # fmt: skip
+        slot = Slot(self.job.train.batch_rows, 64)
+        self.publisher = Assembler(self.job, self.run, self._layout, slot, build_digest())
         newest = self.located[max(self.located)] if self.located else None
         if newest is None or fresh:
             held = Held() if newest is None else Held.of(newest)
@@ -165,8 +163,10 @@ class GoodJob:
         self.written.clock_ms += 600
         with patch.object(publication, "time", SimpleNamespace(time_ns=lambda: self.written.clock_ms * 1_000_000)):
             made = self.publisher.assemble(self.lineage, self._state, last, columns, metrics, deaths)
+        self.assembled = made
         dead = [("dead_letters", dead_letters.message(letter)) for letter in letters]
-        offset = self.written.transaction([*dead, *made.batch.messages])["snapshots"]
+        messages = messages_of(made, {key: key for key in self.written.partitions})
+        offset = self.written.transaction([*dead, *messages])["snapshots"]
         self.lineage: Lineage = adopt(self.lineage, made, offset)
         manifest = made.snapshot.manifest
         self.located[manifest.version] = Located(manifest, made.snapshot.digest, offset)

@@ -55,7 +55,6 @@ DEFINED_FOR_A_REASON = {
     "Parsed.broken_field": "a format's contract: its slow half tells the field that its fast one names",
     "Topic.wire_version": "a topic's contract: its golden messages are of this version",
     "examples": "a layer's contract: what its tests try",
-    "totals_width": "dense_grad_weight's contract: how many totals its caller gives it",
     "NEXT": "one of a run of numbers that are the kernel's",
     "INTERVAL": "one of a run of numbers that are Arrow's",
     "FIXED_BINARY": "one of a run of numbers that are Arrow's",

@@ -14,18 +14,23 @@ from streamtrain.errors import UserMistake
 
 TWO = [{"name": "a", "dense": 4, "of": "input.first"}, {"name": "b", "dense": 4, "of": "input.rest"}]
 SHARED = {"dense": 6, "activation": "tanh"}
-APART = [*TWO, {"name": "h", **SHARED, "of": "a"}, {"name": "i", "like": "h", "of": "b"},
-         {"name": "output", "dot": ["h", "i"]}]  # fmt: skip
-STACKED = [*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "h", **SHARED, "of": "s"},
-           {"name": "u", "unstack": "h"}, {"name": "v", "unstack": "h", "index": 1},
-           {"name": "output", "dot": ["u", "v"]}]  # fmt: skip
 
 
-def test_a_siamese_network_is_one_whose_layers_share_their_parameters(rig: Any, spec: Any) -> None:
+@pytest.mark.parametrize("width", [1, 6, 70])   # the sums of each have a way of their own
+@pytest.mark.parametrize("rows", [50, 3 * TILE_ROWS // 2])   # of a stack two for each
+def test_a_siamese_network_is_one_whose_layers_share_their_parameters(
+    rig: Any, spec: Any, rows: int, width: int
+) -> None:
     """Predictions to the bit; gradients but for the order of sums."""
+    shared = {**SHARED, "dense": width}
+    apart = [*TWO, {"name": "h", **shared, "of": "a"}, {"name": "i", "like": "h", "of": "b"},
+             {"name": "output", "dot": ["h", "i"]}]  # fmt: skip
+    stacked = [*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "h", **shared, "of": "s"},
+               {"name": "u", "unstack": "h"}, {"name": "v", "unstack": "h", "index": 1},
+               {"name": "output", "dot": ["u", "v"]}]  # fmt: skip
     found = []
-    for graph in (APART, STACKED):
-        rigged = rig(spec(graph=graph, optimizer="sgd"))
+    for graph in (apart, stacked):
+        rigged = rig(spec(graph=graph, optimizer="sgd"), rows=rows, capacity=rows + 14)
         plan = rigged.plan()
         plan.predict(rigged.address)
         told = plan.output()[: rigged.rows].copy()
@@ -38,16 +43,19 @@ def test_a_siamese_network_is_one_whose_layers_share_their_parameters(rig: Any, 
         np.testing.assert_allclose(parameter, found[1][2][name], rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.parametrize("width", [6, 70])
 @pytest.mark.parametrize("rows", [TILE_ROWS - 1, TILE_ROWS + 1, 3 * TILE_ROWS])
-def test_tiles_change_no_bit(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+def test_tiles_and_threads_change_no_bit(
+    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, rows: int, width: int
+) -> None:
     graph = [*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "h", "batch_norm": 1e-3, "of": "s"},
-             {"name": "d", "dropout": 0.5, "of": "h"}, {"name": "e", **SHARED, "of": "d"},
-             {"name": "u", "unstack": "e", "index": 1}]  # fmt: skip
+             {"name": "d", "dropout": 0.5, "of": "h"},
+             {"name": "e", **SHARED, "dense": width, "of": "d"}, {"name": "u", "unstack": "e", "index": 1}]  # fmt: skip
     bits = set()
-    for tiles in (True, False):
+    for tiles, threads in ((True, 1), (True, 3), (False, 1)):
         monkeypatch.setattr(Model, "tiles", tiles)
         rigged = rig(spec(graph=graph), rows=rows, capacity=3 * TILE_ROWS)
-        plan = rigged.plan()
+        plan = rigged.plan(threads=threads)
         for _ in range(3):
             rigged.step(plan)
         bits.add((rigged.state.tobytes(), rigged.share.tobytes()))

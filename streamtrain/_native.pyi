@@ -112,6 +112,7 @@ def select_isa(name: str) -> str: ...
 def call_kernel(name: str, types: str, arguments: list[Any], isa: str = "") -> None: ...
 
 PLAN_MEMORIES: dict[str, int]  # where an argument of a call lies
+CHAIN_ROWS: int  # of float32 sums over rows (native/base/chain.h)
 MAX_PLAN_THREADS: int
 PLAN_PHASES: tuple[str, ...]
 STEP_BYTES: int

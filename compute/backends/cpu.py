@@ -38,7 +38,7 @@ HELP = "native kernels on the CPU, one thread per worker or several"
 PRIORITY = 0
 PRIORITY_NAME = "BACKEND_PRIORITY_CPU"
 CALLS_OUT = True
-TILE_ROWS = 256   # of a step's tile: its activations stay in the L2; sums in float32 are no longer
+TILE_ROWS = _native.CHAIN_ROWS   # of a step's tile: its activations stay in the L2; sums in float32 are no longer
 MEMORIES = _native.PLAN_MEMORIES
 
 

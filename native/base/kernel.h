@@ -3,6 +3,7 @@
 #pragma once
 #include "base/adam.h"
 #include "base/bucket.h"
+#include "base/chain.h"
 #include "base/constant.h"
 #include "base/first_seen.h"
 #include "base/in_order.h"

@@ -16,6 +16,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "base/chain.h"
 #include "base/fail.h"
 #include "bindings/bindings.h"
 #include "plan/cpu_plan.h"
@@ -117,6 +118,7 @@ void bind_plan(nb::module_ &m) {
     nb::dict memories;
     for (u32 at = 0; at < std::size(memory_names); ++at) memories[memory_names[at]] = at;
     m.attr("PLAN_MEMORIES") = memories;
+    m.attr("CHAIN_ROWS") = CHAIN_ROWS;
     m.attr("MAX_PLAN_THREADS") = MAX_PLAN_THREADS;
     nb::list phases;
     for (const char *name : phase_names) phases.append(name);

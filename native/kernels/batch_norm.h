@@ -4,7 +4,6 @@
 #pragma once
 #include "base/kernel.h"
 
-constexpr i64 batch_chain_rows = 256;            // of float additions; their sums are added in double
 constexpr i64 batch_piece = ST_CUDA ? 1 : 64;    // columns that are gathered together
 
 // to_c = the sum over the counted rows in ascending r of term(r, c), for a piece of the columns.
@@ -12,9 +11,9 @@ template <class Term>
 ST_INLINE void sum_counted(i64 rows, i64 columns, i64 piece, const f32 *weight_r, f32 *to_c, Term term) {
     const i64 first = piece * batch_piece, count = smaller(batch_piece, columns - first);
     f64 sums[batch_piece] = {};
-    for (i64 begin = 0; begin < rows; begin += batch_chain_rows) {
+    for (i64 begin = 0; begin < rows; begin += CHAIN_ROWS) {
         f32 chain[batch_piece] = {};
-        for (i64 r = begin; r < smaller(begin + batch_chain_rows, rows); ++r) {
+        for (i64 r = begin; r < smaller(begin + CHAIN_ROWS, rows); ++r) {
             if (!(weight_r[r] > 0)) continue;
             for (i64 c = 0; c < count; ++c) chain[c] += term(r, first + c);
         }

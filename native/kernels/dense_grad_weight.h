@@ -1,12 +1,11 @@
-// dw_io = x_ri^T dy_ro, db_o = the sum of dy_ro's rows: over 256 rows one chain in ascending r (of fused multiply-adds;
-// for db of additions), the chains' sums added in double in that order and rounded once. By base/product.h; few outputs
-// are computed as dy^T x, so that inputs fill the lanes.
+// dw_io = x_ri^T dy_ro, db_o = the sum of dy_ro's rows: over CHAIN_ROWS one chain in ascending r (of fused
+// multiply-adds; for db of additions), the chains' sums added in double in that order and rounded once. A stack has
+// more of them in a tile. By base/product.h; few outputs are computed as dy^T x, so that inputs fill the lanes.
 #pragma once
 #include "base/kernel.h"
 
 #if !ST_CUDA   // there it is cuBLAS
 
-constexpr i64 chain_rows = 256;   // one chain over 10^6 rows is 3e-3 off; from here on adding chains costs little
 constexpr i64 few_outputs = vector_lanes / 2;
 constexpr i64 piece_columns = 8 * vector_lanes;
 static_assert(block_columns <= 512);   // what `totals` has for each input
@@ -42,12 +41,12 @@ void sum_rows(i64 rows, i64 dy_row, const f32 *dy, int last, f32 *sums) {
 // chain(first row, rows, sums) puts `count` sums of one chain there; here they are those of all rows.
 template <class Chain>
 ST_INLINE void add_chains(i64 rows, i64 count, f32 *sums, Chain chain) {
-    chain(0, smaller(rows, chain_rows), sums);
-    if (rows <= chain_rows) return;
+    chain(0, smaller(rows, CHAIN_ROWS), sums);
+    if (rows <= CHAIN_ROWS) return;
     f64 totals[piece_columns + 1];
     ST_FOR(c, count) totals[c] = sums[c];
-    for (i64 r = chain_rows; r < rows; r += chain_rows) {
-        chain(r, smaller(rows - r, chain_rows), sums);
+    for (i64 r = CHAIN_ROWS; r < rows; r += CHAIN_ROWS) {
+        chain(r, smaller(rows - r, CHAIN_ROWS), sums);
         ST_FOR(c, count) totals[c] += sums[c];
     }
     ST_FOR(c, count) sums[c] = static_cast<f32>(totals[c]);
@@ -91,13 +90,13 @@ static void dense_grad_weight_few(i64 rows, i64 inputs, i64 outputs, const f32 *
     for (i64 first = 0; first < inputs; first += piece) {
         i64 columns = smaller(inputs - first, piece);
         multiply(Product{outputs, rows, columns, dy_ro, 1, outputs, x_ri + first, inputs, 1, nullptr, dw_oi,
-                         Finish::none, nullptr, chain_rows, totals});
+                         Finish::none, nullptr, CHAIN_ROWS, totals});
         for (i64 i = 0; i < columns; ++i)
             for (i64 o = 0; o < outputs; ++o) dw_io[(first + i) * outputs + o] = dw_oi[o * columns + i];
     }
 }
 
-// totals: inputs x (outputs, in whole 16s, at most 512); may be null for at most 256 rows, or one output.
+// totals: inputs x (outputs, in whole 16s, at most 512); may be null for at most CHAIN_ROWS rows, or one output.
 ST_KERNEL void dense_grad_weight(i64 rows, i64 inputs, i64 outputs, const f32 *x_ri, const f32 *dy_ro, f32 *dw_io,
                                  f32 *db_o, f64 *totals) {
     if (outputs == 1) return dense_grad_weight_one(rows, inputs, x_ri, dy_ro, dw_io, db_o);
@@ -106,7 +105,7 @@ ST_KERNEL void dense_grad_weight(i64 rows, i64 inputs, i64 outputs, const f32 *x
         dense_grad_weight_few(rows, inputs, outputs, x_ri, dy_ro, dw_io);
     else
         multiply(Product{inputs, rows, outputs, x_ri, 1, inputs, dy_ro, outputs, 1, nullptr, dw_io,
-                         Finish::none, nullptr, chain_rows, totals});
+                         Finish::none, nullptr, CHAIN_ROWS, totals});
 }
 ST_EXPORT_HOST(dense_grad_weight)
 #endif

@@ -38,7 +38,6 @@ ST_KERNEL void row_norm_gradient(i64 rows, i64 columns, i32 centers, const f32 *
 }
 ST_EXPORT(row_norm_gradient)
 
-constexpr i64 norm_chain_rows = 256;            // of float additions; their sums are added in double
 constexpr i64 norm_piece = ST_CUDA ? 1 : 64;    // columns that are gathered together
 
 // dscale = the sum of dy h over the rows in ascending r, dshift (null without a shift) that of dy.
@@ -47,9 +46,9 @@ ST_KERNEL void row_norm_grad_scale(i64 rows, i64 columns, const f32 *dy_rc, cons
     ST_FOR(piece, (columns + norm_piece - 1) / norm_piece) {
         const i64 first = piece * norm_piece, count = smaller(norm_piece, columns - first);
         f64 scales[norm_piece] = {}, shifts[norm_piece] = {};
-        for (i64 begin = 0; begin < rows; begin += norm_chain_rows) {
+        for (i64 begin = 0; begin < rows; begin += CHAIN_ROWS) {
             f32 scale[norm_piece] = {}, shift[norm_piece] = {};
-            for (i64 r = begin; r < smaller(begin + norm_chain_rows, rows); ++r) {
+            for (i64 r = begin; r < smaller(begin + CHAIN_ROWS, rows); ++r) {
                 const f32 *dy = dy_rc + r * columns + first, *x = x_rc + r * columns + first;
                 const f32 mean = mean_r[r], factor = factor_r[r];
                 for (i64 c = 0; c < count; ++c) {

@@ -28,6 +28,7 @@ TOPIC = Topic(
     fixed_partitions=True,
     renameable=False,
     wire_version=WIRE_VERSION,
+    written="alone",
 )
 NEWEST_KEY = b"newest"
 _RUN, _END = b"run/", b"end/"

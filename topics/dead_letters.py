@@ -19,6 +19,7 @@ HELP = "records that could not be decoded or trained, with the reason"
 TOPIC = Topic(
     key="dead_letters",
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
+    written="shared",
 )
 VALUE_BYTES = 512_000  # a longer record goes by reference: its topic, partition and offset say where it is
 _ROWS_BYTES = 128_000  # of the rows header; with the value and a key well below a message

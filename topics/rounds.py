@@ -34,6 +34,7 @@ TOPIC = Topic(
     config={"cleanup.policy": "delete", "max.message.bytes": "1048588"},
     fixed_partitions=True,
     wire_version=WIRE_VERSION,
+    written="alone",
 )
 
 RANGE_DTYPE = np.dtype(

@@ -29,6 +29,7 @@ TOPIC = Topic(
     fixed_partitions=True,
     renameable=False,
     wire_version=WIRE_VERSION,
+    written="alone",
 )
 
 

@@ -1,4 +1,5 @@
-"""What a topic of a job is: name rule, cleanup policy, wire version. Knows no process and opens nothing.
+"""What a topic of a job is: name, settings, what a job file may say of it, wire version. Knows no process and opens
+nothing.
 
 A topic's file has HELP, TOPIC and, unless its messages are the user's rows, document(message) -> what `read` shows,
 with our own error for bytes that are not its own, and line(document) -> the same in a line for people.
@@ -7,11 +8,11 @@ with our own error for bytes that are not its own, and line(document) -> the sam
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from streamtrain.errors import UserMistake
 from streamtrain.topics import REGISTRY
@@ -21,6 +22,9 @@ RESERVED_HEADER_PREFIX = "streamtrain-"
 # Kafka refuses a message whose writer's clock is an hour ahead; nothing of ours reads the time of these messages
 _OURS = {"message.timestamp.type": "LogAppendTime"}
 _NAME_LENGTH = 249  # Kafka's limit for a topic name
+BROKER_DEFAULT = -1  # as replication: what the broker is set to
+_POLICY = "cleanup.policy"
+T = TypeVar("T")
 
 
 class Message(NamedTuple):
@@ -32,8 +36,24 @@ class Message(NamedTuple):
 
 
 @dataclass(frozen=True)
+class TopicWish:
+    """A topic as the job wants it. `fixed_partitions`: another number is a mistake, not a difference to show."""
+
+    key: str
+    name: str
+    partitions: int
+    replication: int = BROKER_DEFAULT
+    config: Mapping[str, str] = field(default_factory=dict)
+    fixed_partitions: bool = False
+    owned: bool = True
+
+
+@dataclass(frozen=True)
 class Topic:
-    """A topic a job has; `config` and `partitions` are what it is made with unless the job file says otherwise."""
+    """A topic a job has; `config` and `partitions` are what it is made with unless the job file says otherwise.
+
+    written: by a trainer's transactions alone, or by others beside them; None: by no trainer.
+    """
 
     key: str
     config: Mapping[str, str]
@@ -42,6 +62,7 @@ class Topic:
     renameable: bool = True
     wire_version: int = 1
     rows: Literal["training", "requests"] | None = None  # the user's own topic: rows in the job's format
+    written: Literal["alone", "shared"] | None = None
 
     def __post_init__(self) -> None:
         config = {**(_OURS if self.owned else {}), **self.config}
@@ -56,17 +77,53 @@ class Topic:
     def suffix(self) -> str:
         return self.key.replace("_", "-")
 
+    def of(self, given: Mapping[str, T]) -> T | None:
+        """What stands under its name, with dashes or underscores."""
+        return given.get(self.key, given.get(self.suffix))
+
+    def wrong(self, given: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], str, object]]:
+        """What a job may not say of it: the setting, what is expected, and what was found. `given` may hold name,
+        partitions, replication and config."""
+        name, partitions = given.get("name"), given.get("partitions")
+        if name is not None and not self.renameable:
+            yield ("name",), "no name: a bootstrap address and a job name must be enough to find it", name
+        if partitions not in (None, self.partitions) and self.fixed_partitions:
+            yield ("partitions",), f"{self.partitions}, which is fixed", partitions
+        policy = (given.get("config") or {}).get(_POLICY)
+        if policy is not None and self.owned and not same_cleanup(str(policy), self.config[_POLICY]):
+            yield ("config", _POLICY), f"{self.config[_POLICY]}, which its readers rest on", policy
+
     def name(self, job: str, renamed: str | None = None) -> str:
-        """The topic's name in Kafka: `<job>.<key>` unless the job file renames it."""
-        if renamed is not None and not self.renameable:
-            raise UserMistake(
-                f"topics.{self.key}: the {self.suffix} topic cannot be renamed, so that a bootstrap address and a job "
-                f"name are enough to find it; expected no name, got {renamed!r}; remove the line"
-            )
+        """The topic's name in Kafka: `<job>.<key>` unless the job file renames it. UserMistake for what it may not."""
+        self._check({"name": renamed})
         name = f"{job}.{self.suffix}" if renamed is None else renamed
         if len(name) > _NAME_LENGTH:
             raise UserMistake(f"topics.{self.key}: expected a name of at most {_NAME_LENGTH} letters, got {len(name)}")
         return name
+
+    def wish(self, job: str, given: Mapping[str, Any]) -> TopicWish:
+        """The topic that a job wants, of which it says what is `given`, as for wrong(). UserMistake for what it may
+        not."""
+        self._check(given)
+        config = {**self.config, **{name: str(value) for name, value in (given.get("config") or {}).items()}}
+        return TopicWish(
+            key=self.key,
+            name=self.name(job, given.get("name")),
+            partitions=given.get("partitions") or self.partitions,
+            replication=given.get("replication") or BROKER_DEFAULT,
+            config=config,
+            fixed_partitions=self.fixed_partitions,
+            owned=self.owned,
+        )
+
+    def _check(self, given: Mapping[str, Any]) -> None:
+        for setting, expected, got in self.wrong(given):
+            raise UserMistake(f"topics.{self.key}.{'.'.join(setting)}: expected {expected}, got {got!r}")
+
+
+def same_cleanup(policy: str, other: str) -> bool:
+    """Whether both keep the newest message of each key for ever, or neither does."""
+    return ("compact" in policy) == ("compact" in other)
 
 
 def sha256(data: bytes | memoryview) -> bytes:
@@ -77,6 +134,15 @@ def sha256(data: bytes | memoryview) -> bytes:
 def all_topics() -> Mapping[str, Topic]:
     """Every topic of a job by key: the files of this folder that have a TOPIC."""
     return MappingProxyType({key: topic(key) for key in REGISTRY.names()})
+
+
+def job_topics(job: str, given: Mapping[str, Mapping[str, Any]] | None = None) -> list[TopicWish]:
+    """Every topic of a job. `given` may hold what it says of each, by key, as [topics] has it. UserMistake for what it
+    may not say, and for a name that is no topic."""
+    given = given or {}
+    for key in given:
+        topic(key)  # raises for a name that is no topic
+    return [entry.wish(job, entry.of(given) or {}) for entry in all_topics().values()]
 
 
 def row_topics() -> list[str]:

@@ -23,8 +23,9 @@ from streamtrain.demo.streaming import Streaming
 from streamtrain.demo.summary import Summary, next_commands
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.topic import job_topics
 
 KAFKA_VARIABLES = "STREAMTRAIN_KAFKA__"
 ANYWHERE = "localhost:9092"  # in a job that is only looked at

@@ -16,7 +16,7 @@ from streamtrain.job.engine import figures, graph_of, schema_of, state_bytes
 from streamtrain.job.file import JobFile, column_mistakes
 from streamtrain.job.mistakes import Mistake, show_path, show_value
 from streamtrain.job.network import beside_mistakes
-from streamtrain.job.sections import MOST_ROWS, Records, TopicSettings
+from streamtrain.job.sections import MOST_ROWS, Records
 from streamtrain.job.sources import Gathered
 from streamtrain.registry import nearest
 from streamtrain.topics.topic import all_topics
@@ -211,23 +211,14 @@ def _topics(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
         if topic is None:
             yield Mistake.unknown(gathered.where(path), show_path(path), allowed, "topic")
             continue
-        if settings.name is not None and not topic.renameable:
-            text = "no name: a bootstrap address and a job name must be enough to find it"
-            yield _mistake(gathered, (*path, "name"), text, settings.name)
-        if settings.partitions not in (None, topic.partitions) and topic.fixed_partitions:
-            yield _mistake(gathered, (*path, "partitions"), f"{topic.partitions}, which is fixed", settings.partitions)
-    for key, topic in registry.items():
-        name = topic_settings(file, key).name or f"{file.name}.{topic.suffix}"
+        for setting, expected, got in topic.wrong(settings.model_dump(exclude_none=True)):
+            yield _mistake(gathered, (*path, *setting), expected, got)
+    for topic in registry.values():
+        given = topic.of(file.topics)
+        name = topic.name(file.name) if given is None or given.name is None else given.name
         if name in used:
             yield _mistake(gathered, ("topics", topic.suffix), f"a topic of its own ({used[name]} has this one)", name)
         used[name] = topic.suffix
-
-
-def topic_settings(file: JobFile, key: str) -> TopicSettings:
-    """What the file says of a topic, with dashes or underscores; an empty TopicSettings where nothing."""
-    wanted = key.replace("-", "_")
-    found = [settings for name, settings in file.topics.items() if name.replace("-", "_") == wanted]
-    return found[-1] if found else TopicSettings()
 
 
 def _model(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:

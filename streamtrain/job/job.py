@@ -16,7 +16,7 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses, optimizers, schedules
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import UserMistake
-from streamtrain.job.checks import check_together, topic_settings
+from streamtrain.job.checks import check_together
 from streamtrain.job.documents import check_frame, check_schema, frame_records, read_documents
 from streamtrain.job.engine import engine_spec, schema_of, state_bytes
 from streamtrain.job.file import SECTIONS, JobFile, check_values
@@ -213,14 +213,13 @@ class Job:
 
     def topic(self, key: str) -> TopicSettings:
         """A topic by its key ("records", "dead-letters"), its name filled in; raises UserMistake on an unknown key."""
-        settings = topic_settings(self.file, key)
-        name = topic(key).name(self.name, settings.name)
-        return settings.model_copy(update={"name": name})
+        entry = topic(key)
+        settings = entry.of(self.file.topics) or TopicSettings()
+        return settings.model_copy(update={"name": entry.name(self.name, settings.name)})
 
     def topic_tables(self) -> dict[str, dict[str, Any]]:
-        """[topics] as plain tables, by key: what `streamtrain.kafka.admin.job_topics` takes."""
-        given = {key.replace("-", "_"): settings for key, settings in self.file.topics.items()}
-        return {key: settings.model_dump(exclude_none=True) for key, settings in given.items()}
+        """[topics] as plain tables: what `streamtrain.topics.topic.job_topics` takes."""
+        return {key: settings.model_dump(exclude_none=True) for key, settings in self.file.topics.items()}
 
     def model_spec(self) -> dict[str, Any]:
         """What the engine builds the model from, as it stands in the manifest."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -20,12 +20,11 @@ from streamtrain.errors import KafkaSettling, KafkaUnreachable, StreamtrainError
 from streamtrain.kafka.errors import Heard, explain, no_such_topic, response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
-from streamtrain.topics.topic import all_topics, topic
+from streamtrain.topics.topic import BROKER_DEFAULT, TopicWish, same_cleanup
 
 log = logging.getLogger("streamtrain.kafka")
 
 TIMEOUT_S = 8.0  # of one call, so that a start without a broker says so within 10 s
-BROKER_DEFAULT = -1  # as replication: what the broker is set to
 SETTLING_S = 0.05  # a topic just made, or whose leader moves, answers after a few of these
 _ELECTION = 3  # times a call's time-out, in which a cluster that answers has found another node for what one had
 _NO_TOPIC = "?"  # no topic may be called so: nobody's, and never made by being asked for
@@ -37,19 +36,6 @@ _NOT_TO_BE_MADE = (
 )  # fmt: skip
 _OffsetSpec: Any = OffsetSpec  # its methods have no types
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class TopicWish:
-    """A topic as the job wants it. `fixed_partitions`: another number is a mistake, not a difference to show."""
-
-    key: str
-    name: str
-    partitions: int
-    replication: int = BROKER_DEFAULT
-    config: Mapping[str, str] = field(default_factory=dict)
-    fixed_partitions: bool = False
-    owned: bool = True
 
 
 @dataclass(frozen=True)
@@ -72,32 +58,6 @@ class TopicChange:
     wish: TopicWish
     action: str
     differences: tuple[str, ...] = ()
-
-
-def job_topics(job: str, settings: Mapping[str, Mapping[str, Any]] | None = None) -> list[TopicWish]:
-    """Every topic of a job. `settings[key]` may hold name, partitions, replication and config, as [topics] has them."""
-    settings = settings or {}
-    for key in settings:
-        topic(key)  # raises for a name that is no topic
-    wishes = []
-    for key, entry in all_topics().items():
-        given = settings.get(key) or settings.get(entry.suffix) or {}
-        config = {**entry.config, **{name: str(value) for name, value in (given.get("config") or {}).items()}}
-        partitions = given.get("partitions") or entry.partitions
-        if entry.fixed_partitions and partitions != entry.partitions:
-            raise UserMistake(f"topics.{entry.key}.partitions: expected {entry.partitions}, got {partitions}")
-        wishes.append(
-            TopicWish(
-                key=key,
-                name=entry.name(job, given.get("name")),
-                partitions=partitions,
-                replication=given.get("replication") or BROKER_DEFAULT,
-                config=config,
-                fixed_partitions=entry.fixed_partitions,
-                owned=entry.owned,
-            )
-        )
-    return wishes
 
 
 class Admin:
@@ -362,7 +322,7 @@ def _mistakes(wish: TopicWish, state: TopicState | None) -> list[str]:
     if state.partitions > _native.MAX_PARTITIONS:
         texts.append(f"topic {wish.name}: expected at most {_native.MAX_PARTITIONS} partitions, got {state.partitions}")
     policy = wish.config.get("cleanup.policy")
-    if wish.owned and policy is not None and ("compact" in policy) != ("compact" in state.cleanup_policy):
+    if wish.owned and policy is not None and not same_cleanup(policy, state.cleanup_policy):
         texts.append(
             f"topic {wish.name}: expected cleanup.policy={policy}, got {state.cleanup_policy}; "
             "delete it, or name another in [topics]"

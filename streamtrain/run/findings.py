@@ -16,7 +16,7 @@ from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -25,6 +25,7 @@ from streamtrain.origins.moves import is_files
 from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
+from streamtrain.topics.topic import job_topics
 
 MB = 1_000_000
 MOST_REASONS = 5

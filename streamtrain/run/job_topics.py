@@ -20,7 +20,7 @@ from streamtrain.kafka.transaction import Unfinished
 from streamtrain.topics import control
 from streamtrain.topics.control import Newest, RunEnd, RunEntry
 from streamtrain.topics.manifest import Run
-from streamtrain.topics.topic import Message
+from streamtrain.topics.topic import Message, Topic, all_topics
 
 
 class JobTopics:
@@ -48,16 +48,19 @@ class JobTopics:
         return next((topic for topic in topics if self._admin.absent(topic)), None)
 
     def unfinished(self) -> list[Unfinished]:
-        """Where a transaction is neither committed nor aborted. Dead letters may be spread over partitions, and are
-        written by others too."""
-        letters = self._names["dead_letters"]
-        state = self._admin.describe([letters])[letters]
-        ours = [(self._names[key], 1, False) for key in ("control", "snapshots", "rounds")]
+        """Where a transaction is neither committed nor aborted."""
         return [
-            Unfinished(name, partition, shared)
-            for name, count, shared in [*ours, (letters, state.partitions if state else 0, True)]
-            for partition in self._without_end(name, count)
+            Unfinished(self._names[topic.key], partition, topic.written == "shared")
+            for topic in all_topics().values() if topic.written is not None
+            for partition in self._without_end(self._names[topic.key], self._partitions(topic))
         ]
+
+    def _partitions(self, topic: Topic) -> int:
+        if topic.fixed_partitions:
+            return topic.partitions
+        name = self._names[topic.key]
+        state = self._admin.describe([name])[name]
+        return 0 if state is None else state.partitions
 
     def _without_end(self, name: str, partitions: int) -> list[int]:
         stable, ends = self._admin.last_stable(name, partitions), self._admin.high_watermarks(name, partitions)

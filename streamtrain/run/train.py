@@ -22,13 +22,14 @@ from streamtrain.compute.model import Model
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
 from streamtrain.origins.choice import origin_of
 from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver
+from streamtrain.topics.topic import job_topics
 
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 

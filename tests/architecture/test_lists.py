@@ -31,9 +31,6 @@ ALLOWED = {
     "streamtrain/columns/kinds/label.py": {"number, category": "what a label may be beside its role"},
     "streamtrain/columns/transforms/transform.py": {"number, text, time, hash": _CELL},
     "streamtrain/run/findings.py": {"records, snapshots": "the topics whose loss loses training"},
-    "streamtrain/run/job_topics.py": {
-        "control, snapshots, rounds": "the topics that only a trainer's transactions write",
-    },
     "tests/bench/bench_columns.py": {"json, msgpack": "the formats whose rows are nested, with their libraries"},
     "tests/bench/bench_cuda.py": {"numbers, label, weight": _SLOT},
     "tests/bench/bench_ingest.py": {"msgpack, json": "each bench's own load and bar"},

@@ -23,7 +23,7 @@ from confluent_kafka import Consumer, TopicPartition
 from workbench import BATCH_ROWS, Bed, figure, in_turns, kafka_at, spawn, train_rate
 
 from streamtrain.job import Job
-from streamtrain.kafka.admin import job_topics
+from streamtrain.topics.topic import job_topics
 
 SMOKE = ["--seconds", "1", "--turns", "1"]
 BAR = 5.0

@@ -22,7 +22,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from workbench import BATCH_ROWS, NUMBERS, PARTITIONS, Bed, encoded, figure, kafka_at, spawn, train
 
 from streamtrain.clients.snapshots import follow_snapshots
-from streamtrain.kafka.admin import TopicWish
+from streamtrain.topics.topic import TopicWish
 
 FIGURES = 4  # lines of a whole run
 

@@ -29,8 +29,9 @@ from served_model import ServedModel
 
 from streamtrain.broker import start_broker
 from streamtrain.columns.formats.msgpack import encode
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.run.roles import predictor
+from streamtrain.topics.topic import TopicWish
 
 FIGURES = 3  # lines of a whole run
 SMOKE = ["--seconds", "1", "--turns", "1"]

@@ -18,7 +18,7 @@ from workbench import PARTITIONS, Bed, figure, in_turns, kafka_at
 from streamtrain import Job
 from streamtrain.clients.repacking import Repacker
 from streamtrain.columns.records import Records
-from streamtrain.kafka.admin import TopicWish
+from streamtrain.topics.topic import TopicWish
 
 FIGURES = 1  # lines of a whole run
 SMOKE = ["--seconds", "0.5", "--turns", "1"]

@@ -28,7 +28,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamtrain.broker import start_broker
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import job_topics
 
 NUMBERS = 28
 NAMES = [f"f{at:02}" for at in range(1, NUMBERS + 1)] + ["late"]

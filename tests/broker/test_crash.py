@@ -19,7 +19,8 @@ from streamtrain.broker.distribution import find_distribution
 from streamtrain.broker.fencing import fenced
 from streamtrain.broker.folder import load_record
 from streamtrain.broker.node import start_node
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import TopicWish
 from tests.chaos.faults import BrokerStall
 
 pytestmark = pytest.mark.kafka

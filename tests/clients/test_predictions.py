@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 
 from streamtrain.clients.predictions import read_predictions
 from streamtrain.errors import UserMistake
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.topics.predictions import RowError
-from streamtrain.topics.topic import Message
+from streamtrain.topics.topic import Message, job_topics
 
 
 def send(kafka: Any, topic: str, messages: list[Message]) -> None:

@@ -21,7 +21,8 @@ from streamtrain.clients.outbox import Outgoing
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.records import BLOCK_ROWS
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import job_topics
 
 TEXT = """\
 name = "{name}"

@@ -13,7 +13,7 @@ from more_partitions import add_partitions
 from waiting import wait_for
 
 from streamtrain.broker import Broker
-from streamtrain.kafka.admin import job_topics
+from streamtrain.topics.topic import job_topics
 from tests.chaos.faults import the_one_left
 from tests.chaos.trainer import Trainer
 from tests.e2e.harness import LiveJob, Running

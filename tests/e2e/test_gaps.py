@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from streamtrain.kafka.admin import job_topics
+from streamtrain.topics.topic import job_topics
 from tests.e2e.harness import LiveJob, Running
 
 

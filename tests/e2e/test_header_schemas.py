@@ -23,12 +23,12 @@ from streamtrain import Job, RecordWriter, read_predictions
 from streamtrain.clients.dead_letters import Resender, read_dead_letters
 from streamtrain.clients.repacking import Repacker
 from streamtrain.errors import UserMistake
-from streamtrain.kafka.admin import TopicWish
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.settings import Purpose
 from streamtrain.schemas import SchemaRegistry
+from streamtrain.topics.topic import TopicWish
 from tests.e2e.harness import LiveJob, rows
 from tests.e2e.test_avro_registry import ROW as AVRO
 from tests.e2e.test_avro_registry import avro_job

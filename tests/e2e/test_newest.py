@@ -6,9 +6,10 @@ from pathlib import Path
 
 from confluent_kafka.admin import AdminClient
 
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.topics.control import Control
+from streamtrain.topics.topic import job_topics
 from tests.e2e.harness import LiveJob
 
 

@@ -25,7 +25,8 @@ from streamtrain import Job
 from streamtrain.cli import main
 from streamtrain.demo.flights import data_file
 from streamtrain.errors import UserMistake
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import job_topics
 from tests.bench.learning_streams import DATA
 from tests.e2e.harness import LiveJob
 from tests.fitting.example import same_bits

@@ -13,10 +13,11 @@ import confluent_kafka
 from waiting import wait_for
 
 from streamtrain._native import KafkaCode
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer, decode
+from streamtrain.topics.topic import TopicWish
 
 PARTITIONS = 3
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from confluent_kafka import Producer
 
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.topics.manifest import Counts, Kept, Manifest, Parent, Position, Positions, Restored, Run, Slot
 from streamtrain.topics.shelves import kept_after
 from streamtrain.topics.snapshots import Publication, publish
-from streamtrain.topics.topic import Message, sha256
+from streamtrain.topics.topic import Message, job_topics, sha256
 
 
 def example_manifest(version: int = 7, **changes: object) -> Manifest:

@@ -21,8 +21,9 @@ from small_model import SmallModel
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import UserMistake
 from streamtrain.integrations.faust import bootstrap_of, live_model
-from streamtrain.kafka.admin import Admin, TopicWish, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.topics.topic import TopicWish, job_topics
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODEL = SmallModel.make()

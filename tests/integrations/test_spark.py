@@ -25,10 +25,11 @@ from served_model import ServedModel
 from streamtrain import Job, LiveModel, RecordWriter
 from streamtrain.columns.row_plan import Lists, Rows
 from streamtrain.integrations.spark import StreamtrainSource, predictor
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
+from streamtrain.topics.topic import job_topics
 from tests.e2e.answers import toml
 
 COUNT = 200

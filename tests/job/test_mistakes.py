@@ -87,6 +87,17 @@ CASES = [
     ),
     (
         'records = { name = "prod.flights", partitions = 4 }',
+        'snapshots.config = { "cleanup.policy" = "delete" }',
+        ':7: topics.snapshots.config."cleanup.policy": expected compact, which its readers rest on, got "delete"',
+    ),
+    (
+        'records = { name = "prod.flights", partitions = 4 }',
+        'dead-letters.config = { "cleanup.policy" = "compact,delete" }',
+        ':7: topics.dead-letters.config."cleanup.policy": expected delete, which its readers rest on, got '
+        '"compact,delete"',
+    ),
+    (
+        'records = { name = "prod.flights", partitions = 4 }',
         'requests = "flights.records"',
         ':7: topics.requests: expected a topic of its own (records has this one), got "flights.records"',
     ),

@@ -16,7 +16,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from streamtrain.broker import Broker
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.kafka.admin import Admin, TopicWish, job_topics
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import TopicWish, job_topics
 from tests.chaos.faults import hold
 
 
@@ -106,7 +107,7 @@ def test_settings_of_topics_are_checked() -> None:
         job_topics("job", {"record": {}})
     with pytest.raises(UserMistake, match="cannot be renamed"):
         job_topics("job", {"snapshots": {"name": "x"}})
-    with pytest.raises(UserMistake, match=r"topics.control.partitions: expected 1, got 3"):
+    with pytest.raises(UserMistake, match=r"topics.control.partitions: expected 1, which is fixed, got 3"):
         job_topics("job", {"control": {"partitions": 3}})
 
 

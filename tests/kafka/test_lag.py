@@ -9,8 +9,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka import renewing
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.lag import GroupLag
+from streamtrain.topics.topic import TopicWish
 
 
 def test_what_a_group_has_not_passed(kafka: Any) -> None:

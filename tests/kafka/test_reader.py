@@ -9,9 +9,10 @@ from confluent_kafka import Producer
 
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka import reader as reading
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.settings import Purpose
+from streamtrain.topics.topic import TopicWish
 
 
 @pytest.fixture

@@ -10,13 +10,13 @@ import pytest
 
 from streamtrain._native import KafkaCode, KafkaEnding, KafkaOutcome
 from streamtrain.errors import TooManyOpenFiles, UserMistake
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.transaction import Batch, Transactions, _Failed
 from streamtrain.run.job_topics import JobTopics
-from streamtrain.topics.topic import Message
+from streamtrain.topics.topic import Message, job_topics
 
 
 def refuse(timeout_s: float) -> None:

@@ -14,7 +14,8 @@ import pytest
 from streamtrain import Job, RecordWriter
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
+from streamtrain.topics.topic import job_topics
 
 TEXT = """\
 name = "{name}"

@@ -13,7 +13,8 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 from streamtrain.job.sections import TopicSettings, Train
-from streamtrain.kafka.admin import TopicState, TopicWish, _mistakes
+from streamtrain.kafka.admin import TopicState, _mistakes
+from streamtrain.topics.topic import TopicWish
 
 
 def arena(workers: int) -> _native.Arena:

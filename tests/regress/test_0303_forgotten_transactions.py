@@ -20,7 +20,7 @@ import streamtrain.broker.node as node
 from streamtrain.background import in_background
 from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken
-from streamtrain.kafka.admin import Admin, job_topics
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
@@ -28,6 +28,7 @@ from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
 from streamtrain.run.job_topics import JobTopics
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import publish
+from streamtrain.topics.topic import job_topics
 from tests.fakes.publisher import example_manifest
 
 pytestmark = pytest.mark.kafka

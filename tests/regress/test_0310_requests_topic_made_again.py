@@ -11,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 from prediction_bench import PARTITIONS, Bench, running, wait_for
 from served_model import ServedModel
 
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.run.roles import predictor
+from streamtrain.topics.topic import TopicWish
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 

@@ -24,9 +24,10 @@ from served_model import ServedModel
 
 from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken, KafkaDenied, StreamtrainError, UserMistake
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run.roles import predictor
+from streamtrain.topics.topic import TopicWish
 from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
 

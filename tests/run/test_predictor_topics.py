@@ -17,8 +17,9 @@ from prediction_bench import PARTITIONS, Bench, running
 from served_model import ServedModel
 from waiting import wait_for
 
-from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.kafka.admin import Admin
 from streamtrain.run.roles import predictor
+from streamtrain.topics.topic import TopicWish
 
 DELIVERIES = ["exactly_once", "at_least_once"]
 spawn = multiprocessing.get_context("spawn")

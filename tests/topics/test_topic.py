@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from streamtrain.clients.writer import RecordWriter
@@ -22,7 +24,7 @@ def test_names() -> None:
     assert fixed
     for entry in fixed:
         assert entry.name("flights") == f"flights.{entry.suffix}"
-        with pytest.raises(UserMistake, match="cannot be renamed"):
+        with pytest.raises(UserMistake, match=r"name: expected no name: .* got 'elsewhere'"):
             entry.name("flights", "elsewhere")
     with pytest.raises(UserMistake, match="249"):
         topic("records").name("x" * 250)
@@ -35,6 +37,31 @@ def test_policies() -> None:
         assert (entry.config["cleanup.policy"] == "compact") == (not entry.renameable), entry.key
     assert int(topic("snapshots").config["min.compaction.lag.ms"]) >= 60_000
     assert [entry.suffix for entry in all_topics().values() if not entry.owned] == row_topics()
+
+
+def test_what_a_job_may_say_of_a_topic() -> None:
+    for entry in all_topics().values():
+        policy = {"config": {"cleanup.policy": "delete" if entry.config["cleanup.policy"] == "compact" else "compact"}}
+        wrong = {name for (name, *_), _, _ in entry.wrong({"name": "a", "partitions": entry.partitions + 1, **policy})}
+        assert wrong == (
+            ({"name"} if not entry.renameable else set())
+            | ({"partitions"} if entry.fixed_partitions else set())
+            | ({"config"} if entry.owned else set())
+        )
+        wish = entry.wish("flights", {"config": {"retention.ms": 5}, "replication": 3})
+        assert wish.config == {**entry.config, "retention.ms": "5"} and wish.replication == 3
+        assert entry.of({entry.suffix: 1}) == entry.of({entry.key: 1}) == 1 and entry.of({"other": 1}) is None
+        with pytest.raises(UserMistake) if entry.owned else nullcontext():
+            entry.wish("flights", policy)
+
+
+def test_a_trainer_writes_what_has_one_partition_alone() -> None:
+    """An end that Kafka has forgotten is looked for in each of them."""
+    written = {entry.key: entry.written for entry in all_topics().values() if entry.written is not None}
+    assert {key for key, how in written.items() if how == "alone"} == {
+        entry.key for entry in all_topics().values() if entry.fixed_partitions
+    }
+    assert [key for key, how in written.items() if how == "shared"] == ["dead_letters"]
 
 
 @pytest.mark.parametrize("key", [key for key, entry in all_topics().items() if entry.owned])

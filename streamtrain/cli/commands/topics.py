@@ -8,7 +8,8 @@ import typer
 
 from streamtrain.cli.output import table
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.kafka.admin import TopicState, TopicWish, job_topics
+from streamtrain.kafka.admin import TopicState
+from streamtrain.topics.topic import TopicWish, job_topics
 
 ORDER = 50
 app = typer.Typer(no_args_is_help=True, add_completion=False)

@@ -13,8 +13,8 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from streamtrain.checks.verify.reader import job_topics
-from streamtrain.kafka.admin import job_topics as wishes
 from streamtrain.kafka.clients import Message
+from streamtrain.topics.topic import job_topics as wishes
 from tests.checks.verify.topics_in_memory import Partition, Written
 from tests.checks.verify.whole import FORGERIES
 from tests.e2e.harness import LiveJob, rows

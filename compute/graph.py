@@ -205,7 +205,7 @@ def _table_problems(table: Mapping[str, Any], known: Collection[str], own: Colle
         yield from _read_problems(OF, reads, 1, 1, known)
     else:
         reads, module = settings.pop(kind), vertices.get(kind)
-        yield from problems(settings, module.OPTIONS, f"option of {kind}")
+        yield from problems(settings, vertices.options(kind), f"option of {kind}")
         yield from _read_problems(kind, reads, module.LEAST, module.MOST, known)
 
 
@@ -247,7 +247,7 @@ def _parsed(table: Mapping[str, Any]) -> Vertex:
     else:
         kind = next(key for key in settings if key in vertices.names())
         reads = settings.pop(kind)
-        options = read(settings, vertices.get(kind).OPTIONS)
+        options = read(settings, vertices.options(kind))
     return Vertex(table["name"], kind, (reads,) if isinstance(reads, str) else tuple(reads), options)
 
 

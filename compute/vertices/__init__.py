@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from streamtrain.compute.options import Option
 from streamtrain.registry import Registry
 
 Examples = Sequence[tuple[list[int], dict[str, Any]]]   # widths of values to try a vertex with, and options
@@ -19,3 +20,9 @@ REGISTRY = Registry(__name__, "vertex")
 names: Callable[[], list[str]] = REGISTRY.names
 describe: Callable[[], dict[str, str]] = REGISTRY.describe
 get = REGISTRY.get
+
+
+def options(name: str) -> dict[str, Option]:
+    """Its settings beside what it reads."""
+    declared: dict[str, Option] = get(name).OPTIONS
+    return declared

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer, Message
+from streamtrain.kafka.errors import no_such_topic
 from streamtrain.kafka.reader import read_all
 from streamtrain.kafka.settings import Purpose
 
@@ -34,9 +34,7 @@ def read_messages(
     assert name is not None
     found = Admin(job.kafka.bootstrap, job.kafka_admin()).spans(name)
     if found is None:
-        raise UserMistake(
-            f"topic {name}: not in Kafka at {job.kafka.bootstrap}; make it with `streamtrain topics create`"
-        )
+        raise no_such_topic(name, job.kafka.bootstrap)
     spans: dict[int, tuple[int, int | None]] = {}
     for partition, (low, end) in enumerate(found):
         wanted = (begin or {}).get(partition, 0 if newest is None else end - newest)

@@ -174,4 +174,7 @@ def test_list(run: Run, kind: str) -> None:
     if kind == "settings":
         assert names == [setting.path + setting.when for setting in settings_table()]
     else:
-        assert names == [registries()[kind].shown(name) for name in registries()[kind].names()]
+        registry = registries()[kind]
+        assert names == [registry.shown(name) for name in registry.names()]
+        declare = {name for name in names if hasattr(registry.get(name), "OPTIONS")}
+        assert declare <= {entry["name"] for entry in entries if "settings" in entry}

@@ -168,7 +168,7 @@ def test_a_signal_delivers_what_was_written(run: Run, job: Path, tmp_path: Path,
 def test_reading_a_topic_that_is_not_there(run: Run, new_job: NewJob) -> None:
     path = new_job()
     ended = run("read", path, "predictions", "--until-end")
-    assert ended.code == 2 and "make it with `streamtrain topics create`" in ended.err
+    assert ended.code == 2 and "make its topics with 'streamtrain topics create" in ended.err
 
 
 def test_bootstrap_and_set_stand_over_the_file(run: Run, new_job: NewJob, kafka: Any) -> None:

@@ -69,7 +69,7 @@ def test_layers() -> None:
 
 
 def test_vertices() -> None:
-    check(told(MODEL, "vertex"), {name: vertices.get(name).OPTIONS for name in vertices.names()})
+    check(told(MODEL, "vertex"), {name: vertices.options(name) for name in vertices.names()})
 
 
 def test_losses() -> None:

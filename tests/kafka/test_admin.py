@@ -105,7 +105,7 @@ def test_a_broker_that_has_just_been_fenced_ends_no_process(private_kafka: Calla
 def test_settings_of_topics_are_checked() -> None:
     with pytest.raises(UserMistake, match="expected one of"):
         job_topics("job", {"record": {}})
-    with pytest.raises(UserMistake, match="cannot be renamed"):
+    with pytest.raises(UserMistake, match=r"topics.snapshots.name: expected no name: .* got 'x'"):
         job_topics("job", {"snapshots": {"name": "x"}})
     with pytest.raises(UserMistake, match=r"topics.control.partitions: expected 1, which is fixed, got 3"):
         job_topics("job", {"control": {"partitions": 3}})

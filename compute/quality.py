@@ -20,6 +20,12 @@ WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; th
 MOST_CLIPPED = 20  # columns told of
 
 
+def closed(window: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:
+    """Whether a publication's window is one that has closed since `before`, that of the publication before it: told
+    once, and not as it grows."""
+    return window.get("rows", 0) >= WINDOW_ROWS and window != before
+
+
 class Quality:
     """Scores only grow: a window is the difference of two looks at them. `numbers`: the number columns in order."""
 

@@ -7,12 +7,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain.compute.quality import closed
 from streamtrain.demo.answers import Answers, Told
 from streamtrain.demo.stream import Stream
 
 Event = dict[str, Any]
 RATE_S = 3.0  # rates are over so long
-WINDOW_ROWS = 10_000  # of the trainer's windows; a shorter one is one that has only begun
 
 
 class Rate:
@@ -99,7 +99,7 @@ class Standing:
             self.dead[reason] = self.dead.get(reason, 0) + rows
         self.scores = event["metrics"].get("total", {})
         window = event["metrics"].get("window") or {}
-        if window.get("rows", 0) >= WINDOW_ROWS and window not in self.windows[-1:]:
+        if closed(window, self.windows[-1] if self.windows else None):
             self.windows.append(window)
 
     def look(self, stream: Stream, answers: Answers) -> None:

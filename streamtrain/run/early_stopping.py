@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtrain.compute.early_stopping import Standing
-from streamtrain.compute.quality import WINDOW_ROWS
+from streamtrain.compute.quality import closed
 from streamtrain.job.sections import EarlyStopping
 
 Metrics = Mapping[str, Any]
@@ -39,7 +39,7 @@ class EarlyStop:
         found = self.standing(before) or {}
         standing, begun_ms = Standing.from_dict(found), found.get("begun_ms", created_ms)
         window = metrics["window"]
-        if window["rows"] >= WINDOW_ROWS and window != before.get("window") and self._score in window:
+        if closed(window, before.get("window")) and self._score in window:
             standing = self._conditions.after(standing, window[self._score], version)
         reason, details = self._conditions.met(standing, rows, (created_ms - begun_ms) / 1000)
         of_it = {"settings": self._told, "begun_ms": begun_ms, "reason": reason, "details": details}

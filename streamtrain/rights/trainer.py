@@ -7,16 +7,15 @@ from collections.abc import Mapping
 from streamtrain.rights.right import Right, looks, reads, writes
 from streamtrain.topics.topic import all_topics
 
-ANSWERS = "predictions"  # a predictor's to write
 HELP = "trains: `streamtrain train`"
 
 
 def rights(job: str, topics: Mapping[str, str]) -> list[Right]:
-    own = [topics[key] for key, topic in all_topics().items() if topic.owned and key != ANSWERS]
+    own = [topics[key] for key, topic in all_topics().items() if topic.written is not None]
     return [
         *reads(topics["records"], *own),
         *writes(*own),
-        *looks(topics[ANSWERS]),  # a start tells which of the job's topics are wanting
+        *looks(topics["predictions"]),  # a start tells which of the job's topics are wanting
         Right("transactional-id", job, ("Write", "Describe")),
         Right("group", job, ("Read", "Describe")),  # to show its lag
     ]

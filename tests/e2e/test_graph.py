@@ -61,6 +61,29 @@ def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path) -> None
     assert "both" in text and "deep, cross, input.colour" in text
 
 
+STACKED = """
+[model.graph]
+one = { dense = 20, of = "input" }
+other = { dense = 20, activation = "relu", of = "input" }
+s = { stack = ["one", "other"] }
+h = { dense = 20, activation = "relu", of = "s" }
+u = { unstack = "h" }
+v = { unstack = "h", index = 1 }
+both = { concat = ["u", "v"] }
+"""
+
+
+def test_a_layer_over_a_stack_of_many_rows(kafka: Any, tmp_path: Path) -> None:
+    """A tile of it has more rows than are summed in one chain."""
+    job = LiveJob(kafka, tmp_path, round_interval="off", batch_rows=256, averaging_frequency=2, model=STACKED)
+    job.produce(COUNT)
+    events = job.train("--until-end", failpoints="worker.stepped=4")
+    ends = {event["how"] for event in events if event["event"] == "worker_died"}
+    assert ends == {"SIGKILL"}  # by the failpoint alone
+    assert job.verified()["rows"] == {"trained": COUNT, "dead_lettered": 0, "filtered": 0}
+    job.replayed()
+
+
 MISTAKES = [
     ('deep = { dense = 16, of = "colour" }', 'job.toml:9: model.graph.deep.of: expected input, input.<column> or the '
      'name of a vertex, got "colour"; did you mean input.colour?'),

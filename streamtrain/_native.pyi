@@ -732,6 +732,24 @@ class RowScorer:
     def score_columns(self, columns: dict[str, Any]) -> tuple[list[Any], list[tuple[int, str, str]]]:
         """The same of lists and 1-dimensional arrays of numbers of one length."""
 
+    def outputs_of_columns(self, columns: dict[str, Any]) -> tuple[bytes, list[tuple[int, str, str]]]:
+        """The same as (rows, width) float64, without those rows that failed."""
+
+class BodyForm(enum.Enum):
+    """What the text of a body's answer is: one row's object, an array, or an error as an object."""
+
+    ROW = 0
+    ROWS = 1
+    BROKEN = 2
+    TOO_LARGE = 3
+
+class BodyScorer:
+    """Answers bodies of JSON with one snapshot: bytes, slot, plan, JSON. One thread at a time."""
+
+    def __init__(self, plan: Plan, decode_plan: DecodePlan, heads: _Heads, most_bytes: int) -> None: ...
+    def score(self, body: bytes, released: bool) -> tuple[bytes, BodyForm, int, int]:
+        """(text, form, rows, errors); answers of more than `most_bytes` are refused. `released`: without the GIL."""
+
 class Predictor:
     """One thread runs it; serve(), counters() and drain_events() may be called by others."""
 

@@ -38,7 +38,9 @@ class TorchModule:
 
     @classmethod
     def of(cls, made: Any) -> Self:
-        """Of a torch.nn.Module, what makes one, or the text that names it."""
+        """Of a torch.nn.Module, what makes one, or the text that names it; of one of these itself."""
+        if isinstance(made, cls):
+            return made
         if isinstance(made, str):
             return cls(made)
         named = made if hasattr(made, "__qualname__") else type(made)

@@ -8,6 +8,7 @@
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
 #include "bindings/python_around.h"
+#include "predict/body_scorer.h"
 #include "predict/predictor.h"
 
 namespace st {
@@ -46,9 +47,42 @@ nb::list score(RequestScorer &scorer, const std::string &topic,
     return out;
 }
 
+// (text, form, rows, errors): see BodyAnswer.
+nb::tuple score_body(BodyScorer &scorer, const nb::bytes &body, bool released) {
+    const std::string_view bytes(static_cast<const char *>(body.data()), body.size());
+    BodyAnswer answer;
+    if (released) {
+        WithoutGil free;
+        answer = scorer.score(bytes);
+    } else {
+        answer = scorer.score(bytes);
+    }
+    return nb::make_tuple(nb::bytes(answer.text.data(), answer.text.size()), answer.form, answer.rows, answer.errors);
+}
+
+void bind_body_scorer(nb::module_ &m) {
+    nb::enum_<BodyAnswer::Form>(m, "BodyForm")
+        .value("ROW", BodyAnswer::Form::row)
+        .value("ROWS", BodyAnswer::Form::rows)
+        .value("BROKEN", BodyAnswer::Form::broken)
+        .value("TOO_LARGE", BodyAnswer::Form::too_large);
+    nb::class_<BodyScorer>(m, "BodyScorer")
+        .def(
+            "__init__",
+            [](BodyScorer *self, nb::object plan, std::shared_ptr<DecodePlan> decode, const AnswerHeads &heads,
+               u64 most_bytes) {
+                Plan &native = nb::cast<Plan &>(plan);
+                new (self) BodyScorer(native, keep(plan), std::move(decode), AnswerWriter(answer_heads(heads)),
+                                      most_bytes);
+            },
+            nb::arg("plan"), nb::arg("decode_plan"), nb::arg("heads"), nb::arg("most_bytes"))
+        .def("score", score_body, nb::arg("body"), nb::arg("released"));
+}
+
 }   // namespace
 
 void bind_predict(nb::module_ &m) {
+    bind_body_scorer(m);
     nb::class_<RequestScorer>(m, "RequestScorer")
         .def(
             "__init__",

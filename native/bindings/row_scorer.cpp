@@ -43,6 +43,18 @@ class RowScorer {
 
     // `columns`: a dict of lists and 1-dimensional arrays of numbers, of one length. Gives as score_rows().
     nb::tuple score_columns(nb::dict given) {
+        predict_columns(given);
+        return answers();
+    }
+
+    // The same as (bytes of rows x width float64, [(row, path, reason)]), without those rows that failed.
+    nb::tuple outputs_of_columns(nb::dict given) {
+        predict_columns(given);
+        return nb::make_tuple(nb::bytes(values_.data(), values_.size() * sizeof(f64)), failed());
+    }
+
+  private:
+    void predict_columns(const nb::dict &given) {
         PythonColumns columns(batch_.plan(), writer_, given);
         form_ = PythonForm::columns;
         begin(columns);
@@ -52,10 +64,8 @@ class RowScorer {
         } else {
             while (!next()) {}
         }
-        return answers();
     }
 
-  private:
     void begin(RowSource &source) {
         passed_ = 0;
         values_.clear();
@@ -100,11 +110,15 @@ class RowScorer {
         take_until(end);
     }
 
+    nb::list failed() const {
+        nb::list told;
+        for (const Failed &each : failed_) told.append(nb::make_tuple(each.row, each.path, each.reason));
+        return told;
+    }
+
     nb::tuple answers() const {
-        nb::list failed;
-        for (const Failed &each : failed_) failed.append(nb::make_tuple(each.row, each.path, each.reason));
         if (form_ == PythonForm::row)
-            return nb::make_tuple(failed_.empty() ? answer(values_.data()) : nb::none(), failed);
+            return nb::make_tuple(failed_.empty() ? answer(values_.data()) : nb::none(), failed());
         nb::object list = nb::steal(PyList_New(passed_));
         if (!list.is_valid()) throw nb::python_error();
         const f64 *values = values_.data();
@@ -115,7 +129,7 @@ class RowScorer {
             else made = answer(values), values += predictor_.width();
             PyList_SET_ITEM(list.ptr(), row, made.release().ptr());
         }
-        return nb::make_tuple(list, failed);
+        return nb::make_tuple(list, failed());
     }
 
     nb::object answer(const f64 *row) const {
@@ -191,7 +205,8 @@ void bind_row_scorer(nb::module_ &m) {
             },
             nb::arg("plan"), nb::arg("decode_plan"), nb::arg("heads"), nb::arg("free_from"))
         .def("score_rows", &RowScorer::score_rows, nb::arg("rows"))
-        .def("score_columns", &RowScorer::score_columns, nb::arg("columns"));
+        .def("score_columns", &RowScorer::score_columns, nb::arg("columns"))
+        .def("outputs_of_columns", &RowScorer::outputs_of_columns, nb::arg("columns"));
 }
 
 }  // namespace st

@@ -197,8 +197,12 @@ class LiveModel(Following[Scorer | None]):
     def _prepared(self, stored: Stored) -> Scorer | None:
         """None of an untrained snapshot, which is checked all the same."""
         before = None if self._scorer is None else self._scorer.served
-        scorer = Scorer(Served.of(stored.manifest, stored.digest, stored.model, before, self._network))
+        scorer = self._scorer_of(Served.of(stored.manifest, stored.digest, stored.model, before, self._network))
         return None if stored.manifest.untrained else scorer
+
+    def _scorer_of(self, served: Served) -> Scorer:
+        """What calls work with."""
+        return Scorer(served)
 
     def _take(self, scorer: Scorer | None) -> None:
         """Swaps it for the one in use: calls that run keep theirs."""

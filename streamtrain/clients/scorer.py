@@ -38,7 +38,7 @@ class Scorer:
             if not failed:
                 return answer
             if not is_columns(rows, self._names):
-                return _outcome(errors, _error(failed[0], alone=True))
+                return _outcome(errors, row_error(failed[0], alone=True))
         given = read(rows, self._names)
         if isinstance(given, dict):
             return self.predict(given, errors)
@@ -46,7 +46,7 @@ class Scorer:
             self._many, BATCH_ROWS, given
         )
         for each in failed:
-            answers[each[0]] = _outcome(errors, _error(each, alone=False))
+            answers[each[0]] = _outcome(errors, row_error(each, alone=False))
         return answers
 
     def _rows(self, pool: deque[_native.RowScorer], rows: int, given: Any) -> tuple[Any, list[_Failed]]:
@@ -84,7 +84,7 @@ def _outcome(errors: Errors, error: RecordError) -> RecordError:
     return error
 
 
-def _error(failed: _Failed, alone: bool) -> RecordError:
+def row_error(failed: _Failed, alone: bool) -> RecordError:
     row, path, reason = failed
     where = "row" if alone else f"row {row}"
     return RecordError(f"{where} at {path if alone and path else '$' + path.partition(']')[2]}: {reason}")

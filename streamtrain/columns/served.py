@@ -55,6 +55,7 @@ class Shape:
         self.heads = [(head.name, head.outputs, labels.get(head.name, alone).names)
                       for head in self.model.parsed.heads]  # fmt: skip
         self._plans: dict[int, _native.DecodePlan] = {}
+        self._bare_plans: dict[int, _native.DecodePlan] = {}
 
     def fits(self, manifest: Manifest) -> bool:
         """Whether the manifest's snapshot is one of them."""
@@ -63,8 +64,19 @@ class Shape:
     def plan(self, rows: int) -> _native.DecodePlan:
         """For slots of `rows` rows."""
         if rows not in self._plans:
-            self._plans[rows] = native_plan(self.schema, _native.SlotLayout.make(rows, 1, self.schema.block_specs()))
+            self._plans[rows] = self._made(self.schema, rows)
         return self._plans[rows]
+
+    def bare_plan(self, rows: int) -> _native.DecodePlan:
+        """The same for rows that no message is around: what would be there is a field by the column's name."""
+        if rows not in self._bare_plans:
+            bare = self.schema.without_message()
+            self._bare_plans[rows] = self.plan(rows) if bare is self.schema else self._made(bare, rows)
+        return self._bare_plans[rows]
+
+    @staticmethod
+    def _made(schema: Schema, rows: int) -> _native.DecodePlan:
+        return native_plan(schema, _native.SlotLayout.make(rows, 1, schema.block_specs()))
 
 
 class Served:
@@ -108,6 +120,10 @@ class Served:
     def row_scorer(self, rows: int, free_from: int) -> _native.RowScorer:
         """Answers Python rows, `rows` at a time; a batch of `free_from` or more gives up the GIL."""
         return _native.RowScorer(self._plan(rows), self.shape.plan(rows), self.shape.heads, free_from)
+
+    def body_scorer(self, rows: int, most_bytes: int) -> _native.BodyScorer:
+        """Answers bodies of JSON, `rows` rows at a time, with at most so many bytes."""
+        return _native.BodyScorer(self._plan(rows), self.shape.bare_plan(rows), self.shape.heads, most_bytes)
 
     def seen(self, slot_layout: _native.SlotLayout) -> Seen:
         """What the model sees of rows of slots of that layout."""

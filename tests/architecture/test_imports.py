@@ -34,6 +34,7 @@ LAYERS = {
     "analysis": 35,
     "ui": 35,
     "doctor": 35,
+    "serving": 36,
     "demo": 40,
     "cli": 50,
     "": 60,  # streamtrain/__init__.py: what other programs import

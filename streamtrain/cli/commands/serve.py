@@ -1,0 +1,178 @@
+"""Predict over HTTP with the newest snapshots of one or more jobs."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+import os
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from streamtrain.cli.session import Session, command
+from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.compute.torch import in_process_of_its_own
+from streamtrain.errors import UserMistake
+from streamtrain.log import get_logger
+from streamtrain.serving.config import MOST_BYTES, MOST_REQUESTS, Config, Limits, ServedJob
+from streamtrain.serving.processes import Processes
+from streamtrain.serving.server import bound
+from streamtrain.serving.server import serve as serve_here
+from streamtrain.telemetry.serving import ServingTable
+
+ORDER = 85
+TOKEN = "STREAMTRAIN_TOKEN"
+PACKAGES = ("fastapi", "uvicorn", "httptools")
+log = get_logger(__name__)
+app = typer.Typer(add_completion=False)
+
+
+@app.command()
+@command
+def serve(
+    session: Session,
+    jobs: Annotated[list[Path], typer.Argument(metavar="JOB.toml", help="The job files.", show_default=False)],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0: one that is free.")] = 8080,
+    host: Annotated[
+        str, typer.Option(help=f"Address to listen at; any but this machine's own needs a token ({TOKEN}).")
+    ] = "127.0.0.1",
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes, each with its own models.")] = 1,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"Holds the token clients must send; or {TOKEN}.", show_default=False),
+    ] = None,
+    most_bytes: Annotated[int, typer.Option(min=1_000, max=1 << 30, help="Of a body; larger: 413.")] = MOST_BYTES,
+    most_requests: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="At once, in each process; more: 429.")
+    ] = MOST_REQUESTS,
+) -> None:
+    """Predict over HTTP with the newest snapshots of one or more jobs.
+
+    Rows in JSON at /predict/JOB, tensors at /v2/models/JOB/infer (Open Inference Protocol). 503 until there is a
+    trained snapshot. Ctrl-C or SIGTERM ends it when what came is answered; a second one stops at once.
+    """
+    _require()
+    found = [session.connected_job(path) for path in jobs]
+    names = [job.name for job in found]
+    if len(set(names)) < len(names):
+        raise UserMistake(f"serve: expected each job once, got {', '.join(names)}")
+    token = _token(token_file)
+    if token is None and not _is_local(host):
+        raise UserMistake(f"--host {host}: expected a token where others can connect; give --token-file or {TOKEN}")
+    with bound(host, port) as probe:  # taken by nobody
+        port = probe.getsockname()[1]
+        if workers == 1:
+            listener = probe.dup()
+    config = Config(
+        tuple(map(ServedJob.of, found)), host, port, Limits(most_bytes, most_requests), token,
+        session.logging["format"], session.logging["level"] in ("debug", "info"),
+    )  # fmt: skip
+    table = ServingTable(names, workers)
+    command = _Command(session, config, table)
+    if workers == 1:
+        command.here(listener)
+    else:
+        command.in_processes()
+    raise typer.Exit(INTERRUPTED if command.interrupted else 0)
+
+
+class _Command:
+    """What it says, and when it ends."""
+
+    def __init__(self, session: Session, config: Config, table: ServingTable) -> None:
+        self._session, self._config, self._table = session, config, table
+        self._server: Any = None
+        self.interrupted = False  # by Ctrl-C
+
+    def here(self, listener: Any) -> None:
+        """One process: this one."""
+        if any(job.module for job in self._config.jobs):
+            in_process_of_its_own()
+        before = {number: signal.signal(number, self._signal) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            serve_here(self._config, self._table, None, listener, self._listens)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def in_processes(self) -> None:
+        """Several, whose port this one holds."""
+        config = self._config
+        with bound(config.host, config.port, shared=True), StopSignals() as stop:
+            processes = Processes(config, self._table, self._session.logging)
+            processes.start()
+            try:
+                said = False
+                while not stop.is_set():
+                    processes.look()
+                    if not said and self._table.listening() == self._table.processes:
+                        said = True
+                        self._say()
+                processes.drain()
+            finally:
+                processes.kill()
+            self.interrupted = stop.interrupted
+
+    def _listens(self, server: Any) -> None:
+        self._server = server
+        self._say()
+
+    def _say(self) -> None:
+        config = self._config
+        host = f"[{config.host}]" if ":" in config.host else config.host
+        url = f"http://{host}:{config.port}"
+        told = {"url": url, "jobs": list(config.names), "workers": self._table.processes}
+        text = f"serving {', '.join(config.names)} at {url}"
+        self._session.out.line({"event": "serving", "port": config.port, **told}, text)
+
+    def _signal(self, number: int, frame: FrameType | None) -> None:
+        self.interrupted |= number == signal.SIGINT
+        if self._server is None:
+            raise KeyboardInterrupt
+        if self._server.should_exit:
+            _at_once()
+        self._server.should_exit = True
+
+
+def _at_once() -> NoReturn:
+    """An exception would be the event loop's, which may keep it."""
+    sys.stdout.flush()
+    os._exit(INTERRUPTED)
+
+
+def _require() -> None:
+    missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UserMistake(
+            f"serve: expected the packages {', '.join(PACKAGES)}, found no {', '.join(missing)}; install the extra: "
+            "pip install 'streamtrain[serve]'"
+        )
+
+
+def _token(path: Path | None) -> bytes | None:
+    text = os.environ.get(TOKEN, "")
+    if path is not None:
+        try:
+            text = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserMistake(f"--token-file {path}: expected a file that holds a token, got {error}") from None
+    token = text.strip()
+    if not token and path is None:
+        return None
+    if len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token:
+        where = TOKEN if path is None else f"--token-file {path}"
+        raise UserMistake(f"{where}: expected a token of 8 or more printable characters of ASCII without a space")
+    return token.encode()
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

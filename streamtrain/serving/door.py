@@ -1,0 +1,161 @@
+"""The application a server calls: who may enter, predictions, and beside them the pages; a line and a count for each.
+
+Predictions are answered here, past FastAPI, which takes longer for a request than a model does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from streamtrain.log import get_logger
+from streamtrain.registry import nearest
+from streamtrain.serving.access_log import AccessLog
+from streamtrain.serving.asgi import App, Message, Receive, Scope, Send, header
+from streamtrain.serving.body import Bodies
+from streamtrain.serving.config import Config
+from streamtrain.serving.inferring import HEAD_LENGTH, inferred
+from streamtrain.serving.model import HttpModel, HttpScorer
+from streamtrain.serving.predicting import predicted
+from streamtrain.serving.reply import Gone, Refusal, Reply, as_json, later
+from streamtrain.telemetry.serving import ServingRow
+
+log = get_logger(__name__)
+
+PREDICT, MODELS, HEALTH = "/predict/", "/v2/models/", "/v2/health/"
+_THREADS = 2  # for bodies that others would wait for; a model's own work is one core's
+_DISCARD_S = 2.0  # for what a client still sends when it has been refused
+
+
+class Door:
+    """`pages` answers what is no prediction."""
+
+    def __init__(
+        self, config: Config, models: Mapping[str, HttpModel], pages: App, row: ServingRow, access: AccessLog | None
+    ) -> None:
+        self._models, self._pages, self._row, self._access = models, pages, row, access
+        self._expected = None if config.token is None else b"Bearer " + config.token
+        self._bodies = Bodies(config.limits)
+        self._threads = ThreadPoolExecutor(_THREADS, "predict")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        begun_s = time.perf_counter()
+        path: str = scope["path"]
+        job = ""
+        try:
+            self._let_in(scope, path)
+            job, action, version = _named(path)
+            if not action:
+                return await self._page(scope, receive, send, begun_s)
+            reply = await self._prediction(scope, receive, job, action, version)
+        except Refusal as refusal:
+            reply = refusal.reply
+        except Gone:
+            return
+        except Exception:
+            log.exception("a request failed", path=path)
+            reply = Reply(500, as_json({"error": "expected an answer, got an error of the server's; its log has it"}))
+        await _send(reply, receive, send)
+        self._say(scope, job, reply, begun_s)
+
+    def close(self) -> None:
+        """Ends its threads."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _let_in(self, scope: Scope, path: str) -> None:
+        """Refusal with 401. Health is for everybody: who asks for it has no token."""
+        if self._expected is None or path.startswith(HEALTH):
+            return
+        if not hmac.compare_digest(header(scope, b"authorization") or b"", self._expected):
+            text = "authorization: expected 'Bearer' and the server's token, got none or another"
+            raise Refusal(401, text, ((b"www-authenticate", b"Bearer"),), closes=True)
+
+    async def _prediction(self, scope: Scope, receive: Receive, job: str, action: str, version: str) -> Reply:
+        model = self._models.get(job)
+        if model is None:
+            near = nearest(job, self._models)
+            hint = f"did you mean {near}?" if near else f"served are {', '.join(self._models)}"
+            raise Refusal(404, f"job {job}: expected one that is served; {hint}", closes=True)
+        if scope["method"] != "POST":
+            raise Refusal(405, f"expected POST, got {scope['method']}", ((b"allow", b"POST"),), closes=True)
+        async with self._bodies.read(scope, receive) as body:
+            scorer = model.scorer  # this one from the first row to the last
+            if scorer is None:
+                raise Refusal(503, f"job {job} waits for {model.waits_for}", later())
+            if version and version != str(scorer.version):
+                raise Refusal(404, f"job {job}: expected version {scorer.version}, which is loaded, got {version}")
+            if action == "predict":
+                return await self._in_turn(partial(predicted, scorer, body), scorer, len(body))
+            told = header(scope, HEAD_LENGTH)
+            if told is not None and not told.isdigit():
+                raise Refusal(400, f"{HEAD_LENGTH.decode()}: expected a number, got {told.decode('latin-1')}")
+            return inferred(scorer, job, body, None if told is None else int(told))
+
+    async def _in_turn(self, answer: partial[Reply], scorer: HttpScorer, size: int) -> Reply:
+        """At once, or where that is longer than others should wait, in another thread."""
+        if scorer.is_quick(size):
+            return answer(released=False)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(answer, released=True))
+
+    async def _page(self, scope: Scope, receive: Receive, send: Send, begun_s: float) -> None:
+        code = 500
+
+        async def sent(message: Message) -> None:
+            nonlocal code
+            if message["type"] == "http.response.start":
+                code = message["status"]
+            await send(message)
+
+        await self._pages(scope, receive, sent)
+        self._say(scope, "", Reply(code, b""), begun_s)
+
+    def _say(self, scope: Scope, job: str, reply: Reply, begun_s: float) -> None:
+        seconds = time.perf_counter() - begun_s
+        if job:
+            self._row.answered(job, reply.code, reply.rows, reply.errors, seconds)
+        if self._access is not None:
+            client = scope.get("client")
+            self._access.say(scope["method"], scope["path"], client[0] if client else "", job, reply, seconds)
+
+
+def _named(path: str) -> tuple[str, str, str]:
+    """(job, predict or infer, version or nothing) of a prediction's path; no action: it is another's."""
+    if path.startswith(PREDICT):
+        return path[len(PREDICT) :], "predict", ""
+    if path.startswith(MODELS) and path.endswith("/infer"):
+        parts = path[len(MODELS) :].split("/")
+        if len(parts) == 2:
+            return parts[0], "infer", ""
+        if len(parts) == 4 and parts[1] == "versions":
+            return parts[0], "infer", parts[2]
+    return "", "", ""
+
+
+async def _send(reply: Reply, receive: Receive, send: Send) -> None:
+    length = str(len(reply.body)).encode()
+    headers = [(b"content-type", reply.kind), (b"content-length", length), *reply.headers]
+    if reply.closes:
+        headers.append((b"connection", b"close"))
+    await send({"type": "http.response.start", "status": reply.code, "headers": headers})
+    if reply.closes:
+        await send({"type": "http.response.body", "body": reply.body, "more_body": True})
+        await _discard(receive)
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    else:
+        await send({"type": "http.response.body", "body": reply.body})
+
+
+async def _discard(receive: Receive) -> None:
+    """Reads for a moment what the client still sends: to close before that would take the answer from it."""
+    try:
+        async with asyncio.timeout(_DISCARD_S):
+            while (message := await receive())["type"] == "http.request" and message.get("more_body", False):
+                pass
+    except TimeoutError:
+        pass

@@ -66,5 +66,10 @@ class Config:
     access_log: bool = True
 
     @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+    @property
     def names(self) -> tuple[str, ...]:
         return tuple(job.name for job in self.jobs)

@@ -46,7 +46,7 @@ def described(document: dict[str, Any], models: Mapping[str, HttpModel]) -> dict
     return {**document, "paths": paths}
 
 
-def page(models: Mapping[str, HttpModel]) -> str:
+def page(url: str, models: Mapping[str, HttpModel]) -> str:
     """HTML."""
     parts = [_HEAD]
     for job, model in models.items():
@@ -56,7 +56,7 @@ def page(models: Mapping[str, HttpModel]) -> str:
         if scorer is not None:
             row = example_row(scorer.served.shape.schema)
             state = f"version {scorer.version}, {model.age_s or 0:.1f} s old"
-        call = f"curl -d '{json.dumps(row, ensure_ascii=False)}' localhost:8080/predict/{job}"
+        call = f"curl -d '{json.dumps(row, ensure_ascii=False)}' {url}/predict/{job}"
         parts.append(f"<h2>{html.escape(job)}</h2><p>{html.escape(state)}</p><pre>{html.escape(call)}</pre>")
     return "".join([*parts, _FOOT])
 

@@ -18,11 +18,11 @@ from streamtrain.telemetry.serving import ServingTable
 EXTENSIONS = ["binary_tensor_data"]
 
 
-def pages(models: Mapping[str, HttpModel], table: ServingTable) -> App:
-    """The application."""
+def pages(url: str, models: Mapping[str, HttpModel], table: ServingTable) -> App:
+    """The application; `url`: where it is."""
     from fastapi import FastAPI
 
-    served = _Pages(models, table)
+    served = _Pages(url, models, table)
     app = FastAPI(
         title="streamtrain", version=__version__, docs_url=None, redoc_url=None,
         description="Predictions of models that go on training.",
@@ -47,12 +47,12 @@ def pages(models: Mapping[str, HttpModel], table: ServingTable) -> App:
 class _Pages:
     """Each method answers a path; its docstring stands in the OpenAPI document."""
 
-    def __init__(self, models: Mapping[str, HttpModel], table: ServingTable) -> None:
-        self._models, self._table = models, table
+    def __init__(self, url: str, models: Mapping[str, HttpModel], table: ServingTable) -> None:
+        self._url, self._models, self._table = url, models, table
 
     def index(self) -> Any:
         """What is served, and how it is asked."""
-        return _response(200, page(self._models).encode(), "text/html; charset=utf-8")
+        return _response(200, page(self._url, self._models).encode(), "text/html; charset=utf-8")
 
     def metrics(self) -> Any:
         """Prometheus metrics, of all processes together."""

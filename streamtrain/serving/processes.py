@@ -49,6 +49,7 @@ class Processes:
         for number, process in enumerate(self._running):
             if process.exitcode is None:
                 continue
+            self._table.row(number).listens(False)
             lasted_s = time.monotonic() - self._started_s[number]
             pause_s = self._back_off.pause_s(False, lasted_s, True)
             if pause_s is None:
@@ -68,7 +69,7 @@ class Processes:
             process.join(max(0.0, until_s - time.monotonic()))
         codes = [process.exitcode for process in self._running]
         self.kill()
-        if any(codes):
+        if any(code not in (0, -signal.SIGTERM) for code in codes):  # the latter: before it served
             raise CheckFailed(f"processes ended with {', '.join(map(str, codes))}; expected 0 of each")
 
     def kill(self) -> None:

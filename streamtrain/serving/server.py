@@ -49,7 +49,7 @@ def serve(
     access = AccessLog(config.log_format, process_name(process)) if config.access_log else None
     with ExitStack() as opened:
         models = {job.name: opened.enter_context(HttpModel(job, config.limits.answer_bytes)) for job in config.jobs}
-        door = Door(config, models, pages(models, table), row, access)
+        door = Door(config, models, pages(config.url, models, table), row, access)
         opened.callback(door.close)
         settings = uvicorn.Config(
             door, http=_protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,

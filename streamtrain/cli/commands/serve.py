@@ -123,10 +123,8 @@ class _Command:
 
     def _say(self) -> None:
         config = self._config
-        host = f"[{config.host}]" if ":" in config.host else config.host
-        url = f"http://{host}:{config.port}"
-        told = {"url": url, "jobs": list(config.names), "workers": self._table.processes}
-        text = f"serving {', '.join(config.names)} at {url}"
+        told = {"url": config.url, "jobs": list(config.names), "workers": self._table.processes}
+        text = f"serving {', '.join(config.names)} at {config.url}"
         self._session.out.line({"event": "serving", "port": config.port, **told}, text)
 
     def _signal(self, number: int, frame: FrameType | None) -> None:

@@ -1,0 +1,364 @@
+"""`streamtrain serve` on a real Kafka: ready, swapped while it answers, refused as told, drained."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+import pytest
+from publisher import Publisher
+from served_http import ROW, Served, answered, job_file, serving
+from small_model import SmallModel
+from waiting import wait_for
+
+from streamtrain.clients.live_model import LiveModel
+from tests.e2e import commands
+
+MODEL = SmallModel.make()
+NUMBER = SmallModel.make(loss="mean_squared_error")
+ANSWERED = {"prediction", "version", "digest", "run", "lineage", "age_s"}
+HEAD = b"POST /predict/%b HTTP/1.1\r\nhost: a\r\n"
+
+
+def now_ms() -> int:
+    return int(time.time() * 1000)
+
+
+@pytest.fixture(scope="module")
+def flights(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, str]]:
+    """A server of a published job that tests leave running, and the job."""
+    name = kafka.fresh_name("served")
+    MODEL.put(Publisher(kafka.bootstrap, name), 1, created_ms=now_ms())
+    with serving(
+        job_file(tmp_path_factory.mktemp("serve"), name, kafka.bootstrap),
+        options=("--most-bytes", "1000000", "--most-requests", "8"),
+    ) as server:
+        server.wait_ready()
+        yield server, name
+
+
+def test_it_waits_for_a_trained_snapshot_and_swaps_it_for_newer_ones(kafka: Any, tmp_path: Path) -> None:
+    name = kafka.fresh_name("served")
+    publisher = Publisher(kafka.bootstrap, name)
+    with serving(job_file(tmp_path, name, kafka.bootstrap)) as server:
+        MODEL.put(publisher, 1, untrained=True)
+        wait_for(lambda: "trained snapshot" in server.get("/v2/health/ready").text)
+        assert server.get("/v2/health/live").status_code == 200
+        refused = server.post(f"/predict/{name}", ROW)
+        assert refused.status_code == 503 and f"{name}.snapshots" in refused.json()["error"]
+        assert refused.headers["retry-after"] == "1"
+        assert server.get(f"/v2/models/{name}/ready").status_code == 503
+        made = MODEL.put(publisher, 2, created_ms=now_ms())
+        server.wait_ready()
+        answer = server.post(f"/predict/{name}", ROW).json()
+        assert answer.keys() == ANSWERED
+        assert (answer["version"], answer["digest"]) == (2, made.digest.hex()) and 0 <= answer["age_s"] < 600
+        with LiveModel(name, kafka.bootstrap) as model:
+            model.wait_ready(120)
+            assert answer["prediction"] == model.predict(ROW)["prediction"]
+        MODEL.put(publisher, 3)
+        wait_for(lambda: server.post(f"/predict/{name}", ROW).json()["version"] == 3)
+        assert server.get(f"/v2/models/{name}").json()["versions"] == ["3"]
+        assert server.get(f"/v2/models/{name}/versions/2/ready").status_code == 404
+        assert server.stop() == 0
+        lines = [line for line in server.lines() if line.get("path") == f"/predict/{name}"]
+        assert {line["status"] for line in lines} == {200, 503}
+        assert {line["version"] for line in lines} >= {0, 2, 3} and all(line["job"] == name for line in lines)
+
+
+def test_no_answer_mixes_snapshots(kafka: Any, tmp_path: Path) -> None:
+    name = kafka.fresh_name("served")
+    publisher = Publisher(kafka.bootstrap, name)
+    MODEL.put(publisher, 1)
+    rows = [ROW] * 2_000  # of more than a slot, and answered in another thread
+    with serving(job_file(tmp_path, name, kafka.bootstrap)) as server:
+        server.wait_ready()
+        seen: dict[int, set[float]] = {}
+        stop = threading.Event()
+
+        def ask() -> None:
+            with httpx.Client(base_url=server.event["url"], timeout=60) as client:
+                while not stop.is_set():
+                    answer = client.post(f"/predict/{name}", json=rows).json()
+                    seen.setdefault(answer["version"], set()).update(a["prediction"] for a in answer["predictions"])
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for version in range(2, 12):
+            MODEL.put(publisher, version)
+            wait_for(lambda version=version: version in seen)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert all(len(values) == 1 for values in seen.values())
+    assert len({value for values in seen.values() for value in values}) == len(seen) == 11
+
+
+def test_two_jobs_in_one_server(kafka: Any, tmp_path: Path) -> None:
+    names = [kafka.fresh_name("first"), kafka.fresh_name("second")]
+    files = [job_file(tmp_path, name, kafka.bootstrap) for name in names]
+    MODEL.put(Publisher(kafka.bootstrap, names[0]), 4)
+    with serving(*files) as server:
+        wait_for(lambda: server.get(f"/v2/models/{names[0]}/ready").status_code == 200)
+        waiting = server.get("/v2/health/ready")
+        assert waiting.status_code == 503 and [*waiting.json()["waits_for"]] == [names[1]]
+        NUMBER.put(Publisher(kafka.bootstrap, names[1]), 5)
+        server.wait_ready()
+        first, second = (server.post(f"/predict/{name}", ROW).json() for name in names)
+        assert (first["version"], second["version"]) == (4, 5) and first["prediction"] != second["prediction"]
+        unknown = server.post(f"/predict/{names[0][:-1]}", ROW)
+        assert unknown.status_code == 404 and f"did you mean {names[0]}" in unknown.json()["error"]
+
+
+def test_tritons_client(flights: tuple[Served, str]) -> None:
+    triton = pytest.importorskip("tritonclient.http")
+    server, name = flights
+    with triton.InferenceServerClient(f"127.0.0.1:{server.port}") as client:
+        assert client.is_server_live() and client.is_server_ready() and client.is_model_ready(name)
+        assert not client.is_model_ready(name, "2")
+        assert client.get_server_metadata()["extensions"] == ["binary_tensor_data"]
+        told = {each["name"]: each["datatype"] for each in client.get_model_metadata(name, "1")["inputs"]}
+        rows = 300
+        wanted = server.post(f"/predict/{name}", [{**ROW, "hour": at} for at in range(rows)]).json()["predictions"]
+        for binary in (True, False):
+            inputs = []
+            for column, cell in {**ROW, "hour": None}.items():
+                cells = [*range(rows)] if cell is None else [cell] * rows
+                of_text = told[column] == "BYTES"
+                inputs.append(triton.InferInput(column, [rows], told[column]))
+                inputs[-1].set_data_from_numpy(np.array(cells, object if of_text else np.float32), binary)
+            outputs = None if binary else [triton.InferRequestedOutput("prediction", binary_data=False)]
+            answer = client.infer(name, inputs, request_id="7", outputs=outputs)
+            assert answer.as_numpy("prediction").tolist() == [np.float32(each["prediction"]) for each in wanted]
+            assert answer.get_response()["model_version"] == "1" and answer.get_response()["id"] == "7"
+        for job, version in ((name, "2"), ("nobody", "")):
+            with pytest.raises(triton.InferenceServerException) as raised:
+                client.infer(job, inputs, version)
+            assert raised.value.status() == "404"
+
+
+def test_forms_of_bodies_and_what_is_refused(flights: tuple[Served, str]) -> None:
+    server, name = flights
+    path = f"/predict/{name}"
+    alone = server.post(path, ROW).json()["prediction"]
+    assert server.post(path, {key: [value] * 3 for key, value in ROW.items()}).json()["predictions"] == [
+        {"prediction": alone}
+    ] * 3
+    many = server.post(path, [ROW, {**ROW, "hour": "x"}])
+    assert many.status_code == 200 and many.json()["predictions"][0] == {"prediction": alone}
+    assert many.json()["predictions"][1]["error"]["path"] == "$[1].hour"
+    for body, code in ((b"", 400), (b"{", 400), (b"\xff", 400), (b"[" * 100_000, 400), ({}, 422), ([], 200)):
+        assert server.post(path, body).status_code == code, body
+    assert server.post(path, b"{}", headers={"content-encoding": "gzip"}).status_code == 415
+    assert server.get(path).status_code == 405
+    assert server.get("/nothing").status_code == 404
+    assert server.post(f"/v2/models/{name}/infer", b"{").status_code == 400
+    wrong = {"inference-header-content-length": "x"}
+    assert server.post(f"/v2/models/{name}/infer", b"{}", headers=wrong).status_code == 400
+    assert server.post(path, ROW).json()["prediction"] == alone
+
+
+def test_bodies_of_100_mb(flights: tuple[Served, str]) -> None:
+    server, name = flights
+    peak = psutil.Process(server.process.pid).memory_info().rss
+    whole = server.post(f"/predict/{name}", b"[" + b" " * 100_000_000)
+    assert whole.status_code == 413 and "at most 1,000,000 bytes" in whole.json()["error"]
+    with server.connect() as client:  # in chunks: nobody has said how much there is
+        client.sendall(HEAD % name.encode() + b"transfer-encoding: chunked\r\n\r\n")
+        try:
+            for _ in range(100):
+                client.sendall(b"%x\r\n" % 1_000_000 + b" " * 1_000_000 + b"\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        assert b"HTTP/1.1 413" in answered(client)
+    assert psutil.Process(server.process.pid).memory_info().rss - peak < 50_000_000
+    assert server.post(f"/predict/{name}", ROW).status_code == 200
+
+
+def test_slow_and_half_open_clients(flights: tuple[Served, str]) -> None:
+    """Each gets its time and its answer, and holds up nobody: the ninth body at once is refused."""
+    server, name = flights
+    head = HEAD % name.encode()
+    silent, half, slow = server.connect(), server.connect(), [server.connect() for _ in range(8)]
+    half.sendall(head[:20])
+    for client in slow:
+        client.sendall(head + b"content-length: 100\r\n\r\n[")
+    wait_for(lambda: server.post(f"/predict/{name}", ROW).status_code == 429)
+    assert server.post(f"/predict/{name}", ROW).headers["retry-after"] == "1"
+    assert server.get("/v2/health/live").status_code == 200
+    for client in slow:
+        assert b"HTTP/1.1 408" in answered(client)
+    assert answered(silent) == b"" and answered(half) == b""
+    assert server.post(f"/predict/{name}", ROW).status_code == 200
+    with server.connect() as client:
+        client.sendall(head + b"x: " + b"a" * 1_000_000)
+        assert b"HTTP/1.1 400" in answered(client)
+    with server.connect() as client:  # leaves in the middle of its body
+        client.sendall(head + b"content-length: 100\r\n\r\n[")
+    with server.connect() as client:
+        client.sendall(b"\x16\x03\x01\x02\x00 no HTTP at all\r\n\r\n")
+        assert b"HTTP/1.1 400" in answered(client)
+    assert server.post(f"/predict/{name}", ROW).status_code == 200
+
+
+def test_how_it_is_asked_is_told(flights: tuple[Served, str]) -> None:
+    server, name = flights
+    document = server.get("/openapi.json").json()
+    content = document["paths"][f"/predict/{name}"]["post"]["requestBody"]["content"]
+    example = content["application/json"]["example"]
+    assert example.keys() == ROW.keys()
+    assert server.post(f"/predict/{name}", example).status_code == 200
+    page = server.get("/").text
+    assert f":{server.port}/predict/{name}" in page and "http://" not in page.replace(server.event["url"], "")
+
+
+def test_a_token_is_asked_for(kafka: Any, tmp_path: Path) -> None:
+    name = kafka.fresh_name("served")
+    MODEL.put(Publisher(kafka.bootstrap, name), 1)
+    path = job_file(tmp_path, name, kafka.bootstrap)
+    (tmp_path / "token").write_text("let-me-in-12\n")
+    for given, said in (
+        (["--host", "0.0.0.0"], "expected a token"), (["--token-file", str(tmp_path / "none")], "holds a token"),
+        ([str(path)], "expected each job once"),
+    ):  # fmt: skip
+        done = commands.run(["serve", str(path), "--port", "0", *given])
+        assert done.returncode == 2 and said in done.stderr, done.stderr
+    with serving(path, options=("--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))) as server:
+        taken = commands.run(["serve", str(path), "--port", str(server.port)])
+        assert taken.returncode == 2 and "in use" in taken.stderr
+        server.wait_ready()  # health is for everybody
+        right, wrong = {"authorization": "Bearer let-me-in-12"}, {"authorization": "Bearer let-me-in-13"}
+        for ask in ("/metrics", "/", "/openapi.json", "/v2", f"/v2/models/{name}"):
+            assert server.client.get(ask, headers=wrong).status_code == 401, ask
+            assert server.client.get(ask, headers=right).status_code == 200, ask
+        assert server.post(f"/predict/{name}", ROW).status_code == 401
+        assert server.post(f"/predict/{name}", ROW, headers=right).status_code == 200
+        assert "let-me-in" not in server.log.read_text()
+
+
+def test_sigterm_answers_what_runs_and_a_second_one_does_not(kafka: Any, tmp_path: Path) -> None:
+    name = kafka.fresh_name("served")
+    MODEL.put(Publisher(kafka.bootstrap, name), 1)
+    path = job_file(tmp_path, name, kafka.bootstrap)
+    body = json.dumps([ROW] * 100).encode()
+    head = HEAD % name.encode() + b"content-length: %d\r\n\r\n" % len(body)
+    for signals, code in ((1, 0), (2, 130)):
+        with serving(path) as server:
+            server.wait_ready()
+            clients = [server.connect() for _ in range(8)]
+            for client in clients:
+                client.sendall(head + body[:100])
+            ready = threading.Event()
+            threading.Thread(target=load, args=(server, name, ready), daemon=True).start()
+            assert ready.wait(60)
+            server.process.send_signal(signal.SIGTERM)
+            wait_for(lambda server=server: is_refused(server))  # nothing new is taken
+            if signals == 2:
+                server.process.send_signal(signal.SIGTERM)
+            else:
+                for client in clients:
+                    client.sendall(body[100:])
+                    found = answered(client)
+                    assert found.startswith(b"HTTP/1.1 200") and found.count(b'"prediction":') == 100
+            assert server.process.wait(60) == code
+
+
+def load(server: Served, name: str, ready: threading.Event) -> None:
+    """Requests until the server ends; each answer that comes is whole."""
+    with httpx.Client(base_url=server.event["url"], timeout=60) as client:
+        try:
+            while True:
+                assert client.post(f"/predict/{name}", json=ROW).json().keys() == ANSWERED
+                ready.set()
+        except httpx.TransportError:
+            return
+
+
+def is_refused(server: Served) -> bool:
+    try:
+        server.connect().close()
+    except ConnectionRefusedError:
+        return True
+    return False
+
+
+def test_workers_share_a_port_and_their_figures(kafka: Any, tmp_path: Path) -> None:
+    name = kafka.fresh_name("served")
+    MODEL.put(Publisher(kafka.bootstrap, name), 1)
+    with serving(job_file(tmp_path, name, kafka.bootstrap), options=("--workers", "2")) as server:
+        def figure(what: str) -> float:
+            lines = server.get("/metrics").text.splitlines()
+            return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(what)), -1.0)
+
+        wait_for(lambda: figure(f'streamtrain_ready{{job="{name}"}}') == 1)
+        processes: set[str] = set()
+        asked = 0
+        while len(processes) < 2:  # a connection goes to whichever the kernel gives it to
+            with httpx.Client(base_url=server.event["url"], timeout=60) as client:
+                assert client.post(f"/predict/{name}", json=[ROW, {}]).status_code == 200
+            asked += 1
+            wait_for(lambda asked=asked: len(of_predictions(server, name)) == asked)
+            processes = {line["process"] for line in of_predictions(server, name)}
+        assert processes == {"serve-0", "serve-1"}
+        of = f'{{job="{name}"}}'
+        wait_for(lambda: figure(f"streamtrain_requests_total{of}") == asked)
+        assert [figure(f"streamtrain_{each}_total{of}") for each in ("rows", "row_errors")] == [asked, asked]
+        assert figure(f"streamtrain_request_seconds_count{of}") == asked
+        children = {child.pid: child for child in psutil.Process(server.process.pid).children() if is_worker(child)}
+        assert len(children) == 2
+        next(iter(children.values())).kill()
+        wait_for(lambda: len(now := workers(server)) == 2 and not set(now) <= children.keys())
+        wait_for(lambda: figure("streamtrain_serving_processes") == 2 and figure(f"streamtrain_ready{of}") == 1)
+        assert figure(f"streamtrain_requests_total{of}") == asked  # what it had counted is not lost
+        assert server.stop() == 0
+
+
+def of_predictions(server: Served, name: str) -> list[dict[str, Any]]:
+    return [line for line in server.lines() if line.get("path") == f"/predict/{name}"]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    return "spawn_main" in " ".join(process.cmdline())
+
+
+def workers(server: Served) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(server.process.pid).children() if is_worker(child)]
+    except psutil.NoSuchProcess:
+        return []
+
+
+def test_without_kafka_it_goes_on_with_what_it_has(private_kafka: Any, tmp_path: Path) -> None:
+    broker = private_kafka(data=tmp_path / "kafka")
+    publisher = Publisher(broker.bootstrap, "served")
+    MODEL.put(publisher, 1)
+    with serving(job_file(tmp_path, "served", broker.bootstrap)) as server:
+        server.wait_ready()
+        broker.kill()
+        wait_for(lambda: "expected an answer from Kafka" in server.log.read_text())
+        assert server.post("/predict/served", ROW).json()["version"] == 1
+        assert server.get("/v2/health/ready").status_code == 200
+        broker.start()
+        MODEL.put(Publisher(broker.bootstrap, "served"), 2)
+        wait_for(lambda: server.post("/predict/served", ROW).json()["version"] == 2)
+        assert server.stop() == 0
+
+
+def test_the_extra_is_asked_for(tmp_path: Path) -> None:
+    script = (
+        "import importlib.util as u\nfound = u.find_spec\nu.find_spec = lambda n: None if n == 'uvicorn' else found(n)\n"
+        "from streamtrain.cli import main\nmain(['serve', 'none.toml'])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 2 and "streamtrain[serve]" in done.stderr

@@ -357,7 +357,8 @@ def test_without_kafka_it_goes_on_with_what_it_has(private_kafka: Any, tmp_path:
 
 def test_the_extra_is_asked_for(tmp_path: Path) -> None:
     script = (
-        "import importlib.util as u\nfound = u.find_spec\nu.find_spec = lambda n: None if n == 'uvicorn' else found(n)\n"
+        "import importlib.util as u\nfound = u.find_spec\n"
+        "u.find_spec = lambda name: None if name == 'uvicorn' else found(name)\n"
         "from streamtrain.cli import main\nmain(['serve', 'none.toml'])"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -11,6 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PORT = "9092"  # the pages'; a run takes one that is free
+HTTP_PORT = "8080"  # the same of a server that a page starts
 STEP_S = 240
 Block = tuple[str, str]  # kind, text
 
@@ -52,12 +55,14 @@ class Shell:
         }
         self.environment.pop("KAFKA_HOME", None)
         self._port = port
+        self._http_port = str(free_port())
         self._printed: list[str] = []
 
     def run(self, kind: str, text: str) -> str:
         """Runs one block, which must end well; gives what it printed."""
         text = text.replace(f"localhost:{PORT}", f"localhost:{self._port}")
         text = text.replace("broker start ", f"broker start --port {self._port} ")
+        text = re.sub(rf"(localhost:|--port ){HTTP_PORT}\b", rf"\g<1>{self._http_port}", text)
         command = [sys.executable, "-c", text] if kind == "python" else ["bash", "-euo", "pipefail", "-c", text]
         ended = subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=STEP_S, check=False
@@ -65,3 +70,9 @@ class Shell:
         self._printed.append(f"{text}\n{ended.stdout}\n{ended.stderr}")
         assert ended.returncode == 0, "\n".join([*self._printed, f"ended with {ended.returncode}"])
         return ended.stdout
+
+    def end(self) -> None:
+        """Ends what a page has left running, whose numbers stand in files of the folder."""
+        for path in self.folder.glob("*.pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(path.read_text()), signal.SIGKILL)

@@ -27,15 +27,19 @@ def test_every_block_of_a_page_runs(page: Path, kafka: Any, tmp_path: Path) -> N
     host, _, port = kafka.bootstrap.rpartition(":")
     assert host in ("127.0.0.1", "localhost")
     shell = Shell(tmp_path, int(port))
-    for kind, text in blocks(page):
-        assert kind in ("sh", "python", "toml"), kind
-        if kind != "toml":
-            shell.run(kind, _renamed(text, name))
+    try:
+        for kind, text in blocks(page):
+            assert kind in ("sh", "python", "toml"), kind
+            if kind != "toml":
+                shell.run(kind, _renamed(text, name))
+    finally:
+        shell.end()
 
 
 def _renamed(text: str, name: str) -> str:
     """The pages' job under a name of its own: tests share a Kafka."""
     text = re.sub(r"\btaxi\.(toml|records|requests|predictions)\b", rf"{name}.\1", text)
+    text = re.sub(r"/(predict|v2/models)/taxi\b", rf"/\1/{name}", text)
     return text.replace('"taxi"', f'"{name}"')
 
 

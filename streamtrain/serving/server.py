@@ -52,7 +52,7 @@ def serve(
         door = Door(config, models, pages(config.url, models, table), row, access)
         opened.callback(door.close)
         settings = uvicorn.Config(
-            door, http=_protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
+            door, http=protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,
             proxy_headers=False, backlog=_BACKLOG, timeout_keep_alive=int(KEEP_ALIVE_S),
             timeout_graceful_shutdown=int(DRAIN_S),
         )  # fmt: skip
@@ -96,30 +96,30 @@ def _server(settings: Any, tell: Callable[[], None], listens: Callable[[Any], No
     return Server(settings)
 
 
-def _protocol() -> Any:
+def protocol() -> Any:
     """uvicorn's for HTTP, with bounds on a request's head and on answers that nobody takes."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
     class Protocol(HttpToolsProtocol):
-        _head_since_s: float | None = None  # a request's head is waited for
+        waits_since_s: float | None = None  # a request's head is waited for
         _head_bytes = 0
         _stalled_since_s: float | None = None
 
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._head_since_s = time.monotonic()
+            self.waits_since_s = time.monotonic()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
-            self._head_since_s, self._head_bytes = time.monotonic(), 0
+            self.waits_since_s, self._head_bytes = time.monotonic(), 0
 
         def on_headers_complete(self) -> None:
-            self._head_since_s = None
+            self.waits_since_s = None
             super().on_headers_complete()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self._head_since_s is not None and not self.transport.is_closing():
+            if self.waits_since_s is not None and not self.transport.is_closing():
                 self._head_bytes += len(data)
                 if self._head_bytes > HEAD_BYTES:
                     self.send_400_response(f"expected a head of at most {HEAD_BYTES} bytes, got more")
@@ -128,7 +128,7 @@ def _protocol() -> Any:
             """Ends the connection where its client has had its time."""
             waiting = self.transport.get_write_buffer_size() > 0
             self._stalled_since_s = (self._stalled_since_s or now_s) if waiting else None
-            if self._head_since_s is not None and now_s - self._head_since_s > HEAD_S:
+            if self.waits_since_s is not None and now_s - self.waits_since_s > HEAD_S:
                 self.transport.close()
             if self._stalled_since_s is not None and now_s - self._stalled_since_s > STALLED_S:
                 self.transport.abort()

@@ -95,6 +95,7 @@ def test_no_answer_mixes_snapshots(kafka: Any, tmp_path: Path) -> None:
         threads = [threading.Thread(target=ask) for _ in range(2)]
         for thread in threads:
             thread.start()
+        wait_for(lambda: 1 in seen)
         for version in range(2, 12):
             MODEL.put(publisher, version)
             wait_for(lambda version=version: version in seen)
@@ -184,6 +185,14 @@ def test_bodies_of_100_mb(flights: tuple[Served, str]) -> None:
         assert b"HTTP/1.1 413" in answered(client)
     assert psutil.Process(server.process.pid).memory_info().rss - peak < 50_000_000
     assert server.post(f"/predict/{name}", ROW).status_code == 200
+
+
+def test_a_body_is_refused_by_its_head_alone(flights: tuple[Served, str]) -> None:
+    server, name = flights
+    with server.connect() as client:
+        client.sendall(HEAD % name.encode() + b"expect: 100-continue\r\ncontent-length: 1000000000000\r\n\r\n")
+        found = answered(client)
+        assert found.startswith(b"HTTP/1.1 413") and b"100 Continue" not in found
 
 
 def test_slow_and_half_open_clients(flights: tuple[Served, str]) -> None:

@@ -19,16 +19,16 @@ from streamtrain.serving.asgi import App, Message, Receive, Scope, Send, header
 from streamtrain.serving.body import Bodies
 from streamtrain.serving.config import Config
 from streamtrain.serving.inferring import HEAD_LENGTH, inferred
-from streamtrain.serving.model import HttpModel, HttpScorer
+from streamtrain.serving.model import HttpModel
 from streamtrain.serving.predicting import predicted
 from streamtrain.serving.reply import Gone, Refusal, Reply, as_json, later
-from streamtrain.telemetry.serving import ServingRow
+from streamtrain.telemetry.serving import NO_JOB, ServingRow
 
 log = get_logger(__name__)
 
 PREDICT, MODELS, HEALTH = "/predict/", "/v2/models/", "/v2/health/"
 _THREADS = 2  # for bodies that others would wait for; a model's own work is one core's
-_DISCARD_S = 2.0  # for what a client still sends when it has been refused
+_DISCARD_S = 5.0  # for what a client still sends when it has been refused
 
 
 class Door:
@@ -47,10 +47,9 @@ class Door:
             return
         begun_s = time.perf_counter()
         path: str = scope["path"]
-        job = ""
+        job, action, version = _named(path)
         try:
             self._let_in(scope, path)
-            job, action, version = _named(path)
             if not action:
                 return await self._page(scope, receive, send, begun_s)
             reply = await self._prediction(scope, receive, job, action, version)
@@ -62,7 +61,7 @@ class Door:
             log.exception("a request failed", path=path)
             reply = Reply(500, as_json({"error": "expected an answer, got an error of the server's; its log has it"}))
         await _send(reply, receive, send)
-        self._say(scope, job, reply, begun_s)
+        self._say(scope, job if action else None, reply, begun_s)
 
     def close(self) -> None:
         """Ends its threads."""
@@ -90,18 +89,14 @@ class Door:
                 raise Refusal(503, f"job {job} waits for {model.waits_for}", later())
             if version and version != str(scorer.version):
                 raise Refusal(404, f"job {job}: expected version {scorer.version}, which is loaded, got {version}")
+            is_quick = scorer.is_quick(len(body))  # else it is longer than others should wait
             if action == "predict":
-                return await self._in_turn(partial(predicted, scorer, body), scorer, len(body))
-            told = header(scope, HEAD_LENGTH)
-            if told is not None and not told.isdigit():
-                raise Refusal(400, f"{HEAD_LENGTH.decode()}: expected a number, got {told.decode('latin-1')}")
-            return inferred(scorer, job, body, None if told is None else int(told))
-
-    async def _in_turn(self, answer: partial[Reply], scorer: HttpScorer, size: int) -> Reply:
-        """At once, or where that is longer than others should wait, in another thread."""
-        if scorer.is_quick(size):
-            return answer(released=False)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, partial(answer, released=True))
+                answer = partial(predicted, scorer, body, released=not is_quick)
+            else:
+                answer = partial(inferred, scorer, job, body, _json_bytes(scope))
+            if is_quick:
+                return answer()
+            return await asyncio.get_running_loop().run_in_executor(self._threads, answer)
 
     async def _page(self, scope: Scope, receive: Receive, send: Send, begun_s: float) -> None:
         code = 500
@@ -113,15 +108,17 @@ class Door:
             await send(message)
 
         await self._pages(scope, receive, sent)
-        self._say(scope, "", Reply(code, b""), begun_s)
+        self._say(scope, None, Reply(code, b""), begun_s)
 
-    def _say(self, scope: Scope, job: str, reply: Reply, begun_s: float) -> None:
+    def _say(self, scope: Scope, job: str | None, reply: Reply, begun_s: float) -> None:
+        """`job`: of a prediction, as the client had it."""
         seconds = time.perf_counter() - begun_s
-        if job:
-            self._row.answered(job, reply.code, reply.rows, reply.errors, seconds)
+        known = job if job is not None and job in self._models else NO_JOB
+        if job is not None:
+            self._row.answered(known, reply.code, reply.rows, reply.errors, seconds)
         if self._access is not None:
             client = scope.get("client")
-            self._access.say(scope["method"], scope["path"], client[0] if client else "", job, reply, seconds)
+            self._access.say(scope["method"], scope["path"], client[0] if client else "", known, reply, seconds)
 
 
 def _named(path: str) -> tuple[str, str, str]:
@@ -135,6 +132,14 @@ def _named(path: str) -> tuple[str, str, str]:
         if len(parts) == 4 and parts[1] == "versions":
             return parts[0], "infer", parts[2]
     return "", "", ""
+
+
+def _json_bytes(scope: Scope) -> int | None:
+    """How much of a body is JSON; None: all."""
+    told = header(scope, HEAD_LENGTH)
+    if told is not None and not told.isdigit():
+        raise Refusal(400, f"{HEAD_LENGTH.decode()}: expected a number, got {told.decode('latin-1')}")
+    return None if told is None else int(told)
 
 
 async def _send(reply: Reply, receive: Receive, send: Send) -> None:

@@ -76,7 +76,7 @@ class ServingRow:
 
     def answered(self, job: str, code: int, rows: int, row_errors: int, seconds: float) -> None:
         """A request was."""
-        view, start = self._view, self._start.get(job, self._start[NO_JOB])
+        view, start = self._view, self._start[job]
         view[start + _CODE_AT.get(code, _CODE_AT[500])] += 1
         view[start + _ROWS] += rows
         view[start + _ROW_ERRORS] += row_errors

@@ -39,7 +39,8 @@ GUARDS = [
     ),
     (
         "an element of BYTES ends in its tensor", "streamtrain/serving/tensors.py",
-        "if size > end - at:", "if False:", f"{_TENSORS}::test_texts_that_do_not_fill_their_bytes_are_refused",
+        "if len(found) != count or at != end:", "if len(found) != count:",
+        f"{_TENSORS}::test_texts_that_do_not_fill_their_bytes_are_refused",
     ),
     (
         "numbers of a tensor are no texts", "streamtrain/serving/tensors.py", "    if wrong:\n", "    if False:\n",
@@ -64,7 +65,8 @@ GUARDS = [
     ),
     (
         "a refused client can read why", "streamtrain/serving/door.py",
-        "        await _discard(receive)\n", "", _LARGE,
+        "        await _discard(receive)\n", "",
+        f"{_SERVE}::test_a_client_that_sends_all_before_it_reads_is_told_why",
     ),
     (
         "requests at once are bounded", "streamtrain/serving/body.py",
@@ -74,7 +76,8 @@ GUARDS = [
         "a body has its time", "streamtrain/serving/body.py", "asyncio.timeout(BODY_S)", "asyncio.timeout(None)", _SLOW,
     ),
     (
-        "a head has its time", "streamtrain/serving/server.py", "now_s - self.waits_since_s > HEAD_S", "False", _SLOW,
+        "a head has its time", "streamtrain/serving/server.py", "now_s - self.waits_since_s > HEAD_S", "False",
+        "tests/serving/test_connections.py::test_a_head_has_its_time_and_an_idle_connection_none_of_it",
     ),
     (
         "a head is bounded", "streamtrain/serving/server.py", "if self._head_bytes > HEAD_BYTES:", "if False:", _SLOW,

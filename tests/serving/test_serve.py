@@ -187,6 +187,27 @@ def test_bodies_of_100_mb(flights: tuple[Served, str]) -> None:
     assert server.post(f"/predict/{name}", ROW).status_code == 200
 
 
+def test_a_client_that_sends_all_before_it_reads_is_told_why(flights: tuple[Served, str]) -> None:
+    """To end the connection at once would break its sending."""
+    server, name = flights
+    with server.connect() as client:
+        client.sendall(HEAD % name.encode() + b"content-length: 20000000\r\n\r\n" + b" " * 20_000_000)
+        assert answered(client).startswith(b"HTTP/1.1 413")
+
+
+def test_hostile_paths_leave_the_log_whole(flights: tuple[Served, str]) -> None:
+    server, name = flights
+    path = '/predict/%22,%22x%22:1%0a{%22level%22:%22error%22}%00%1b[2J'
+    assert server.post(path, ROW).status_code == 404
+    assert server.get("/%0a%22").status_code == 404
+    wait_for(lambda: any(line.get("path") == '/\n"' for line in server.lines()))
+    (line,) = [line for line in server.lines() if '"level"' in line.get("path", "")]
+    assert (line["job"], line["status"], line["level"]) == ("", 404, "info")
+    figures = server.get("/metrics").text.splitlines()
+    labels = {line.partition("{")[2].partition("}")[0] for line in figures if line.startswith("streamtrain_requests_")}
+    assert labels == {f'job="{name}"', 'job=""'}
+
+
 def test_a_body_is_refused_by_its_head_alone(flights: tuple[Served, str]) -> None:
     server, name = flights
     with server.connect() as client:

@@ -21,6 +21,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 from guarded_kafka import PASSWORD, GuardedKafka
+from served_http import serving
 from waiting import wait_for
 
 from streamtrain import LiveModel
@@ -131,7 +132,10 @@ def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> N
     with LiveModel(job.name, bootstrap=settings.pop("bootstrap.servers"), kafka=settings) as model:
         model.wait_ready(60)
         assert model.predict(ROW)
-    assert len(REGISTRY.names()) == 7  # each was somebody above, and `ui` below
+    with serving(who("serve").path) as server:
+        server.wait_ready()
+        assert server.post(f"/predict/{job.name}", ROW).status_code == 200
+    assert len(REGISTRY.names()) == 8  # each was somebody above, and `ui` below
 
 
 ROW = {"x1": 0.5, "x2": 0.1, "x3": 0.2, "x4": 0.3, "colour": "red"}

@@ -31,10 +31,12 @@ def spans(page: Path) -> list[str]:
     return found
 
 
-def free_port() -> int:
-    """Below the ephemeral range, where no connection of ours can hold it."""
+def free_port(beside: int | None = None) -> int:
+    """Another than `beside`. Below the ephemeral range, where no connection of ours can hold it."""
     for port in range(20_000 + os.getpid() % 5_000, 32_000):
         with socket.socket() as listener:
+            if port == beside:
+                continue
             try:
                 listener.bind(("127.0.0.1", port))
             except OSError:
@@ -55,7 +57,7 @@ class Shell:
         }
         self.environment.pop("KAFKA_HOME", None)
         self._port = port
-        self._http_port = str(free_port())
+        self._http_port = str(free_port(port))
         self._printed: list[str] = []
 
     def run(self, kind: str, text: str) -> str:

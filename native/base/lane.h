@@ -7,6 +7,7 @@
 //   ST_FIRST_LANE { ... }   once a row, after a sum
 //   ST_UNROLL for (...)     a loop of a constant number of turns, written out
 //   ST_MEMBER               of a struct that kernels use
+//   ST_LAMBDA               behind the arguments of a function within one, which becomes part of it
 //
 // Each unit is built once per instruction set; all names below lie in a namespace of their own per instruction set, so
 // that the linker never merges a function of one with that of another.
@@ -22,6 +23,7 @@
 #define ST_KERNEL __global__
 #define ST_INLINE static __device__ __forceinline__
 #define ST_MEMBER __device__ __forceinline__
+#define ST_LAMBDA
 #define ST_FOR(i, n)                                                                  \
     for (st::i64 i = st::i64(blockIdx.x) * blockDim.x + threadIdx.x; i < st::i64(n); \
          i += st::i64(gridDim.x) * blockDim.x)
@@ -34,6 +36,7 @@
 #define ST_KERNEL static
 #define ST_INLINE static inline __attribute__((always_inline))
 #define ST_MEMBER inline __attribute__((always_inline))
+#define ST_LAMBDA __attribute__((always_inline))
 #define ST_FOR(i, n) _Pragma("GCC ivdep") for (st::i64 i = 0; i < st::i64(n); ++i)
 #define ST_ROWS(r, rows) for (st::i64 r = 0; r < st::i64(rows); ++r)
 #define ST_LANES(i, n) ST_FOR(i, n)

@@ -91,16 +91,17 @@ struct Touched {
 };
 
 template <bool plain, class Formula>
-ST_INLINE void update_touched(const Touched &touched, StepBlock *step, const Formula &formula, const Shaping &shaping,
-                              const f64 *g_ed, f32 *p_bd, f32 *const *held) {
-    const i64 dim = touched.dim, entries = entry_count(touched.rows, touched.ends_r);
+ST_INLINE void update_touched(const Touched &touched, i64 dim, StepBlock *step, const Formula &formula,
+                              const Shaping &shaping, const f64 *g_ed, f32 *p_bd, f32 *const *held) {
+    const i64 entries = entry_count(touched.rows, touched.ends_r);
     auto start = [&](i64 e) {
         return embedding_bucket(touched.categories_ec, e, touched.columns, touched.column, touched.buckets) * dim;
     };
     ST_ROWS(e, entries) {
-        const i64 later = start(smaller(e + rows_ahead, entries - 1));
-        fetch_row(p_bd + later, dim);
-        ST_UNROLL for (int k = 0; k < Formula::kept; ++k) fetch_row(held[k] + later, dim);
+        fetch_ahead(e, entries, [&](i64 later) ST_LAMBDA {
+            fetch_row(p_bd + start(later), dim);
+            ST_UNROLL for (int k = 0; k < Formula::kept; ++k) fetch_row(held[k] + start(later), dim);
+        });
         if (touched.lead_e[e] != e) continue;
         i64 at = start(e);
         i32 bad = 0;
@@ -117,10 +118,12 @@ ST_INLINE void update_rows(const Touched &touched, StepBlock *step, const f64 *s
     if (!(step->weight_sum > 0)) return;
     const Shaping shaping(step, settings_k, scale);
     const Formula formula(shaping.rate, step->number, settings_k + update_columns);
-    if (shaping.plain)
-        update_touched<true>(touched, step, formula, shaping, g_ed, p_bd, held);
-    else
-        update_touched<false>(touched, step, formula, shaping, g_ed, p_bd, held);
+    by_dim(touched.dim, [&](i64 dim) ST_LAMBDA {
+        if (shaping.plain)
+            update_touched<true>(touched, dim, step, formula, shaping, g_ed, p_bd, held);
+        else
+            update_touched<false>(touched, dim, step, formula, shaping, g_ed, p_bd, held);
+    });
 }
 
 }  // namespace ST_ISA

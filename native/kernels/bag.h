@@ -7,8 +7,6 @@
 ST_INLINE f64 bag_share(i64 count, i32 mean) { return mean && count > 1 ? 1.0 / static_cast<f64>(count) : 1.0; }
 ST_INLINE f64 bag_scale(const f32 *scale_e, i64 e) { return scale_e ? static_cast<f64>(scale_e[e]) : 1.0; }
 
-constexpr i64 weights_ahead = 2 * rows_ahead;   // of one number each: more of them are on their way at a time
-
 ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 width, i64 at, const i32 *ends_r,
                            const i32 *index_e, const f32 *scale_e, const f32 *table_bd, i32 mean, i32 adds,
                            f32 *x_rw) {
@@ -25,13 +23,13 @@ ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 widt
             to[d] = adds ? to[d] + sum : sum;
         }
 #else   // an entry's numbers together, as they lie
+        const i64 turns = entry_count(rows, ends_r);
+        auto row = [&](i64 e) ST_LAMBDA { return table_bd + embedding_bucket(index_e, e, 1, 0, buckets) * dim; };
         if (dim == 1) {   // a linear model's weights
-            const i64 last = entry_count(rows, ends_r) - 1;
             f64 total = 0;
             for (i64 e = from; e < end; ++e) {
-                const i64 later = smaller(e + weights_ahead, last);
-                __builtin_prefetch(table_bd + embedding_bucket(index_e, later, 1, 0, buckets), 1);
-                total += bag_scale(scale_e, e) * table_bd[embedding_bucket(index_e, e, 1, 0, buckets)];
+                fetch_ahead(e, turns, [&](i64 later) ST_LAMBDA { fetch_row(row(later), 1); });
+                total += bag_scale(scale_e, e) * *row(e);
             }
             const f32 sum = static_cast<f32>(total * share);
             to[0] = adds ? to[0] + sum : sum;
@@ -42,11 +40,10 @@ ST_KERNEL void bag_forward(i64 rows, i64 entries, i64 buckets, i64 dim, i64 widt
             const i64 count = smaller(together, dim - first);
             f64 totals[together] = {};
             for (i64 e = from; e < end; ++e) {
-                const i64 later = smaller(e + rows_ahead, entry_count(rows, ends_r) - 1);
-                fetch_row(table_bd + embedding_bucket(index_e, later, 1, 0, buckets) * dim + first, count);
-                const f32 *row = table_bd + embedding_bucket(index_e, e, 1, 0, buckets) * dim + first;
+                fetch_ahead(e, turns, [&](i64 later) ST_LAMBDA { fetch_row(row(later) + first, count); });
+                const f32 *its = row(e) + first;
                 const f64 scale = bag_scale(scale_e, e);
-                for (i64 d = 0; d < count; ++d) totals[d] += scale * row[d];
+                for (i64 d = 0; d < count; ++d) totals[d] += scale * its[d];
             }
             for (i64 d = 0; d < count; ++d) {
                 const f32 sum = static_cast<f32>(totals[d] * share);
@@ -79,10 +76,8 @@ ST_KERNEL void bag_lead(i64 rows, i64 entries, i64 buckets, i64 slots, const i32
         }
     }
 #else
-    FirstSeen seen(seen_s, entry_count(rows, ends_r));
-    for (i64 r = 0; r < rows; ++r)
-        for (i64 e = first_entry(ends_r, r); e < ends_r[r]; ++e)
-            lead_e[e] = weight_r[r] > 0 ? seen.of(embedding_bucket(index_e, e, 1, 0, buckets), e) : -1;
+    look_at_rows(rows, ends_r, weight_r, [&](i64 e) { return embedding_bucket(index_e, e, 1, 0, buckets); }, seen_s,
+                 lead_e);
 #endif
 }
 ST_EXPORT(bag_lead)
@@ -112,6 +107,15 @@ ST_KERNEL void bag_gradient(i64 rows, i64 entries, i64 dim, i64 width, i64 at, c
         const i64 from = first_entry(ends_r, r), end = ends_r[r];
         const f64 share = bag_share(end - from, mean);
         const f32 *dx = dx_rw + r * width + at;
+        if (dim == 1) {
+            for (i64 e = from; e < end && lead_e[from] >= 0; ++e) {
+                f64 *to = gradient_ed + lead_e[e];
+                const i64 leads = -i64{lead_e[e] == e};   // no branch: then -0 stands there, and -0 + x is x
+                const f64 before = from_bits((bits_of(*to) & ~leads) | leads << 63);
+                *to = before + bag_scale(scale_e, e) * share * dx[0];
+            }
+            continue;
+        }
         for (i64 e = from; e < end; ++e) {
             if (lead_e[e] < 0) continue;
             const f64 scale = bag_scale(scale_e, e) * share;

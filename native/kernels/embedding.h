@@ -4,13 +4,17 @@
 
 ST_KERNEL void embedding_forward(i64 rows, i64 columns, i64 column, i64 buckets, i64 dim, i64 width, i64 at,
                                  const i32 *categories_rc, const f32 *table_bd, f32 *x_rw) {
-    ST_ROWS(r, rows) {
-        const i64 later = smaller(r + rows_ahead, rows - 1);
-        fetch_row(table_bd + embedding_bucket(categories_rc, later, columns, column, buckets) * dim, dim);
-        const f32 *from = table_bd + embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
-        f32 *to = x_rw + r * width + at;
-        ST_LANES(d, dim) to[d] = from[d];
-    }
+    by_dim(dim, [&](i64 dim) ST_LAMBDA {
+        auto row = [&](i64 r) ST_LAMBDA {
+            return table_bd + embedding_bucket(categories_rc, r, columns, column, buckets) * dim;
+        };
+        ST_ROWS(r, rows) {
+            fetch_ahead(r, rows, [&](i64 later) ST_LAMBDA { fetch_row(row(later), dim); });
+            const f32 *from = row(r);
+            f32 *to = x_rw + r * width + at;
+            ST_LANES(d, dim) to[d] = from[d];
+        }
+    });
 }
 ST_EXPORT(embedding_forward)
 
@@ -27,9 +31,8 @@ ST_KERNEL void embedding_lead(i64 rows, i64 columns, i64 column, i64 buckets, i6
         lead_r[r] = weight_r[r] > 0 ? static_cast<i32>(q) : -1;
     }
 #else
-    FirstSeen seen(seen_s, rows);
-    for (i64 r = 0; r < rows; ++r)
-        lead_r[r] = weight_r[r] > 0 ? seen.of(embedding_bucket(categories_rc, r, columns, column, buckets), r) : -1;
+    look_at_rows(rows, nullptr, weight_r,
+                 [&](i64 r) { return embedding_bucket(categories_rc, r, columns, column, buckets); }, seen_s, lead_r);
 #endif
 }
 ST_EXPORT(embedding_lead)
@@ -49,15 +52,17 @@ ST_KERNEL void embedding_gradient(i64 rows, i64 dim, i64 width, i64 at, const f3
         }
     }
 #else
-    for (i64 r = 0; r < rows; ++r) {
-        if (lead_r[r] < 0) continue;
-        f64 *to = gradient_rd + lead_r[r] * dim;
-        const f32 *from = dx_rw + r * width + at;
-        if (lead_r[r] == r)
-            ST_FOR(d, dim) to[d] = from[d];
-        else
-            ST_FOR(d, dim) to[d] += from[d];
-    }
+    by_dim(dim, [&](i64 dim) ST_LAMBDA {
+        for (i64 r = 0; r < rows; ++r) {
+            if (lead_r[r] < 0) continue;
+            f64 *to = gradient_rd + lead_r[r] * dim;
+            const f32 *from = dx_rw + r * width + at;
+            if (lead_r[r] == r)
+                ST_FOR(d, dim) to[d] = from[d];
+            else
+                ST_FOR(d, dim) to[d] += from[d];
+        }
+    });
 #endif
 }
 ST_EXPORT(embedding_gradient)

@@ -2,10 +2,19 @@
 
 GUARDS = [
     (
-        "a bag of rows without weight leads nothing", "native/kernels/bag.h",
-        "lead_e[e] = weight_r[r] > 0 ? seen.of(embedding_bucket(index_e, e, 1, 0, buckets), e) : -1;",
-        "lead_e[e] = seen.of(embedding_bucket(index_e, e, 1, 0, buckets), e);",
+        "a bag of rows without weight leads nothing", "native/base/first_seen.h",
+        "if (counts) seen.look(", "if (counts || rows > 0) seen.look(",
         "tests/compute/test_ops.py::test_every_instruction_set_agrees_with_the_reference[bag_lead--1000]",
+    ),
+    (
+        "an entry whose slot is another bucket's is looked for", "native/base/first_seen.h",
+        "for (u32 k = 0; k < others; ++k) {", "for (u32 k = 0; k < others / 2; ++k) {",
+        "tests/compute/test_tables.py::test_the_first_of_each_bucket_leads",
+    ),
+    (
+        "a gradient begins with what the leading entry says, -0 too", "native/kernels/bag.h",
+        "& ~leads) | leads << 63", "& ~leads)",
+        "tests/compute/test_tables.py::test_a_gradient_of_minus_0_stays_one",
     ),
     (
         "work goes up to the rows present", "native/plan/thread_calls.cpp",

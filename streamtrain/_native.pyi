@@ -2,7 +2,7 @@
 
 import builtins
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -289,6 +289,23 @@ class Worker:
     def run_closed_round(self, plan: Plan) -> None: ...
     def run(self, plan: Plan, timeout_s: float) -> WorkerStatus: ...
 
+class LogSource:
+    """The records that ranges of a round log touch; `open` gives the source of a partition from an offset on."""
+    def __init__(self, open: Callable[[int, int], Source]) -> None: ...
+
+class LogStatus(enum.IntEnum):
+    FILLED = 0
+    LACKING = 1  # a partition holds fewer records than the range says
+    SILENT = 2
+
+class LogFiller:
+    """Slots as a log tells them."""
+    def __init__(
+        self, arena: Arena, source: LogSource, silence_s: float, format: _Format, plan: DecodePlan
+    ) -> None: ...
+    def fill(self, slot: int, ranges: builtins.bytes) -> tuple[LogStatus, int, int]:
+        """How it ended; rows of the slot; which of the ranges was not filled."""
+
 class RoundLogThread:
     def __init__(self, end: CoordinatorEnd) -> None: ...
     def start(self) -> None: ...
@@ -327,6 +344,10 @@ class MemorySource(Source):
     def end(self) -> None: ...
     def close(self) -> None:
         """Nobody takes any more."""
+
+class IteratorSource(Source):
+    """Records of one partition, offset and value, as they are asked for."""
+    def __init__(self, records: Iterator[tuple[int, builtins.bytes]]) -> None: ...
 
 class IngestStatus(enum.IntEnum):
     WORKING = 0

@@ -7,6 +7,7 @@
 #include "base/failpoint.h"
 #include "bindings/addresses.h"
 #include "bindings/bindings.h"
+#include "bindings/iterator_source.h"
 #include "bindings/plan_column.h"
 #include "source/kafka.h"
 #include "source/memory.h"
@@ -45,6 +46,7 @@ void bind_sources(nb::module_ &m) {
         .def("end_round", &MemorySource::end_round)
         .def("end", &MemorySource::end)
         .def("close", &MemorySource::close);
+    nb::class_<IteratorSource, Source>(m, "IteratorSource").def(nb::init<nb::iterator>(), nb::arg("records"));
 }
 
 void bind_loop(nb::module_ &m) {

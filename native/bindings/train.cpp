@@ -1,10 +1,15 @@
-// A worker's rounds, and the thread that copies their log.
+// A worker's rounds, the thread that copies their log, and what fills rounds by it again.
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "bindings/addresses.h"
 #include "bindings/bindings.h"
+#include "bindings/plan_column.h"
 #include "train/first_moments.h"
+#include "train/log_filler.h"
 #include "train/round_log.h"
 #include "train/worker.h"
 
@@ -58,10 +63,39 @@ void bind_worker(nb::module_ &m) {
              nb::arg("plan"), nb::arg("timeout_s"));
 }
 
+void bind_log(nb::module_ &m) {
+    nb::class_<LogSource>(m, "LogSource").def(nb::init<LogSource::Open>(), nb::arg("open"));
+    nb::enum_<LogStatus>(m, "LogStatus", nb::is_arithmetic())
+        .value("FILLED", LogStatus::filled)
+        .value("LACKING", LogStatus::lacking)
+        .value("SILENT", LogStatus::silent);
+    nb::class_<LogFiller>(m, "LogFiller")
+        .def(
+            "__init__",
+            [](LogFiller *self, Arena &arena, LogSource &source, f64 silence_s, nb::handle format,
+               std::shared_ptr<DecodePlan> plan) {
+                BatchFiller batch(format_of(format), std::move(plan));
+                new (self) LogFiller(arena, source, static_cast<i64>(silence_s * 1e9), std::move(batch));
+            },
+            nb::arg("arena"), nb::arg("source"), nb::arg("silence_s"), nb::arg("format"), nb::arg("plan"),
+            nb::keep_alive<1, 2>(), nb::keep_alive<1, 3>())
+        .def(
+            "fill",
+            [](LogFiller &filler, i64 slot, const nb::bytes &ranges) {
+                std::vector<Range> own(ranges.size() / sizeof(Range));   // aligned
+                std::memcpy(own.data(), ranges.data(), own.size() * sizeof(Range));
+                WithoutGil release;
+                const LogFilled filled = filler.fill(slot, own);
+                return std::tuple(filled.status, filled.rows, filled.range);
+            },
+            nb::arg("slot"), nb::arg("ranges"));
+}
+
 }  // namespace
 
 void bind_train(nb::module_ &m) {
     bind_worker(m);
+    bind_log(m);
     nb::class_<RoundLogThread>(m, "RoundLogThread")
         .def(nb::init<CoordinatorEnd &>(), nb::arg("end"), nb::keep_alive<1, 2>())
         .def("start", &RoundLogThread::start)

@@ -11,7 +11,7 @@ from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.errors import is_passing
 
-_TIMEOUT_S = 8.0  # without a message
+TIMEOUT_S = 8.0  # without a message
 _AT_ONCE = 1000
 
 
@@ -39,7 +39,7 @@ def read_all(
     if not still:
         return
     consumer.assign(topic, [(partition, spans[partition][0]) for partition in sorted(still)])
-    until = time.monotonic() + _TIMEOUT_S
+    until = time.monotonic() + TIMEOUT_S
     while still and not stop():
         for message in consumer.consume(at_once, 0.1):
             if message.error and message.error != KafkaCode.PARTITION_EOF:
@@ -52,14 +52,15 @@ def read_all(
                 # what a broker that has just come back takes for the end may lie before it
                 if end is not None and message.offset + (not message.error) >= end:
                     del still[message.partition]
-                until = time.monotonic() + _TIMEOUT_S  # the time a caller takes is not Kafka's
-        if time.monotonic() > until:
-            _refuse_silence(topic, still)
+                until = time.monotonic() + TIMEOUT_S  # the time a caller takes is not Kafka's
+        missing = {partition: end for partition, end in still.items() if end is not None}
+        if missing and time.monotonic() > until:
+            raise silence(topic, missing)
 
 
-def _refuse_silence(topic: str, still: Mapping[int, int | None]) -> None:
-    missing = [f"offset {end} of partition {partition}" for partition, end in still.items() if end is not None]
-    if missing:
-        raise KafkaUnreachable(
-            f"{topic}: expected its messages up to {', '.join(missing)}, no answer from Kafka in {_TIMEOUT_S:.0f} s"
-        )
+def silence(topic: str, missing: Mapping[int, int]) -> KafkaUnreachable:
+    """That nothing came of what is `missing`: partitions, and where each was to be read up to."""
+    ends = ", ".join(f"offset {end} of partition {partition}" for partition, end in missing.items())
+    return KafkaUnreachable(
+        f"{topic}: expected its messages up to {ends}, no answer from Kafka in {TIMEOUT_S:.0f} s"
+    )

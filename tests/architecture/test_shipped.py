@@ -24,6 +24,7 @@ BOUND_FOR_A_REASON = {
     "decoder_formats": "tests ask whether both halves of each are there",
     "kafka_responses": "a test reads the whole table",
     "supported_isas": "tests run what every instruction set of the machine computes",
+    "Arena.slot_address": "tests fill rounds by hand",
     "Arena.slot_count": "a test of ingest waits until the ring is full",
     "Arena.state_layout": "a test asks whether another process sees the same",
     "BatchFiller.fill_rows": "tests compare a program's rows, which RowScorer takes, with their records",

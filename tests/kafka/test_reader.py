@@ -39,14 +39,14 @@ def test_from_starts_to_ends(kafka: Any, topic: str) -> None:
 
 
 def test_an_end_that_is_not_reached_is_said(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(reading, "TIMEOUT_S", 1.0)
     looks = iter([False] * 600)  # a minute
     with consumer(kafka) as asked, pytest.raises(KafkaUnreachable, match=r"up to offset 9 of partition 0, no"):
         list(reading.read_all(asked, topic, {0: (0, 9), 1: (0, 1)}, lambda: next(looks, True)))
 
 
 def test_without_ends_it_waits_until_it_is_stopped(kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(reading, "TIMEOUT_S", 0.1)
     looks = iter([False] * 20)
     with consumer(kafka) as asked:
         read = reading.read_all(asked, topic, {0: (0, None), 1: (0, None)}, lambda: next(looks, True))
@@ -57,7 +57,7 @@ def test_without_ends_it_waits_until_it_is_stopped(kafka: Any, topic: str, monke
 def test_one_partition_to_its_end_beside_one_read_for_ever(
     kafka: Any, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(reading, "TIMEOUT_S", 1.0)
     looks = iter([False] * 30)
     with consumer(kafka) as asked:
         read = reading.read_all(asked, topic, {0: (1, 2), 1: (0, None)}, lambda: next(looks, True))

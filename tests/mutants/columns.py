@@ -328,8 +328,8 @@ GUARDS = [
         "tests/fitting/test_fit.py::test_columns_from_a_message_are_fields",
     ),
     (
-        "replay reads what is around a record", "streamtrain/checks/replay/engine.py",
-        "message.around() if reads_around else None", "None",
+        "replay reads what is around a record", "native/train/log_filler.cpp",
+        "batch_.begin(records[i],", "batch_.begin({.value = records[i].value, .size = records[i].size},",
         "tests/e2e/test_around.py::test_the_bits_are_those_of_fields_whoever_is_killed",
     ),
     (

@@ -273,7 +273,7 @@ GUARDS = [
     (
         "an end that is not reached is said",
         "streamtrain/kafka/reader.py",
-        "        if time.monotonic() > until:\n",
+        "        if missing and time.monotonic() > until:\n",
         "        if False:\n",
         "tests/kafka/test_reader.py::test_an_end_that_is_not_reached_is_said",
     ),

@@ -87,7 +87,8 @@ GUARDS = [
     ),
     (
         "replay reads the headers that name schemas", "streamtrain/checks/replay/engine.py",
-        " or (self._is_framed and message.headers)", "", f"{_HEADERS}::test_schemas_in_headers[json]",
+        "decoded_by(self._format, told_by(log.named_schemas))", "decoded_by(self._format, told_by({}))",
+        f"{_HEADERS}::test_schemas_in_headers[json]",
     ),
     (
         "verify reads the headers that name schemas", "streamtrain/checks/verify/decoding.py",

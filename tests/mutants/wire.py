@@ -13,7 +13,7 @@ GUARDS = [
     (
         "a slow reader is not a silent Kafka",
         "streamtrain/kafka/reader.py",
-        "                until = time.monotonic() + _TIMEOUT_S  # the time a caller takes is not Kafka's\n",
+        "                until = time.monotonic() + TIMEOUT_S  # the time a caller takes is not Kafka's\n",
         "",
         "tests/regress/test_0103_a_slow_reader_of_a_topic.py::test_a_slow_caller_gets_them_all",
     ),
@@ -88,6 +88,27 @@ GUARDS = [
         "        if terms.topic_id != self._topic_id:\n",
         "        if False:\n",
         f"{_REPLAY}records_of_another_topic_id_are_not_these",
+    ),
+    (
+        "ranges share a record that straddles them",
+        "native/source/log.cpp",
+        "    partition.next += count - (wanted_ == 0 && shares_last_ ? 1 : 0);\n",
+        "    partition.next += count;\n",
+        "tests/train/test_log_filler.py::test_the_bits_are_those_of_ingest",
+    ),
+    (
+        "a log leads back in a partition",
+        "native/source/log.cpp",
+        "        if (found->second.passed <= offset) return found->second;\n",
+        "        if (true) return found->second;\n",
+        "tests/train/test_log_filler.py::test_a_partition_is_opened_once_and_again_where_a_log_leads_back",
+    ),
+    (
+        "a source that gives nothing for long is told",
+        "native/train/log_filler.cpp",
+        "return LogStatus::silent;",
+        "return LogStatus::lacking;",
+        "tests/train/test_log_filler.py::test_a_range_beyond_the_end_is_missed_and_a_silent_source_is_told",
     ),
     (
         "replay names records that are gone",

@@ -19,7 +19,8 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.module import Module
 from streamtrain.compute.state import view
 from streamtrain.errors import CheckFailed, UserMistake
-from streamtrain.schemas import decoded_by, is_framed, told_by
+from streamtrain.kafka.reader import TIMEOUT_S
+from streamtrain.schemas import decoded_by, told_by
 from streamtrain.topics.rounds import RoundLog, Structs
 from streamtrain.topics.terms import Terms
 
@@ -61,12 +62,11 @@ class Engine:
         network: Module | None = None,
     ) -> None:
         self._terms = terms
-        self._reader = reader
+        self._reader, self._records = reader, _native.LogSource(reader.open)
         self._rate = _rates(terms)
         model = Model(terms.model_spec(model_spec), network)
         self.layout = model.layout.published(terms.workers)
         slot_layout = _native.SlotLayout.make(terms.slot.row_capacity, terms.slot.range_capacity, schema.block_specs())
-        self._slot_bytes = slot_layout.slot_bytes
         self._arena = _native.Arena.create(
             workers=terms.workers,
             averaging_frequency=terms.averaging_frequency,
@@ -78,7 +78,6 @@ class Engine:
         decoded, self._format = _decoded_as(terms, schema)
         self._plan = native_plan(decoded, slot_layout)
         self._schemas: bytes | None = None  # of the log at hand
-        self._reads_around, self._is_framed = decoded.reads_around, is_framed(self._format)
         self._supervisor = _native.SupervisorEnd(self._arena)
         self._coordinator = _native.CoordinatorEnd(self._arena)
         self._ingest = _native.IngestEnd(self._arena)
@@ -97,7 +96,8 @@ class Engine:
         if self._schemas == (told := log.schemas.tobytes()):
             return
         self._schemas = told
-        self._filler = _native.BatchFiller(decoded_by(self._format, told_by(log.named_schemas)), self._plan)
+        format = decoded_by(self._format, told_by(log.named_schemas))
+        self._filler = _native.LogFiller(self._arena, self._records, TIMEOUT_S, format, self._plan)
 
     def begin(self, first_round: int, state: State) -> None:
         """Goes on from `state`, the published form of the state before `first_round`."""
@@ -126,11 +126,9 @@ class Engine:
         rows = []
         at = 0
         for index, slot in enumerate(round_.slots):
-            self._filler.open(view(self._arena.slot_address(first_slot + index), self._slot_bytes))
-            for part in round_.ranges[at : at + int(slot["range_count"])]:
-                self._fill_range(part)
-            at += int(slot["range_count"])
-            filled = self._filler.close()
+            ranges = round_.ranges[at : at + int(slot["range_count"])]
+            at += len(ranges)
+            filled = self._filled(first_slot + index, ranges)
             if filled != int(slot["rows"]):
                 raise CheckFailed(
                     f"round {round_.number} slot {int(slot['slot'])}: expected {int(slot['rows'])} rows, "
@@ -141,15 +139,15 @@ class Engine:
                 self._supervisor.reject(first_slot + index, index % self._terms.workers)
         self._ingest.fill_round(round=round_.number, first_slot=first_slot, rows=rows)
 
-    def _fill_range(self, part: Any) -> None:
-        until = self._filler.rows + int(part["trained"])
-        from_row = int(part["from_row"])
-        for message in self._reader.records(part):
-            if message.value is None or self._filler.rows == until:
-                continue
-            first = from_row if message.offset == int(part["from_offset"]) else 0
-            reads_around = self._reads_around or (self._is_framed and message.headers)  # that may be the frame
-            self._filler.fill(message.value, first, until, message.around() if reads_around else None)
+    def _filled(self, slot: int, ranges: Structs) -> int:
+        """How many rows the ranges have brought into the slot."""
+        try:
+            status, rows, at = self._filler.fill(slot, ranges.tobytes())
+        except _native.KafkaFailure as failure:
+            raise self._reader.explained(failure) from None
+        if status != _native.LogStatus.FILLED:
+            raise self._reader.missing(ranges[at], status == _native.LogStatus.SILENT)
+        return rows
 
 
 def _rates(terms: Terms) -> Callable[..., float]:

@@ -2,80 +2,102 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
-from streamtrain.checks.given_files import GivenFiles
+from streamtrain import _native
+from streamtrain.checks.given_files import FilePartition, GivenFiles
 from streamtrain.columns.schema import Schema
-from streamtrain.errors import CheckFailed
-from streamtrain.kafka.clients import KafkaConsumer, Message
-from streamtrain.kafka.reader import read
+from streamtrain.errors import CheckFailed, StreamtrainError
+from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.kafka.errors import explain
+from streamtrain.kafka.reader import silence
 from streamtrain.kafka.settings import Purpose
 from streamtrain.origins.moves import ToldFile, is_files
 from streamtrain.topics.terms import Terms
-
-_NO_MORE = Message(0, sys.maxsize, -1, None, None, [], 0, "")
 
 
 class RecordsGone(Exception):
     """The topic no longer holds records of the round log, or files were not given; says which."""
 
 
-@dataclass
-class _Stream:
-    """One partition, read on in offset order; `held` is the newest record read: ranges may share one."""
+class RecordReader(ABC):
+    """The records of one origin, a partition by a source of its own."""
 
-    messages: Iterator[Message]
-    close: Callable[[], None]
-    held: Message
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @abstractmethod
+    def open(self, partition: int, offset: int) -> _native.Source:
+        """What reads a partition from an offset on, in the place of one before; RecordsGone where it begins later."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """What was opened."""
+
+    def missing(self, part: Any, silent: bool) -> StreamtrainError:
+        """Why a range was not read to its end."""
+        partition, begin, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
+        if silent:
+            return silence(self._name, {partition: end})
+        return CheckFailed(
+            f"{self._name} partition {partition} offsets {begin} to {end}: expected "
+            f"{int(part['records']) + (int(part['to_row']) > 0)} records, found fewer"
+        )
+
+    @abstractmethod
+    def explained(self, failure: _native.KafkaFailure) -> StreamtrainError:
+        """Our error for what ended the reading."""
 
 
-Open = Callable[[int, int], tuple[Iterator[Message], Callable[[], None]]]  # partition, offset: its records, and an end
+class _TopicReader(RecordReader):
+    """Of a topic: a consumer for each partition."""
 
+    def __init__(self, name: str, kafka: Mapping[str, str]) -> None:
+        super().__init__(name)
+        self._kafka = kafka
+        self._consumers: dict[int, KafkaConsumer] = {}
 
-class RecordReader:
-    """Records of each partition in offset order, opened when first needed."""
-
-    def __init__(self, name: str, open_at: Open) -> None:
-        self._name, self._open_at = name, open_at
-        self._open: dict[int, _Stream] = {}
+    def open(self, partition: int, offset: int) -> _native.Source:
+        if before := self._consumers.pop(partition, None):
+            before.close()
+        consumer = self._consumers[partition] = KafkaConsumer.open(Purpose.REPLAY, self._kafka)
+        low, end = consumer.bounds(self._name, partition)
+        if offset < low:
+            raise RecordsGone(
+                f"{self._name} partition {partition} begins at offset {low}, its round log at {offset}: "
+                "the records between were removed (retention)"
+            )
+        return _native.KafkaSource(consumer.native, self._name, end_offsets=[(partition, end)], bounded=True)
 
     def close(self) -> None:
-        for stream in self._open.values():
-            stream.close()
-        self._open.clear()
+        for consumer in self._consumers.values():
+            consumer.close()
+        self._consumers.clear()
 
-    def records(self, part: Any) -> Iterator[Message]:
-        """The records that range `part` touches; the one at its end only if some of its rows are in the range."""
-        partition, at, end = int(part["partition"]), int(part["from_offset"]), int(part["to_offset"])
-        ends_inside = int(part["to_row"]) > 0
-        wanted = int(part["records"]) + ends_inside
-        if not wanted:
-            return  # only control records, aborted or compacted ones
-        stream = self._stream(partition, at)
-        for _ in range(wanted):
-            while stream.held.offset < at:
-                stream.held = next(stream.messages, _NO_MORE)
-            if stream.held.offset >= end + ends_inside:
-                raise CheckFailed(
-                    f"{self._name} partition {partition} offsets {int(part['from_offset'])} to {end}: expected "
-                    f"{wanted} records, found fewer"
-                )
-            yield stream.held
-            at = stream.held.offset + 1
+    def explained(self, failure: _native.KafkaFailure) -> StreamtrainError:
+        code, text = failure.args
+        return explain(code, text, self._name, self._kafka["bootstrap.servers"])
 
-    def _stream(self, partition: int, offset: int) -> _Stream:
-        """The partition's stream, not beyond `offset`: anew where a gap led back in a partition that was cut short."""
-        stream = self._open.get(partition)
-        if stream is not None:
-            if stream.held.offset <= offset:
-                return stream
-            stream.close()
-        messages, close = self._open_at(partition, offset)
-        stream = self._open[partition] = _Stream(messages, close, _NO_MORE._replace(offset=offset - 1))
-        return stream
+
+class _FilesReader(RecordReader):
+    """Of files."""
+
+    def __init__(self, identity: str, partitions: Sequence[FilePartition]) -> None:
+        super().__init__("files")
+        self._identity, self._partitions = identity, partitions
+
+    def open(self, partition: int, offset: int) -> _native.Source:
+        if partition >= len(self._partitions):
+            raise CheckFailed(f"{self._identity} partition {partition}: no manifest tells of so many files")
+        file = self._partitions[partition]
+        return _native.IteratorSource((row.offset, row.value or b"") for row in file.read(offset, file.end))
+
+    def close(self) -> None: ...
+
+    def explained(self, failure: _native.KafkaFailure) -> StreamtrainError:
+        raise AssertionError(failure)  # files are not Kafka's
 
 
 class Readers:
@@ -115,27 +137,9 @@ class Readers:
                 f"its records were those of {self._topic} with the topic id {terms.topic_id}; "
                 f"that topic was deleted and made again as {self._topic_id}"
             )
-        return RecordReader(self._topic, self._open_topic)
-
-    def _open_topic(self, partition: int, offset: int) -> tuple[Iterator[Message], Callable[[], None]]:
-        consumer = KafkaConsumer.open(Purpose.REPLAY, self._kafka)
-        low, end = consumer.bounds(self._topic, partition)
-        if offset < low:
-            consumer.close()
-            raise RecordsGone(
-                f"{self._topic} partition {partition} begins at offset {low}, its round log at {offset}: "
-                "the records between were removed (retention)"
-            )
-        return read(consumer, self._topic, partition, offset, end), consumer.close
+        return _TopicReader(self._topic, self._kafka)
 
     def _of_files(self, terms: Terms, schema: Schema) -> RecordReader:
         if self._files is None:
             raise RecordsGone("its rows were those of files; give them with --files")
-        partitions = self._files.partitions(self._told(terms.topic_id), schema, terms.format)
-
-        def open_at(partition: int, offset: int) -> tuple[Iterator[Message], Callable[[], None]]:
-            if partition >= len(partitions):
-                raise CheckFailed(f"{terms.topic_id} partition {partition}: no manifest tells of so many files")
-            return partitions[partition].read(offset, partitions[partition].end), lambda: None
-
-        return RecordReader("files", open_at)
+        return _FilesReader(terms.topic_id, self._files.partitions(self._told(terms.topic_id), schema, terms.format))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,8 +50,9 @@ def load(
     state: memoryview | Array,
     model: bytes | memoryview,
     trainer: bytes | memoryview | None = None,
+    put: Callable[[Array, Array], None] = np.copyto,
 ) -> None:
-    """Copies payloads into `state`; without `trainer` the optimizer and score blocks stay as they are.
+    """Copies payloads into `state` by `put`; without `trainer` the optimizer and score blocks stay as they are.
 
     SnapshotError names every tensor that is missing, unknown, or of another shape or type; nothing is copied then.
     """
@@ -63,7 +64,7 @@ def load(
     wanted = _groups_of(layout, groups)
     for name, block in views(layout, raw).items():
         if name in wanted:
-            block[...] = found[name]
+            put(block, found[name])
 
 
 def check(layout: Layout, found: Mapping[str, Array], groups: Sequence[str] = MODEL_GROUPS) -> None:

@@ -92,6 +92,9 @@ class StateLayout:
     def begin_lineage(self, state: Any, workers: int, mean: Any) -> None:
         """Writes the mean buffer a lineage starts from: every published block has what its block has in `state`."""
 
+def copy_changed(to: int, from_: int, size: int, most: int) -> int:
+    """Addresses; pages that are equal stay as they are. Bytes written, and no more once `most` are."""
+
 def average(
     layout: StateLayout, start: int, workers: Sequence[tuple[int, float]], mean: int, first_moments: int = 0
 ) -> None:

@@ -17,6 +17,7 @@
 #include "base/vocabulary.h"
 #include "bindings/bindings.h"
 #include "bindings/buffer.h"
+#include "state/changed.h"
 #include "state/rule.h"
 
 namespace st {
@@ -138,6 +139,13 @@ void bind_state(nb::module_ &m) {
         .def_prop_ro("statistics_bytes", &StateLayout::statistics_bytes)
         .def("published", &StateLayout::published, nb::arg("workers"))
         .def("begin_lineage", &begin_lineage, nb::arg("state"), nb::arg("workers"), nb::arg("mean"));
+    m.def(
+        "copy_changed",
+        [](Address to, Address from, u64 size, u64 most) {
+            WithoutGil release;
+            return copy_changed(reinterpret_cast<u8 *>(to), reinterpret_cast<const u8 *>(from), size, most);
+        },
+        nb::arg("to"), nb::arg("from_"), nb::arg("size"), nb::arg("most"));
     m.def("average", &average, nb::arg("layout"), nb::arg("start"), nb::arg("workers"), nb::arg("mean"),
           nb::arg("first_moments") = 0);
 }

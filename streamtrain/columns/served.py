@@ -6,7 +6,10 @@ with right digests.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
+
+import numpy as np
 
 from streamtrain import _native
 from streamtrain.columns.formats import Format
@@ -17,6 +20,7 @@ from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.module import Module
+from streamtrain.compute.pages import LEAST_BYTES, Base, Put
 from streamtrain.compute.seen import Seen
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.topics.manifest import Manifest
@@ -79,6 +83,24 @@ class Shape:
         return native_plan(schema, _native.SlotLayout.make(rows, 1, schema.block_specs()))
 
 
+def _loaded(model: Model, payload: bytes, base: Base | None) -> tuple[Any, Base | None]:
+    """The model's state, read-only, and what later ones may share pages with; SnapshotError for another's payload."""
+
+    def write(state: Any, put: Put) -> None:
+        snapshot.load(model.layout, state, payload, put=put)
+
+    if len(payload) >= LEAST_BYTES:
+        with suppress(OSError):  # no file left to open: memory of its own
+            if base is None or (state := base.other(write)) is None:
+                base = Base(model.state_bytes, write)
+                state = base.state
+            return state, base
+    parameters = aligned(model.state_bytes)
+    write(parameters, np.copyto)
+    parameters.flags.writeable = False
+    return parameters, None
+
+
 class Served:
     """A manifest, and scorers over its parameters, which never change.
 
@@ -86,10 +108,13 @@ class Served:
     as does whoever else refers to them: other scorers, and other snapshots that have them in common.
     """
 
-    def __init__(self, manifest: Manifest, digest: bytes, shape: Shape, parameters: Any) -> None:
-        """`parameters`: the model's state, 64-byte aligned, which nobody writes any more."""
+    def __init__(
+        self, manifest: Manifest, digest: bytes, shape: Shape, parameters: Any, base: Base | None = None
+    ) -> None:
+        """`parameters`: the model's state, 64-byte aligned, which nobody writes any more; `base`: has pages in common
+        with it."""
         self.manifest, self.digest, self.shape = manifest, digest.hex(), shape
-        self._parameters = parameters
+        self._parameters, self._base = parameters, base
 
     @classmethod
     def of(
@@ -100,13 +125,12 @@ class Served:
         before: Served | None = None,
         network: Module | None = None,
     ) -> Served:
-        """`before`: a snapshot whose shape this one may have; `network`: see schema_and_model. SnapshotError for what
-        nothing can be predicted with."""
-        shape = before.shape if before is not None and before.shape.fits(manifest) else Shape(manifest, network)
-        parameters = aligned(shape.model.state_bytes)
-        snapshot.load(shape.model.layout, parameters, payload)
-        parameters.flags.writeable = False
-        return cls(manifest, digest, shape, parameters)
+        """`before`: a snapshot whose shape this one may have, and of a large one pages that are equal; `network`: see
+        schema_and_model. SnapshotError for what nothing can be predicted with."""
+        if before is not None and not before.shape.fits(manifest):
+            before = None
+        shape, base = (Shape(manifest, network), None) if before is None else (before.shape, before._base)
+        return cls(manifest, digest, shape, *_loaded(shape.model, payload, base))
 
     @property
     def version(self) -> int:

@@ -6,6 +6,7 @@ _REFUSED = "tests/regress/test_0311_a_predictor_refused.py"
 _FOLLOWING = "tests/regress/test_0431_one_following.py"
 _DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_a_predictor_reads_on_with_another"
 _AGAIN = "tests/regress/test_0310_requests_topic_made_again.py"
+_PAGES = "tests/columns/test_served_pages.py::test_"
 
 GUARDS = [
     (
@@ -157,7 +158,7 @@ GUARDS = [
     ),
     (
         "a snapshot of another shape is not put into the one before", "streamtrain/columns/served.py",
-        "if before is not None and before.shape.fits(manifest) else", "if before is not None else",
+        "        if before is not None and not before.shape.fits(manifest):\n", "        if False:\n",
         "tests/clients/test_scorer.py::test_snapshots_of_one_shape_share_it_and_none_is_put_into_another",
     ),
     (
@@ -190,5 +191,25 @@ GUARDS = [
         "        except KafkaSettling as error:  # nobody leads the topic yet\n",
         "        except MemoryError as error:\n",
         "tests/regress/test_0302_one_failure_ends_no_thread.py::test_a_broker_that_is_settling_is_waited_for",
+    ),
+    (
+        "equal pages are not written", "native/state/changed.h",
+        "if (std::memcmp(to + at, from + at, count) != 0) {", "{",
+        f"{_PAGES}a_few_rows_changed_are_all_that_the_second_holds",
+    ),
+    (
+        "a state that differs much is a base", "compute/pages.py",
+        "        return state if left >= 0 else None\n", "        return state\n",
+        f"{_PAGES}one_that_differs_much_begins_anew_and_nothing_stays_open",
+    ),
+    (
+        "a base is sealed", "compute/pages.py",
+        "        fcntl.fcntl(self._file, fcntl.F_ADD_SEALS, _SEALS)\n", "",
+        f"{_PAGES}nobody_writes_what_predicts",
+    ),
+    (
+        "a live model hands on what it holds", "streamtrain/clients/live_model.py",
+        "stored.model, before, self._network)", "stored.model, None, self._network)",
+        f"{_PAGES}a_live_model_shares_with_the_one_before",
     ),
 ]  # fmt: skip

@@ -786,8 +786,8 @@ class Predictor:
         exactly_once: bool,
         until_end: bool,
     ) -> None: ...
-    def serve(self, scorer: RequestScorer) -> None:
-        """Predicts with this snapshot from the next batch on."""
+    def serve(self, scorers: Sequence[tuple[str, RequestScorer]]) -> None:
+        """By name, from the next batch on; the first answers what names none. ValueError for what is there twice."""
 
     def run(self, milliseconds: int) -> bool:
         """Works for about that long; True when until_end has been reached."""

@@ -108,7 +108,7 @@ void bind_predict(nb::module_ &m) {
             },
             nb::arg("consumer"), nb::arg("producer"), nb::arg("requests"), nb::arg("predictions"),
             nb::arg("exactly_once"), nb::arg("until_end"))
-        .def("serve", &Predictor::serve, Released(), nb::arg("scorer"))
+        .def("serve", &Predictor::serve, Released(), nb::arg("scorers"))
         .def("run", &Predictor::run, Released(), nb::arg("milliseconds"))
         .def("look_again", &Predictor::look_again)
         .def("finish", &Predictor::finish, Released(), nb::arg("timeout_ms"))

@@ -54,8 +54,8 @@ int AnswerDelivery::send(Producer &producer, const AnsweredBatch &batch, std::si
     while (true) {
         rd_kafka_headers_t *headers = kafka.headers_new(8);
         if (echoed) echo_headers(headers, request);
-        add_header(headers, "streamtrain-version", batch.version);
-        add_header(headers, "streamtrain-digest", batch.digest);
+        add_header(headers, "streamtrain-version", answer.by->version_text());
+        add_header(headers, "streamtrain-digest", answer.by->digest());
         add_header(headers, "streamtrain-partition", partition);
         add_header(headers, "streamtrain-offset", offset);
         if (!error.empty()) add_header(headers, "streamtrain-error", error);

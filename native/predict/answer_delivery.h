@@ -14,7 +14,6 @@ struct AnsweredBatch {
     const MessageView *const *requests;
     const std::vector<Answer> &answers;    // one per request
     const Consumer::Offsets &next;         // of each partition in the batch: the offset after it
-    const std::string &version, &digest;   // of the snapshot that answered
 };
 
 class AnswerDelivery {

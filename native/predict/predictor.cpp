@@ -56,10 +56,11 @@ void Predictor::leave() {
 
 void Predictor::note(int code, const std::string &text) { events_.push({4, code, "PREDICT", text}); }
 
-void Predictor::serve(std::shared_ptr<RequestScorer> scorer) {
+void Predictor::serve(std::vector<HeldScorers::Named> scorers) {
+    auto held = std::make_unique<HeldScorers>(std::move(scorers));
     {
         std::lock_guard lock(mutex_);
-        newest_.swap(scorer);
+        newest_.swap(held);
     }
     served_.notify_all();
     // What was there before, if never taken, is freed here, outside the lock.
@@ -67,15 +68,12 @@ void Predictor::serve(std::shared_ptr<RequestScorer> scorer) {
 
 bool Predictor::take_newest(int milliseconds) {
     std::unique_lock lock(mutex_);
-    if (!scorer_)
+    if (!scorers_)
         served_.wait_for(lock, std::chrono::milliseconds(milliseconds), [this] { return newest_ != nullptr; });
-    std::shared_ptr<RequestScorer> before;
-    if (newest_) {
-        before = std::exchange(scorer_, std::move(newest_));
-        newest_ = nullptr;
-    }
-    lock.unlock();   // before the old one is freed
-    return scorer_ != nullptr;
+    std::unique_ptr<HeldScorers> before;
+    if (newest_) before = std::exchange(scorers_, std::move(newest_));
+    lock.unlock();   // before the old ones are freed
+    return scorers_ != nullptr;
 }
 
 PredictorCounters Predictor::counters() const {
@@ -270,9 +268,9 @@ bool Predictor::answer() {
     std::size_t first = 0;
     do {
         const std::size_t rest = requests_.size() - first;
-        const std::size_t count = rest ? scorer_->score(settings_.requests, &records_[first], rest, answers_) : 0;
+        const std::size_t count = rest ? scorers_->score(settings_.requests, &records_[first], rest, answers_) : 0;
         answers_.resize(count);
-        if (rest && scorer_->waits()) put_off(first + count);
+        if (rest && scorers_->waits()) put_off(first + count);
         if (count == 0 && next_.empty()) return true;
         if (!deliver(first, first + count == requests_.size() ? next_ : next_after(first, count))) return false;
         first += count;
@@ -308,7 +306,7 @@ std::map<i32, i64> Predictor::next_after(std::size_t first, std::size_t count) c
 bool Predictor::deliver(std::size_t first, const std::map<i32, i64> &next) {
     const Consumer::Offsets offsets(next.begin(), next.end());
     const MessageView *const *requests = requests_.data() + first;
-    const AnsweredBatch batch{*consumer_, requests, answers_, offsets, scorer_->version_text(), scorer_->digest()};
+    const AnsweredBatch batch{*consumer_, requests, answers_, offsets};
     if (!delivery_->deliver(batch)) return false;
     for (auto [partition, offset] : next) done_[partition] = offset;
     std::lock_guard lock(mutex_);

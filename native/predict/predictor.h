@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "predict/answer_delivery.h"
-#include "predict/request_scorer.h"
+#include "predict/held_scorers.h"
 
 namespace st {
 
@@ -37,8 +37,9 @@ class Predictor {
     explicit Predictor(PredictorSettings settings);
     ~Predictor();
 
-    // Predicts with this snapshot from the next batch on. Before the first one requests wait in their topic.
-    void serve(std::shared_ptr<RequestScorer> scorer);
+    // Predicts with these from the next batch on, in the place of those before. Until the first requests wait in their
+    // topic. Throws as HeldScorers.
+    void serve(std::vector<HeldScorers::Named> scorers);
     // Works for about `milliseconds`, longer while Kafka is not answering. True: until_end has been reached. Throws
     // KafkaFailure for what Kafka refuses, and when a bounded run's topic was made again (rd::inconsistent).
     bool run(int milliseconds);
@@ -81,11 +82,11 @@ class Predictor {
     EventQueue events_;
     std::unique_ptr<Consumer> consumer_;
     std::unique_ptr<AnswerDelivery> delivery_;
-    std::shared_ptr<RequestScorer> scorer_;
+    std::unique_ptr<HeldScorers> scorers_;
 
     mutable std::mutex mutex_;   // newest_, counters_
     std::condition_variable served_;
-    std::shared_ptr<RequestScorer> newest_;
+    std::unique_ptr<HeldScorers> newest_;
     PredictorCounters counters_;
 
     bool started_ = false, must_rewind_ = false, again_ = false;

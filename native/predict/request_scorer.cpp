@@ -53,7 +53,7 @@ std::size_t RequestScorer::score(const std::string &topic, const RecordView *req
     count = decoded_.size();
     predict_slot();
     // Views into text_ are made when it does not grow any more: first the lengths.
-    answers.assign(count, Answer{});
+    answers.assign(count, Answer{.body = {}, .error = {}, .rows = 0, .errors = 0, .by = this});
     for (std::size_t i = 0; i < count; ++i) write_one(decoded_[i], answers[i]);
     const char *at = text_.data();
     for (Answer &answer : answers)

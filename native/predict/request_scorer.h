@@ -11,12 +11,15 @@
 
 namespace st {
 
-// Views are in place until the next score().
+class RequestScorer;
+
+// Views are in place until the next score() of the scorer that made it.
 struct Answer {
     std::string_view body;    // JSON, never empty
     std::string_view error;   // why no row was answered; empty: some were, or the request has none
     u32 rows;                 // predicted
     u32 errors;               // rows answered with an error, or the request as a whole
+    const RequestScorer *by;
 };
 
 // Everything a prediction needs from one snapshot. One thread at a time.

@@ -6,6 +6,7 @@ _REFUSED = "tests/regress/test_0311_a_predictor_refused.py"
 _FOLLOWING = "tests/regress/test_0431_one_following.py"
 _DEAF = "tests/regress/test_0312_a_deaf_reader.py::test_a_predictor_reads_on_with_another"
 _AGAIN = "tests/regress/test_0310_requests_topic_made_again.py"
+_HELD = "tests/run/test_held_scorers.py::test_"
 _PAGES = "tests/columns/test_served_pages.py::test_"
 
 GUARDS = [
@@ -211,5 +212,20 @@ GUARDS = [
         "a live model hands on what it holds", "streamtrain/clients/live_model.py",
         "stored.model, before, self._network)", "stored.model, None, self._network)",
         f"{_PAGES}a_live_model_shares_with_the_one_before",
+    ),
+    (
+        "of several scorers the first left ends what is answered", "native/predict/held_scorers.cpp",
+        " || share.places[answered] >= first_left", "",
+        f"{_HELD}what_one_has_no_room_for_is_answered_after_all_before_it",
+    ),
+    (
+        "of several scorers one waits", "native/predict/held_scorers.cpp",
+        "        waits_ = scorer.waits();\n", "",
+        f"{_HELD}what_waits_for_a_schema_holds_its_partition_alone",
+    ),
+    (
+        "a request is answered by the scorer it names", "native/predict/held_scorers.cpp",
+        "    if (!named.value) return shares_.front();\n", "    return shares_.front();\n",
+        f"{_HELD}each_request_is_answered_by_the_one_it_names",
     ),
 ]  # fmt: skip

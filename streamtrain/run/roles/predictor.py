@@ -36,6 +36,7 @@ _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_S = 30.0  # for answers on their way at the end
 _SAY_AGAIN_S = 10.0  # what has been said and still holds
 
+NEWEST = "newest"  # the name of the one that follows the snapshots
 _Ready = tuple[Served, _native.RequestScorer]
 
 
@@ -211,7 +212,7 @@ class _Feed(Following[_Ready]):
         if served.manifest.untrained and self._config.snapshot is None:
             self._wanted, self._said_s = "trained snapshot", float("-inf")
             return
-        self._native.serve(scorer)
+        self._native.serve([(NEWEST, scorer)])
         log.info("predicting", version=served.version, digest=served.digest[:12])
         self._served = served
 

@@ -119,6 +119,7 @@ class Consumer : public Client {
     };
 
     std::string topic_;
+    bool joins_ = false;   // a group
     rd_kafka_queue_t *queue_ = nullptr;
     std::vector<rd_kafka_message_t *> messages_;
     std::size_t held_ = 0;

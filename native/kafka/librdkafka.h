@@ -99,6 +99,7 @@ enum Error : int {
     inconsistent = -149,
     fenced = -144,
     message_too_large = 10,   // the broker's code, also given by produce
+    group_denied = 30,        // the same
 };
 
 enum Offset : i64 { beginning = -2, end = -1, stored = -1000, invalid = -1001 };

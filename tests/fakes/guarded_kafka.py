@@ -54,6 +54,10 @@ class GuardedKafka:
     def fresh_name(self, prefix: str) -> str:
         return prefix
 
+    def allow(self, user: str, kind: ResourceType, name: str, operation: AclOperation) -> None:
+        """Gives one right, of this name alone."""
+        self._set_rights(user, [(kind, name)], operation, AclPermissionType.ALLOW)
+
     def deny(self, user: str, kind: ResourceType, name: str, operation: AclOperation) -> None:
         """Takes one right away, of this name or what begins with it."""
         self._set_rights(user, [(kind, name)], operation, AclPermissionType.DENY, ResourcePatternType.PREFIXED)

@@ -16,6 +16,13 @@ SETTLING = "tests/kafka/test_settling.py::test_a_broker_that_takes_up_its_partit
 
 GUARDS = [
     (
+        "a group that nobody joins denies nothing",
+        "native/kafka/consumer.cpp",
+        "        if (m->err == rd::group_denied && !joins_) continue;",
+        "",
+        "tests/regress/test_0501_rights_of_a_follower.py::test_a_reader_of_the_snapshots_follows",
+    ),
+    (
         "a fatal outcome ends a producer",
         "native/kafka/transaction.cpp",
         "    if (outcome.fatal) return Next::renew;\n",

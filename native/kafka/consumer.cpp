@@ -158,7 +158,7 @@ std::size_t Consumer::consume(MessageView *out, std::size_t capacity, int timeou
     std::size_t given = 0;
     for (std::size_t i = 0; i < count; ++i) {
         rd_kafka_message_t *m = messages_[i];
-        if (m->err == rd::group_denied && !joins_) continue;   // librdkafka looks for a group that is named for it alone
+        if (m->err == rd::group_denied && !joins_) continue;   // named for librdkafka alone
         bool failed = m->err != 0;
         if (m->err == rd::partition_eof) ends_heard_[m->partition] = m->offset;
         out[given++] = {.value = static_cast<const u8 *>(failed ? nullptr : m->payload),

@@ -11,15 +11,17 @@
 namespace st {
 
 // In the packed wire's order. text: ends and letters; words: codes of texts; fixed: letters, of each as many bytes;
-// hash32, hash64: of a category's text; floats: f32, of each as many; bytes: as text.
+// hash32, hash64: of a category's text; floats: f32, of each as many; bytes: as text; list: ends, and cells of any
+// other type but floats.
 enum class CellType : u8 {
-    f32 = 1, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean, text, words, fixed, hash32, hash64, floats, bytes
+    f32 = 1, f64, i8, i16, i32, i64, u8, u16, u32, u64, boolean, text, words, fixed, hash32, hash64, floats, bytes,
+    list
 };
 
-constexpr CellType LAST_CELL_TYPE = CellType::bytes;
+constexpr CellType LAST_CELL_TYPE = CellType::list;
 
 constexpr u64 bytes_of(CellType type) {
-    constexpr u64 BYTES[] = {0, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 4, 4, 0, 4, 8, 0, 4};   // 0: as its column says
+    constexpr u64 BYTES[] = {0, 4, 8, 1, 2, 4, 8, 1, 2, 4, 8, 1, 4, 4, 0, 4, 8, 0, 4, 4};   // 0: as its column says
     return BYTES[static_cast<u32>(type)];
 }
 

@@ -24,6 +24,18 @@ struct RowBlock {
     u8 *at(Place place) const {
         return slot + plan.blocks[place.block].offset + first * stride(place) + place.offset;
     }
+    // Of a ragged block: where the first row's values begin, and behind that where each row's end; and all values.
+    struct Ragged {
+        u32 *ends;
+        u8 *values;
+        u64 capacity;
+    };
+    Ragged ragged(Place place) const {
+        const Block &block = plan.layout.blocks[place.block];
+        u32 *const ends = reinterpret_cast<u32 *>(slot + block.offset) + first;
+        if (first == 0) ends[0] = 0;
+        return {ends, slot + block.values, block.capacity};
+    }
     template <class T>
     void fill(Place place, T value) const {
         u8 *to = at(place);
@@ -40,7 +52,8 @@ struct ColumnSpan {
     const TimeUnit *unit = nullptr;   // of i32 and i64 that are times; nullptr: of what they are, their column says
     const char *data = nullptr;    // nullptr: the record does not hold the column
     const char *nulls = nullptr;   // one bit a row, lowest first, 1 = missing; nullptr: none is
-    const char *ends = nullptr;    // text, words: of each entry, u32
+    const char *ends = nullptr;    // text, words: of each entry, u32; list: of each row, among its cells
+    const ColumnSpan *each = nullptr;   // list: its cells, none of which is a null
     const char *letters = nullptr;
     u32 width = 0;                 // bytes from cell to cell
     u32 seed = 0;                  // of hashes
@@ -81,6 +94,9 @@ struct ColumnSpan {
         const u32 from = index ? load_little<u32>(ends + u64{4} * (index - 1)) : 0;
         return {letters + from, load_little<u32>(ends + u64{4} * index) - from};
     }
+
+    // Of a list: where its cells begin, which is where those of the row before end.
+    u32 begin_of(u32 row) const { return row ? load_little<u32>(ends + u64{4} * (row - 1)) : 0; }
 
     // What each word is, found out once: what the kind knows of it, or whether it may be used at all. The empty word is
     // what stands in for a missing cell, where something does.
@@ -166,6 +182,7 @@ struct ColumnSpan {
             case CellType::words: return word_cell(writer, column, load_little<u32>(p));
             case CellType::floats: return list_cell(writer, column, p);
             case CellType::bytes: return writer.bytes(column, text_at(row));
+            case CellType::list: return cells_of_list(writer, column, row);
         }
     }
 
@@ -206,6 +223,18 @@ struct ColumnSpan {
         for (u32 i = 0; i < count; ++i) {
             writer.next_element();
             writer.number(column, load_little<f32>(p + sizeof(f32) * i));
+        }
+        writer.close_list(column);
+    }
+
+    void cells_of_list(RowWriter &writer, u32 column, u32 row) const {
+        const u32 from = begin_of(row), to = begin_of(row + 1);
+        if (writer.form(column) == CellForm::value)
+            return writer.wrong(column, "a list of " + std::to_string(to - from));
+        writer.open_list(column);
+        for (u32 i = from; i < to; ++i) {
+            writer.next_element();
+            each->read_cell(writer, column, i);
         }
         writer.close_list(column);
     }

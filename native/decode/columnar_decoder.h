@@ -45,9 +45,10 @@ class ColumnarDecoder : public RecordDecoder {
 
     // Which columns go by whole blocks of rows: plain floats together, others one by one.
     void sort_columns() {
-        fast_ = !plan_->is_ragged && !plan_->watch;
+        fast_ = !plan_->watch && !(plan_->is_ragged && plan_->transforms);
         floats_.clear();
         spans_.clear();
+        lists_.clear();
         absent_.clear();
         by_row_.clear();
         strict_.clear();
@@ -57,12 +58,15 @@ class ColumnarDecoder : public RecordDecoder {
             const PlanColumn &plan = plan_->columns[column.column];
             if (!wanted(static_cast<i32>(column.column))) continue;
             if (!column.data) {
-                if (ends_row(plan.missing)) fast_ = false;
+                if (ends_row(plan.missing) || plan.is_ragged) fast_ = false;
                 else absent_.push_back(plan.kind.get());
                 continue;
             }
             if (column.nulls && ends_row(plan.missing)) strict_.push_back(&column);
-            if (column.type == CellType::f32 && plan.kind->plain_float()) {
+            if (plan.is_ragged) {
+                lists_.push_back(&column);
+                if (column.type != CellType::list || !plan.kind->takes_lists(column.each->type)) fast_ = false;
+            } else if (column.type == CellType::f32 && plan.kind->plain_float()) {
                 floats_.add(column, *plan.kind->plain_float());
             } else if (plan.kind->takes_spans(column.type)) {
                 spans_.push_back(&column);
@@ -120,6 +124,10 @@ class ColumnarDecoder : public RecordDecoder {
         if (!floats_.put(row, rows)) return false;
         for (ColumnSpan *column : spans_)
             if (!read_span(*column, row, rows)) return false;
+        for (const ColumnSpan *column : lists_)
+            if (const Kind &kind = *plan_->columns[column->column].kind;
+                !kind.put_lists(*column, row, rows, column->nulls_of(row, rows.count)))
+                return false;
         for (const Kind *kind : absent_)
             if (!kind->stand_in_span(rows)) return false;
         if (!by_row_.empty() && !read_by_row(sink, row, rows)) return false;
@@ -204,6 +212,7 @@ class ColumnarDecoder : public RecordDecoder {
     std::vector<ColumnSpan *> all_;                  // by the plan's columns
     FloatRuns floats_;
     std::vector<ColumnSpan *> spans_;
+    std::vector<const ColumnSpan *> lists_;          // into ragged blocks
     std::vector<const ColumnSpan *> by_row_;
     std::vector<const ColumnSpan *> strict_;         // whose missing cells end a row
     std::vector<const ColumnSpan *> heads_;          // in the record, all of whose missing cells do

@@ -45,7 +45,7 @@ std::shared_ptr<const DecodePlan> DecodePlan::make(std::vector<PlanColumn> colum
         plan->made_heads += column.missing == Missing::head && column.is_made;
         places.start(column);
         column.kind->place(places);
-        plan->is_ragged |= places.any_ragged();
+        plan->is_ragged |= column.is_ragged = places.any_ragged();
         if (const PlainFloat *floats = column.kind->plain_float()) {
             if (has_floats && floats->place.block != plan->floats_block)
                 throw std::invalid_argument(column.name + ": plain floats lie in one block");

@@ -27,6 +27,7 @@ struct PlanColumn {
     Path path = {};                    // of its cells in a row; empty: they stand at its name
     std::string place = {};            // the same behind a "$", for reasons; made of the name where it is not given
     bool is_made = false;              // by a transform: no record and no program gives its cells
+    bool is_ragged = false;            // its cells lie in a ragged block
 
     std::string made_path() const { return "transforms." + name; }   // where it stands that a transform makes it
     bool in_record() const { return from.empty() && !is_made; }
@@ -89,7 +90,7 @@ class SlotPlaces {
   public:
     explicit SlotPlaces(const DecodePlan &plan) : plan_(plan), used_(plan.blocks.size(), 0) {}
 
-    void start(const PlanColumn &column) { column_ = &column, next_ = 0; }
+    void start(const PlanColumn &column) { column_ = &column, next_ = 0, any_ragged_ = false; }
 
     // The next `bytes` of a row of the column's next block.
     Place take(u32 bytes) {
@@ -116,7 +117,7 @@ class SlotPlaces {
         return none();
     }
 
-    bool any_ragged() const { return any_ragged_; }
+    bool any_ragged() const { return any_ragged_; }   // of the column
 
   private:
     [[noreturn]] Place none() const {

@@ -16,6 +16,7 @@ class RowWriter;
 class SlotPlaces;
 struct ColumnSpan;
 struct RowBlock;
+struct RowMask;
 
 // Where a column's elements lie: bytes into the row of a block.
 struct Place {
@@ -93,6 +94,10 @@ class Kind {
     virtual bool put_span(const ColumnSpan &, u32, RowBlock &) const { return false; }
     virtual bool put_texts(const std::string_view *, RowBlock &) const { return false; }   // of text, UTF-8, none empty
     virtual bool stand_in_span(RowBlock &) const { return false; }
+    // Of a ragged block, whose rows follow each other: the same of spans of lists of these cells, in rows that are not
+    // missing, and the stand-in in the others.
+    virtual bool takes_lists(CellType) const { return false; }
+    virtual bool put_lists(const ColumnSpan &, u32, RowBlock &, const RowMask & /*missing*/) const { return false; }
 
     // All in one block. nullptr: not of them.
     virtual const PlainFloat *plain_float() const { return nullptr; }

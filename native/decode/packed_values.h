@@ -16,6 +16,7 @@ class PackedValues {
     std::string data;     // encoded
     std::string nulls;    // empty: none is missing
     u32 more = 0;         // of the type: what its entry says
+    CellType of_list{};   // what a list's cells are
 
     // Throws CellMistake for what no packed column of its kind can hold.
     // `hashed`: a category's texts become their hashes.
@@ -24,8 +25,10 @@ class PackedValues {
         table_ = &table, column_ = column, rows_ = &rows;
         nulls.clear();
         more = 0;
+        of_list = {};
         const Kind *const kind = given.plan.kind.get();
-        if (hashed && kind && kind->hasher()) return take_hashes(*kind->hasher());
+        if (hashed && kind && kind->hasher())
+            return kind->form() == CellForm::list ? take_lists(*kind->hasher()) : take_hashes(*kind->hasher());
         if (kind && kind->is_float() && kind->form() == CellForm::list) return take_floats(given);
         becomes_float_ = kind && kind->is_float();
         keeps_small_ = becomes_float_ && !kind->narrows();
@@ -86,18 +89,27 @@ class PackedValues {
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
     }
 
-    // The hash of each cell's text.
+    // The hash of each cell's text, or of each in a list.
     struct Hashes {
         PackedValues &self;
         const TextHasher &hasher;
-        u64 i = 0;
+        bool of_lists = false;
+        u64 i = 0, count = 0;    // the row; hashes that lists have so far
+        bool in_list = false;
 
+        void put(u64 hash) {
+            const u64 size = hasher.bits / 8, lists = 4 * self.rows_->count;
+            if (of_lists) self.data.resize(lists + size * (count + 1));
+            std::memcpy(self.data.data() + (of_lists ? lists + size * count++ : size * i), &hash, size);
+        }
         void text(std::string_view text) {
             if (text.empty()) return missing();
-            const u64 hash = hasher(text);
-            std::memcpy(self.data.data() + hasher.bits / 8 * i, &hash, hasher.bits / 8);
+            if (of_lists && !in_list) self.wrong(i, quoted(text));
+            put(hasher(text));
         }
-        void missing() { self.null(i); }
+        void missing() {   // in a list it is none
+            if (!in_list) self.null(i);
+        }
         void boolean(bool value) { text(value ? "true" : "false"); }
         void integer(u64 magnitude, bool negative) {
             char buffer[24];
@@ -110,7 +122,13 @@ class PackedValues {
         }
         void hashed(const TextHash &hash) {
             if (hash.by.bits != hasher.bits || hash.by.seed != hasher.seed) self.wrong(i, "the hash of another column");
-            std::memcpy(self.data.data() + hasher.bits / 8 * i, &hash.value, hasher.bits / 8);
+            put(hash.value);
+        }
+        void list(const RowTable &table, const Cell &cell) {
+            if (!of_lists || in_list) self.wrong(i, "a list of " + std::to_string(cell.size));
+            in_list = true;
+            table.each_element(cell, *this, [](u32) {});
+            in_list = false;
         }
     };
 
@@ -120,6 +138,22 @@ class PackedValues {
         data.assign(rows_->count * hasher.bits / 8, 0);
         Hashes to{*this, hasher};
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
+    }
+
+    void take_lists(const TextHasher &hasher) {
+        type = CellType::list;
+        of_list = hasher.bits == 64 ? CellType::hash64 : CellType::hash32;
+        more = hasher.seed;
+        data.assign(rows_->count * 4, 0);   // ends, and behind them all hashes
+        const RowTable::Column &given = table_->columns[column_];
+        Hashes to{*this, hasher, true};
+        for (; to.i < rows_->count; ++to.i) {
+            to.in_list = given.is_view;
+            if (given.is_view) given.view.each((*rows_)[to.i], to);
+            else table_->read(column_, (*rows_)[to.i], to);
+            const u32 end = static_cast<u32>(to.count);
+            std::memcpy(data.data() + 4 * to.i, &end, sizeof end);
+        }
     }
 
     // Bytes as they are, of all rows.

@@ -25,7 +25,7 @@ from streamtrain import _native
 from streamtrain.columns.formats import record_format
 from streamtrain.columns.schema import Schema
 
-FIGURES = 12  # lines of a whole run
+FIGURES = 13  # lines of a whole run
 SMOKE = ["--seconds", "1"]
 RECORDS, RECORD_ROWS, SLOT_ROWS = 64, 256, 1024
 WORDS = 16
@@ -104,6 +104,24 @@ def with_hashes(chance: np.random.Generator) -> Columns:
     columns: Columns = {f"i{i:02}": chance.normal(size=RECORD_ROWS).astype(np.float32) for i in range(1, 14)}
     columns |= {f"c{i:02}": [f"{id:08x}" for id in chance.integers(0, 10**6, RECORD_ROWS)] for i in range(1, 27)}
     return {**columns, "late": chance.integers(0, 2, RECORD_ROWS).astype(np.float32)}
+
+
+TAGS: Columns = {"f{01..28}": {}, "tags": {"kind": "category", "list": True, "buckets": 65536}}
+
+
+def with_tags(chance: np.random.Generator) -> Columns:
+    """0 to 8 of 1,000."""
+    tags = [[f"tag {i}" for i in chance.integers(0, 1000, chance.integers(0, 9))] for _ in range(RECORD_ROWS)]
+    return {**numbers(chance), "tags": tags}
+
+
+def list_figures(seconds: float) -> Iterator[dict[str, Any]]:
+    made = with_tags(np.random.default_rng(3))
+    plain = {name: cells if name == "tags" else cells.astype(float).round(4).tolist() for name, cells in made.items()}
+    rows = [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+    calls = decoder({**TAGS, "late": LATE}, "binary_cross_entropy", with_tags), rows_decoder("json", TAGS, rows)
+    mine, rival = (rows_per_second(call, seconds / 2) for call in calls)
+    yield figure("packed, 28 float32 and a list of 0 to 8 categories / the same in JSON", mine, rival, 10)
 
 
 def figures(seconds: float) -> Iterator[dict[str, Any]]:
@@ -186,8 +204,8 @@ def figure(bench: str, mine: float, rival: float, bar: float | None) -> dict[str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=24.0, help="in all")
-    seconds = parser.parse_args().seconds / 2
-    for each in (*figures(seconds), *nested_figures(seconds)):
+    seconds = parser.parse_args().seconds / 3
+    for each in (*figures(seconds), *nested_figures(seconds), *list_figures(seconds)):
         print(json.dumps(each), flush=True)
 
 

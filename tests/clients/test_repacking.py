@@ -172,10 +172,10 @@ def test_the_command(job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_columns_that_a_packed_record_cannot_hold_are_refused(job: Job) -> None:
-    for more in ('tags = { kind = "category", buckets = 9, list = true }', 'at = { from = "timestamp" }'):
+    for more in ('wide = { kind = "sparse", buckets = 9 }', 'at = { from = "timestamp" }'):
         changed = JOB.replace("x = {{}}", "x = {{}}\n" + more.replace("{", "{{").replace("}", "}}"))
         other = Job.parse(changed.format(name=job.name, bootstrap=job.kafka.bootstrap))
-        with pytest.raises(UserMistake, match=r"tags|timestamp"):
+        with pytest.raises(UserMistake, match=r"wide|timestamp"):
             Repacker(other, source(job), target(job), 64)
     with pytest.raises(UserMistake, match="another topic"):
         Repacker(job, source(job), source(job), 64)
@@ -199,6 +199,7 @@ p = { parse = "decimal", missing = 0 }
 at = { role = "event_time", parse = "iso8601", missing = 0 }
 s = { kind = "text", ngrams = [1, 2], buckets = 64, missing = "" }
 age = { path = "user.age", missing = 0 }
+t = { kind = "category", list = true, buckets = 64, missing = "none" }
 late = { role = "label", missing = "skip" }
 """
 
@@ -233,7 +234,8 @@ def all_kinds(count: int) -> list[dict[str, Any]]:
     return [{
         "x": number % 5 - 0.5, "w": 1 + number % 2, "v": [1, 2.5, number], "c": ["AA", 7, True, "é", None][number % 5],
         "id": ["q", 5, "r"][number % 3], "p": "12.5" if number % 2 else 3, "at": f"2026-11-22T02:10:{number % 60:02}Z",
-        "s": ["hello world", "a b c", None][number % 3], "user": {"age": number % 90}, "late": number % 2,
+        "s": ["hello world", "a b c", None][number % 3],
+        "t": [["a", 7, None, True], [], None, ["\u00e9"]][number % 4], "user": {"age": number % 90}, "late": number % 2,
     } for number in range(count)]  # fmt: skip
 
 

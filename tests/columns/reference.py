@@ -388,6 +388,6 @@ def _element(form: str, value: Any) -> Any:
         return [_element("list", part) for part in value]
     if value is None or value is MISSING_ENTRY or value == "":
         return None
-    if not isinstance(value, bool | int | float | str):
+    if not isinstance(value, bool | int | float | str | TextHash):
         raise Wrong
     return value

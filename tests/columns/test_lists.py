@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from avro_schemas import record, written
 from example_format import needs_no_option
+from packed_wire import Cells, packed
 from proto_schemas import proto
 from slots import RowSlot, decode_rows
 
@@ -235,7 +236,8 @@ def test_mistakes(columns: dict[str, Any], problem: str) -> None:
 def test_a_format_without_such_cells_is_a_mistake() -> None:
     schema = schema_of(tags=TAGS, place=PLACE)
     assert [name for name, _ in mistakes("csv", schema)] == ["tags", "place"]
-    assert [name for name, _ in mistakes("packed", schema)] == ["tags"]
+    assert [name for name, _ in mistakes("arrow", schema)] == ["tags"]
+    assert not list(mistakes("packed", schema))
     assert not list(mistakes("json", schema))
     wrong = avro(("tags", {"type": "array", "items": "bytes"}), ("place", "string"))
     told = dict(mistakes(wrong, schema))
@@ -252,6 +254,21 @@ GOOD = [
 AVRO = avro(("x", ["null", "double"]), ("tags", ["null", AVRO_TAGS]), ("place", ["null", AVRO_PLACE]))
 
 
+NOT_THERE = [False, True, False]
+SEED = hash_seed("tags")
+PACKED = [
+    Cells("list", [["a", "\u00e9", ""], ["b"], []], NOT_THERE, 0, "text"),
+    Cells("list", [["a", "b"], [], ["b", "", "a"]], NOT_THERE, 0, "words"),
+    Cells("list", [["aa"], ["bb", "cc"], ["\u00e9"]], NOT_THERE, 2, "fixed"),
+    Cells("list", [[7, 8], [1], [9, 2**32 - 1]], NOT_THERE, SEED, "hash32"),
+    Cells("list", [[2**63]], [False], SEED, "hash64"),
+    Cells("list", [[-1, 2**63 - 1], [5], []], [False] * 3, 0, "i8"),
+    Cells("list", [[1, 2.5], [], [3]], [False] * 3, 0, "f4"),
+    Cells("list", [[True], [False], [2]], [False] * 3, 0, "bool"),
+    Cells("list", [["a"], [], ["b"]], [False] * 3, 0, "bytes"),
+]
+
+
 def examples() -> list[tuple[Format, bytes]]:
     plain = [{name: row.get(name) for name in ("x", "tags", "place", "late")} for row in GOOD[:3]]
     columns = {name: [row[name] for row in plain] for name in plain[0]}
@@ -259,11 +276,13 @@ def examples() -> list[tuple[Format, bytes]]:
     bytes_of: dict[str, Any] = {"json": lambda record: json.dumps(record).encode()}
     bytes_of["msgpack"] = msgpack.packb
     return [
-        *((form, bytes_of[form](record)) for form in PLAIN for record in (GOOD, *GOOD, columns)),
+        *((form, bytes_of[form](record)) for form in bytes_of for record in (GOOD, *GOOD, columns)),
         *((AVRO, written(json.loads(AVRO["schema"]), row)) for row in plain),
         # a block that tells its size, and one that lies
         (AVRO, b"\0\2\5\x08\2\2a\2\2b\0\0\0\2"), (AVRO, b"\0\2\5\x06\2\2a\2\2b\0\0\0\2"),
         ("packed", record_format("packed").encode(MIXED, vectors)),
+        ("packed", record_format("packed").encode(MIXED, columns)),
+        *(("packed", packed({"tags": cells, "late": Cells("u1", [1, 0, 1], [False] * 3)})) for cells in PACKED),
     ]  # fmt: skip
 
 

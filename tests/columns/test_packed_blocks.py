@@ -79,6 +79,8 @@ def cells_of(type_name: str, kind: str, fraction: float, chance: np.random.Gener
         lists = chance.normal(size=(ROWS, 3)).round(3).tolist()
         lists[int(chance.integers(ROWS))][1] = ODD.get(fraction, 1)
         return Cells(type_name, lists, missing, 3)
+    if type_name == "list":
+        return Cells(type_name, [[1.5] * int(size) for size in chance.integers(0, 5, ROWS)], missing, 0, "f4")
     few = [0, 1, 1, 0, 2] if chance.random() < 0.5 else [0, 1]
     values: list[Any] = chance.choice(few, ROWS).tolist()
     if type_name in ("f4", "f8"):

@@ -3,6 +3,7 @@
 _TEXTS = "tests/columns/test_text_cells.py"
 _SOUND = "tests/columns/test_audio.py"
 _BLOCKS = "tests/columns/test_packed_blocks.py::test_rows_by_blocks_are_rows_one_by_one"
+_PACKED_LISTS = "tests/columns/test_packed_lists.py"
 
 GUARDS = [
     (
@@ -156,12 +157,27 @@ GUARDS = [
     ),
     (
         "hashes of another column are none of this one's", "native/decode/kinds/category.h",
-        "span.seed != hasher_.seed || ", "", f"{_BLOCKS}[dead_letter-category]",
+        "span.seed == hasher_.seed && ", "", f"{_BLOCKS}[dead_letter-category]",
     ),
     (
         "a hash of another column is refused in its row", "native/decode/kinds/category.h",
-        'if (hash.by.seed != hasher_.seed) return row.wrong(c, "the hash of another column");', "",
+        '        else if (hash.by.seed != hasher_.seed) row.wrong(c, "the hash of another column");\n', "",
         "tests/columns/test_packed_blocks.py::test_a_hash_is_as_good_as_its_text[64-1000]",
+    ),
+    (
+        "a list of a packed record has a byte for each cell", "native/decode/packed_column.h",
+        "if (count > size)", "if (false)",
+        f"{_PACKED_LISTS}::test_lists_longer_than_their_bytes_are_answered_at_once[fixed]",
+    ),
+    (
+        "a missing list of a packed record is what its column says", "native/decode/kinds/category.h",
+        "const bool gone = missing.has(i);", "const bool gone = false;",
+        f"{_PACKED_LISTS}::test_rows_are_those_of_json[1024-value]",
+    ),
+    (
+        "lists of a packed record end where the slot has no more room", "native/decode/kinds/category.h",
+        " || end + count > to.capacity) return false;", ") return false;",
+        f"{_PACKED_LISTS}::test_rows_are_those_of_json[64-full]",
     ),
     (
         "the remainder of 64 bits is below the buckets", "native/decode/kinds/category.h",

@@ -90,7 +90,7 @@ GUARDS = [
     ),
     (
         "who keeps cells sees those of whole columns", "native/decode/columnar_decoder.h",
-        "!plan_->is_ragged && !plan_->watch", "!plan_->is_ragged",
+        "fast_ = !plan_->watch && ", "fast_ = ",
         f"{_REPACKING}::test_every_format_is_packed",
     ),
     (

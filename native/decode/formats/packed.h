@@ -40,7 +40,7 @@ class PackedDecoder final : public ColumnarDecoder {
   private:
     // Whether not only the directory says if a column can be read.
     static bool needs_check(CellType type) {
-        return type == CellType::text || type == CellType::words || type == CellType::bytes;
+        return type == CellType::text || type == CellType::words || type == CellType::bytes || type == CellType::list;
     }
 
     // Most records have the directory of the one before, so that only addresses change.
@@ -99,16 +99,28 @@ class PackedDecoder final : public ColumnarDecoder {
         column.nulls_offset = static_cast<u32>(nulls);
         if (column.type == CellType::floats && more > length / sizeof(f32))
             return refuse_column(column, rows_ ? "fewer bytes than rows need" : "lists longer than its bytes");
-        column.width = column.type == CellType::fixed    ? more
-                       : column.type == CellType::floats ? more * static_cast<u32>(sizeof(f32))
-                                                         : static_cast<u32>(bytes_of(column.type));
-        column.seed = more;
+        set_type(column, type, more);
+        if (column.type == CellType::list) {
+            const u8 of = static_cast<u8>(entry[13]);
+            if (of == 0 || of >= static_cast<u8>(CellType::list) || of == static_cast<u8>(CellType::floats))
+                return refuse_column(column, "lists of a type this build does not know");
+            set_type(column.cells, of, more);
+        }
         return rebind(column, bytes);
+    }
+
+    static void set_type(ColumnSpan &span, u8 type, u32 more) {
+        span.type = static_cast<CellType>(type);
+        span.width = span.type == CellType::fixed    ? more
+                     : span.type == CellType::floats ? more * static_cast<u32>(sizeof(f32))
+                                                     : static_cast<u32>(bytes_of(span.type));
+        span.seed = more;
     }
 
     bool rebind(PackedColumn &column, const char *bytes) {
         if (const char *problem = column.bind(bytes, rows_)) return refuse_column(column, problem);
         column.check_words(plan_->columns[column.column]);
+        if (column.type == CellType::list) column.cells.check_words(plan_->columns[column.column]);
         return true;
     }
 

@@ -31,6 +31,7 @@ class PackedEncoder final : public RecordEncoder {
                 append(out, values_.nulls);
             }
             out[entry + 12] = static_cast<char>(values_.type);
+            out[entry + 13] = static_cast<char>(values_.of_list);
             put(out, entry + 16, values_.more);
             put(out, entry + 14, static_cast<u16>(name.size()));
             out.replace(entry + PACKED_ENTRY_BYTES, name.size(), name);

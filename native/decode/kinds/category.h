@@ -40,9 +40,7 @@ class Category : public Kind {
     void stand_in(RowWriter &row, u32 c) const override { row.put(c, place_, missing_); }
 
     void hashed(RowWriter &row, u32 c, const TextHash &hash) const override {
-        if (hash.by.bits != hasher_.bits) return row.wrong(c, "a hash of " + std::to_string(hash.by.bits) + " bits");
-        if (hash.by.seed != hasher_.seed) return row.wrong(c, "the hash of another column");
-        row.put(c, place_, bucket_of(hash.value));
+        if (i32 found; bucket_of(row, c, hash, found)) row.put(c, place_, found);
     }
     const TextHasher *hasher() const override { return &hasher_; }
 
@@ -60,7 +58,7 @@ class Category : public Kind {
         const auto put = [to, stride](u32 i, i32 bucket) { std::memcpy(to + i * stride, &bucket, 4); };
         if (span.type == CellType::words) return span.each_word(row, rows.count, put);
         if (is_hash(span.type)) {
-            if (span.seed != hasher_.seed || 8 * span.width != hasher_.bits) return false;
+            if (!has_own(span)) return false;
             if (span.type == CellType::hash64) put_hashes<u64>(span, row, rows);
             else put_hashes<u32>(span, row, rows);
             return true;
@@ -89,10 +87,20 @@ class Category : public Kind {
   protected:
     i32 missing() const { return missing_; }
     i32 bucket(std::string_view text) const { return bucket_of(hasher_(text)); }
+    // Of a text that is there as its hash alone: false where that is another's.
+    bool bucket_of(RowWriter &row, u32 c, const TextHash &hash, i32 &found) const {
+        if (hash.by.bits != hasher_.bits) row.wrong(c, "a hash of " + std::to_string(hash.by.bits) + " bits");
+        else if (hash.by.seed != hasher_.seed) row.wrong(c, "the hash of another column");
+        else return found = bucket_of(hash.value), true;
+        return false;
+    }
 
-  private:
     i32 bucket_of(u64 hash) const { return hasher_.bits == 64 ? long_remainder(hash) : remainder(hash); }
 
+    // Of hashes: whether they are this column's.
+    bool has_own(const ColumnSpan &span) const { return span.seed == hasher_.seed && 8 * span.width == hasher_.bits; }
+
+  private:
     // Without a division (Lemire, Kaser, Kurz: Faster remainder by direct computation, 2019): exact up to 32 bits.
     i32 remainder(u64 hash) const {
         return static_cast<i32>(static_cast<unsigned __int128>(inverse_ * hash) * buckets_ >> 64);
@@ -215,10 +223,10 @@ class Buckets : public Category {
 
   protected:
     void start(RowWriter &row) const { row.start_values(at_); }
-    void add(RowWriter &row, std::string_view utf8) const { row.add_value(at_, bucket(utf8), most_); }
+    void add(RowWriter &row, std::string_view utf8) const { add(row, bucket(utf8)); }
+    void add(RowWriter &row, i32 bucket) const { row.add_value(at_, bucket, most_); }
     void end(RowWriter &row, u32 c) const { end_values(row, c, at_, most_, cuts_); }
 
-  private:
     Place at_;
     u64 most_;
     bool cuts_;
@@ -238,6 +246,18 @@ class CategoryList final : public Buckets {
         if (!row.in_list()) return row.wrong(c, quoted(utf8));
         add(row, utf8);
     }
+    void hashed(RowWriter &row, u32 c, const TextHash &hash) const override {
+        if (!row.in_list()) return Kind::hashed(row, c, hash);
+        if (i32 found; bucket_of(row, c, hash, found)) add(row, found);
+    }
+    const TextHasher *hasher() const override { return Category::hasher(); }
+
+    bool takes_lists(CellType of) const override { return is_hash(of); }
+    bool put_lists(const ColumnSpan &span, u32 row, RowBlock &rows, const RowMask &missing) const override {
+        if (!has_own(*span.each)) return false;
+        return span.each->type == CellType::hash64 ? put_hashes<u64>(span, row, rows, missing)
+                                                   : put_hashes<u32>(span, row, rows, missing);
+    }
     void stand_in(RowWriter &row, u32 c) const override {   // one of the value; of the empty text none
         start(row);
         if (!stand_in_.empty()) add(row, stand_in_);
@@ -245,6 +265,28 @@ class CategoryList final : public Buckets {
     }
 
   private:
+    // False where there is no room, or a list is too long.
+    template <class T>
+    bool put_hashes(const ColumnSpan &span, u32 row, RowBlock &rows, const RowMask &missing) const {
+        const RowBlock::Ragged to = rows.ragged(at_);
+        u64 end = to.ends[0];
+        for (u32 i = 0; i < rows.count; ++i) {
+            const u32 from = span.begin_of(row + i);
+            const bool gone = missing.has(i);
+            const u64 given = gone ? !stand_in_.empty() : span.begin_of(row + i + 1) - from;
+            const u64 count = cuts_ ? std::min(given, most_) : given;
+            if (count > most_ || end + count > to.capacity) return false;
+            u8 *put = to.values + sizeof(i32) * end;
+            const char *hash = span.each->data + sizeof(T) * u64{from};
+            for (u64 k = 0; k < count; ++k, put += sizeof(i32), hash += sizeof(T)) {
+                const i32 found = gone ? Category::missing() : bucket_of(load_little<T>(hash));
+                std::memcpy(put, &found, sizeof found);
+            }
+            to.ends[i + 1] = static_cast<u32>(end += count);
+        }
+        return true;
+    }
+
     const std::string stand_in_;
 };
 

@@ -110,7 +110,7 @@ class ClassLabel : public Label {
     i32 stand_in_word() const override { return static_cast<i32>(missing_bits_); }
 
     bool takes_spans(CellType type) const override {
-        if (is_hash(type) || type == CellType::floats) return false;
+        if (is_hash(type) || type == CellType::floats || type == CellType::list) return false;
         return type >= CellType::text ? !classes_.empty() : type <= CellType::u64 && !names_are_integers_;
     }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {

@@ -14,6 +14,7 @@ import numpy as np
 
 from streamtrain.columns.formats import _arrow_wire as wire
 from streamtrain.columns.formats import packed
+from streamtrain.columns.formats._packed_cells import read_pieces, read_text
 from streamtrain.columns.formats.parsed import (
     MISSING_ENTRY,
     Binary,
@@ -32,7 +33,13 @@ HELP = "Arrow IPC streams: a schema and batches of many rows, as pyarrow writes 
 CELLS = ("value", "list")
 _MOST_ROWS = 0x7FFFFFFF
 _FLOATS = {16: "<f2", 32: "<f4", 64: "<f8"}
-mistakes = packed.mistakes
+
+
+def mistakes(schema: Schema) -> Iterator[tuple[str, str]]:
+    """(column, what is wrong) of lists that are not of as many numbers each."""
+    for name, column in schema.columns:
+        if column.entry.cells(column) == "list" and not column.entry.is_float(column):
+            yield name, "expected a format whose cells may be lists of any length, got arrow"
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
@@ -45,9 +52,9 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"arrow: expected columns of one length, got {lengths}")
     rows = next(iter(lengths.values()), 0)
-    made = [(name, *packed.column_of(schema, name, column, values, False)) for name, column, values in named]
     fields, nodes, buffers, body = [], b"", b"", b""
-    for name, kind, data, nulls, more in made:
+    for name, column, values in named:
+        kind, data, nulls, more, _ = packed.column_of(schema, name, column, values, False)
         fields.append((name, kind, more))
         gone = np.unpackbits(np.frombuffer(nulls, "u1"), count=rows, bitorder="little") if nulls else np.zeros(0, "u1")
         nodes += struct.pack("<qq", rows, int(gone.sum()))
@@ -115,9 +122,9 @@ def _pieces(kind: str, data: bytes, rows: int, more: int) -> list[bytes]:
     if kind == "fixed":
         return [data[more * row : more * (row + 1)] for row in range(rows)]
     if kind != "words":
-        return packed.read_pieces(data, rows)
+        return read_pieces(data, rows)
     (count,) = struct.unpack_from("<I", data, 4 * rows)
-    table = packed.read_pieces(data[4 * rows + 4 :], count)
+    table = read_pieces(data[4 * rows + 4 :], count)
     return [table[code] for code in np.frombuffer(data, "<u4", rows).tolist()]
 
 
@@ -292,7 +299,7 @@ def _plain(field: wire.Field, buffers: list[bytes], rows: int) -> list[Any]:
         return [bool(bit) for bit in np.unpackbits(bits, count=rows, bitorder="little")]
     large = field.type in (wire.LARGE_UTF8, wire.LARGE_BINARY)
     if field.type in (wire.UTF8, wire.LARGE_UTF8):
-        return [packed.read_text(raw) for raw in _texts(buffers, rows, large)]
+        return [read_text(raw) for raw in _texts(buffers, rows, large)]
     if field.type in (wire.BINARY, wire.LARGE_BINARY):
         return [Binary("binary", raw) for raw in _texts(buffers, rows, large)]
     raise BrokenRecord("a type that is no column's")

@@ -6,17 +6,16 @@ NaN is a value (and refused); a missing cell is a null bit: None, a masked entry
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.columns.column import Column
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Binary, Pairs, Parsed, Unusable, registry_frame
-from streamtrain.columns.kinds.kind import TextHash
+from streamtrain.columns.formats._packed_cells import read_cells, read_lists
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Parsed, Unusable, registry_frame
 from streamtrain.columns.paths import cell_at
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
@@ -26,11 +25,22 @@ CELLS = ("value", "list")
 
 MAGIC, VERSION = b"STPK", 2
 _HEADER = struct.Struct("<4sHHII")  # magic, version, columns, rows, bytes of the directory
-_ENTRY = struct.Struct("<IIIBBHI")  # data offset, data bytes, nulls offset, type, 0, name bytes, of the type
+_ENTRY = struct.Struct("<IIIBBHI")  # data offset, data bytes, nulls offset, type, of a list, name bytes, of the type
 _NUMBERS = ["f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "bool"]
-TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64", "floats", "bytes"]  # from 1 on
+TYPES = [*_NUMBERS, "text", "words", "fixed", "hash32", "hash64", "floats", "bytes", "list"]  # from 1 on
 MOST_DIRECTORY_BYTES = 16 << 20
+_NO_CELLS = ("list", "floats")  # of lists
 Array = NDArray[Any]
+
+
+class Made(NamedTuple):
+    """One column."""
+
+    type: str
+    data: bytes
+    nulls: bytes = b""  # their bits; none: nothing is missing
+    more: int = 0  # what the type adds
+    of: str = ""  # type of a list's cells
 
 
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
@@ -43,17 +53,23 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     if len(set(lengths.values())) > 1:
         raise UserMistake(f"packed: expected columns of one length, got {lengths}")
     rows = next(iter(lengths.values()), 0)
-    made = [(name.encode(), *column_of(schema, name, column, values)) for name, column, values in named]
-    directory_bytes = sum(_padded(_ENTRY.size + len(name), 4) for name, *_ in made)
+    return record_of({name: column_of(schema, name, column, values) for name, column, values in named}, rows)
+
+
+def record_of(columns: Mapping[str, Made], rows: int) -> bytes:
+    """Columns that are made, each of so many rows."""
+    made = [(name.encode(), each) for name, each in columns.items()]
+    directory_bytes = sum(_padded(_ENTRY.size + len(name), 4) for name, _ in made)
     pieces = [_HEADER.pack(MAGIC, VERSION, len(made), rows, directory_bytes)]
     data: list[bytes] = []
     at = _padded(_HEADER.size + directory_bytes, 64)
     gap = at - _HEADER.size - directory_bytes
-    for name, type_name, values, nulls, more in made:
-        nulls_at = at + _padded(len(values), 64) if nulls else 0
-        entry = _ENTRY.pack(at, len(values), nulls_at, TYPES.index(type_name) + 1, 0, len(name), more) + name
+    for name, each in made:
+        nulls_at = at + _padded(len(each.data), 64) if each.nulls else 0
+        types = TYPES.index(each.type) + 1, TYPES.index(each.of) + 1 if each.of else 0
+        entry = _ENTRY.pack(at, len(each.data), nulls_at, *types, len(name), each.more) + name
         pieces.append(entry.ljust(_padded(len(entry), 4), b"\0"))
-        for piece in (values, nulls):
+        for piece in (each.data, each.nulls):
             data.append(piece.ljust(_padded(len(piece), 64), b"\0"))
             at += len(data[-1])
     return b"".join([*pieces, bytes(gap), *data])
@@ -69,15 +85,13 @@ def _padded(size: int, to: int) -> int:
     return -(-size // to) * to
 
 
-_Made = tuple[str, bytes, bytes, int]  # of one column: type, data, null bits (empty: none), what the type adds
-
-
-def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bool = True) -> _Made:
+def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bool = True) -> Made:
     """A column as an entry of the directory and its bytes. `hashed`: a category's texts become their hashes."""
     if isinstance(values, np.ndarray) and values.dtype.kind == "M":
         values = column.entry.plain_times(column, values)
+    hashing = schema.hashing(name, column)
     if column.entry.cells(column) == "list":
-        return _floats(name, column, values)
+        return _lists(name, column, values, *hashing) if hashed and hashing else _floats(name, column, values)
     if column.entry.takes_bytes(column) and any(isinstance(cell, bytes) for cell in values):
         return _binaries(name, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
@@ -85,25 +99,24 @@ def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bo
     if not isinstance(array, np.ndarray) or array.dtype.kind in "OSU":
         array, absent = _plain(name, column, array)
         mask = absent if mask is None else mask | absent
-    hashing = schema.hashing(name, column)
     if hashed and hashing is not None:
         return _hashes(name, column, array, mask, *hashing)
     if array.dtype.kind == "U":
         return _texts(array, mask)
     array = _narrowed(name, column, array)
     kind = "bool" if array.dtype.kind == "b" else array.dtype.str[1:]
-    return kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask), 0
+    return Made(kind, array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(), _bits(mask))
 
 
-def _binaries(name: str, values: Any) -> _Made:
+def _binaries(name: str, values: Any) -> Made:
     """Bytes as they are."""
     if not all(cell is None or isinstance(cell, bytes) for cell in values):
         raise UserMistake(f"packed: {name}: expected bytes, got others beside them")
     gone = np.array([not cell for cell in values], bool)
-    return "bytes", _ends([cell or b"" for cell in values]), _bits(gone), 0
+    return Made("bytes", _ends([cell or b"" for cell in values]), _bits(gone))
 
 
-def _floats(name: str, column: Column, values: Any) -> _Made:
+def _floats(name: str, column: Column, values: Any) -> Made:
     """Of each row as many numbers."""
     absent = np.array([cell is None for cell in values], bool)
     present = [cell for cell in values if cell is not None]
@@ -113,14 +126,26 @@ def _floats(name: str, column: Column, values: Any) -> _Made:
         raise UserMistake(f"packed: {name}: expected lists of as many numbers each, got others") from None
     filled = np.zeros((len(absent), table.shape[1]), "<f4")
     filled[~absent] = table
-    return "floats", filled.tobytes(), _bits(absent), table.shape[1]
+    return Made("floats", filled.tobytes(), _bits(absent), table.shape[1])
 
 
-def mistakes(schema: Schema) -> Iterator[tuple[str, str]]:
-    """(column, what is wrong) of lists that are not of as many numbers each."""
-    for name, column in schema.columns:
-        if column.entry.cells(column) == "list" and not column.entry.is_float(column):
-            yield name, "expected a format whose cells may be lists of any length, got packed"
+def _lists(name: str, column: Column, values: Any, bits: int, seed: int) -> Made:
+    """Of each row the hashes of its texts, any number of them. A missing one is none."""
+    absent = np.array([cell is None for cell in values], bool)
+    if not all(cell is None or isinstance(cell, list | tuple | np.ndarray) for cell in values):
+        raise UserMistake(f"packed: {name}: expected lists, got others")
+    cells = [_plain(name, column, [] if cell is None else list(cell)) for cell in values]
+    present = [array[~gone].tolist() for array, gone in cells]
+    hashes = [_native.murmur3(_text(name, column, each).encode(), seed, bits) for row in present for each in row]
+    ends = np.cumsum([len(row) for row in present], dtype="<u4").tobytes()
+    data = np.array(hashes, f"<u{bits // 8}").tobytes()
+    return Made("list", ends + data, _bits(absent), seed, f"hash{bits}")
+
+
+def lists_of(ends: Array, numbers: Array) -> Made:
+    """Lists side by side, each from the end of that before up to its own."""
+    kind = numbers.dtype.str[1:]
+    return Made("list", ends.astype("<u4").tobytes() + numbers.astype("<" + kind).tobytes(), of=kind)
 
 
 def _bits(mask: Array | None) -> bytes:
@@ -186,30 +211,30 @@ def _text(name: str, column: Column, cell: Any) -> str:
     raise UserMistake(f"packed: {name}: expected {wanted}, got {cell!r}")
 
 
-def _hashes(name: str, column: Column, array: Array, mask: Array | None, bits: int, seed: int) -> _Made:
+def _hashes(name: str, column: Column, array: Array, mask: Array | None, bits: int, seed: int) -> Made:
     gone = np.zeros(len(array), bool) if mask is None else mask.copy()
     hashes = np.zeros(len(array), f"<u{bits // 8}")
     for row, cell in enumerate(array.tolist()):
         gone[row] |= cell == ""
         if not gone[row]:
             hashes[row] = _native.murmur3(_text(name, column, cell).encode(), seed, bits)
-    return f"hash{bits}", hashes.tobytes(), _bits(gone), seed
+    return Made(f"hash{bits}", hashes.tobytes(), _bits(gone), seed)
 
 
-def _texts(array: Array, mask: Array | None) -> _Made:
+def _texts(array: Array, mask: Array | None) -> Made:
     """Words and codes where words repeat, else one text a row, side by side where all have one length."""
     words, codes = np.unique(array, return_inverse=True)
     if 2 * len(words) <= len(array):
         table = [str(word).encode() for word in words]
-        return "words", codes.astype("<u4").tobytes() + struct.pack("<I", len(table)) + _ends(table), _bits(mask), 0
+        return Made("words", codes.astype("<u4").tobytes() + struct.pack("<I", len(table)) + _ends(table), _bits(mask))
     texts = [str(text).encode() for text in array]
     sizes = {len(text) for text in texts if text}
     if len(sizes) != 1:
-        return "text", _ends(texts), _bits(mask), 0
+        return Made("text", _ends(texts), _bits(mask))
     (size,) = sizes
     gone = np.array([not text for text in texts], bool)
     gone = gone if mask is None else gone | mask
-    return "fixed", b"".join(text.ljust(size, b"\0") for text in texts), _bits(gone), size
+    return Made("fixed", b"".join(text.ljust(size, b"\0") for text in texts), _bits(gone), size)
 
 
 def _ends(texts: list[bytes]) -> bytes:
@@ -254,76 +279,32 @@ def parse(record: bytes) -> Parsed:
         if at + _ENTRY.size > end:
             parsed.broken = "the directory is cut short"
             break
-        *where, type_number, _, name_bytes, more = _ENTRY.unpack_from(record, at)
+        *where, type_number, of_number, name_bytes, more = _ENTRY.unpack_from(record, at)
         name = record[at + _ENTRY.size : at + _ENTRY.size + name_bytes].decode(errors="replace")
         at += _padded(_ENTRY.size + name_bytes, 4)
         if at > end:
             parsed.broken = "the directory is cut short"
             break
         assert parsed.columns is not None
-        parsed.columns.append((name, _read_column(record, parsed.row_count, type_number, more, *where)))
+        parsed.columns.append((name, _read_column(record, parsed.row_count, (type_number, of_number), more, *where)))
     return parsed
 
 
-def _read_column(record: bytes, rows: int, type_number: int, more: int, at: int, size: int, nulls: int) -> Any:
-    if not 1 <= type_number <= len(TYPES):
+def _read_column(record: bytes, rows: int, types: tuple[int, int], more: int, at: int, size: int, nulls: int) -> Any:
+    type_name, of = (TYPES[number - 1] if 1 <= number <= len(TYPES) else "" for number in types)
+    if not type_name or (type_name == "list" and (not of or of in _NO_CELLS)):
         return Unusable("an unknown type")
     if at + size > len(record) or (nulls and nulls + (rows + 7) // 8 > len(record)):
-        return Unusable("bytes behind the record's end")
+        return Unusable("offsets behind the record")
     data = record[at : at + size]
-    type_name = TYPES[type_number - 1]
     try:
-        if type_name == "text":
-            values = _read_texts(data, rows)
-        elif type_name == "bytes":
-            values = [Binary("binary", raw) for raw in read_pieces(data, rows)]
-        elif type_name == "words":
-            codes = np.frombuffer(data, "<u4", rows)
-            (count,) = struct.unpack_from("<I", data, 4 * rows)
-            table = _read_texts(data[4 * rows + 4 :], count)
-            values = [table[code] if code < count else Unusable("a word there is not") for code in codes.tolist()]
-        elif type_name == "fixed":
-            values = [read_text(data[more * row : more * (row + 1)]) for row in range(rows)]
-            if more * rows > len(data):
-                return Unusable("fewer bytes than rows need")
-        elif type_name == "floats":
-            if 4 * more > len(data):
-                return Unusable("lists longer than its bytes")
-            values = np.frombuffer(data, "<f4", rows * more).reshape(rows, more).tolist()
-        elif type_name in ("hash32", "hash64"):
-            bits = int(type_name[4:])
-            hashes = np.frombuffer(data, f"<u{bits // 8}", rows).tolist()
-            values = [TextHash(value, bits, more) for value in hashes]
-        elif type_name == "bool":
-            values = [
-                [False, True][byte] if byte < 2 else Unusable("a boolean")
-                for byte in np.frombuffer(data, "u1", rows).tolist()
-            ]
-        else:
-            values = np.frombuffer(data, "<" + type_name, rows).tolist()
+        values = read_lists(data, rows, of, more) if type_name == "list" else read_cells(data, rows, type_name, more)
     except (ValueError, struct.error):
         return Unusable("fewer bytes than rows need")
+    if isinstance(values, Unusable):
+        return values
     null = record[nulls:] if nulls else b""
     return [MISSING_ENTRY if nulls and null[row >> 3] >> (row & 7) & 1 else value for row, value in enumerate(values)]
-
-
-def _read_texts(data: bytes, count: int) -> list[Any]:
-    return [read_text(each) for each in read_pieces(data, count)]
-
-
-def read_pieces(data: bytes, count: int) -> list[bytes]:
-    ends = [0, *np.frombuffer(data, "<u4", count).tolist()] if count else [0]
-    letters = data[4 * count :]
-    if sorted(ends) != ends or ends[-1] > len(letters):
-        raise ValueError("text ends out of order")
-    return [letters[start:end] for start, end in pairwise(ends)]
-
-
-def read_text(letters: bytes) -> str | Unusable:
-    try:
-        return letters.decode()
-    except UnicodeDecodeError:
-        return Unusable("text that is not UTF-8")
 
 
 _EXAMPLE_SCHEMA = Schema.from_columns(

@@ -129,7 +129,11 @@ class Category(Kind[Options]):
         return _put(column, _native.murmur3(as_text(cell).encode(), hash_seed(name), column.hash_bits))
 
     def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
-        return [kept(column, [self.meaning(name, column, loss, each) for each in cell if each is not None])]
+        return [kept(column, [self._entry(name, column, loss, each) for each in cell if each is not None])]
+
+    def _entry(self, name: str, column: Options, loss: str, each: Any) -> Any:
+        hashed = isinstance(each, TextHash)
+        return self._of_hash(name, column, each) if hashed else self.meaning(name, column, loss, each)
 
     def meaning_of_missing(self, name: str, column: Options, loss: str) -> Any:
         """Of a list one of the value; of the empty text none."""
@@ -139,7 +143,12 @@ class Category(Kind[Options]):
         return self.meaning_of_list(name, column, loss, [alone] if alone else [])
 
     def meaning_of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
-        if column.list or (hashed.bits, hashed.seed) != self.hashing(name, column):
+        if column.list:
+            raise Wrong
+        return self._of_hash(name, column, hashed)
+
+    def _of_hash(self, name: str, column: Options, hashed: TextHash) -> Any:
+        if (hashed.bits, hashed.seed) != self.hashing(name, column):
             raise Wrong
         return _put(column, hashed.value)
 
@@ -156,7 +165,7 @@ class Category(Kind[Options]):
         return True
 
     def hashing(self, name: str, column: Options) -> tuple[int, int] | None:
-        return None if column.list else (column.hash_bits, hash_seed(name))
+        return column.hash_bits, hash_seed(name)
 
 
 def _alone(columns: Named[Options]) -> Named[Options]:

@@ -7,9 +7,9 @@ from typing import Any, BinaryIO
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import packed
-from streamtrain.columns.formats.parsed import MISSING_ENTRY, Unusable
+from streamtrain.columns.formats.parsed import MISSING_ENTRY, Unusable, contains_unusable
 from streamtrain.columns.forms import Columns, FileRows
-from streamtrain.columns.row_plan import Lists, Part, Rows
+from streamtrain.columns.row_plan import Cells, Lists, Part, Rows
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.blocks import Size, in_blocks
@@ -72,7 +72,7 @@ def _columns(source: Source) -> Iterator[Columns]:
 def _read(parsed: Any, where: str) -> Columns:
     named: dict[str, Any] = {}
     for name, cells in parsed.columns or ():
-        if isinstance(cells, Unusable) or any(isinstance(cell, Unusable) for cell in cells):
+        if isinstance(cells, Unusable) or any(_is_unusable(cell) for cell in cells):
             raise UserMistake(f"{where}: column {name}: expected cells that can be read, got others")
         named[name] = [None if cell is MISSING_ENTRY else cell for cell in cells]
     if parsed.broken is not None:
@@ -80,10 +80,14 @@ def _read(parsed: Any, where: str) -> Columns:
     return Columns(named, parsed.row_count)
 
 
+def _is_unusable(cell: Any) -> bool:
+    return isinstance(cell, Unusable) or (type(cell) is list and contains_unusable(cell))
+
+
 class Writer:
     """A record for each batch; whole numbers keep their type."""
 
-    LISTS = False
+    LISTS = True
 
     def __init__(self, file: BinaryIO, path: str, parts: list[Part]) -> None:
         self._file = file
@@ -91,8 +95,14 @@ class Writer:
 
     def add(self, batch: Rows) -> None:
         if batch.count:
-            arrays = {name: cells for name, cells in batch.items() if not isinstance(cells, Lists)}
-            self._file.write(packed.encode(self._schema, arrays))
+            named = {name: column for name, column in self._schema.columns if name in batch}
+            made = {name: self._made(name, column, batch[name]) for name, column in named.items()}
+            self._file.write(packed.record_of(made, batch.count))
+
+    def _made(self, name: str, column: Column, cells: Cells) -> packed.Made:
+        if isinstance(cells, Lists):
+            return packed.lists_of(cells.offsets[1:] - cells.offsets[0], cells.values)
+        return packed.column_of(self._schema, name, column, cells)
 
     def finish(self) -> None: ...
 

@@ -172,6 +172,8 @@ class KeepingKind final : public Kind {
     void end_pair(RowWriter &row, u32 c) const override { inner_->end_pair(row, c); }
     void pair(RowWriter &row, u32 c, u64 index, f64 value) const override { inner_->pair(row, c, index, value); }
 
+    const std::vector<std::string> *namespaces() const override { return inner_ ? inner_->namespaces() : nullptr; }
+
     i32 word(std::string_view utf8) const override { return inner_ ? inner_->word(utf8) : NO_WORD; }
     void put_word(RowWriter &row, u32 c, std::string_view utf8, i32 known) const override {
         rows_.letters(to_, CellKind::text, utf8);

@@ -79,6 +79,8 @@ class Kind {
     virtual void end_list(RowWriter &, u32) const {}
     virtual void end_pair(RowWriter &, u32) const {}
     virtual void pair(RowWriter &, u32, u64 /*index*/, f64) const {}   // a whole one of an open list
+    // Where features stand in namespaces: whose it takes; nullptr: all that no other column takes.
+    virtual const std::vector<std::string> *namespaces() const { return nullptr; }
 
     // Of texts that come as words and codes: what is worth knowing of a word once, not below 0, or NO_WORD of one whose
     // cells go by text(); a cell of a word; and what is as good as knowing the stand-in's.

@@ -9,9 +9,12 @@
 
 namespace st {
 
+// Of the column that a line's tag is.
+inline bool is_tag(const Path &path) { return path.size() == 1 && path[0].key == "tag"; }
+
 class SparseTextDecoder : public RecordDecoder {
   public:
-    // Label and weight are the columns of those blocks, features the first column of pairs.
+    // Label and weight are the columns of those blocks, features the first column of pairs, the tag what stands there.
     explicit SparseTextDecoder(std::shared_ptr<const DecodePlan> plan) : RecordDecoder(plan) {
         for (u32 c = 0; c < plan_->columns.size(); ++c) {
             const PlanColumn &column = plan_->columns[c];
@@ -20,6 +23,7 @@ class SparseTextDecoder : public RecordDecoder {
             if (block == "label") label_ = static_cast<i32>(c);
             else if (block == "weight") weight_ = static_cast<i32>(c);
             else if (column.kind->form() == CellForm::pairs && features_ == NO_COLUMN) features_ = static_cast<i32>(c);
+            else if (is_tag(column.path)) tag_ = static_cast<i32>(c);
         }
     }
 
@@ -28,7 +32,7 @@ class SparseTextDecoder : public RecordDecoder {
   protected:
     std::string cell_path(i32 column, i64 row) const override {
         const std::string at = "$[" + std::to_string(row) + "]";
-        return column == NO_COLUMN ? at : at + "." + column_name(static_cast<u32>(column));
+        return column == NO_COLUMN ? at : at + plan_->columns[static_cast<u32>(column)].place;
     }
 
     void open(const char *bytes, u64 size) override {
@@ -93,7 +97,7 @@ class SparseTextDecoder : public RecordDecoder {
         if (features_ != NO_COLUMN) writer_.close_list(static_cast<u32>(features_));
     }
 
-    i32 label_ = NO_COLUMN, weight_ = NO_COLUMN, features_ = NO_COLUMN;
+    i32 label_ = NO_COLUMN, weight_ = NO_COLUMN, tag_ = NO_COLUMN, features_ = NO_COLUMN;
 
   private:
     const char *behind_breaks(const char *p) const {

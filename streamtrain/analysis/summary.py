@@ -25,7 +25,7 @@ GROUPS = 64  # of categories, by their hash: what drift is seen by
 LIST = "list"
 _MISSING = "missing:"  # before a column's name: whether its cell is
 _NO_NUMBER = np.finfo(np.float32).tiny  # throughout a vector: it is missing
-_KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits")
+_KEPT = ("path", "from", "parse", "unit", "zone", "hash_bits", "namespaces")
 
 
 class Summary:

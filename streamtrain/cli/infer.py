@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from streamtrain.cli.sampled import Row, Sampled, flattened
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import format_names
-from streamtrain.columns.formats.sparse_text import WEIGHT
+from streamtrain.columns.formats.sparse_text import TAG, WEIGHT
 from streamtrain.columns.kinds.audio import WINDOW_S
 from streamtrain.columns.kinds.kind import SKIP, SKIP_HEAD
 from streamtrain.columns.mel import bands_of
@@ -250,7 +250,9 @@ def _of_rows(sample: str, rows: Sequence[Row], labels: Sequence[str], weight: st
             raise UserMistake(f"--label: expected a column of {sample}, one of {', '.join(names)}; got {label!r}")
     found = Found(paths=paths, weight=weight)
     for name in names:
-        if name not in labels:
+        if weight and name == TAG:
+            found.lines.append("# tag = { role = \"key\", path = \"tag\" }     # a line's tag as its message's key")
+        elif name not in labels:
             _feature(found, Sampled.of(rows, name))
     if not found.features:
         told = "; ".join(line.removeprefix("# ") for line in found.lines) or "there is no other column"

@@ -359,3 +359,11 @@ def test_sound(run: Run, tmp_path: Path, rate: int, count: int, settings: dict[s
     assert columns_of(path)["clip"] == {"kind": "audio", "rate": rate, **settings, "standardize": True}
     broken = [{**row, "clip": "no clip " * 9} if at == 7 else row for at, row in enumerate(rows)]
     assert 'kind = "audio"' not in job_text("p", "sample", broken, ["late"], "k:1")[0]
+
+
+def test_a_tag_of_vws_lines_is_said_and_not_learned_from(run: Run, tmp_path: Path) -> None:
+    sample = tmp_path / "lines.vw"
+    sample.write_text("1 1 'k1|u a:1 |b c\n-1 2 k2|u d |b\n1 |u x:2\n")
+    _, job = made(run, sample, "label", tmp_path / "lines.toml")
+    assert len(job.schema.columns) == 3 and "tag" not in dict(job.schema.columns)
+    assert '# tag = { role = "key", path = "tag" }' in (tmp_path / "lines.toml").read_text()

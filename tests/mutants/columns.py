@@ -180,6 +180,11 @@ GUARDS = [
         f"{_PACKED_LISTS}::test_rows_are_those_of_json[64-full]",
     ),
     (
+        "a namespace of VW's lines is one column's", "native/decode/formats/vw.h",
+        "if (!column_of_.empty() && !is_own({p, static_cast<u64>(name - p)})) return behind_namespace(name, end);", "",
+        "tests/columns/test_vw_namespaces.py::test_each_column_has_its_namespaces_and_one_the_others",
+    ),
+    (
         "the remainder of 64 bits is below the buckets", "native/decode/kinds/category.h",
         "rest - (buckets_ & (0 - u64{rest >= buckets_}))", "rest",
         "tests/columns/test_packed_blocks.py::test_a_hash_is_as_good_as_its_text[64-1000]",

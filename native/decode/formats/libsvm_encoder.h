@@ -6,7 +6,7 @@ namespace st::formats {
 
 class LibsvmEncoder final : public SparseTextEncoder {
   protected:
-    void write_head(const std::string &label, const std::string &, std::string &out) const override { out += label; }
+    void write_head(const Head &head, std::string &out) const override { out += head.label; }
 };
 
 inline std::unique_ptr<RecordEncoder> libsvm_encoder() { return std::make_unique<LibsvmEncoder>(); }

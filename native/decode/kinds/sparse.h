@@ -11,7 +11,9 @@ class Sparse final : public Kind {
     Sparse(const std::string &column, const Options &options)
         : hasher_{static_cast<u32>(options.get<i64>("hash_bits")), murmur3(column.data(), column.size(), 0)},
           buckets_(static_cast<u64>(options.get<i64>("buckets"))), most_(static_cast<u64>(options.get<i64>("most"))),
-          cuts_(options.get<bool>("cut")) {}
+          cuts_(options.get<bool>("cut")) {
+        if (options.has("namespaces")) namespaces_ = options.get<std::vector<std::string>>("namespaces");
+    }
 
     const char *expected() const override { return "list of pairs of an index or a name and a number"; }
     void place(SlotPlaces &places) override {
@@ -74,6 +76,9 @@ class Sparse final : public Kind {
     }
 
     bool takes_text() const override { return true; }
+    const std::vector<std::string> *namespaces() const override {
+        return namespaces_.empty() ? nullptr : &namespaces_;
+    }
 
   private:
     void put_index(RowWriter &row, u32 c, u64 index, bool negative) const {
@@ -99,6 +104,7 @@ class Sparse final : public Kind {
     TextHasher hasher_;
     u64 buckets_, most_;
     bool cuts_;
+    std::vector<std::string> namespaces_;
 };
 
 inline std::unique_ptr<Kind> sparse(const std::string &column, const Options &options) {

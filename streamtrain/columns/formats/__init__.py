@@ -88,13 +88,17 @@ def encode_records(format: Format, schema: Any, rows: Sequence[Any]) -> list[byt
 def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of a Schema whose cells such records cannot give: mistakes(schema, **options).
 
-    A module's CELLS say what a cell may be: "value", alone where it has none, "list", "pairs".
+    A module's CELLS say what a cell may be: "value", alone where it has none, "list", "pairs"; one that has NAMESPACES
+    takes columns of some.
     """
     module, given = _of(format)
     cells, names = getattr(module, "CELLS", ("value",)), schema.record_names
     for name, column in schema.columns:
         if name in names and (form := column.entry.cells(column)) not in cells:
             yield name, f"expected a format whose cells may be {_FORMS[form]}, got {module.__name__.rpartition('.')[2]}"
+        elif name in names and getattr(column, "namespaces", None) is not None and not hasattr(module, "NAMESPACES"):
+            got = module.__name__.rpartition(".")[2]
+            yield name, f"namespaces: expected a format whose features stand in some, such as vw, got {got}"
     found: Callable[..., Iterator[tuple[str, str]]] | None = getattr(module, "mistakes", None)
     if found is not None:
         yield from found(schema, **given)

@@ -35,7 +35,7 @@ def encode_rows(schema: Schema, rows: Sequence[Any]) -> bytes:
 
 def mistakes(schema: Schema) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of columns that no line gives."""
-    yield from sparse_text.mistakes(schema, "libsvm")
+    yield from sparse_text.mistakes(schema, "libsvm", (sparse_text.WEIGHT,))  # which no line gives and `missing` does
 
 
 def parse(record: bytes) -> Parsed:
@@ -43,15 +43,17 @@ def parse(record: bytes) -> Parsed:
     return sparse_text.parse(record, _row)
 
 
-def _line(label: str, weight: str, features: str) -> str:
-    return label + features
+def _line(label: str, weight: str, tag: str, features: list[Any]) -> str:
+    return label + "".join(f" {index}:{value}" for _, pairs in features for index, value in pairs)
 
 
 def _row(line: bytes) -> Pairs:
     line = line.partition(b"#")[0].lstrip(b" \t")
     words = [word for word in re.split(rb"[ \t]", line) if word]
     label = words.pop(0) if words and b":" not in words[0] else b""
-    features = [_pair(word) for word in words if _PAIR.fullmatch(word) or not word.startswith(b"qid:")]
+    features = sparse_text.Features()
+    features += [_pair(word) for word in words if _PAIR.fullmatch(word) or not word.startswith(b"qid:")]
+    features.namespaces.append((b"", len(features)))
     return Pairs([(sparse_text.LABEL, sparse_text.text(label)), (sparse_text.FEATURES, features)])
 
 

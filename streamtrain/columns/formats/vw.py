@@ -21,6 +21,7 @@ from streamtrain.compute.options import Whole
 
 HELP = "Vowpal Wabbit's text: a line a row, label, importance, tag, namespaces of features, with VW's own hash"
 CELLS = ("value", "pairs")
+NAMESPACES = True
 MOST_BITS = 30
 OPTIONS = {"bits": Whole(least=1, most=MOST_BITS, default=18, help="of an index, as vw -b: buckets are so many")}
 EXAMPLES = [
@@ -45,11 +46,10 @@ def encode_rows(schema: Schema, rows: Sequence[Any], bits: int = 18) -> bytes:
 
 def mistakes(schema: Schema, bits: int = 18) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of columns that no line gives."""
-    yield from sparse_text.mistakes(schema, "vw")
-    columns = dict(schema.columns)
-    for name in [columns_name for part, columns_name in sparse_text.names(schema).items() if part == "features"]:
-        if (columns[name].buckets or 0) < 1 << bits:
-            got = f"{columns[name].buckets:,}"
+    yield from sparse_text.mistakes(schema, "vw", (sparse_text.WEIGHT, sparse_text.TAG))
+    for name, column in sparse_text.features(schema).items():
+        if (column.buckets or 0) < 1 << bits:
+            got = f"{column.buckets:,}"
             yield name, f"buckets: expected {1 << bits:,} or more for indexes of {bits} bits, got {got}"
 
 
@@ -58,8 +58,20 @@ def parse(record: bytes, bits: int = 18) -> Parsed:
     return sparse_text.parse(record, lambda line: _row(line, (1 << bits) - 1))
 
 
-def _line(label: str, weight: str, features: str) -> str:
-    return f"{label}{f' {weight}' if label and weight else ''} |{features}"
+def _line(label: str, weight: str, tag: str, features: list[Any]) -> str:
+    head = label + (f" {weight}" if label and weight else "") + (f" '{tag}" if tag else "")
+    return head + ("".join(_written(*each) for each in features) or " |")
+
+
+def _written(name: str | None, pairs: list[tuple[str, str]]) -> str:
+    """Pairs in a namespace: of an index what is that index in it."""
+    shift = 2**32 - _hashed(name.encode(), 0) % 2**32 if name else 0
+    words = ((str(int(word) + shift) if _is_index(word) else word, value) for word, value in pairs)
+    return f" |{name or ''}" + "".join(f" {word}:{value}" for word, value in words)
+
+
+def _is_index(word: str) -> bool:
+    return word.isascii() and word.isdigit() and int(word) < 2**32
 
 
 def _row(line: bytes, mask: int) -> Any:
@@ -67,31 +79,29 @@ def _row(line: bytes, mask: int) -> Any:
     if not bar:
         return Unusable("no bar")
     words = re.split(rb"[ \t]+", head.lstrip(b" \t"))
-    if words and words[-1]:
-        words.pop()  # at the bar: a tag
+    at_bar = [words.pop()] if words and words[-1] else []
     tagged = next((at for at, word in enumerate(words) if word.startswith(b"'")), len(words))
+    tag = [*words[tagged : tagged + 1], *at_bar, b""][0].removeprefix(b"'")
     label, weight = [*words[:tagged], b"", b""][:2]
-    cells: list[tuple[str, Any]] = [
-        (sparse_text.LABEL, sparse_text.text(label)), (sparse_text.WEIGHT, sparse_text.text(weight)),
-    ]  # fmt: skip
-    features: list[Any] = []
+    parts = (sparse_text.LABEL, label), (sparse_text.WEIGHT, weight), (sparse_text.TAG, tag)
+    features = sparse_text.Features()
     for part in rest.split(b"|"):
-        if not _features(part, mask, features):
-            break
+        features.namespaces.append((_features(part, mask, features), len(features)))
+    cells: list[tuple[str, Any]] = [(name, sparse_text.text(word)) for name, word in parts if word or name != "tag"]
     return Pairs([*cells, (sparse_text.FEATURES, features)])
 
 
-def _features(part: bytes, mask: int, features: list[Any]) -> bool:
-    """Those of a namespace, added; False where the rest of the line cannot be read."""
-    seed, factor, at, nameless = 0, np.float32(1), 0, 0
+def _features(part: bytes, mask: int, features: list[Any]) -> bytes:
+    """Those of a namespace, added, up to one that cannot be read; its name."""
+    space, seed, factor, at, nameless = b"", 0, np.float32(1), 0, 0
     if part and part[:1] not in (b" ", b"\t"):
-        name, at = _next(_WORD, part, 0)
-        seed = _hashed(name, 0) & 0xFFFFFFFF
+        space, at = _next(_WORD, part, 0)
+        seed = _hashed(space, 0) & 0xFFFFFFFF
         if part[at : at + 1] == b":":
             word, at = _next(_VALUE, part, at + 1)
             if (factor := _value(word)) is None:
                 features.append(Unusable("no number"))
-                return False
+                return space
     while (at := _behind_spaces(part, at)) < len(part):
         name, at = _next(_WORD, part, at)
         index, value = (_hashed(name, seed) if name else seed + nameless), np.float32(1)
@@ -100,12 +110,12 @@ def _features(part: bytes, mask: int, features: list[Any]) -> bool:
             word, at = _next(_VALUE, part, at + 1)
             if (value := _value(word)) is None:
                 features.append(Unusable("no number"))
-                return False
+                return space
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             value = value * factor
         if value != 0:
             features.append([index & mask, float(value)])
-    return True
+    return space
 
 
 def _next(pattern: re.Pattern[bytes], part: bytes, at: int) -> tuple[bytes, int]:

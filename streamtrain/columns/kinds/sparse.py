@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic import Field
+
 from streamtrain import _native
 from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
 from streamtrain.columns.kinds.category import Hashed, hash_seed
@@ -14,10 +16,20 @@ from streamtrain.compute.input import SUM
 
 HELP = "pairs of an index or a name and a number, or a map; without `embed` each index has a weight for each output"
 SCALE = "scale"  # of a block's name
+_ODD = frozenset(" \t\r\n:|")  # in no name of a namespace
 
 
 class Options(Hashed):
     """Of a sparse column."""
+
+    namespaces: list[str] | None = Field(
+        None,
+        description=(
+            'sparse, of format = "vw": the namespaces whose features it takes, "" for those without a name; default: '
+            "all that no other column takes"
+        ),
+        json_schema_extra={"misplaced": "only a column of kind sparse has them"},
+    )
 
 
 class Sparse(Kind[Options]):
@@ -26,6 +38,9 @@ class Sparse(Kind[Options]):
     def problems(self, column: Options) -> Iterator[str]:
         if column.buckets is None:
             yield "buckets: expected how many indexes there are, got none"
+        given = column.namespaces
+        if given is not None and (not given or len(set(given)) < len(given) or any(_ODD & set(name) for name in given)):
+            yield f"namespaces: expected names that differ, without spaces, colons and bars, got {given!r}"
         if column.pool is not None and column.embed is None:
             yield "pool: expected with embed alone: without it the numbers are added to the outputs"
 
@@ -56,7 +71,8 @@ class Sparse(Kind[Options]):
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         hashing = {"buckets": column.buckets, "hash_bits": column.hash_bits}
-        return {**hashing, "most": column.most_entries, "cut": column.cut}
+        namespaces = {} if column.namespaces is None else {"namespaces": column.namespaces}
+        return {**hashing, "most": column.most_entries, "cut": column.cut, **namespaces}
 
     def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
         pairs = [self._pair(name, column, each) for each in cell]

@@ -95,7 +95,8 @@ class LiveJob:
         self.produce_values(encode(row) for row in rows(count, seed))
 
     def produce_values(self, values: Any, partition: int | None = None) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5})
+        # a batch sent again after a busy broker's error stays before those behind it, and comes once
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, "enable.idempotence": True})
         for index, value in enumerate(values):
             where = index % self.settings["partitions"] if partition is None else partition
             while True:

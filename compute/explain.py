@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from streamtrain.compute import ops, workspace
+from streamtrain.compute.builder import Builder
 from streamtrain.compute.graph import INPUT
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Outside, PerRow, Program, Ref, flat, size_bytes
@@ -20,12 +21,18 @@ def explained(model: Model, program: Program) -> dict[str, Any]:
     builder, _ = model.built(program.rows)
     return {
         "rows": program.rows,
-        "vertices": list(_vertices(model, {name: value.columns for name, value in builder.named.items()})),
+        "vertices": vertices(model, builder),
         "state_bytes": dict(sorted(_bytes_by_group(model).items())),
         "workspace_bytes": program.workspace_bytes,
         "workspace_bytes_apart": _apart(program, builder.buffers),
         "phases": {phase: _phase(flat(steps)) for phase, steps in program.phases.items()},
     }
+
+
+def vertices(model: Model, builder: Builder | None = None) -> list[dict[str, Any]]:
+    """Each with what it reads, its columns and how many parameters it has; `builder`: as the model has built it."""
+    named = (builder or model.built(1)[0]).named
+    return list(_vertices(model, {name: value.columns for name, value in named.items()}))
 
 
 def _vertices(model: Model, columns: dict[str, int]) -> Iterable[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Protocol, TypeVar
 
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
@@ -14,6 +15,17 @@ from streamtrain.ui.following import Following
 
 LOOK_S = 3.0
 _MOST = 64  # jobs followed at a time
+
+
+class Beside(Protocol):
+    """What a page looks at beside a job's following; made when it is first asked for."""
+
+    def __init__(self, following: Following) -> None: ...
+
+    def close(self) -> None: ...
+
+
+B = TypeVar("B", bound=Beside)
 
 
 class Cluster:
@@ -27,6 +39,7 @@ class Cluster:
         self._admin = Admin(kafka.bootstrap, {**kafka.common, **kafka.consumer})
         self._lock, self._closing = threading.Lock(), threading.Event()
         self._followed: dict[str, Following] = {}
+        self._beside: dict[tuple[str, type], Beside] = {}
         for job in jobs:
             self.of(job.name)
         self._thread = threading.Thread(target=self._look, name="ui-jobs", daemon=True)
@@ -34,8 +47,8 @@ class Cluster:
 
     def close(self) -> None:
         self._closing.set()
-        for following in list(self._followed.values()):
-            following.close()
+        for each in [*self._beside.values(), *self._followed.values()]:
+            each.close()
 
     @property
     def jobs(self) -> list[Following]:
@@ -48,6 +61,16 @@ class Cluster:
             if name not in self._followed and name in self._jobs:
                 self._followed[name] = Following(name, self._kafka, self._jobs[name])
             return self._followed.get(name)
+
+    def beside(self, following: Following, kind: type[B]) -> B:
+        """The one of its kind for a job that is followed."""
+        key = following.name, kind
+        with self._lock:
+            if key not in self._beside:
+                self._beside[key] = kind(following)
+            found = self._beside[key]
+        assert isinstance(found, kind)
+        return found
 
     def _look(self) -> None:
         while not self._closing.is_set():

@@ -68,6 +68,19 @@ class Following:
         self._watched_at_s = time.monotonic()
 
     @property
+    def job(self) -> Job | None:
+        """Of its file, else as the newest snapshot that was seen has it. Raises UserMistake where that has none."""
+        if self._job is not None:
+            return self._job
+        return None if self.manifest is None else Job.from_effective(self.manifest.job_settings, self._kafka)
+
+    @property
+    def snapshots(self) -> SnapshotTopic:
+        """Opened anew, for one thread and until its close()."""
+        kafka = self._job.kafka if self._job is not None else self._kafka
+        return SnapshotTopic(self.name, kafka.bootstrap, {**kafka.common, **kafka.consumer})
+
+    @property
     def marks(self) -> list[Mark]:
         return sorted(self._marks.values(), key=lambda mark: mark.at_ms)[-_MOST_MARKS:]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from urllib.parse import urlencode
@@ -10,16 +11,18 @@ STATES = {
     "training": "publishes snapshots", "quiet": "no publication for a while", "ended": "stopped by itself or by hand",
     "failed": "ended with an error", "waiting": "no snapshot yet", "away": "Kafka does not answer",
 }  # fmt: skip
+_NUMBER = re.compile(r"[~-]?\d")
+_VOID = ("br", "input")  # have no end
 
 
 class Html(str):
     """Text that is HTML already."""
 
 
-def tag(name: str, content: object = "", **attributes: object) -> Html:
+def tag(name: str, content: object = "", /, **attributes: object) -> Html:
     """An element; attribute names have _ for -, and a last one is left out (class_)."""
     own = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items())
-    return Html(f"<{name}{own}>{piece(content)}</{name}>")
+    return Html(f"<{name}{own}>" if name in _VOID else f"<{name}{own}>{piece(content)}</{name}>")
 
 
 def piece(content: object) -> Html:
@@ -31,9 +34,13 @@ def joined(pieces: Iterable[object]) -> Html:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -> Html:
-    """The first cell of a row is its head. Cells that are numbers stand to the right."""
-    top = tag("tr", joined(tag("th", name, scope="col") for name in head))
-    body = joined(tag("tr", joined(_cell(at, cell) for at, cell in enumerate(row))) for row in rows)
+    """The first cell of a row is its head. Cells that are numbers stand to the right, and so does the head of a column
+    that begins with one."""
+    listed = list(rows)
+    first = [*(listed[0] if listed else []), *head][: len(head)]
+    sides = [{"class_": "st-number"} if at and _is_number(cell) else {} for at, cell in enumerate(first)]
+    top = tag("tr", joined(tag("th", name, scope="col", **side) for name, side in zip(head, sides, strict=True)))
+    body = joined(tag("tr", joined(_cell(at, cell) for at, cell in enumerate(row))) for row in listed)
     parts = joined([tag("caption", caption), tag("thead", top), tag("tbody", body)])
     return tag("div", tag("table", parts, class_="st-table"), class_="st-scroll")
 
@@ -41,8 +48,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]], caption: str) -
 def _cell(at: int, cell: object) -> Html:
     if at == 0:
         return tag("th", cell, scope="row")
-    plain = not isinstance(cell, Html)
-    return tag("td", cell, class_="st-number") if plain and str(cell)[:1].isdigit() else tag("td", cell)
+    return tag("td", cell, class_="st-number") if _is_number(cell) else tag("td", cell)
+
+
+def _is_number(cell: object) -> bool:
+    return not isinstance(cell, Html) and _NUMBER.match(str(cell)) is not None
 
 
 def state(name: str) -> Html:

@@ -32,9 +32,9 @@ LAYERS = {
     "integrations": 35,
     "fitting": 35,
     "analysis": 35,
-    "ui": 35,
     "doctor": 35,
     "serving": 36,
+    "ui": 38,
     "demo": 40,
     "cli": 50,
     "": 60,  # streamtrain/__init__.py: what other programs import

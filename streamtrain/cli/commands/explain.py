@@ -9,10 +9,10 @@ import typer
 from rich.table import Table
 
 from streamtrain import _native
-from streamtrain.cli.graph_picture import picture
 from streamtrain.cli.output import table
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.compute.explain import explained
+from streamtrain.compute.graph_picture import picture
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
 

@@ -1,18 +1,15 @@
 // Draws the charts of a page and goes on drawing them: points by a JSON route, only those that are new, once a second.
 import { echarts } from "nicegui-echart";
+import { axes as axesOf, COLOURS, number } from "./look.js";
 
 const settings = JSON.parse(document.getElementById("st-settings").textContent);
 const EVERY_MS = 1000;
 const MOST_POINTS = 4000; // of a line; then it is asked for anew, thinned
-// told apart by colour-blind people too (Okabe and Ito, 2008)
-const COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d00", "#7f7f7f"];
 const HAPPENED = "happened";
 const lines = {}; // by chart, by line's name: {aside, points}
 const after = {}; // by "job chart": the last point drawn
-const byRows = settings.x === "rows";
+const axes = () => axesOf(settings.x === "rows" ? "value" : "time");
 
-const dark = () => document.body.classList.contains("body--dark");
-const number = (value) => (Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : Number(value.toPrecision(4)).toString());
 const chartOf = (name) => echarts.getInstanceByDom(document.getElementById(settings.elements[name]));
 const titleOf = (name, title) => {
   const card = cardOf(name);
@@ -21,17 +18,6 @@ const titleOf = (name, title) => {
   card.querySelector("h2").textContent = title;
 };
 const cardOf = (name) => document.querySelector(`[data-chart="${name}"]`);
-
-function axes() {
-  const colour = dark() ? "#a3adb8" : "#5b6570";
-  const rule = { lineStyle: { color: dark() ? "#333a42" : "#d5dae0" } };
-  const label = { color: colour, hideOverlap: true };
-  return {
-    x: { type: byRows ? "value" : "time", axisLabel: { ...label, ...(byRows ? { formatter: number } : {}) }, splitLine: { show: false }, min: "dataMin", max: "dataMax" },
-    y: { type: "value", scale: true, axisLabel: { ...label, formatter: number }, splitLine: rule },
-    legend: { bottom: 0, type: "scroll", textStyle: { color: colour }, pageTextStyle: { color: colour } },
-  };
-}
 
 function draw(name, faults) {
   const chart = chartOf(name);

@@ -8,15 +8,16 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 _WIDTH, _HEIGHT, _ACROSS, _DOWN = 200, 46, 60, 24  # of a box, and between two
-_STYLE = (
+STYLE = (
     "text{font:13px sans-serif;fill:#1b1f24}.kind{font-size:11px;fill:#57606a}"
     "rect{fill:#f6f8fa;stroke:#57606a;rx:5}path{stroke:#57606a;fill:none}"
 )
 Point = tuple[int, int]
 
 
-def picture(vertices: Sequence[Mapping[str, Any]]) -> str:
-    """Of `vertices` as `explained` tells them: each behind what it reads."""
+def picture(vertices: Sequence[Mapping[str, Any]], style: str = STYLE, label: str = "a network") -> str:
+    """Of `vertices` as compute/explain.py tells them: each behind what it reads. `style` is that of a file of its own;
+    "" where what stands around it has one for rect, path, text and .kind."""
     depth: dict[str, int] = {}
     for vertex in vertices:
         depth[vertex["name"]] = 1 + max((depth[_of(name, depth)] for name in vertex["reads"]), default=-1)
@@ -35,8 +36,9 @@ def picture(vertices: Sequence[Mapping[str, Any]]) -> str:
     wide = max(x for x, _ in places.values()) + _WIDTH + 10
     high = max(rows.values()) * (_HEIGHT + _DOWN) + 10
     boxes = [_box(vertex, *places[vertex["name"]]) for vertex in vertices]
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}">'
-    return "\n".join([head, f"<style>{_STYLE}</style>", *ways, *boxes, "</svg>", ""])
+    told = f'role="img" aria-label="{escape(label, {chr(34): "&quot;"})}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{wide}" height="{high}" viewBox="0 0 {wide} {high}" {told}>'
+    return "\n".join([head, *([f"<style>{style}</style>"] if style else []), *ways, *boxes, "</svg>", ""])
 
 
 def _of(name: str, known: Mapping[str, Any]) -> str:

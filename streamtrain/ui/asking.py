@@ -1,0 +1,72 @@
+"""How a visitor chooses: one job, snapshots of it; by links and forms, so that the address has all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from streamtrain.ui import html
+from streamtrain.ui.following import Following
+from streamtrain.ui.shown import Shown
+
+_NEWEST, _NONE = "the newest", "none"
+
+
+def one_job(ui: Any, shown: Shown, title: str) -> Following | None:
+    """The first job of the address, under a heading; else a word on where the jobs are, and None."""
+    name = shown.jobs[0] if shown.jobs else ""
+    following = shown.cluster.of(name) if name else None
+    if following is None:
+        text = f"There is no job {name} on {shown.cluster.bootstrap}." if name else "No job is chosen."
+        back = html.link("All jobs", f"{shown.prefix}/")
+        ui.html(html.tag("p", html.joined([text, " ", back]), class_="st-empty"), sanitize=False)
+        return None
+    following.watched()
+    ui.html(html.tag("h1", f"{title} of {following.name}"), sanitize=False)
+    return following
+
+
+def form(shown: Shown, route: str, fields: Sequence[html.Html], kept: Mapping[str, str], button: str) -> html.Html:
+    """A form that asks for the page again; `kept`: what of the address goes with it."""
+    hidden = [_hidden("job", shown.jobs[0]), *(_hidden(name, value) for name, value in kept.items())]
+    parts = html.joined([*hidden, *fields, html.tag("button", button, type="submit")])
+    return html.tag("form", parts, method="get", action=f"{shown.prefix}{route}", class_="st-form")
+
+
+def _hidden(name: str, value: str) -> html.Html:
+    return html.tag("input", type="hidden", name=name, value=value)
+
+
+def select(name: str, label: str, choices: Sequence[tuple[str, str]], chosen: str) -> html.Html:
+    """`choices`: values, each with its words."""
+    options = [
+        html.tag("option", words, value=value, **({"selected": "selected"} if value == chosen else {}))
+        for value, words in choices
+    ]  # fmt: skip
+    return html.tag("label", html.joined([label, " ", html.tag("select", html.joined(options), name=name)]))
+
+
+def snapshots(shown: Shown, following: Following, route: str, labels: Mapping[str, str]) -> html.Html:
+    """A form with a choice among the snapshots that are kept for each of the `labels`: the first is the newest where
+    none is named, the others none. Empty while no snapshot is known."""
+    held = versions(following)
+    if not held:
+        return html.Html("")
+    fields = []
+    for at, (name, label) in enumerate(labels.items()):
+        chosen = shown.asked.get(name, "")
+        others = [] if not chosen or chosen in dict(held) else [(chosen, f"version {chosen}")]
+        fields.append(select(name, label, [("", _NONE if at else _NEWEST), *others, *held], chosen))
+    return form(shown, route, fields, {}, "Show")
+
+
+def versions(following: Following) -> list[tuple[str, str]]:
+    """Those that the topic has, the newest first, with a word on those that are archived."""
+    manifest = following.manifest
+    if manifest is None:
+        return []
+    found = {manifest.version: manifest.archived} | {kept.version: kept.archived for kept in manifest.kept}
+    return [
+        (str(version), f"version {version}{', archived' if found[version] else ''}")
+        for version in sorted(found, reverse=True)
+    ]  # fmt: skip

@@ -1,0 +1,148 @@
+"""One job's network and what its parameters are like, in one snapshot, over the versions, beside another snapshot."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from streamtrain.columns.served import schema_and_model
+from streamtrain.compute.explain import vertices
+from streamtrain.compute.graph_picture import picture
+from streamtrain.errors import StreamtrainError
+from streamtrain.topics.manifest import Manifest
+from streamtrain.ui import asking, html, model_drawing, model_tables
+from streamtrain.ui.examining import Examined, Examining
+from streamtrain.ui.following import Following
+from streamtrain.ui.shown import Shown, whole
+
+HELP = "a job's network, and figures of its parameters by block: one snapshot, over versions, two side by side"
+TITLE = "Model"
+ROUTE = "/model"
+ORDER = 30
+REFRESH_S = 1.0
+PATH = "/api/model"
+_CHOICES = {"snapshot": "Snapshot", "against": "beside"}
+_READ = "Snapshots are being read …"
+_WHAT_TO_DO = (
+    "There is no snapshot yet. It is here as soon as the job has published one: ",
+    html.tag("code", "streamtrain train JOB.toml"), ".",
+)  # fmt: skip
+
+
+def build(ui: Any, shown: Shown) -> None:
+    """A picture, tables that follow what is looked into, and charts that the browser draws."""
+    following = asking.one_job(ui, shown, TITLE)
+    if following is None:
+        return
+    version, against = (whole(shown.asked.get(name)) for name in ("snapshot", "against"))
+    examining = shown.cluster.beside(following, Examining)
+    wanted = [each for each in (version, against) if each is not None]
+    examining.watched(*wanted)
+    choice = ui.html(asking.snapshots(shown, following, ROUTE, _CHOICES), sanitize=False)
+    said = ui.html(_said(following, examining, version), sanitize=False).props('aria-live="polite"')
+    network = ui.html(_network(following), sanitize=False)
+    elements = {name: _card(ui, shown, name, chart) for name, chart in model_drawing.CHARTS.items()}
+    elements |= {f"block{at}": _card(ui, shown, f"block{at}", None) for at in range(model_drawing.BLOCKS)}
+    tables = ui.html(_tables(shown, examining), sanitize=False)
+    _script(ui, shown, following, elements)
+
+    def refresh() -> None:
+        following.watched()
+        examining.watched(*wanted)
+        if not choice.content:  # else it would be taken from under who is choosing
+            choice.set_content(asking.snapshots(shown, following, ROUTE, _CHOICES))
+        said.set_content(_said(following, examining, version))
+        network.set_content(_network(following))
+        tables.set_content(_tables(shown, examining))
+
+    ui.timer(REFRESH_S, refresh)
+
+
+def _script(ui: Any, shown: Shown, following: Following, elements: dict[str, str]) -> None:
+    asked = [(name, value) for name, value in shown.asked.items() if name in ("snapshot", "against", "from")]
+    settings = {
+        "prefix": shown.prefix, "path": PATH, "asked": [("job", following.name), *asked], "name": following.name,
+        "elements": elements,
+    }  # fmt: skip
+    told = json.dumps(settings).replace("<", "\\u003c")
+    ui.add_body_html(
+        f'<script type="application/json" id="st-settings">{told}</script>'
+        f'<script type="module" src="{shown.prefix}/assets/figures.js"></script>'
+    )
+
+
+def _card(ui: Any, shown: Shown, name: str, chart: model_drawing.OverVersions | None) -> str:
+    """A chart without points, hidden until there are some; the id of its element."""
+    with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
+        parts: list[html.Html] = [html.tag("h2", ""), html.tag("span", "", class_="st-last")]
+        if chart is not None:
+            asked = [("job", shown.jobs[0]), ("from", shown.asked.get("from", "0")), ("csv", name)]
+            csv = html.link("CSV", f"{shown.prefix}{PATH}", asked)
+            parts = [html.tag("h2", chart.title, title=chart.help), parts[1], csv]
+        ui.html(html.joined(parts), sanitize=False).classes("st-head")
+        element = ui.echart({"series": []}).classes("st-chart")
+    return f"c{element.id}"
+
+
+def _said(following: Following, examining: Examining, version: int | None) -> str:
+    refusal = "" if version is None else examining.refusal(version)
+    wrong = [examining.error or following.error, f"Version {version} cannot be shown: {refusal}" if refusal else ""]
+    parts = [html.tag("p", each, class_="st-error", role="alert") for each in wrong if each]
+    known, held = examining.examined, {each.version for each in examining.held}
+    if not known:
+        if not parts:
+            waits = following.manifest is not None or not following.ready.is_set()
+            parts.append(html.tag("p", _READ if waits else html.joined(_WHAT_TO_DO), class_="st-empty"))
+        return html.joined(parts)
+    kept = sum(each.version in held for each in known)
+    archived = sum(each.archived for each in examining.held)
+    text = f"{len(known)} snapshots are drawn: {kept} that the topic keeps"
+    text += f" ({archived} of them archived)" if archived else ""
+    text += f", {len(known) - kept} seen since this page's server began to look" if len(known) > kept else ""
+    text += f"; {examining.left} more are being read …" if examining.left else "."
+    if version is not None and held and version not in held and examining.of(version) is None:
+        text = f"The topic has no version {version} any more, or not yet. {text}"
+    return html.joined([*parts, html.tag("p", text)])
+
+
+def _network(following: Following) -> str:
+    manifest = following.manifest
+    if manifest is None:
+        return ""
+    try:
+        return html.tag("div", html.Html(_drawn_network(manifest)), class_="st-scroll st-network")
+    except StreamtrainError as error:
+        return html.tag("p", f"The network cannot be drawn: {error}", class_="st-error", role="alert")
+
+
+def _drawn_network(manifest: Manifest) -> str:
+    _, model = schema_and_model(manifest)
+    found = vertices(model)
+    label = "The network: " + "; ".join(
+        f"{each['name']} {each['kind']}, {each['columns']} columns, {each['parameters']} parameters"
+        f"{', reads ' + ' and '.join(each['reads']) if each['reads'] else ''}" for each in found
+    )  # fmt: skip
+    return picture(found, "", label)
+
+
+def _tables(shown: Shown, examining: Examining) -> str:
+    version, against, first = (whole(shown.asked.get(name)) for name in ("snapshot", "against", "from"))
+    found = model_drawing.chosen(examining, version)
+    if found is None:
+        return ""
+    tables = model_tables.tables(examining, found, against, first or 0)
+    return html.joined([*tables, _more(shown, found, first or 0)])
+
+
+def _more(shown: Shown, found: Examined, first: int) -> html.Html:
+    """Links to the other blocks, where they are not all drawn."""
+    count, size = len(found.blocks), model_drawing.BLOCKS
+    if count <= size:
+        return html.Html("")
+    kept = [(name, shown.asked[name]) for name in ("snapshot", "against") if name in shown.asked]
+    asked, path = [("job", shown.jobs[0]), *kept], f"{shown.prefix}{ROUTE}"
+    links = [
+        html.link(f"blocks {at + 1} to {min(at + size, count)}", path, [*asked, ("from", str(at))], current=at == first)
+        for at in range(0, count, size)
+    ]
+    return html.tag("nav", html.joined(links), aria_label="blocks", class_="st-more")

@@ -1,0 +1,33 @@
+"""What the charts of a model's page are drawn from, and as CSV."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamtrain.ui import model_drawing
+from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.examining import Examining
+from streamtrain.ui.shown import whole
+
+HELP = "figures of the blocks of a job's snapshots; of one chart as CSV"
+PATH = "/api/model"
+
+
+def answer(cluster: Cluster, request: Any) -> Any:
+    from fastapi import Response
+    from fastapi.responses import JSONResponse
+
+    asked = request.query_params
+    following = cluster.of(asked.get("job", ""))
+    if following is None:
+        return Response("expected a job that is there\n", 404, media_type="text/plain")
+    examining = cluster.beside(following, Examining)
+    version, against, first = (whole(asked.get(name)) for name in ("snapshot", "against", "from"))
+    examining.watched(*(each for each in (version, against) if each is not None))
+    chart = asked.get("csv")
+    if chart is None:
+        return JSONResponse(model_drawing.drawn(examining, version, against, first or 0))
+    if chart not in model_drawing.CHARTS:
+        return Response(f"expected one of {', '.join(model_drawing.CHARTS)}\n", 404, media_type="text/plain")
+    told = {"content-disposition": f'attachment; filename="{following.name}.{chart}.csv"'}
+    return Response(model_drawing.as_csv(examining, chart, first or 0), media_type="text/csv", headers=told)

@@ -1,0 +1,43 @@
+"""What is new for each chart of jobs over time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from streamtrain.ui import charts, drawing
+from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.shown import MOST_TOGETHER
+
+HELP = "points of the charts of jobs, those that are new"
+PATH = "/api/points"
+
+
+def answer(cluster: Cluster, request: Any) -> Any:
+    """What is new for each chart of the jobs; `after`, as JSON: by "job chart" the number of the last point drawn."""
+    from fastapi.responses import JSONResponse
+
+    asked = request.query_params
+    after, x = _after(asked.get("after", "")), asked.get("x", drawing.BY_TIME)
+    jobs = [found for name in asked.getlist("job")[:MOST_TOGETHER] if (found := cluster.of(name)) is not None]
+    for following in jobs:
+        following.watched()
+    several = len(jobs) > 1
+    return JSONResponse({
+        "charts": {
+            name: [drawing.drawn(each, chart, x, after.get(f"{each.name} {name}", -1), several) for each in jobs]
+            for name, chart in charts.in_order()
+        },
+        "marks": [{"job": each.name, "marks": drawing.marked(each, x)} for each in jobs],
+        "errors": [each.error for each in jobs if each.error],
+    })  # fmt: skip
+
+
+def _after(text: str) -> dict[str, int]:
+    """What is no such table says nothing."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    found = found if isinstance(found, dict) else {}
+    return {name: number for name, number in found.items() if isinstance(number, int)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -40,6 +40,35 @@ def some_round_logs(kafka: Mapping[str, object], topic: str, most: int) -> Itera
             return
         for begin in range(low, before, -(-(before - low) // most)):
             yield from islice(_whole(read(consumer, topic, 0, begin, min(before, begin + _AT_ONCE))), 1)
+
+
+def round_logs_from(
+    kafka: Mapping[str, object], topic: str, is_late: Callable[[RoundLog], bool]
+) -> Iterator[RoundLog]:
+    """The logs, whole and in order, from the first on for which `is_late` holds, which is asked of single parts: it has
+    to hold for all after the first.
+
+    That one is looked for by halves, however many there are. Raises KafkaUnreachable where no broker answers,
+    CheckFailed for what is no part of a log.
+    """
+    with KafkaConsumer.open(Purpose.READ, kafka) as consumer:
+        begin, end = consumer.bounds(topic, 0)
+        until = end
+        while begin < until:
+            middle = (begin + until) // 2
+            found = next(read(consumer, topic, 0, middle, end, 1), None)
+            if found is None or is_late(_part(topic, found)):
+                until = middle
+            else:
+                begin = found.offset + 1
+        yield from _joined(topic, read(consumer, topic, 0, begin, end, _AT_ONCE))
+
+
+def _part(topic: str, message: Message) -> RoundLog:
+    try:
+        return decode(message.value or b"")
+    except CheckFailed as error:
+        raise CheckFailed(f"{topic}@{message.offset}: {error}") from None
 
 
 def _whole(messages: Iterable[Message]) -> Iterator[RoundLog]:

@@ -135,6 +135,13 @@ class SnapshotTopic:
         held = ", ".join(map(str, sorted(versions))) or "none yet"
         raise UserMistake(f"{self.name}: expected a version it holds ({held}), got {version}")
 
+    def manifest_of(self, version: int) -> Located | None:
+        """The manifest of that version, without its chunks; None where the topic does not hold it."""
+        newest = self.newest_manifest()
+        if newest is None or newest.manifest.version == version:
+            return newest
+        return next((self._at(entry) for entry in newest.manifest.kept if entry.version == version), None)
+
     def salvage(self) -> Held:
         """What a new lineage finds where the newest snapshot is damaged; reads the whole topic.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
@@ -15,8 +15,16 @@ from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 
+_TOLD_AFTER = 1000  # messages
 # The order in which their ends are taken: what is named in one is in those after it.
 _ORDER = ("predictions", "snapshots", "dead_letters", "rounds", "control", "requests", "records")
+
+
+OnRead = Callable[[str, int], None]  # gets the name of the topic that is read, and how many messages of it
+
+
+def _nobody(topic: str, messages: int) -> None:
+    """Hears nothing."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +34,24 @@ class _Partition:
     number: int
     low: int
     end: int
+    on_read: OnRead
 
     def read(self, begin: int, end: int) -> Iterator[Message]:
-        return read(self.consumer, self.topic, self.number, max(begin, self.low), min(end, self.end))
+        found = read(self.consumer, self.topic, self.number, max(begin, self.low), min(end, self.end))
+        count = 0
+        for message in found:
+            yield message
+            count += 1
+            if count == _TOLD_AFTER:
+                self.on_read(self.topic, count)
+                count = 0
+        self.on_read(self.topic, count)
 
 
 @contextmanager
-def job_topics(job: Job, files: GivenFiles | None = None) -> Iterator[JobTopics]:
-    """The job's topics, for as long as the context lasts. Raises KafkaUnreachable when no broker answers."""
+def job_topics(job: Job, files: GivenFiles | None = None, on_read: OnRead = _nobody) -> Iterator[JobTopics]:
+    """The job's topics, for as long as the context lasts. Raises KafkaUnreachable when no broker answers; as messages
+    are read what `on_read` raises."""
     names = {key: str(job.topic(key).name) for key in _ORDER}
     admin = Admin(job.kafka.bootstrap, job.kafka_admin())
     states = admin.describe(list(names.values()))
@@ -41,7 +59,7 @@ def job_topics(job: Job, files: GivenFiles | None = None) -> Iterator[JobTopics]
         looked_ms = time.time_ns() // 1_000_000
         control = states[names["control"]]
         control_end = 0 if control is None else admin.last_stable(control.name, control.partitions)[0]
-        found = {key: _topic(stack, job.kafka_consumer(), admin, states[name]) for key, name in names.items()}
+        found = {key: _topic(stack, job.kafka_consumer(), admin, states[name], on_read) for key, name in names.items()}
         yield JobTopics(
             job=job.name,
             control_end=control_end,
@@ -52,12 +70,15 @@ def job_topics(job: Job, files: GivenFiles | None = None) -> Iterator[JobTopics]
         )
 
 
-def _topic(stack: ExitStack, kafka: Mapping[str, str], admin: Admin, state: TopicState | None) -> Topic | None:
+def _topic(
+    stack: ExitStack, kafka: Mapping[str, str], admin: Admin, state: TopicState | None, on_read: OnRead
+) -> Topic | None:
     spans = None if state is None else admin.spans(state.name)
     if state is None or spans is None:
         return None
     consumer = stack.enter_context(KafkaConsumer.open(Purpose.READ, kafka))
     partitions = [
-        _Partition(consumer, state.name, number, low, max(low, end)) for number, (low, end) in enumerate(spans)
+        _Partition(consumer, state.name, number, low, max(low, end), on_read)
+        for number, (low, end) in enumerate(spans)
     ]
     return Topic(state.name, state.topic_id, partitions)

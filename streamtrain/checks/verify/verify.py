@@ -12,7 +12,7 @@ from streamtrain.checks.verify.fold import Fold
 from streamtrain.checks.verify.logs import Logs, read_logs
 from streamtrain.checks.verify.manifests import check_manifests
 from streamtrain.checks.verify.predictions import check_predictions
-from streamtrain.checks.verify.reader import job_topics
+from streamtrain.checks.verify.reader import OnRead, job_topics
 from streamtrain.checks.verify.records import check_records
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.runs import check_runs, read_control
@@ -25,14 +25,15 @@ from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 
 
-def verify(job: Job, fast: bool = False, files: Sequence[FoundFile] = ()) -> Report:
+def verify(job: Job, fast: bool = False, files: Sequence[FoundFile] = (), on_read: OnRead | None = None) -> Report:
     """Checks guarantees 1 to 5 on the job's topics; needs no access to the running processes.
 
-    With `fast` whole records are not read again; `files` are those that were trained in the place of the topic. Raises
-    KafkaUnreachable when no broker answers, UserMistake for other files, and CheckFailed where there is nothing to look
-    at.
+    With `fast` whole records are not read again; `files` are those that were trained in the place of the topic;
+    `on_read` hears of messages as they are read, and ends it by raising. Raises KafkaUnreachable when no broker
+    answers, UserMistake for other files, and CheckFailed where there is nothing to look at.
     """
-    with job_topics(job, GivenFiles(files) if files else None) as topics:
+    given = GivenFiles(files) if files else None
+    with job_topics(job, given) if on_read is None else job_topics(job, given, on_read) as topics:
         return check_topics(topics, fast)
 
 

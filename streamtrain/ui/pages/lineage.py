@@ -1,0 +1,150 @@
+"""Where a snapshot, or the one that made a prediction, comes from; and what `verify` says of its job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamtrain.checks.verify import Check
+from streamtrain.ui import asking, html, lineage_tables
+from streamtrain.ui.following import Following
+from streamtrain.ui.shown import Shown, whole
+from streamtrain.ui.tracing import Named, Traced, Tracing, named
+from streamtrain.ui.verifying import Verified, Verifying
+
+HELP = "which ranges, run and settings a snapshot or a prediction comes from; what verify says of the job"
+TITLE = "Lineage"
+ROUTE = "/lineage"
+ORDER = 50
+REFRESH_S = 1.0
+_CHOICES = {"snapshot": "Snapshot"}
+_PLACEHOLDER = "streamtrain-version: 12\nstreamtrain-digest: 5f0c…"
+_WHAT_TO_DO = (
+    "There is no snapshot yet. It is here as soon as the job has published one: ",
+    html.tag("code", "streamtrain train JOB.toml"), ".",
+)  # fmt: skip
+
+
+def build(ui: Any, shown: Shown) -> None:
+    """Forms to choose by, what was found, and buttons that run `verify`."""
+    following = asking.one_job(ui, shown, TITLE)
+    if following is None:
+        return
+    tracing = shown.cluster.beside(following, Tracing)
+    choice = ui.html(asking.snapshots(shown, following, ROUTE, _CHOICES), sanitize=False)
+    ui.html(_headers_form(shown), sanitize=False)
+    told = ui.html(_told(shown, following, tracing), sanitize=False).props('aria-live="polite"').classes("st-narrow")
+    verified = _verify(ui, shown.cluster.beside(following, Verifying))
+
+    def refresh() -> None:
+        following.watched()
+        if not choice.content:
+            choice.set_content(asking.snapshots(shown, following, ROUTE, _CHOICES))
+        told.set_content(_told(shown, following, tracing))
+        verified()
+
+    ui.timer(REFRESH_S, refresh)
+
+
+def _headers_form(shown: Shown) -> html.Html:
+    given = shown.asked.get("headers", "")
+    area = html.tag("textarea", given, name="headers", rows=3, placeholder=_PLACEHOLDER)
+    label = html.tag("label", html.joined(["Or the headers of a prediction, as they are: ", html.tag("br"), area]))
+    return asking.form(shown, ROUTE, [label], {}, "Trace")
+
+
+def _told(shown: Shown, following: Following, tracing: Tracing) -> str:
+    parts = [html.tag("p", each, class_="st-error", role="alert") for each in (following.error,) if each]
+    headers = shown.asked.get("headers", "")
+    pasted = named(headers) if headers else None
+    if headers and pasted is None:
+        text = "Expected a header streamtrain-version with a number among these, found none."
+        return html.joined([*parts, html.tag("p", text, class_="st-error", role="alert")])
+    version = pasted.version if pasted is not None else whole(shown.asked.get("snapshot"))
+    if version is None:
+        if following.manifest is None:
+            text = html.joined(_WHAT_TO_DO) if following.ready.is_set() and not parts else html.piece("Looking …")
+            return html.joined([*parts, html.tag("p", text, class_="st-empty")])
+        version = following.manifest.version
+    found = tracing.of(version)
+    if not found.done():
+        return html.joined([*parts, html.tag("p", f"Version {version} is being looked for …", class_="st-empty")])
+    if (error := found.exception()) is not None:
+        return html.joined([*parts, html.tag("p", str(error), class_="st-error", role="alert")])
+    return html.joined([*parts, *_traced(found.result(), pasted)])
+
+
+def _traced(traced: Traced, pasted: Named | None) -> list[html.Html]:
+    if traced.located is None and traced.log is None:
+        text = f"Nothing tells of version {traced.version}: the topics keep it no more, or have not had it yet."
+        return [html.tag("p", text, class_="st-error", role="alert")]
+    parts = [] if pasted is None else [_answered(traced, pasted)]
+    parts.append(lineage_tables.facts(traced))
+    if traced.located is None:
+        text = "The snapshot itself is not kept any more; its round log tells this."
+        parts.insert(0, html.tag("p", text))
+    parts.append(lineage_tables.seen(traced))
+    if traced.log is not None:
+        parts.append(lineage_tables.added(traced.log))
+    else:
+        fresh = traced.located is not None and traced.located.manifest.parent is None
+        text = "It begins its lineage: no round leads to it." if fresh else "Retention has removed its round log."
+        parts.append(html.tag("p", text))
+    return [*parts, lineage_tables.settings(traced)]
+
+
+def _answered(traced: Traced, pasted: Named) -> html.Html:
+    """Whether the prediction's digest is that of this version."""
+    if pasted.digest is None:
+        return html.tag("p", f"These headers name version {pasted.version} and no digest.")
+    if traced.digest is not None and traced.digest.hex() == pasted.digest:
+        return html.tag("p", f"The prediction was made by version {pasted.version}: its digest is the snapshot's.")
+    known = "unknown" if traced.digest is None else f"{traced.digest.hex()[:12]}…"
+    text = f"Not made by this job's version {pasted.version}: expected digest {known}, got {pasted.digest[:12]}…"
+    return html.tag("p", text, class_="st-error", role="alert")
+
+
+def _verify(ui: Any, verifying: Verifying) -> Any:
+    """Buttons and what they found; gives what brings that up to date."""
+    with ui.element("section").classes("st-card st-wide").props('aria-label="verify"'):
+        ui.html(html.tag("h2", "What verify says"), sanitize=False).classes("st-head")
+        with ui.element("div").classes("st-form"):
+            for text, fast in (("Verify, records by their log", True), ("Verify every record", False)):
+                button = ui.button(text, on_click=lambda fast=fast: verifying.start(fast), color=None)
+                button.props("no-caps unelevated").classes("st-button")
+            stop = ui.button("Stop", on_click=verifying.stop, color=None).props("no-caps unelevated")
+            stop.classes("st-button")
+        said = ui.html("", sanitize=False).props('aria-live="polite"')
+
+    def refresh() -> None:
+        stop.set_visibility(verifying.running)
+        said.set_content(_progress(verifying) if verifying.running else _report(verifying.result))
+
+    refresh()
+    return refresh
+
+
+def _progress(verifying: Verifying) -> str:
+    of = f", now of {verifying.topic}" if verifying.topic else ""
+    return html.tag("p", f"It runs: {verifying.read:,} messages read{of} …", role="status")
+
+
+def _report(result: Verified | None) -> str:
+    if result is None:
+        text = "It reads the job's topics again and holds them against what is promised; it changes nothing."
+        return html.tag("p", text)
+    at = lineage_tables.when(int(result.at_s * 1000))
+    if result.report is None:
+        return html.tag("p", f"{at}: {result.error}", class_="st-error", role="alert")
+    report = result.report
+    text = "every check passed" if report.ok else "A CHECK FAILED"
+    counts = f"{report.rows_trained:,} rows trained, {report.rows_dead:,} dead lettered"
+    caption = f"{at}, in {result.seconds:.1f} s: {text}; {counts}, {report.rows_filtered:,} filtered"
+    return html.table(("check", "", "promise"), [_check(each) for each in report.checks], caption)
+
+
+def _check(check: Check) -> tuple[object, ...]:
+    unknown = [f"not checkable: {each}" for each in check.not_checkable[:5]]
+    lines = [f"{check.promise} ({check.span})", *check.problems[:10], *unknown]
+    told = html.joined(html.tag("div", line) for line in lines)
+    name, style = ("ok", "training") if check.ok else ("FAILED", "failed")
+    return check.name, html.tag("span", name, class_=f"st-state st-{style}"), told

@@ -1,0 +1,175 @@
+"""The lineage page over a real Kafka: what a snapshot has seen, by the topics; and `verify`, run from the page."""
+
+from __future__ import annotations
+
+import json
+import urllib.parse
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from waiting import wait_for
+
+from streamtrain.checks.verify import verify as check_topics
+from streamtrain.clients.predictions import read_predictions
+from streamtrain.kafka.round_logs import round_logs, round_logs_from
+from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
+from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.lineage_tables import merged
+from streamtrain.ui.tracing import Named, named
+from streamtrain.ui.verifying import Verifying
+from tests.ui.test_browser import no_errors, text_of
+from tests.ui.test_server import trained
+
+DIGEST = "5f" * 32
+
+
+@pytest.mark.parametrize("text", [
+    f"streamtrain-version: 12\nstreamtrain-digest: {DIGEST}",
+    f"{DIGEST_HEADER}={DIGEST},{VERSION_HEADER}=12,streamtrain-partition=3",
+    json.dumps({VERSION_HEADER: "12", DIGEST_HEADER: DIGEST}),
+    str([(VERSION_HEADER, b"12"), (DIGEST_HEADER, DIGEST.encode())]),
+    json.dumps({"prediction": {"prediction": 0.5}, "version": 12, "digest": DIGEST, "request_offset": 7}),
+])  # fmt: skip
+def test_headers_are_read_as_they_come(text: str) -> None:
+    assert named(text) == Named(12, DIGEST)
+
+
+def test_headers_that_tell_less() -> None:
+    assert named("streamtrain-version: 12") == Named(12, None)
+    assert named(f"streamtrain-digest: {DIGEST}") is None and named("version: twelve") is None
+    assert named("conversion: 12") is None and named("version: " + "1" * 19) is None
+
+
+def test_the_first_log_of_those_that_are_wanted(kafka: Any, tmp_path: Path) -> None:
+    job = trained(kafka, tmp_path, rows=600)
+    job.train("--fresh", "--until-end")
+    settings, name = {"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)
+    logs = list(round_logs(settings, name))
+    assert len({log.lineage for log in logs}) == 2
+    for at, log in enumerate(logs):
+        found = list(round_logs_from(settings, name, lambda part, log=log: part.version >= log.version))
+        assert [each.digest for each in found] == [each.digest for each in logs[at:]]
+    last = logs[-1]
+    first = next(log for log in logs if log.lineage == last.lineage)
+    found = next(round_logs_from(settings, name, lambda part: part.lineage == last.lineage))
+    assert found.version == first.version
+    assert list(round_logs_from(settings, name, lambda part: part.version > last.version)) == []
+
+
+def test_ranges_that_follow_one_another_are_one(kafka: Any, tmp_path: Path) -> None:
+    job = trained(kafka, tmp_path, rows=1000)
+    logs = list(round_logs({"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)))
+    newest = job.newest().manifest
+    for log in logs:
+        found = merged(log)
+        assert sum(each[4] for each in found) == log.rows_trained  # records, then trained
+        assert len({each[0] for each in found}) == len(found)  # nothing is left out here
+    ends = {each[0]: each[2] for log in logs for each in merged(log)}
+    assert ends == {number: tuple(at) for number, at in enumerate(newest.positions.partitions)}
+
+
+def table_of(browser: Any, caption: str) -> list[list[str]]:
+    """The cells of the table whose caption begins so."""
+    (table,) = browser.find_elements("xpath", f"//table[starts-with(caption, '{caption}')]")
+    rows = table.find_elements("css selector", "tbody tr")
+    return [[cell.text for cell in row.find_elements("css selector", "th, td")] for row in rows]
+
+
+def told(browser: Any) -> str:
+    return text_of(browser, "main")
+
+
+def test_a_prediction_is_traced(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    job = trained(kafka, tmp_path)
+    (tmp_path / "request.jsonl").write_text('{"x1": 1, "x2": 2, "x3": 3, "x4": 4, "colour": "red"}\n')
+    produce = ("produce", "--input", str(tmp_path / "request.jsonl"), "--to", "requests")
+    assert [job.command(*each).returncode for each in (produce, ("predict", "--until-end"))] == [0, 0]
+    (answer,) = read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)
+    page = served(str(job.path))
+    headers = f"{VERSION_HEADER}: {answer.version}\n{DIGEST_HEADER}: {answer.digest}"
+    browser.get(f"{page.url}lineage?job={job.name}")
+    area = browser.find_element("css selector", "textarea")
+    area.send_keys(headers)
+    browser.find_element("xpath", "//button[. = 'Trace']").click()
+    wait_for(lambda: f"The prediction was made by version {answer.version}" in told(browser))
+    manifest = job.newest().manifest
+    text = told(browser)
+    assert str(answer.digest) in text and f"{manifest.counts.trained:,} rows trained" in text
+    seen = table_of(browser, "What its lineage had read")
+    assert seen == [[str(at), "0", f"{place.offset:,}"] for at, place in enumerate(manifest.positions.partitions)]
+    assert f"What version {manifest.version} added" in text and "run" in text
+
+    other = urllib.parse.quote(headers.replace(str(answer.digest), DIGEST))
+    browser.get(f"{page.url}lineage?job={job.name}&headers={other}")
+    wait_for(lambda: "Not made by this job's version" in told(browser))
+    browser.get(f"{page.url}lineage?job={job.name}&headers=nothing")
+    wait_for(lambda: "Expected a header streamtrain-version" in told(browser))
+    browser.get(f"{page.url}lineage?job={job.name}&snapshot=900")
+    wait_for(lambda: "Nothing tells of version 900" in told(browser))
+    browser.get(f"{page.url}lineage?job={job.name}&snapshot=1")
+    wait_for(lambda: "It begins its lineage" in told(browser))
+    browser.find_element("css selector", "summary").click()
+    wait_for(lambda: "train.batch_rows" in told(browser))
+    assert "bootstrap" not in told(browser)
+    no_errors(browser)
+
+
+def test_what_the_topic_keeps_no_more_is_told_by_its_log(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    job = trained(kafka, tmp_path, rows=600, keep=2)
+    for seed in (1, 2, 3):
+        job.produce(300, seed=seed)
+        job.train("--until-end")
+    with job.topic() as topic:
+        held = [located.manifest.version for located in topic.list()]
+    assert held[0] > 3
+    page = served(str(job.path))
+    browser.get(f"{page.url}lineage?job={job.name}&snapshot=3")
+    wait_for(lambda: "its round log tells this" in told(browser))
+    logs = round_logs({"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name))
+    log = next(log for log in logs if log.version == 3)
+    assert log.digest.hex() in told(browser) and "What version 3 added" in told(browser)
+
+
+def test_verify_is_run_from_the_page(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
+    job = trained(kafka, tmp_path)
+    page = served(str(job.path))
+    browser.get(f"{page.url}lineage?job={job.name}")
+    verify(browser, "Verify, records by their log", "whole records not (--fast)")
+    verify(browser, "Verify every record", "2000 records, 2000 rows read again")
+    assert "every check passed" in told(browser) and "2,000 rows trained" in told(browser)
+
+    writer = Producer({"bootstrap.servers": job.bootstrap})
+    writer.produce(str(job.job.topic("dead-letters").name), b"no dead letter of ours")
+    assert writer.flush(60) == 0
+    verify(browser, "Verify, records by their log", "A CHECK FAILED")
+    assert {row[1] for row in table_of(browser, "20") if row[0] == "dead letters"} == {"FAILED"}
+    no_errors(browser)
+
+
+def verify(browser: Any, button: str, then: str) -> None:
+    found = wait_for(lambda: browser.find_elements("xpath", f"//button[contains(., '{button}')]"))
+    found[0].click()
+    wait_for(lambda: then in told(browser))
+
+
+def test_a_verification_can_be_stopped_and_says_what_is_wrong(kafka: Any, tmp_path: Path) -> None:
+    job = trained(kafka, tmp_path, rows=600)
+    read: list[tuple[str, int]] = []
+    report = check_topics(job.job, on_read=lambda *told: read.append(told))
+    assert report.ok
+    by_topic = {name: sum(count for topic, count in read if topic == name) for name, _ in read}
+    assert by_topic[job.records] == 600 and by_topic[str(job.job.topic("rounds").name)] > 0
+
+    cluster = Cluster(job.job.kafka, [job.job])
+    try:
+        following = cluster.of(job.name)
+        assert following is not None
+        verifying = cluster.beside(following, Verifying)
+        verifying.start(fast=False)
+        verifying.stop()
+        result = wait_for(lambda: verifying.result)
+        assert result.report is None and "stopped" in result.error and not verifying.running
+    finally:
+        cluster.close()

@@ -1,0 +1,75 @@
+"""What a job's rows are like, the oldest that its topic keeps beside the newest; and its dead letters, one opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from streamtrain.clients.dead_letters import Found
+from streamtrain.ui import asking, data_tables, html
+from streamtrain.ui.following import Following
+from streamtrain.ui.sampling import Sampling
+from streamtrain.ui.shown import Shown
+
+HELP = "columns of a job's oldest and newest rows, and its dead letters"
+TITLE = "Data"
+ROUTE = "/data"
+ORDER = 40
+REFRESH_S = 1.0
+_WHAT_TO_DO = (
+    "The job's columns are not known yet: they are as soon as it has published a snapshot, or to ",
+    html.tag("code", "streamtrain ui JOB.toml"), ".",
+)  # fmt: skip
+
+
+def build(ui: Any, shown: Shown) -> None:
+    """Tables that are there as soon as the rows are read; a letter that the address names is opened above them."""
+    following = asking.one_job(ui, shown, TITLE)
+    if following is None:
+        return
+    sampling = shown.cluster.beside(following, Sampling)
+    sampling.renew()
+    again = html.link("Read again", f"{shown.prefix}{ROUTE}", [("job", following.name)])
+    ui.html(html.tag("nav", again, aria_label="data"), sanitize=False)
+    letter = ui.html("", sanitize=False).props('aria-live="polite"').classes("st-narrow")
+    columns = ui.html("", sanitize=False).props('aria-live="polite"')
+    letters = ui.html("", sanitize=False)
+
+    def refresh() -> None:
+        following.watched()
+        if following.job is None:
+            columns.set_content(_waiting(following))
+            return
+        place = shown.asked.get("letter", "")
+        if place:
+            letter.set_content(_shown(sampling.letter(place), data_tables.letter, f"{place} is looked for …"))
+        columns.set_content(_shown(sampling.sample(), data_tables.columns, "Rows at both ends of the topic are read …"))
+        letters.set_content(
+            _shown(sampling.letters(), lambda found: _letters(shown, found), "Dead letters are looked for …")
+        )
+
+    refresh()
+    ui.timer(REFRESH_S, refresh)
+
+
+def _shown(found: Future[Any], tell: Any, waiting: str) -> str:
+    if not found.done():
+        return html.tag("p", waiting)
+    if (error := found.exception()) is not None:
+        return html.tag("p", str(error), class_="st-error", role="alert")
+    return str(tell(found.result()))
+
+
+def _waiting(following: Following) -> str:
+    if following.error:
+        return html.tag("p", following.error, class_="st-error", role="alert")
+    text = html.joined(_WHAT_TO_DO) if following.ready.is_set() else "Looking …"
+    return html.tag("p", text, class_="st-empty")
+
+
+def _letters(shown: Shown, found: Sequence[Found]) -> html.Html:
+    def link(place: str) -> html.Html:
+        return html.link(place, f"{shown.prefix}{ROUTE}", [("job", shown.jobs[0]), ("letter", place)])
+
+    return data_tables.letters(found, link)

@@ -129,7 +129,7 @@ def letter(found: Found) -> html.Html:
     ]  # fmt: skip
     title = f"Dead letter {found.partition}@{found.offset}, {when(found.timestamp_ms)}"
     reasons = [
-        (html.tag("span", f"{each.row_from} to {each.row_to - 1}"), html.tag("code", each.path), each.reason)
+        (_rows(each.row_from, each.row_to - 1), html.tag("code", each.path), each.reason)
         for each in own.rows
     ]  # fmt: skip
     parts = [html.table(("", ""), facts, title), html.table(("rows", "path", "reason"), reasons, "Why")]
@@ -139,6 +139,10 @@ def letter(found: Found) -> html.Html:
     more = f", the first {_MOST_BYTES:,}" if len(own.value) > _MOST_BYTES else ""
     pre = html.tag("pre", dump(own.value[:_MOST_BYTES]), class_="st-bytes", tabindex=0, aria_label="the record's bytes")
     return html.joined([*parts, html.tag("h2", f"Bytes{more}"), pre])
+
+
+def _rows(first: int, last: int) -> html.Html:
+    return html.tag("span", str(first) if first == last else f"{first} to {last}")
 
 
 def _text(value: Any) -> str:

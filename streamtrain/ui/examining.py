@@ -1,7 +1,6 @@
 """The snapshots of one job, looked into one after the other: those that are kept, and new ones while somebody watches.
 
-A thread of its own fetches them whole, whose digests it has not seen. Figures are kept of MOST_VERSIONS, the values
-that they came from of as many as BYTES holds.
+A thread of its own fetches them whole, those whose digests it has not seen.
 """
 
 from __future__ import annotations
@@ -9,38 +8,24 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from streamtrain.compute import snapshot as payload
 from streamtrain.errors import KafkaUnreachable, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.manifest import CHUNK_BYTES, Manifest
-from streamtrain.ui.block_figures import STEPS, Arrays, BlockFigures, Change, changes, figures, sampled
+from streamtrain.topics.manifest import CHUNK_BYTES
+from streamtrain.ui.block_figures import STEPS, figures, sampled
+from streamtrain.ui.examined import MOST_VERSIONS, Examined, Snapshots
 from streamtrain.ui.following import Following
 
 log = logging.getLogger("streamtrain.ui")
 
 LOOK_S = 0.5
-MOST_VERSIONS = 400
-BYTES = 256 * 2**20  # of values that are kept, all snapshots together
+MOST_HELD = MOST_VERSIONS // 2  # the newest of those that the topic has are looked into
 LARGEST_BYTES = 4 * 2**30  # a snapshot above it is not fetched for a picture
 _WATCHED_FOR_S = 30.0
-
-
-@dataclass(frozen=True)
-class Examined:
-    """One snapshot. `updates`: of a worker, since its lineage began."""
-
-    version: int
-    digest: bytes
-    lineage: str
-    created_ms: int
-    updates: int
-    blocks: Mapping[str, BlockFigures]
 
 
 @dataclass(frozen=True)
@@ -60,12 +45,8 @@ class Examining:
     def __init__(self, following: Following) -> None:
         self.error = ""
         self.held: tuple[Held, ...] = ()  # newest first
-        self.manifest: Manifest | None = None  # the newest one's
         self._following = following
-        self._lock = threading.Lock()
-        self._examined: dict[int, Examined] = {}
-        self._values: dict[int, Arrays] = {}
-        self._changes: dict[tuple[int, int], Mapping[str, Change]] = {}
+        self.snapshots = Snapshots()
         self._refused: dict[bytes, str] = {}
         self._wanted: tuple[int, ...] = ()
         self._watched_at_s = -_WATCHED_FOR_S
@@ -86,31 +67,14 @@ class Examining:
             self._wanted = wanted
             self._woken.set()
 
-    def of(self, version: int) -> Examined | None:
-        """None before it has been looked into."""
-        return self._examined.get(version)
-
     def refusal(self, version: int) -> str:
         """Why there is nothing to show of a version that the topic has; "" where there is, or will be."""
         return next((self._refused.get(each.digest, "") for each in self.held if each.version == version), "")
 
     @property
-    def examined(self) -> list[Examined]:
-        """Those that have been looked into, by version."""
-        with self._lock:
-            return [self._examined[version] for version in sorted(self._examined)]
-
-    @property
     def left(self) -> int:
         """How many of those that the topic has are still to be looked into."""
         return len(self._waiting())
-
-    def change(self, before: int, after: int) -> Mapping[str, Change]:
-        """By block; nothing where one's values are not at hand, or they are of two lineages."""
-        with self._lock:
-            if (before, after) not in self._changes:
-                self._compare(before, after)
-            return self._changes.get((before, after), {})
 
     # in the thread
 
@@ -140,7 +104,7 @@ class Examining:
     def _look(self, topic: SnapshotTopic) -> None:
         newest = topic.newest_manifest()
         if newest is None:
-            self.held, self.manifest = (), None
+            self.held = ()
             return
         own = newest.manifest
         found = [Held(own.version, newest.digest, own.archived, own.created_ms, own.chunk_count)]
@@ -148,19 +112,22 @@ class Examining:
             Held(kept.version, kept.digest, kept.archived, kept.created_ms, kept.model_chunks + kept.trainer_chunks)
             for kept in own.kept
         ]
-        self.held, self.manifest = tuple(sorted(found, key=lambda held: -held.version)), own
+        self.held = tuple(sorted(found, key=lambda held: -held.version))
+        digests = {held.digest for held in found}
+        self._refused = {digest: why for digest, why in self._refused.items() if digest in digests}
 
     def _waiting(self) -> list[Held]:
         """What is wanted first, then from the newest down."""
         wanted = self._wanted
 
         def is_known(held: Held) -> bool:
-            found = self._examined.get(held.version)
+            found = self.snapshots.of(held.version)
             if held.digest in self._refused or found is None or found.digest != held.digest:
                 return held.digest in self._refused
-            return held.version in self._values or held.version not in wanted
+            return held.version not in wanted or self.snapshots.has_values(held.version)
 
-        left = [held for held in self.held if not is_known(held)]
+        looked_at = [*self.held[:MOST_HELD], *(held for held in self.held[MOST_HELD:] if held.version in wanted)]
+        left = [held for held in looked_at if not is_known(held)]
         return sorted(left, key=lambda held: held.version not in wanted)
 
     def _examine(self, topic: SnapshotTopic, held: Held) -> None:
@@ -187,34 +154,4 @@ class Examining:
             held.version, stored.digest, stored.manifest.lineage, stored.manifest.created_ms,
             0 if steps is None else int(steps.max(initial=0)), figures(shapes, values, sampled(kept)),
         )  # fmt: skip
-        with self._lock:
-            self._keep(found, values)
-
-    def _keep(self, found: Examined, values: Arrays) -> None:
-        known = self._examined.get(found.version)
-        if known is not None and known.digest != found.digest:  # a job of that name begun anew
-            self._examined.clear()
-            self._values.clear()
-            self._changes.clear()
-        self._examined[found.version] = found
-        self._values[found.version] = values
-        in_order = sorted(self._examined)
-        at = in_order.index(found.version)
-        for before, after in pairwise(in_order[max(0, at - 1) : at + 2]):
-            self._compare(before, after)
-        for version in in_order[:-MOST_VERSIONS]:
-            del self._examined[version]
-            self._values.pop(version, None)
-        self._changes = {pair: each for pair, each in self._changes.items() if set(pair) <= self._examined.keys()}
-        held_bytes = {version: sum(each.nbytes for each in own.values()) for version, own in self._values.items()}
-        for version in sorted(held_bytes.keys() - {found.version, *self._wanted}):
-            if sum(held_bytes.values()) > BYTES:
-                del self._values[version], held_bytes[version]
-
-    def _compare(self, before: int, after: int) -> None:
-        one, other = self._examined.get(before), self._examined.get(after)
-        if one is None or other is None or one.lineage != other.lineage:
-            return
-        if before in self._values and after in self._values:
-            updates = other.updates - one.updates
-            self._changes[before, after] = changes(self._values[before], self._values[after], updates)
+        self.snapshots.add(found, values, self._wanted, [each.version for each in self.held[:MOST_HELD]])

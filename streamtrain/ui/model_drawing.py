@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from streamtrain.ui.block_figures import BlockFigures
-from streamtrain.ui.examining import Examined, Examining
+from streamtrain.ui.examined import Examined, Snapshots
 
 BLOCKS = 12  # drawn at a time
 RULE = -3.0  # log10 of an update to its parameters: a usual one
@@ -37,30 +37,30 @@ def block_names(found: Examined | None, first: int) -> list[str]:
     return [] if found is None else list(found.blocks)[first : first + BLOCKS]
 
 
-def chosen(examining: Examining, version: int | None) -> Examined | None:
+def chosen(snapshots: Snapshots, version: int | None) -> Examined | None:
     """The newest that has been looked into where none is named."""
     if version is not None:
-        return examining.of(version)
-    known = examining.examined
+        return snapshots.of(version)
+    known = snapshots.all
     return known[-1] if known else None
 
 
-def before(examining: Examining, found: Examined) -> Examined | None:
+def before(snapshots: Snapshots, found: Examined) -> Examined | None:
     """The one of its lineage that was looked into before it."""
-    older = [each for each in examining.examined if each.version < found.version and each.lineage == found.lineage]
+    older = [each for each in snapshots.all if each.version < found.version and each.lineage == found.lineage]
     return older[-1] if older else None
 
 
-def drawn(examining: Examining, version: int | None, against: int | None, first: int) -> Document:
+def drawn(snapshots: Snapshots, version: int | None, against: int | None, first: int) -> Document:
     """Every chart by name: its title, its lines, and where a line goes straight across."""
-    found = chosen(examining, version)
-    names, known = block_names(found, first), examining.examined
+    found = chosen(snapshots, version)
+    names, known = block_names(found, first), snapshots.all
     charts: Document = {}
     for name, chart in CHARTS.items():
-        lines = _over_versions(examining, known, names, name)
+        lines = _over_versions(snapshots, known, names, name)
         charts[name] = {"title": chart.title, "across": chart.across, "x": "version", "lines": lines}
     if found is not None:
-        other = None if against is None else examining.of(against)
+        other = None if against is None else snapshots.of(against)
         for at, name in enumerate(names):
             pair = [each for each in (found, other) if each is not None and name in each.blocks]
             lines = [_bars(each.blocks[name], f"version {each.version}", each is other) for each in pair]
@@ -68,11 +68,11 @@ def drawn(examining: Examining, version: int | None, against: int | None, first:
     return {"charts": charts}
 
 
-def _over_versions(examining: Examining, known: Sequence[Examined], names: Iterable[str], chart: str) -> list[Document]:
+def _over_versions(snapshots: Snapshots, known: Sequence[Examined], names: Iterable[str], chart: str) -> list[Document]:
     lines = []
     for name in names:
         if chart == "ratio":
-            found = [(after, examining.change(one.version, after.version).get(name)) for one, after in pairwise(known)]
+            found = [(after, snapshots.change(one.version, after.version).get(name)) for one, after in pairwise(known)]
             points = [(after.version, _log10(change.most)) for after, change in found if change is not None]
         else:
             points = [(each.version, getattr(each.blocks[name], chart)) for each in known if name in each.blocks]
@@ -93,10 +93,10 @@ def _bars(figures: BlockFigures, name: str, aside: bool) -> Document:
     return {"name": name, "aside": aside, "steps": True, "points": [*points, [figures.edges[-1], 0.0]]}
 
 
-def as_csv(examining: Examining, chart: str, first: int) -> str:
+def as_csv(snapshots: Snapshots, chart: str, first: int) -> str:
     """The lines of a chart over versions, a version a line."""
-    names, known = block_names(chosen(examining, None), first), examining.examined
-    lines = _over_versions(examining, known, names, chart)
+    names, known = block_names(chosen(snapshots, None), first), snapshots.all
+    lines = _over_versions(snapshots, known, names, chart)
     columns = [dict(map(tuple, line["points"])) for line in lines]
     told = [",".join(["version", "time_ms", *names])]
     for each in known:

@@ -7,21 +7,21 @@ from collections.abc import Mapping, Sequence
 
 from streamtrain.ui import html, telling
 from streamtrain.ui.block_figures import SPREAD, BlockFigures, Change
-from streamtrain.ui.examining import Examined, Examining
+from streamtrain.ui.examined import Examined, Snapshots
 from streamtrain.ui.model_drawing import before, block_names
 
 _HEAD = ("block", "shape", "norm", "mean magnitude", "deviation", "least", "largest", "update : parameter", "optimizer")
 _OF_TABLES = ("table", "rows x width", "touched", "changed", *(f"row norm, {share:.0%}" for share in SPREAD))
 
 
-def tables(examining: Examining, found: Examined, against: int | None, first: int) -> list[html.Html]:
+def tables(snapshots: Snapshots, found: Examined, against: int | None, first: int) -> list[html.Html]:
     """Of the blocks that are drawn; changes are from `against`, without it from the version looked into before."""
-    beside = None if against is None else examining.of(against)
-    other = before(examining, found) if against is None else beside
+    beside = None if against is None else snapshots.of(against)
+    other = before(snapshots, found) if against is None else beside
     changes: Mapping[str, Change] = {}
     title = f"Blocks of version {found.version}, after {telling.count(found.updates)} updates of a worker"
     if other is not None:
-        changes = examining.change(*sorted((other.version, found.version)))
+        changes = snapshots.change(*sorted((other.version, found.version)))
         title += f"; update : parameter of one, log10, from version {other.version}: if all go one way, if each its own"
     names = block_names(found, first)
     made = [html.table(_HEAD, [_row(found.blocks[name], changes.get(name)) for name in names], title)]

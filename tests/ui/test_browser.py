@@ -72,14 +72,20 @@ def test_it_fits(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
         fits(browser, page, job, scheme, width)
 
 
+def settled(browser: Any) -> bool:
+    """What is read in the background is there."""
+    text = text_of(browser, "main")
+    return "…" not in text and browser.execute_script("return document.querySelector('main dl, main table') !== null")
+
+
 def fits(browser: Any, page: Any, job: LiveJob, scheme: str, width: int) -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    for path in ("", f"overview?job={job.name}"):
+    for path in ["", *(f"{name}?job={job.name}" for name in ("overview", "model", "data", "lineage"))]:
         browser.get(page.url + path)
-        wait_for(lambda: job.name in text_of(browser, "main"))
+        wait_for(lambda path=path: job.name in text_of(browser, "main") and (not path or settled(browser)))
         assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), path
         colours = "const s = getComputedStyle(document.body); return [s.color, s.backgroundColor]"
         dark = [sum(map(int, found[4:-1].split(","))) < 384 for found in browser.execute_script(colours)]

@@ -11,7 +11,8 @@ from streamtrain.compute.graph_picture import picture
 from streamtrain.errors import StreamtrainError
 from streamtrain.topics.manifest import Manifest
 from streamtrain.ui import asking, html, model_drawing, model_tables
-from streamtrain.ui.examining import Examined, Examining
+from streamtrain.ui.examined import Examined
+from streamtrain.ui.examining import Examining
 from streamtrain.ui.following import Following
 from streamtrain.ui.shown import Shown, whole
 
@@ -88,7 +89,7 @@ def _said(following: Following, examining: Examining, version: int | None) -> st
     refusal = "" if version is None else examining.refusal(version)
     wrong = [examining.error or following.error, f"Version {version} cannot be shown: {refusal}" if refusal else ""]
     parts = [html.tag("p", each, class_="st-error", role="alert") for each in wrong if each]
-    known, held = examining.examined, {each.version for each in examining.held}
+    known, held = examining.snapshots.all, {each.version for each in examining.held}
     if not known:
         if not parts:
             waits = following.manifest is not None or not following.ready.is_set()
@@ -100,7 +101,7 @@ def _said(following: Following, examining: Examining, version: int | None) -> st
     text += f" ({archived} of them archived)" if archived else ""
     text += f", {len(known) - kept} seen since this page's server began to look" if len(known) > kept else ""
     text += f"; {examining.left} more are being read …" if examining.left else "."
-    if version is not None and held and version not in held and examining.of(version) is None:
+    if version is not None and held and version not in held and examining.snapshots.of(version) is None:
         text = f"The topic has no version {version} any more, or not yet. {text}"
     return html.joined([*parts, html.tag("p", text)])
 
@@ -127,10 +128,10 @@ def _drawn_network(manifest: Manifest) -> str:
 
 def _tables(shown: Shown, examining: Examining) -> str:
     version, against, first = (whole(shown.asked.get(name)) for name in ("snapshot", "against", "from"))
-    found = model_drawing.chosen(examining, version)
+    found = model_drawing.chosen(examining.snapshots, version)
     if found is None:
         return ""
-    tables = model_tables.tables(examining, found, against, first or 0)
+    tables = model_tables.tables(examining.snapshots, found, against, first or 0)
     return html.joined([*tables, _more(shown, found, first or 0)])
 
 

@@ -26,8 +26,8 @@ def answer(cluster: Cluster, request: Any) -> Any:
     examining.watched(*(each for each in (version, against) if each is not None))
     chart = asked.get("csv")
     if chart is None:
-        return JSONResponse(model_drawing.drawn(examining, version, against, first or 0))
+        return JSONResponse(model_drawing.drawn(examining.snapshots, version, against, first or 0))
     if chart not in model_drawing.CHARTS:
         return Response(f"expected one of {', '.join(model_drawing.CHARTS)}\n", 404, media_type="text/plain")
     told = {"content-disposition": f'attachment; filename="{following.name}.{chart}.csv"'}
-    return Response(model_drawing.as_csv(examining, chart, first or 0), media_type="text/csv", headers=told)
+    return Response(model_drawing.as_csv(examining.snapshots, chart, first or 0), media_type="text/csv", headers=told)

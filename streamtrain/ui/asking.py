@@ -12,8 +12,9 @@ from streamtrain.ui.shown import Shown
 _NEWEST, _NONE = "the newest", "none"
 
 
-def one_job(ui: Any, shown: Shown, title: str) -> Following | None:
-    """The first job of the address, under a heading; else a word on where the jobs are, and None."""
+def one_job(ui: Any, shown: Shown, title: str, route: str) -> Following | None:
+    """The first job of the address, under a heading with links to the others of it; else a word on where the jobs are,
+    and None."""
     name = shown.jobs[0] if shown.jobs else ""
     following = shown.cluster.of(name) if name else None
     if following is None:
@@ -22,7 +23,9 @@ def one_job(ui: Any, shown: Shown, title: str) -> Following | None:
         ui.html(html.tag("p", html.joined([text, " ", back]), class_="st-empty"), sanitize=False)
         return None
     following.watched()
-    ui.html(html.tag("h1", f"{title} of {following.name}"), sanitize=False)
+    others = [html.link(other, f"{shown.prefix}{route}", [("job", other)]) for other in shown.jobs[1:]]
+    heading = [html.tag("h1", f"{title} of {following.name}"), html.tag("nav", html.joined(others), aria_label="jobs")]
+    ui.html(html.joined(heading if others else heading[:1]), sanitize=False).classes("st-choices")
     return following
 
 

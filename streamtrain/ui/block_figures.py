@@ -77,15 +77,19 @@ def _rows(array: Array) -> Array:
 
 def figures(shapes: Mapping[str, tuple[int, ...]], parameters: Arrays, optimizer: Arrays) -> dict[str, BlockFigures]:
     """Of each block of parameters by name, from what sampled() gave of a snapshot; `shapes`: of the whole blocks."""
-    return {name: _figures(name, shapes[name], array, optimizer) for name, array in parameters.items() if array.size}
+    own: dict[str, dict[str, Array]] = {name: {} for name in parameters}
+    for block, kept in optimizer.items():
+        name = max((each for each in own if block.endswith(f".{each}")), key=len, default=None)
+        if name is not None:
+            own[name][block.removesuffix(f".{name}")] = kept
+    return {name: _figures(name, shapes[name], array, own[name]) for name, array in parameters.items() if array.size}
 
 
-def _figures(name: str, shape: tuple[int, ...], array: Array, optimizer: Arrays) -> BlockFigures:
+def _figures(name: str, shape: tuple[int, ...], array: Array, own: Arrays) -> BlockFigures:
     values = array.astype(np.float64).reshape(-1)
     whole = math.prod(shape)
     sizes = np.abs(values)
     counts, edges = np.histogram(values, BINS)
-    own = {block.removesuffix(f".{name}"): kept for block, kept in optimizer.items() if block.endswith(f".{name}")}
     is_table = name.endswith(TABLE) and array.ndim == 2
     norms = np.sqrt((array.astype(np.float64) ** 2).sum(1)) if is_table else np.zeros(0)
     return BlockFigures(

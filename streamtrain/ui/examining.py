@@ -24,7 +24,8 @@ log = logging.getLogger("streamtrain.ui")
 
 LOOK_S = 0.5
 MOST_HELD = MOST_VERSIONS // 2  # the newest of those that the topic has are looked into
-LARGEST_BYTES = 4 * 2**30  # a snapshot above it is not fetched for a picture
+LARGEST_BYTES = 2**30  # a snapshot above it is not fetched for a picture
+_REST_S = 10.0  # at most, between two: as long as the first took
 _WATCHED_FOR_S = 30.0
 
 
@@ -96,7 +97,9 @@ class Examining:
             self.error = ""
             waiting = self._waiting()
             if waiting:
+                begun_s = time.monotonic()
                 self._examine(topic, waiting[0])
+                self._closing.wait(min(_REST_S, time.monotonic() - begun_s))
             else:
                 self._woken.wait(LOOK_S)
                 self._woken.clear()

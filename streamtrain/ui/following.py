@@ -68,6 +68,11 @@ class Following:
         self._watched_at_s = time.monotonic()
 
     @property
+    def is_told(self) -> bool:
+        """Whether there is a job."""
+        return self._job is not None or self.manifest is not None
+
+    @property
     def job(self) -> Job | None:
         """Of its file, else as the newest snapshot that was seen has it. Raises UserMistake where that has none."""
         if self._job is not None:

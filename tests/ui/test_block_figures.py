@@ -41,6 +41,14 @@ def test_rows_of_a_table_that_were_touched() -> None:
     assert of("c.embedding", table, momentum=local).touched == 2 / 8
 
 
+def test_state_is_that_of_the_block_it_names() -> None:
+    """A column's name may end with another's."""
+    tables = {"age.embedding": np.ones((4, 2), np.float32), "user.age.embedding": np.ones((4, 2), np.float32)}
+    state = {f"adam.v.{name}": np.full((4, 2), at, np.float32) for at, name in enumerate(tables)}
+    found = figures({name: (4, 2) for name in tables}, tables, state)
+    assert [(each.touched, dict(each.optimizer)) for each in found.values()] == [(0, {"adam.v": 0}), (1, {"adam.v": 1})]
+
+
 def test_a_large_block_is_sampled_and_says_so() -> None:
     rows = MOST_ELEMENTS // 4
     table = np.random.default_rng(2).normal(0, 1, (3 * rows, 8)).astype(np.float32)

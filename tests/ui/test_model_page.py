@@ -13,6 +13,8 @@ import pytest
 from waiting import wait_for
 
 from streamtrain.compute import snapshot
+from streamtrain.ui import examining
+from streamtrain.ui.cluster import Cluster
 from tests.e2e.harness import LiveJob
 from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_server import trained
@@ -123,6 +125,36 @@ def test_a_network_and_its_blocks_are_seen(job: LiveJob, served: Any, browser: A
     newest = job.newest().manifest.version
     wait_for(lambda: f"Blocks of version {newest}" in text_of(browser, "main"))
     no_errors(browser)
+
+
+def test_a_snapshot_that_is_too_large_is_not_fetched(
+    kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examining, "LARGEST_BYTES", 1000)
+    job = trained(kafka, tmp_path, rows=300)
+    version = job.newest().manifest.version
+    cluster = Cluster(job.job.kafka, [job.job])
+    try:
+        following = cluster.of(job.name)
+        assert following is not None
+        looking = cluster.beside(following, examining.Examining)
+        looking.watched()
+        assert "expected at most 1,000 bytes" in wait_for(lambda: looking.refusal(version))
+        wait_for(lambda: looking.left == 0)
+        assert looking.snapshots.all == [] and not looking.error
+        # and one that is there is looked into as soon as it may be
+        monkeypatch.setattr(examining, "LARGEST_BYTES", 10**9)
+        job.produce(300, seed=1)
+        job.train("--until-end")
+        newest = job.newest().manifest.version
+
+        def is_there() -> Any:
+            looking.watched()
+            return looking.snapshots.of(newest)
+
+        assert wait_for(is_there).digest == job.newest().digest
+    finally:
+        cluster.close()
 
 
 def test_a_job_without_snapshots_and_one_that_is_not(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:

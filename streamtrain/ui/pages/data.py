@@ -25,7 +25,7 @@ _WHAT_TO_DO = (
 
 def build(ui: Any, shown: Shown) -> None:
     """Tables that are there as soon as the rows are read; a letter that the address names is opened above them."""
-    following = asking.one_job(ui, shown, TITLE)
+    following = asking.one_job(ui, shown, TITLE, ROUTE)
     if following is None:
         return
     sampling = shown.cluster.beside(following, Sampling)
@@ -38,7 +38,7 @@ def build(ui: Any, shown: Shown) -> None:
 
     def refresh() -> None:
         following.watched()
-        if following.job is None:
+        if not following.is_told:
             columns.set_content(_waiting(following))
             return
         place = shown.asked.get("letter", "")

@@ -26,7 +26,7 @@ _WHAT_TO_DO = (
 
 def build(ui: Any, shown: Shown) -> None:
     """Forms to choose by, what was found, and buttons that run `verify`."""
-    following = asking.one_job(ui, shown, TITLE)
+    following = asking.one_job(ui, shown, TITLE, ROUTE)
     if following is None:
         return
     tracing = shown.cluster.beside(following, Tracing)

@@ -32,7 +32,7 @@ _WHAT_TO_DO = (
 
 def build(ui: Any, shown: Shown) -> None:
     """A picture, tables that follow what is looked into, and charts that the browser draws."""
-    following = asking.one_job(ui, shown, TITLE)
+    following = asking.one_job(ui, shown, TITLE, ROUTE)
     if following is None:
         return
     version, against = (whole(shown.asked.get(name)) for name in ("snapshot", "against"))
@@ -86,8 +86,9 @@ def _card(ui: Any, shown: Shown, name: str, chart: model_drawing.OverVersions | 
 
 
 def _said(following: Following, examining: Examining, version: int | None) -> str:
-    refusal = "" if version is None else examining.refusal(version)
-    wrong = [examining.error or following.error, f"Version {version} cannot be shown: {refusal}" if refusal else ""]
+    asked = version if version is not None else max((each.version for each in examining.held), default=0)
+    refusal = examining.refusal(asked)
+    wrong = [examining.error or following.error, f"Version {asked} cannot be shown: {refusal}" if refusal else ""]
     parts = [html.tag("p", each, class_="st-error", role="alert") for each in wrong if each]
     known, held = examining.snapshots.all, {each.version for each in examining.held}
     if not known:

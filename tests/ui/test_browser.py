@@ -9,9 +9,11 @@ from typing import Any
 
 from waiting import wait_for
 
+from streamtrain.ui import pages
 from tests.e2e.harness import LiveJob
 from tests.ui.test_server import trained
 
+ROUTES = [page.ROUTE for page in pages.in_order()]
 LOG_LOSS = "return document.querySelector('[data-chart=progressive_loss] .st-last')?.textContent"
 HIDDEN = "return document.querySelector('[data-chart={}]')?.hidden"
 
@@ -83,7 +85,7 @@ def fits(browser: Any, page: Any, job: LiveJob, scheme: str, width: int) -> None
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    for path in ["", *(f"{name}?job={job.name}" for name in ("overview", "model", "data", "lineage"))]:
+    for path in (f"{route[1:]}?job={job.name}" if route != "/" else "" for route in ROUTES):
         browser.get(page.url + path)
         wait_for(lambda path=path: job.name in text_of(browser, "main") and (not path or settled(browser)))
         assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth"), path

@@ -8,7 +8,7 @@ from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.layers._activated import ACTIVATION, NONE, activated, taken_back
 from streamtrain.compute.ops.activation import glorot
 from streamtrain.compute.ops.dense_forward import BUILT_IN
-from streamtrain.compute.ops.dense_grad_weight import totals_width
+from streamtrain.compute.ops.dense_grad_weight import TOTALS
 from streamtrain.compute.options import Option, Whole, Word
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.start import ZERO, Start
@@ -48,7 +48,7 @@ def build(
         taken_back(builder, activation, dy, linear, y)
         totals = None
         if x.rows.times > 1:   # of a stack even a tile has more rows than are summed without them
-            totals = builder.buffer(f"{name}.totals", inputs, totals_width(size), dtype="f64")
+            totals = builder.buffer(f"{name}.totals", inputs, TOTALS, dtype="f64")
         builder.call("dense_grad_weight", rows, inputs, size, x.ref, dy, d_weight, d_bias, totals)
         if not x.learns:
             return [None]

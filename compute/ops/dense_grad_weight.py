@@ -9,12 +9,7 @@ import numpy as np
 from streamtrain.compute.spec import Array, OnCuda, Op, given, out, scratch, size
 
 HELP = "dw = x^T dy, db = column sums of dy, in float32 over 256 rows and in double over more"
-TOTALS = 512   # for each input at most, where rows make more than one chain
-
-
-def totals_width(outputs: int) -> int:
-    """Totals for each input: a block's outputs, in whole vectors of up to 16."""
-    return min(-(-outputs // 16) * 16, TOTALS)
+TOTALS = 512   # for each input, where rows make more than one chain: a block's outputs, in whole vectors
 
 
 def reference(

@@ -42,7 +42,7 @@ def a_value(field: FieldInfo) -> Any:
     """One that a setting takes, other than its default."""
     words = [word for each in (field.annotation, *get_args(field.annotation)) for word in get_args(each)]
     plain = [word for word in words if isinstance(word, str | int)]
-    for value in (True, False, 3, 0.5, *plain, "word", {"some": 1}):
+    for value in (True, False, 3, 0.5, *plain, "word", ["word"], {"some": 1}):
         try:
             TypeAdapter(Annotated[field.annotation, *field.metadata, None]).validate_python(value, strict=True)
         except ValidationError:

@@ -32,7 +32,7 @@ def ui_(
     jobs: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[JOB.toml …]", help="Job files, for their Kafka; every job there is shown.", show_default=False
+            metavar="JOB.toml", help="Job files, for their Kafka; every job there is shown.", show_default=False
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = PORT,

@@ -95,8 +95,8 @@ class LiveJob:
         self.produce_values(encode(row) for row in rows(count, seed))
 
     def produce_values(self, values: Any, partition: int | None = None) -> None:
-        # a batch sent again after a busy broker's error stays before those behind it. An idempotent producer, which would
-        # do that too, is half a second in getting its number, and tests make hundreds
+        # a batch sent again after a busy broker's error stays before those behind it. An idempotent producer, which
+        # would do that too, is half a second in getting its number, and tests make hundreds
         own = {"linger.ms": 5, "max.in.flight.requests.per.connection": 1}
         producer = Producer({"bootstrap.servers": self.bootstrap, **own})
         for index, value in enumerate(values):

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from streamtrain.kafka.clients import NO_GROUP
-
 Kind = Literal["topic", "group", "transactional-id"]
 
 
@@ -32,10 +30,8 @@ class Right:
 
 
 def reads(*names: str) -> Iterable[Right]:
-    """Of topics; that they are there, and how they are set, is looked at too. Our readers join no group, but librdkafka
-    wants to know the coordinator of the one it is given."""
-    group = Right("group", NO_GROUP, ("Describe",), begins=True)
-    return [*(Right("topic", name, ("Read", "Describe", "DescribeConfigs")) for name in names), group]
+    """Of topics; that they are there, and how they are set, is looked at too. Our readers join no group."""
+    return [Right("topic", name, ("Read", "Describe", "DescribeConfigs")) for name in names]
 
 
 def looks(*names: str) -> Iterable[Right]:

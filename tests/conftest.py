@@ -19,6 +19,7 @@ from types import ModuleType
 import long_tables
 import pytest
 from confluent_kafka.admin import AdminClient
+from guarded_kafka import GuardedKafka
 from one_for_all import one_for_all
 from tests_kafka import kafka_home, running_kafka
 from tests_registry import running_registry
@@ -40,7 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}
-NEED_KAFKA = {"kafka", "private_kafka", "modules_kafka", "registry"}  # fixtures that mark their tests `kafka`
+# fixtures that mark their tests `kafka`
+NEED_KAFKA = {"guarded", "kafka", "private_kafka", "modules_kafka", "registry"}
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,13 @@ def modules_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """One to kill and restart for all tests of a file, each of which leaves it running."""
     with _kafkas() as start:
         yield start(data=tmp_path_factory.mktemp("own") / "kafka")
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
+    """One that does not let everybody in, for all tests of a file."""
+    with _kafkas() as start:
+        yield GuardedKafka(start, tmp_path_factory.mktemp("guarded"))
 
 
 @pytest.fixture(scope="session")

@@ -82,7 +82,11 @@ def read_dead_letters(
     """The dead letters the topic holds now, oldest first; `begin` and `newest` as `read_messages` has them."""
     for message in read_messages(job, "dead-letters", until_end=True, begin=begin, newest=newest):
         headers = [(name, value or b"") for name, value in message.headers]
-        letter = dead_letters.decode(message.key, message.value, headers)
+        try:
+            letter = dead_letters.decode(message.key, message.value, headers)
+        except CheckFailed as error:
+            place = f"{job.topic('dead-letters').name}[{message.partition}]@{message.offset}"
+            raise CheckFailed(f"{place}: {error}") from None
         yield Found(message.partition, message.offset, message.timestamp_ms, letter)
 
 

@@ -9,6 +9,10 @@ from streamtrain.ui import html
 from streamtrain.ui.following import Following
 from streamtrain.ui.shown import Shown
 
+NO_SNAPSHOT = (
+    "There is no snapshot yet. It is here as soon as the job has published one: ",
+    html.tag("code", "streamtrain train JOB.toml"), ".",
+)  # fmt: skip
 _NEWEST, _NONE = "the newest", "none"
 
 

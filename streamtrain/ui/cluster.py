@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin
@@ -77,8 +76,8 @@ class Cluster:
             try:
                 found = jobs_among(self._admin.names())
                 self.error = ""
-            except StreamtrainError as error:
-                found, self.error = [], str(error)
+            except Exception as error:  # it goes on looking, whatever it was
+                found, self.error = [], str(error) or type(error).__name__
             with self._lock:
                 for name in found:
                     if name not in self._followed and len(self._followed) < _MOST:

@@ -30,6 +30,8 @@ def drawn(following: Following, chart: ModuleType, x: str, after: int, several: 
     that lines tell whose they are and only the first of each is drawn."""
     points = [] if x == BY_ROWS and chart.SOURCE == LOOKS else series_of(following, chart).after(after)
     anew = after < 0 or (bool(points) and points[0].number > after + 1)
+    if anew and after >= 0:  # some that were new are thinned already, or older ones have come
+        points = series_of(following, chart).after(-1)
     names = {name for point in points for name in point.figures}
     lines = [line for line in chart.lines(names) if not several or not line.aside]
     return {

@@ -6,6 +6,7 @@ error that is shown, and looked for again.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 from streamtrain.background import in_background
 from streamtrain.clients.standing import JobStanding
-from streamtrain.errors import StreamtrainError
+from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin
@@ -28,6 +29,8 @@ from streamtrain.ui import marks
 from streamtrain.ui.figures import figures_of, rows_of
 from streamtrain.ui.marks import Mark
 from streamtrain.ui.points import Points
+
+log = logging.getLogger("streamtrain.ui")
 
 WATCHED_S, ASIDE_S = 0.5, 5.0  # between looks
 _WATCHED_FOR_S = 10.0  # after somebody has asked
@@ -45,6 +48,7 @@ class Following:
         self.standing: Mapping[str, Any] = {}
         self.manifest: Manifest | None = None
         self.error = ""
+        self._is_away = False
         self.ready = threading.Event()  # the first look is over
         self._kafka, self._job = kafka, job
         self._marks: dict[tuple[str, str], Mark] = {}
@@ -91,9 +95,10 @@ class Following:
 
     @property
     def state(self) -> str:
-        """training, quiet, ended, failed, or waiting where nothing is published yet; "away" where Kafka is."""
+        """training, quiet, ended, failed, or waiting where nothing is published yet; "away" where Kafka is, "broken"
+        where its topics cannot be read."""
         if self.error:
-            return "away"
+            return "away" if self._is_away else "broken"
         run = self.standing.get("run")
         if not self.standing.get("snapshot"):
             return "waiting"
@@ -111,8 +116,11 @@ class Following:
                     self._wait()
                     continue
                 self._look_at(job)
-            except StreamtrainError as error:
-                self.error = str(error)
+            except Exception as error:  # whatever it is, the page shows it and the next look may be better
+                if not isinstance(error, StreamtrainError):
+                    log.exception("a look at %s", self.name)
+                self._is_away = isinstance(error, KafkaUnreachable | KafkaBroken)
+                self.error = str(error) or type(error).__name__
                 self._wait()
 
     def _wait(self) -> None:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 STATES = {
     "training": "publishes snapshots", "quiet": "no publication for a while", "ended": "stopped by itself or by hand",
     "failed": "ended with an error", "waiting": "no snapshot yet", "away": "Kafka does not answer",
+    "broken": "its topics cannot be read",
 }  # fmt: skip
 _NUMBER = re.compile(r"[~-]?\d")
 _VOID = ("br", "input")  # have no end

@@ -124,7 +124,7 @@ def sampled(job: Job, following: Following) -> Sample:
     if spans is None:
         raise no_such_topic(topic, job.kafka.bootstrap)
     limits, version = _limits(job, following)
-    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.read") as consumer:
+    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer()) as consumer:
         ends, halved = _ends(job, consumer, topic, spans)
         windows = [Ending(job, consumer, topic, each) for each in ends]
         first, last = windows[0].window(limits, None), windows[1].window(limits, windows[0])

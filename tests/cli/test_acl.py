@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,28 +25,13 @@ from served_http import serving
 from waiting import wait_for
 
 from streamtrain import LiveModel
-from streamtrain.broker import Broker, start_broker
 from streamtrain.rights import REGISTRY
-from tests.conftest import kafka_home
 from tests.e2e import commands
 from tests.e2e.harness import LiveJob
 
 pytestmark = pytest.mark.kafka
 KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "transactional-id": ResourceType.TRANSACTIONAL_ID}
 PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefixed": ResourcePatternType.PREFIXED}
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
-    started: list[Broker] = []
-
-    def start(**settings: object) -> Broker:
-        started.append(start_broker(kafka_home=kafka_home(), fast_start=True, **settings))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield GuardedKafka(start, tmp_path_factory.mktemp("guarded"))
-    for broker in started:
-        broker.kill()
 
 
 def bindings(line: str) -> list[AclBinding]:

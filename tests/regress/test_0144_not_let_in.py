@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from guarded_kafka import PASSWORD, GuardedKafka
 
-from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaDenied
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.snapshots import SnapshotTopic
-from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
 
 pytestmark = pytest.mark.kafka
 
 Settings = dict[str, str]
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
-    started: list[Broker] = []
-
-    def start(**settings: object) -> Broker:
-        started.append(start_broker(kafka_home=kafka_home(), fast_start=True, **settings))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield GuardedKafka(start, tmp_path_factory.mktemp("guarded"))
-    for broker in started:
-        broker.kill()
 
 
 def asked_by_admin(settings: Settings) -> None:

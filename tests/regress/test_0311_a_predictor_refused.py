@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +21,11 @@ from guarded_kafka import PASSWORD, GuardedKafka
 from prediction_bench import PARTITIONS, Bench, running, wait_for
 from served_model import ServedModel
 
-from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken, KafkaDenied, StreamtrainError, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
-from tests.conftest import kafka_home
 from tests.e2e.harness import LiveJob
 
 pytestmark = pytest.mark.kafka
@@ -39,19 +36,6 @@ RIGHTS = {
     "requests": (TOPIC, "requests", READ), "group": (ResourceType.GROUP, "predict", READ),
     "predictions": (TOPIC, "predictions", WRITE), "id": (ResourceType.TRANSACTIONAL_ID, "predict", WRITE),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedKafka]:
-    started: list[Broker] = []
-
-    def start(**settings: object) -> Broker:
-        started.append(start_broker(kafka_home=kafka_home(), fast_start=True, **settings))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield GuardedKafka(start, tmp_path_factory.mktemp("guarded"))
-    for broker in started:
-        broker.kill()
 
 
 def served(bootstrap: str, job: str) -> Bench:

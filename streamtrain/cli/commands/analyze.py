@@ -107,7 +107,7 @@ def _seen(job: Job, version: int) -> Iterator[tuple[bytes, Around]]:
         spans[partition] = (max(low, end - share), end)
     if all(begin >= end for begin, end in spans.values()):
         raise SnapshotError(f"snapshot {version}: expected some of the records it has seen on {name}, found none")
-    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), f"{job.name}.read") as consumer:
+    with KafkaConsumer.open(Purpose.READ, job.kafka_consumer()) as consumer:
         yield from map(_record, read_all(consumer, name, spans))
 
 

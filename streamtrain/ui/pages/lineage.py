@@ -18,10 +18,6 @@ ORDER = 50
 REFRESH_S = 1.0
 _CHOICES = {"snapshot": "Snapshot"}
 _PLACEHOLDER = "streamtrain-version: 12\nstreamtrain-digest: 5f0c…"
-_WHAT_TO_DO = (
-    "There is no snapshot yet. It is here as soon as the job has published one: ",
-    html.tag("code", "streamtrain train JOB.toml"), ".",
-)  # fmt: skip
 
 
 def build(ui: Any, shown: Shown) -> None:
@@ -62,7 +58,8 @@ def _told(shown: Shown, following: Following, tracing: Tracing) -> str:
     version = pasted.version if pasted is not None else whole(shown.asked.get("snapshot"))
     if version is None:
         if following.manifest is None:
-            text = html.joined(_WHAT_TO_DO) if following.ready.is_set() and not parts else html.piece("Looking …")
+            is_known = following.ready.is_set() and not parts
+            text = html.joined(asking.NO_SNAPSHOT) if is_known else html.piece("Looking …")
             return html.joined([*parts, html.tag("p", text, class_="st-empty")])
         version = following.manifest.version
     found = tracing.of(version)

@@ -24,10 +24,6 @@ REFRESH_S = 1.0
 PATH = "/api/model"
 _CHOICES = {"snapshot": "Snapshot", "against": "beside"}
 _READ = "Snapshots are being read …"
-_WHAT_TO_DO = (
-    "There is no snapshot yet. It is here as soon as the job has published one: ",
-    html.tag("code", "streamtrain train JOB.toml"), ".",
-)  # fmt: skip
 
 
 def build(ui: Any, shown: Shown) -> None:
@@ -94,7 +90,7 @@ def _said(following: Following, examining: Examining, version: int | None) -> st
     if not known:
         if not parts:
             waits = following.manifest is not None or not following.ready.is_set()
-            parts.append(html.tag("p", _READ if waits else html.joined(_WHAT_TO_DO), class_="st-empty"))
+            parts.append(html.tag("p", _READ if waits else html.joined(asking.NO_SNAPSHOT), class_="st-empty"))
         return html.joined(parts)
     kept = sum(each.version in held for each in known)
     archived = sum(each.archived for each in examining.held)

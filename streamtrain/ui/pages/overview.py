@@ -79,8 +79,8 @@ def _choices(shown: Shown, jobs: list[Following]) -> str:
 
 
 def _said(jobs: list[Following]) -> str:
-    text = "Kafka does not answer; what is shown is from before."
-    found = [f"{each.name}: {text} {each.error}" for each in jobs if each.error]
+    text = "what is shown is from before"
+    found = [f"{each.name}: {html.STATES[each.state]}; {text}. {each.error}" for each in jobs if each.error]
     return html.joined(html.tag("p", text, class_="st-error", role="alert") for text in found)
 
 

@@ -1,0 +1,104 @@
+"""A job that is followed, over topics that are not what they should be: it is said, and the others go on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from waiting import wait_for
+
+from streamtrain.job.kafka_settings import KafkaSettings
+from streamtrain.kafka.admin import Admin, TopicWish
+from streamtrain.ui import charts, drawing
+from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.following import Following
+from streamtrain.ui.points import Points
+from tests.ui.test_server import trained
+
+
+def settings(kafka: Any) -> KafkaSettings:
+    return KafkaSettings({"bootstrap.servers": kafka.bootstrap})
+
+
+def put(kafka: Any, topic: str, key: bytes, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    producer.produce(topic, value, key=key)
+    assert producer.flush(60) == 0
+
+
+@pytest.mark.parametrize(
+    ("topic", "key"), [("snapshots", b"s/0003/m"), ("control", b"run/7"), ("rounds", b"9/0"), ("dead-letters", b"x")]
+)
+def test_what_is_not_ours_is_said_and_what_was_known_stays(kafka: Any, tmp_path: Path, topic: str, key: bytes) -> None:
+    job = trained(kafka, tmp_path, rows=600)
+    following = Following(job.name, settings(kafka))
+    try:
+        following.watched()
+        wait_for(lambda: len(following.publications))
+        known = len(following.publications)
+        put(kafka, f"{job.name}.{topic}", key, b"\x81\xa4junk\xc0")
+        wait_for(lambda: following.error)
+        following.watched()
+        assert topic in following.error and len(following.publications) == known
+        assert following.state == "broken"  # Kafka answers: it is not away
+    finally:
+        following.close()
+
+
+def test_a_failure_of_ours_ends_no_thread(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = trained(kafka, tmp_path, rows=600)
+    failures = [ZeroDivisionError("ours")]
+
+    def failing(self: Following, logs: Any) -> None:
+        if failures:
+            raise failures.pop()
+        real(self, logs)
+
+    real = Following._take_logs
+    monkeypatch.setattr(Following, "_take_logs", failing)
+    following = Following(job.name, settings(kafka))
+    try:
+        following.watched()
+        wait_for(lambda: not failures)
+        wait_for(lambda: len(following.publications) and not following.error)
+    finally:
+        following.close()
+
+
+def test_topics_that_only_look_like_a_jobs(kafka: Any) -> None:
+    """Another program's: an empty pair of them is a job that waits."""
+    name = kafka.fresh_name("alien")
+    Admin(kafka.bootstrap).ensure([TopicWish(key, f"{name}.{key}", 1) for key in ("snapshots", "control")])
+    cluster = Cluster(settings(kafka))
+    try:
+        found = wait_for(lambda: cluster.of(name))
+        assert found.ready.wait(60)
+        assert (found.state, found.error) == ("waiting", "")
+    finally:
+        cluster.close()
+
+
+class Drawn:
+    """What is drawn of a job, without one."""
+
+    name = "job"
+
+    def __init__(self, points: Points) -> None:
+        self.publications = points
+
+
+def test_what_was_thinned_meanwhile_is_drawn_whole() -> None:
+    """A page that was hidden for long gets the older points too, for it draws anew."""
+    points = Points(most=10)
+    for at in range(4):
+        points.add(at, at, {"dead": float(at)})
+    job: Any = Drawn(points)
+    chart = charts.REGISTRY.get("dead")
+    after = drawing.drawn(job, chart, drawing.BY_TIME, -1, several=False)["after"]
+    for at in range(4, 40):
+        points.add(at, at, {"dead": float(at)})
+    found = drawing.drawn(job, chart, drawing.BY_TIME, after, several=False)
+    assert found["anew"]
+    assert found["lines"][0]["points"][:: len(found["lines"][0]["points"]) - 1] == [(0, 0.0), (39, 39.0)]

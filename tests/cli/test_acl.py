@@ -25,7 +25,9 @@ from served_http import serving
 from waiting import wait_for
 
 from streamtrain import LiveModel
+from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.rights import REGISTRY
+from streamtrain.ui.following import Following
 from tests.e2e import commands
 from tests.e2e.harness import LiveJob
 
@@ -120,7 +122,14 @@ def test_each_role_has_what_it_needs(guarded: GuardedKafka, tmp_path: Path) -> N
     with serving(who("serve").path) as server:
         server.wait_ready()
         assert server.post(f"/predict/{job.name}", ROW).status_code == 200
-    assert len(REGISTRY.names()) == 8  # each was somebody above, and `ui` below
+    following = Following(job.name, KafkaSettings(guarded.sasl(who("ui").user, PASSWORD, "SCRAM-SHA-256")))
+    try:
+        following.watched()
+        wait_for(lambda: len(following.publications) and following.standing)
+        assert (following.state, following.error) == ("ended", "")
+    finally:
+        following.close()
+    assert len(REGISTRY.names()) == 8  # each was somebody above
 
 
 ROW = {"x1": 0.5, "x2": 0.1, "x3": 0.2, "x4": 0.3, "colour": "red"}

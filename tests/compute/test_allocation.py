@@ -44,8 +44,10 @@ for shape in (dict(layers=[{"dense": 8, "activation": "relu"}, {"dense": 8, "act
     rig.step(plan)
     plan.predict(address)
     train, predict = plan.train, plan.predict
-    counts = [0, 0]
-    for turn in range(2):
+    # on a busy machine a thread beside the first meets its first tile, for which it makes its memory, late: in one of
+    # the turns, of which there are more than such threads
+    counts = [0] * (threads + 1)
+    for turn in range(len(counts)):
         counts[turn] = count()
         for _ in range(50):
             train(address); predict(address)

@@ -28,12 +28,16 @@ def tasks() -> set[str]:
 
 
 def state(task: str) -> str:
-    return Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+    """Of a thread of this process; "gone" where it has ended (not one of a plan: another's that was just starting)."""
+    try:
+        return Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
 
 
 def wait_until_asleep(threads: set[str]) -> None:
     deadline = time.monotonic() + 20
-    while any(state(task) != "S" for task in threads):
+    while any(state(task) not in ("S", "gone") for task in threads):
         assert time.monotonic() < deadline, {task: state(task) for task in threads}
         time.sleep(0.001)
 

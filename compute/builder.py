@@ -15,7 +15,7 @@ from streamtrain.compute import ops
 from streamtrain.compute.spec import DTYPES, Array, Call, Outside, PerRow, Ref, Run
 from streamtrain.compute.start import ZERO, Start
 
-RULES = _native.state_rules()   # how the elements of a block are stored, by its rule
+RULES = _native.state_rules()   # how a block's elements may be stored, by its rule
 
 # The phases of a plan (native/plan/plan.h) that have a call, by what it is part of. Each phase has its calls in the
 # order they are added.
@@ -47,10 +47,10 @@ class BlockSpec:
     part: str = ""   # of parameters: the group of the optimizer's settings
     start: Array | None = None   # of the first rows; everything else starts at 0
     rows_of: str = ""   # the block that says whose its rows are; rows that lose what they were for are zeroed
+    dtype: str = ""   # one the rule takes; given none, the first of them
 
-    @property
-    def dtype(self) -> str:
-        return RULES[self.rule]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.dtype or RULES[self.rule][0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +181,10 @@ class Builder:
         return Ref("state", name, block.dtype, shape)
 
     def statistic(
-        self, name: str, group: str, rule: str, *shape: int, start: Array | None = None
+        self, name: str, group: str, rule: str, *shape: int, start: Array | None = None, dtype: str = ""
     ) -> tuple[Ref, Ref]:
         """A block of the statistics part: the round's base (read) and the worker's share (gathered)."""
-        block = BlockSpec(name, group, rule, shape, start=start)
+        block = BlockSpec(name, group, rule, shape, start=start, dtype=dtype)
         self.statistics.append(block)
         return Ref("base", name, block.dtype, shape), Ref("share", name, block.dtype, shape)
 

@@ -102,9 +102,9 @@ class HeadBuilder(Builder):
         return super().slot(self._head.block if name == LABEL else name, dtype, width)
 
     def statistic(
-        self, name: str, group: str, rule: str, *shape: int, start: Array | None = None
+        self, name: str, group: str, rule: str, *shape: int, start: Array | None = None, dtype: str = ""
     ) -> tuple[Ref, Ref]:
-        return super().statistic(self._head.named(name), group, rule, *shape, start=start)
+        return super().statistic(self._head.named(name), group, rule, *shape, start=start, dtype=dtype)
 
     def constant(self, name: str, content: Any, dtype: str) -> Ref:
         return super().constant(f"{self._head.name}.{name}", content, dtype)
@@ -152,7 +152,7 @@ def add_losses(builder: Builder, heads: Sequence[Head], zs: Sequence[Value]) -> 
         gradients.append(gradient)
         at += count
     with builder.during(*EVALUATE):
-        scores, count_of_rows = (builder.statistic(f"score.{name}", "score", rule, size)[1]
-                                 for name, rule, size in (("loss", "sum", 2), ("rows", "count", 1)))
+        scores, count_of_rows = (builder.statistic(f"score.{name}", "score", "sum", size, dtype=dtype)[1]
+                                 for name, size, dtype in (("loss", 2, "f64"), ("rows", 1, "i64")))
         builder.call("score_heads", rows, weight, step, scores, count_of_rows)
     return gradients, predictions

@@ -236,8 +236,10 @@ class Model:
             for name in self._update.kept for block in (builder.table_blocks if own else learned)
         ]
         specs = learned + builder.averages + builder.foreign + kept + builder.statistics
-        blocks = [(spec.name, spec.group, spec.rule, spec.shape) for spec in specs]
-        return _native.StateLayout.make(blocks, {spec.name: spec.rows_of for spec in specs if spec.rows_of})
+        return _native.StateLayout.make([
+            _native.StateBlockSpec(spec.name, spec.group, spec.rule, spec.shape, spec.dtype, spec.rows_of)
+            for spec in specs
+        ])
 
     def _workspace(
         self, builder: Builder, tiling: Tiling, output: Ref, buffers: Mapping[str, int]

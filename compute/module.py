@@ -84,7 +84,7 @@ class Network:
         self._state = [*(parameter for parameter, _ in learned),
                        *(builder.average(tensor.block, *tensor.shape) for tensor in spec.averages)]
         count = sum(tensor.elements for tensor in spec.counters)
-        self._counters = builder.statistic(COUNTERS, "statistics", "count", count) if count else ()
+        self._counters = builder.statistic(COUNTERS, "statistics", "sum", count, dtype="i64") if count else ()
 
     def forward(self, builder: Builder, outputs: int) -> Value:
         """Adds the calls of both phases, and of the way back."""

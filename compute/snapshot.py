@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from streamtrain.errors import SnapshotError
 MODEL_GROUPS = ("parameters", "statistics")
 TRAINER_GROUPS = ("optimizer", "score")
 # what rules store, by the format's codes, which are our names in capitals
-_DTYPES = {name.upper(): np.dtype(DTYPES[name]) for name in sorted(set(_native.state_rules().values()))}
+_DTYPES = {name.upper(): np.dtype(DTYPES[name]) for name in sorted({*chain(*_native.state_rules().values())})}
 _CODES = {dtype: code for code, dtype in _DTYPES.items()}
 _ALIGNMENT = 64  # bytes; where the tensors begin, so that views of a payload in a page-aligned buffer are aligned
 _HEADER_LIMIT = 100_000_000  # bytes, as in the safetensors format

@@ -59,7 +59,7 @@ SCHEDULE_STANDING: str
 def place(sizes: Sequence[int]) -> tuple[list[int], int]:
     """Offsets of buffers one behind the other on cache lines, as a state's blocks lie, and where the last one ends."""
 
-def state_rules() -> dict[str, str]:
+def state_rules() -> dict[str, tuple[str, ...]]:
     """What each rule stores: name -> dtype."""
 
 class StateBlock:
@@ -78,16 +78,20 @@ class PublishedLayout:
     blocks: list[StateBlock]
     state_bytes: int
 
+class StateBlockSpec:
+    def __init__(
+        self, name: str, group: str, rule: str, shape: Sequence[int], dtype: str = "", rows_of: str = ""
+    ) -> None:
+        """`dtype`: one the rule takes; "": the first of them. `rows_of`: the block that says whose its rows are."""
+
 class StateLayout:
     blocks: list[StateBlock]
     learned_bytes: int
     state_bytes: int
     statistics_bytes: int
     @staticmethod
-    def make(
-        blocks: Sequence[tuple[str, str, str, Sequence[int]]], rows_of: Mapping[str, str] = ...
-    ) -> StateLayout:
-        """Of (name, group, rule, shape): the learned part, then the statistics part, each in the order given."""
+    def make(blocks: Sequence[StateBlockSpec]) -> StateLayout:
+        """The learned part, then the statistics part, each in the order given."""
     def published(self, workers: int) -> PublishedLayout: ...
     def begin_lineage(self, state: Any, workers: int, mean: Any) -> None:
         """Writes the mean buffer a lineage starts from: every published block has what its block has in `state`."""

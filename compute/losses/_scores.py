@@ -78,4 +78,4 @@ def add_class_scores(builder: Builder, p: Ref, rank: Ref, label: Ref, weight: Re
 
 def rows_block(builder: Builder) -> Ref:
     """Rows of weight above 0: what windows are of."""
-    return builder.statistic("score.rows", "score", "count", 1)[1]
+    return builder.statistic("score.rows", "score", "sum", 1, dtype="i64")[1]

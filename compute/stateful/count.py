@@ -33,7 +33,7 @@ class Count(Stateful):
             self._decaying(builder, held, batch, to, at)
             return
         cells = held.buckets + 1   # the last one: all rows
-        base, share = builder.statistic(held.block(), "statistics", "count", cells)
+        base, share = builder.statistic(held.block(), "statistics", "sum", cells, dtype="i64")
         rows, form = builder.rows, FORMS.index(held.settings["as"])
         builder.call("count_value", rows, *batch.place, cells, to.shape[1], at, form, batch.x, base, to)
         with builder.during(*STATISTICS):

@@ -25,7 +25,7 @@ class RareToOther(Stateful):
 
     def build(self, builder: Builder, held: Held, batch: Batch, to: Ref, at: int) -> None:
         cells, rows = held.buckets + 1, builder.rows
-        base, share = builder.statistic(held.block(), "statistics", "count", cells)
+        base, share = builder.statistic(held.block(), "statistics", "sum", cells, dtype="i64")
         builder.call("count_index", rows, *batch.place, cells, held.settings["least"], batch.x, base, to)
         with builder.during(*STATISTICS):
             builder.call("count_add", rows, *batch.place, cells, batch.x, batch.weight, share)

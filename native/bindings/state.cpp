@@ -1,12 +1,10 @@
 // A state's blocks as Python sees them: what they are, where they lie, and the rules they go by.
-#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -24,17 +22,6 @@ namespace st {
 namespace {
 
 using Address = std::uintptr_t;
-using NamedBlock = std::tuple<std::string, std::string, std::string, std::vector<u64>>;   // name, group, rule, shape
-
-StateLayout layout_of(const std::vector<NamedBlock> &blocks, const std::map<std::string, std::string> &rows_of) {
-    std::vector<StateBlockSpec> specs;
-    for (const auto &[name, group, rule, shape] : blocks) {
-        const auto owner = rows_of.find(name);
-        specs.push_back({name, group, rule, shape, owner == rows_of.end() ? "" : owner->second});
-    }
-    return StateLayout::make(specs);
-}
-
 void check_bytes(const char *what, const Buffer &buffer, u64 bytes) {
     if (buffer.size != bytes) mistake(what, std::to_string(bytes) + " bytes", std::to_string(buffer.size));
 }
@@ -114,10 +101,24 @@ void bind_state(nb::module_ &m) {
     m.attr("SCHEDULE_STANDING") = SCHEDULE_STANDING;
     m.def("place", &place, nb::arg("sizes"));
     m.def("state_rules", [] {
-        nb::dict dtypes;
-        for (const Rule &rule : state_rules()) dtypes[rule.name] = name_of(rule.dtype);
-        return dtypes;
+        nb::dict rules;
+        for (const Rule &rule : state_rules()) {
+            nb::list dtypes;
+            for (Dtype dtype : rule.dtypes) dtypes.append(name_of(dtype));
+            rules[rule.name] = nb::tuple(dtypes);
+        }
+        return rules;
     });
+    nb::class_<StateBlockSpec>(m, "StateBlockSpec")
+        .def(
+            "__init__",
+            [](StateBlockSpec *spec, std::string name, std::string group, std::string rule, std::vector<u64> shape,
+               std::string dtype, std::string rows_of) {
+                new (spec) StateBlockSpec{std::move(name), std::move(group), std::move(rule), std::move(shape),
+                                          std::move(rows_of), std::move(dtype)};
+            },
+            nb::arg("name"), nb::arg("group"), nb::arg("rule"), nb::arg("shape"), nb::arg("dtype") = "",
+            nb::arg("rows_of") = "");
     nb::class_<StateBlock>(m, "StateBlock")
         .def_ro("name", &StateBlock::name)
         .def_ro("group", &StateBlock::group)
@@ -132,7 +133,7 @@ void bind_state(nb::module_ &m) {
         .def_ro("blocks", &PublishedLayout::blocks)
         .def_ro("state_bytes", &PublishedLayout::state_bytes);
     nb::class_<StateLayout>(m, "StateLayout")
-        .def_static("make", &layout_of, nb::arg("blocks"), nb::arg("rows_of") = std::map<std::string, std::string>{})
+        .def_static("make", &StateLayout::make, nb::arg("blocks"))
         .def_ro("blocks", &StateLayout::blocks)
         .def_ro("learned_bytes", &StateLayout::learned_bytes)
         .def_ro("state_bytes", &StateLayout::state_bytes)

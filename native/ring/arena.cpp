@@ -18,7 +18,7 @@ namespace {
 constexpr u64 MAGIC = 0x3130616e65726173;   // "sarena01"
 
 struct StateBlockRecord {   // a StateBlockSpec as it lies in the arena
-    char name[96], group[24], rule[24], rows_of[96];
+    char name[96], group[24], rule[24], rows_of[96], dtype[8];
     u64 axes;
     u64 shape[4];
 };
@@ -39,6 +39,7 @@ StateBlockRecord record_of(const StateBlock &block) {
     write_word(record.group, block.group);
     write_word(record.rule, block.rule->name);
     write_word(record.rows_of, block.rows_of);
+    write_word(record.dtype, name_of(block.dtype));
     record.axes = block.shape.size();
     if (record.axes > std::size(record.shape))
         throw std::invalid_argument("arena: a state block with too many axes: " + block.name);
@@ -162,7 +163,7 @@ void Arena::read_description() {
     std::vector<StateBlockSpec> specs;
     for (u32 i = 0; i < h.state_blocks; ++i) {
         const StateBlockRecord &r = records[i];
-        specs.push_back({r.name, r.group, r.rule, {r.shape, r.shape + r.axes}, r.rows_of});
+        specs.push_back({r.name, r.group, r.rule, {r.shape, r.shape + r.axes}, r.rows_of, r.dtype});
     }
     state_layout_ = StateLayout::make(specs);
 }

@@ -9,13 +9,24 @@ namespace st {
 
 namespace {
 
+Dtype stored_as(const StateBlockSpec &spec, const Rule &rule) {
+    if (spec.dtype.empty()) return *rule.dtypes.begin();
+    std::string known;
+    for (Dtype dtype : rule.dtypes) {
+        if (spec.dtype == name_of(dtype)) return dtype;
+        known += (known.empty() ? "" : ", ") + std::string(name_of(dtype));
+    }
+    mistake("state block " + spec.name + ": dtype, by the rule " + spec.rule, "one of " + known, spec.dtype);
+}
+
 // Each of `rule`'s part behind the other from `at` on; where the last one ends.
 u64 place(const std::vector<StateBlockSpec> &specs, Part part, u64 first, std::vector<StateBlock> &blocks) {
     u64 at = first;
     for (const StateBlockSpec &spec : specs) {
         const Rule &rule = rule_named(spec.rule);
         if (rule.part != part) continue;
-        StateBlock block{spec.name, spec.group, &rule, rule.dtype, spec.shape, at, at - first, at, 0, spec.rows_of};
+        StateBlock block{spec.name, spec.group, &rule, stored_as(spec, rule), spec.shape, at, at - first, at, 0,
+                         spec.rows_of};
         at += align64(block.bytes());
         blocks.push_back(std::move(block));
     }

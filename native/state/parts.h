@@ -12,6 +12,18 @@ constexpr Dtype dtype_of(i32) { return Dtype::i32; }
 constexpr Dtype dtype_of(i64) { return Dtype::i64; }
 constexpr Dtype dtype_of(u8) { return Dtype::u8; }
 
+// The types of element that a rule takes: one more is one more here.
+template <class... T>
+struct Stored {
+    static constexpr Dtypes dtypes{dtype_of(T{})...};
+
+    // do_it.operator()<T>() for the one that the block has.
+    template <class DoIt>
+    static void with_type_of(const StateBlock &block, DoIt do_it) {
+        ((block.dtype == dtype_of(T{}) ? do_it.template operator()<T>() : void()), ...);
+    }
+};
+
 // begin: what is trained in place is as the start has it for this worker.
 inline void trained_from_start(const StateBlock &block, const RoundStart &start, const WorkerMemory &own) {
     std::memcpy(own.state + block.offset, start.mean + block.in_mean(own.worker), block.bytes());

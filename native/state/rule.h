@@ -2,6 +2,8 @@
 // four parts. A rule sees its block, the round's start, what the workers have, and where the mean goes; nothing of how
 // the processes agree on that.
 #pragma once
+#include <algorithm>
+#include <initializer_list>
 #include <span>
 #include <vector>
 
@@ -34,8 +36,21 @@ struct Contributions {
     f64 weight_sum = 0;                  // of all
 };
 
+// How elements may be stored; the first where a block's spec says nothing.
+struct Dtypes {
+    Dtype of[4] = {};
+    u32 count = 0;
+
+    constexpr Dtypes(Dtype one) : of{one}, count(1) {}
+    constexpr Dtypes(std::initializer_list<Dtype> several) : count(static_cast<u32>(several.size())) {
+        std::ranges::copy(several, of);
+    }
+    constexpr const Dtype *begin() const { return of; }
+    constexpr const Dtype *end() const { return of + count; }
+};
+
 struct Rule {
-    Dtype dtype;           // how an element is stored
+    Dtypes dtypes;         // of an element
     Part part;
     bool per_worker;       // kept once for each worker, in mean buffers and snapshots
     // begin: the worker's memories, from the start. Also where a round is begun again.

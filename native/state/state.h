@@ -23,7 +23,8 @@ struct StateBlockSpec {
     std::string group;           // parameters | optimizer | statistics | score
     std::string rule;            // one of state/rules/
     std::vector<u64> shape;      // rows first
-    std::string rows_of;         // the block that says whose its rows are (Rule::vacated); "": always the same's
+    std::string rows_of = {};    // the block that says whose its rows are (Rule::vacated); "": always the same's
+    std::string dtype = {};      // how its elements are stored, of those its rule takes; "": the first of them
 };
 
 // Counts the steps that changed parameters since the lineage began.
@@ -73,8 +74,8 @@ struct StateLayout {
     u64 state_bytes = 0;
     u64 local_bytes = 0;         // of one worker: what is kept once for each
 
-    // The learned part, then the statistics part, each in the order given. Mistake where a rule is unknown or a name
-    // is given twice.
+    // The learned part, then the statistics part, each in the order given. Mistake where a rule is unknown, or does
+    // not take the dtype, or a name is given twice.
     static StateLayout make(const std::vector<StateBlockSpec> &specs);
 
     const StateBlock *find(const std::string &name) const;

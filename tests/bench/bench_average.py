@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     seconds = parser.parse_args().seconds
     size = 4 * ELEMENTS
-    layout = _native.StateLayout.make([("x", "parameters", "learned", (ELEMENTS,))])
+    layout = _native.StateLayout.make([_native.StateBlockSpec("x", "parameters", "learned", (ELEMENTS,))])
     vectors = [aligned(size) for _ in range(WORKERS)]
     for seed, vector in enumerate(vectors):
         vector.view(np.float32)[:] = np.random.default_rng(seed).standard_normal(ELEMENTS, np.float32)

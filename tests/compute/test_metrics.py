@@ -127,7 +127,7 @@ def test_the_constant_prediction_does_not_depend_on_batches_or_rounds(
 def merge(rigged: Any) -> None:
     """The share of a round added to the base, as averaging does it."""
     for block in rigged.model.blocks:
-        if block.rule in ("sum", "count"):
+        if block.rule == "sum":
             base, share = (block_view(block, part, block.part_offset) for part in (rigged.base, rigged.share))
             base += share
     rigged.share[:] = 0

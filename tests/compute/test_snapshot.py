@@ -20,15 +20,15 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def layout(*, width: int = 3, optimizer: str = "learned") -> _native.StateLayout:
-    return _native.StateLayout.make([
+    return _native.StateLayout.make([_native.StateBlockSpec(*block) for block in (
         ("dense0.weight", "parameters", "learned", (4, width)),
         ("dense0.bias", "parameters", "learned", (width,)),
         ("adam.m.dense0.weight", "optimizer", optimizer, (4, width)),
         ("standardize.moments", "statistics", "moments", (2, 3)),
         ("score.loss", "score", "sum", (4,)),
-        ("score.hits", "score", "count", (2,)),
+        ("score.hits", "score", "sum", (2,), "i64"),
         ("optimizer.steps", "optimizer", "highest", (1,)),
-    ])  # fmt: skip
+    )])  # fmt: skip
 
 
 def state(of: Layout, seed: int = 0) -> np.ndarray:

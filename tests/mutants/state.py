@@ -36,11 +36,15 @@ GUARDS = [
     ),
     (
         "a sum goes on from the start", "native/state/rules/sum.h",
-        "(SumValue a, SumValue b) { return a + b; }", "(SumValue, SumValue b) { return b; }", _MEAN,
+        "(T a, T b) { return a + b; }", "(T, T b) { return b; }", _MEAN,
     ),
     (
-        "a count goes on from the start", "native/state/rules/count.h",
-        "(CountValue a, CountValue b) { return a + b; }", "(CountValue, CountValue b) { return b; }", _MEAN,
+        "a block is stored as it says", "native/state/layout.cpp", "if (spec.dtype == name_of(dtype)) return dtype;",
+        "if (spec.dtype == name_of(dtype)) return *rule.dtypes.begin();", _MEAN,
+    ),
+    (
+        "the arena tells how a block is stored", "native/ring/arena.cpp", "r.rows_of, r.dtype}", "r.rows_of, {}}",
+        "tests/state/test_layout.py::test_a_process_that_attaches_finds_the_same_layout",
     ),
     (
         "steps count from the base on", "native/state/rules/highest.h",

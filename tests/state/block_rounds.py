@@ -11,7 +11,7 @@ from streamtrain import _native
 from streamtrain.compute.state import block_view, view, views
 
 Array = np.ndarray[Any, Any]
-Spec = tuple[str, str, str, tuple[int, ...]]
+Spec = tuple[Any, ...]   # name, group, rule, shape, and if it is said how it is stored
 STEPS: Spec = (_native.OPTIMIZER_STEPS, "optimizer", "highest", (1,))
 NOTHING: Mapping[str, str] = {}   # says whose the rows of a block are
 SLOTS = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
@@ -44,7 +44,8 @@ class BlockRounds:
     def __init__(
         self, blocks: Sequence[Spec], workers: int, start: Mapping[str, Array], rows_of: Mapping[str, str] = NOTHING
     ) -> None:
-        self.layout = _native.StateLayout.make([*blocks, STEPS], rows_of)
+        specs = ((name, *rest, *[""] * (4 - len(rest)), rows_of.get(name, "")) for name, *rest in (*blocks, STEPS))
+        self.layout = _native.StateLayout.make([_native.StateBlockSpec(*spec) for spec in specs])
         self.published = self.layout.published(workers)
         self.arena = _native.Arena.create(
             workers=workers, averaging_frequency=1, slot_count=2 * workers, slot_layout=SLOTS, state_layout=self.layout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,21 +19,26 @@ SHAPES = [(1,), (16,), (17, 1), (5, 13, 3), (0, 4), (2, 3, 4, 5), ()]
 LINE = _native.CACHE_LINE
 
 
-def every_rule(reverse: bool = False) -> list[tuple[str, str, str, tuple[int, ...]]]:
-    """A block of every rule and shape, the parts mixed."""
-    blocks = [(f"{rule}{at}", "g", rule, shape) for at, shape in enumerate(SHAPES) for rule in RULES]
+def every_rule(reverse: bool = False) -> list[tuple[str, str, str, tuple[int, ...], str]]:
+    """A block of every rule, shape and way to be stored, the parts mixed."""
+    blocks = [(f"{rule}{at}{dtype}", "g", rule, shape, dtype)
+              for at, shape in enumerate(SHAPES) for rule, dtypes in RULES.items() for dtype in (*dtypes, "")]
     return blocks[::-1] if reverse else blocks
+
+
+def made(specs: list[Any]) -> _native.StateLayout:
+    return _native.StateLayout.make([_native.StateBlockSpec(*spec) for spec in specs])
 
 
 @pytest.mark.parametrize("reverse", [False, True])
 def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -> None:
     specs = every_rule(reverse)
-    layout = _native.StateLayout.make(specs)
-    given = {name: (rule, shape) for name, _, rule, shape in specs}
+    layout = made(specs)
+    given = {name: (rule, shape, dtype) for name, _, rule, shape, dtype in specs}
     end = 0
     for block in layout.blocks:
-        rule, shape = given[block.name]
-        assert (block.rule, block.shape, block.dtype, block.group) == (rule, shape, RULES[rule], "g")
+        rule, shape, dtype = given[block.name]
+        assert (block.rule, block.shape, block.dtype, block.group) == (rule, shape, dtype or RULES[rule][0], "g")
         count = int(np.prod(shape, dtype=np.int64))
         assert block.count == count
         assert block.bytes == count * np.dtype(DTYPES[block.dtype]).itemsize
@@ -42,18 +48,18 @@ def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -
         end += -(-block.bytes // LINE) * LINE
     assert layout.state_bytes == end == layout.learned_bytes + layout.statistics_bytes
     names = [block.name for block in layout.blocks]
-    learned = [name for name, _, rule, _ in specs if rule in learned_rules()]
+    learned = [name for name, _, rule, *_ in specs if rule in learned_rules()]
     assert names == learned + [name for name, *_ in specs if name not in learned]
 
 
 def learned_rules() -> set[str]:
     """Those trained in place: a block of one alone leaves no statistics part."""
-    return {rule for rule in RULES if _native.StateLayout.make([("x", "g", rule, (1,))]).statistics_bytes == 0}
+    return {rule for rule in RULES if made([("x", "g", rule, (1,))]).statistics_bytes == 0}
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_a_mean_buffer_holds_a_state_and_then_what_each_worker_keeps(workers: int) -> None:
-    layout = _native.StateLayout.make(every_rule())
+    layout = made(every_rule())
     published = layout.published(workers)
     shared = [block for block in published.blocks if "@" not in block.name]
     kept = [block for block in published.blocks if "@" in block.name]
@@ -71,7 +77,7 @@ def test_a_mean_buffer_holds_a_state_and_then_what_each_worker_keeps(workers: in
 
 
 def test_a_lineage_begins_with_the_state_in_every_place() -> None:
-    layout, workers = _native.StateLayout.make(every_rule()), 3
+    layout, workers = made(every_rule()), 3
     state = np.random.default_rng(1).integers(0, 255, layout.state_bytes, np.uint8)
     published = layout.published(workers)
     mean = np.zeros(published.state_bytes, np.uint8)
@@ -86,7 +92,7 @@ def test_a_lineage_begins_with_the_state_in_every_place() -> None:
 
 def test_a_process_that_attaches_finds_the_same_layout() -> None:
     specs = [spec for spec in every_rule() if not spec[2].startswith("moments")]
-    layout = _native.StateLayout.make(specs)
+    layout = made(specs)
     slots = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
     arena = _native.Arena.create(
         workers=2, averaging_frequency=1, slot_count=4, slot_layout=slots, state_layout=layout
@@ -102,13 +108,15 @@ def test_a_process_that_attaches_finds_the_same_layout() -> None:
 
 def test_what_cannot_be_laid_out_is_refused() -> None:
     with pytest.raises(UserMistake, match=rf"rule: expected one of {', '.join(sorted(RULES))}, got summ"):
-        _native.StateLayout.make([("x", "g", "summ", (1,))])
+        made([("x", "g", "summ", (1,))])
+    with pytest.raises(UserMistake, match="state block x: dtype, by the rule sum: expected one of f64, i64, got f32"):
+        made([("x", "g", "sum", (1,), "f32")])
     with pytest.raises(UserMistake, match="state block x: expected a name of its own"):
-        _native.StateLayout.make([("x", "g", rule, (1,)) for rule in itertools.islice(RULES, 2)])
-    layout = _native.StateLayout.make([("x", "g", next(iter(RULES)), (1, 1, 1, 1, 1))])
+        made([("x", "g", rule, (1,)) for rule in itertools.islice(RULES, 2)])
+    layout = made([("x", "g", next(iter(RULES)), (1, 1, 1, 1, 1))])
     slots = _native.SlotLayout.make(1, 1, [("weight", "f32", 1)])
     with pytest.raises(ValueError, match="too many axes: x"):
         _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots, state_layout=layout)
-    layout = _native.StateLayout.make([("x" * 96, "g", next(iter(RULES)), (1,))])
+    layout = made([("x" * 96, "g", next(iter(RULES)), (1,))])
     with pytest.raises(ValueError, match="word is too long: xxx"):
         _native.Arena.create(workers=1, averaging_frequency=1, slot_count=2, slot_layout=slots, state_layout=layout)

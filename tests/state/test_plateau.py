@@ -13,7 +13,7 @@ from tests.state.block_rounds import Array, BlockRounds, Spec
 NAME, OBJECTIVE = _native.SCHEDULE_STANDING, ("score.objective", "score", "sum", (2,))
 BLOCKS: list[Spec] = [
     (NAME, "optimizer", "plateau", (len(STANDING),)), ("score.loss", "score", "sum", (4,)),
-    ("score.rows", "score", "count", (1,)),
+    ("score.rows", "score", "sum", (1,), "i64"),
 ]  # fmt: skip
 SETTINGS = {"patience": 3.0, "threshold": 0.01, "factor": 0.5, "least": 0.1}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ RULES = _native.state_rules()
 ROUNDS_OF = [(1, [2.0]), (2, [1.0, 0.3]), (3, [5.0, 0.0, 1e-3]), (5, [1.0, 2.0, 3.0, 4.0, 1e9])]   # workers, weights
 SHAPES = [(1,), (3,), (17, 1), (5, 13, 3)]   # none fills its cache lines
 LEAST_MOVED = 8
+STORED = [(rule, dtype) for rule, dtypes in RULES.items() for dtype in dtypes]
 
 
 # What a rule makes of its block, said slowly: meaning_of_<rule>(start, the workers' values, their weight sums), by what
@@ -55,10 +57,6 @@ def meaning_of_sum(start: Array, values: Sequence[Array], weights: Sequence[floa
     for value in values:
         total = total + value
     return {"": total}
-
-
-def meaning_of_count(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
-    return meaning_of_sum(start, values, weights)
 
 
 def meaning_of_highest(start: Array, values: Sequence[Array], weights: Sequence[float]) -> dict[str, Array]:
@@ -183,7 +181,7 @@ def shapes_of(rule: str) -> list[tuple[int, ...]]:
     return [(rows, widths[rule]) for rows in (1, 3, 17)] if rule in widths else SHAPES
 
 
-def some(rule: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
+def some(rule: str, shape: tuple[int, ...], random: np.random.Generator, dtype: str = "") -> Array:
     """Values whose sums depend on their order."""
     if rule == "moments":
         columns = {name: random.random(shape[0]) for name in MOMENTS}
@@ -204,17 +202,18 @@ def some(rule: str, shape: tuple[int, ...], random: np.random.Generator) -> Arra
         return np.column_stack([cells, cells.sum(1), np.zeros((shape[0], shape[1] - EDGES))]).astype(float)
     if rule == "vocabulary":
         return vocabularies.some(shape, random)
-    if DTYPES[RULES[rule]] is np.int64:
-        return random.integers(0, 1 << 40, shape)
-    return (random.normal(size=shape) * 10.0 ** random.integers(-8, 8, shape)).astype(DTYPES[RULES[rule]])
+    stored: Any = DTYPES[dtype or RULES[rule][0]]
+    if stored is np.int64:
+        return random.integers(0, 1 << 62, shape) >> random.integers(0, 62, shape)   # beyond what a float64 tells apart
+    return (random.normal(size=shape) * 10.0 ** random.integers(-8, 8, shape)).astype(stored)
 
 
-def blocks_of(rule: str) -> list[Spec]:
-    return [(f"b{at}", "g", rule, shape) for at, shape in enumerate(shapes_of(rule))]
+def blocks_of(rule: str, dtype: str = "") -> list[Spec]:
+    return [(f"b{at}", "g", rule, shape, dtype) for at, shape in enumerate(shapes_of(rule))]
 
 
 def drawn(rule: str, blocks: Sequence[Spec], random: np.random.Generator) -> dict[str, Array]:
-    return {name: some(rule, shape, random) for name, _, _, shape in blocks}
+    return {name: some(rule, shape, random, *dtype) for name, _, _, shape, *dtype in blocks}
 
 
 def same(found: Array, expected: Array) -> None:
@@ -227,9 +226,9 @@ def pieces(name: str, mean: dict[str, Array]) -> dict[str, Array]:
 
 
 @pytest.mark.parametrize(("workers", "weights"), ROUNDS_OF)
-@pytest.mark.parametrize("rule", RULES)
-def test_a_mean_is_what_the_rule_means(rule: str, workers: int, weights: list[float]) -> None:
-    random, blocks = np.random.default_rng(workers), blocks_of(rule)
+@pytest.mark.parametrize(("rule", "dtype"), STORED)
+def test_a_mean_is_what_the_rule_means(rule: str, dtype: str, workers: int, weights: list[float]) -> None:
+    random, blocks = np.random.default_rng(workers), blocks_of(rule, dtype)
     run = BlockRounds(blocks, workers, drawn(rule, blocks, random))
     for _ in range(2):   # the second round's start is the first one's mean
         before, given = run.mean(), [drawn(rule, blocks, random) for _ in range(workers)]
@@ -245,9 +244,9 @@ def test_a_mean_is_what_the_rule_means(rule: str, workers: int, weights: list[fl
                 same(found[name + suffix], value)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str) -> None:
-    random, blocks = np.random.default_rng(7), blocks_of(rule)
+@pytest.mark.parametrize(("rule", "dtype"), STORED)
+def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str, dtype: str) -> None:
+    random, blocks = np.random.default_rng(7), blocks_of(rule, dtype)
     run = BlockRounds(blocks, 2, drawn(rule, blocks, random))
     run.train([drawn(rule, blocks, random) for _ in range(2)], [1.0, 2.0])
     mean = run.mean()
@@ -263,10 +262,10 @@ def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str) -> None:
                     assert np.array_equal(worker.base[name], mean[name])
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_one_workers_round_is_its_own(rule: str) -> None:
+@pytest.mark.parametrize(("rule", "dtype"), STORED)
+def test_one_workers_round_is_its_own(rule: str, dtype: str) -> None:
     """What is trained stays as the only worker has it, to the bit; a weight does not matter."""
-    blocks = blocks_of(rule)
+    blocks = blocks_of(rule, dtype)
     run = BlockRounds(blocks, 1, drawn(rule, blocks, np.random.default_rng(1)))
     given = drawn(rule, blocks, np.random.default_rng(2))
     odd = np.array([-0.0, 1e-45, np.finfo(np.float32).max], np.float32)

@@ -4,13 +4,15 @@
 
 namespace st::rules {
 
-using SumValue = f64;
+using Summed = parts::Stored<f64, i64>;
 
 inline void fold_sum(const StateBlock &block, const RoundStart &start, const Contributions &all, u8 *mean) {
-    parts::folded<SumValue>(block, start, all, mean, [](SumValue a, SumValue b) { return a + b; });
+    Summed::with_type_of(block, [&]<class T>() {
+        parts::folded<T>(block, start, all, mean, [](T a, T b) { return a + b; });
+    });
 }
 
-constexpr Rule sum{parts::dtype_of(SumValue{}), Part::statistics, false,
+constexpr Rule sum{Summed::dtypes, Part::statistics, false,
                    parts::gathered_from_zero, parts::as_stepped, fold_sum, parts::whole};
 
 }  // namespace st::rules

@@ -1,5 +1,7 @@
 #include "plan/tile_threads.h"
 
+#include <pthread.h>
+
 #include <string>
 #include <system_error>
 
@@ -11,7 +13,10 @@ namespace st {
 TileThreads::TileThreads(u32 threads) {
     threads_.reserve(threads);
     try {
-        for (u32 thread = 1; thread < threads; ++thread) threads_.emplace_back([this, thread] { loop(thread); });
+        for (u32 thread = 1; thread < threads; ++thread) {
+            threads_.emplace_back([this, thread] { loop(thread); });
+            pthread_setname_np(threads_.back().native_handle(), "plan");   // as `top -H` and debuggers show it
+        }
     } catch (const std::system_error &error) {
         leave();
         mistake("plan: threads", std::to_string(threads), error.what(), "set train.threads_per_worker lower");

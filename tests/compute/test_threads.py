@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from waiting import wait_for
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -23,22 +24,23 @@ CAPACITY = 5 * TILE_ROWS + 77
 NETWORK = {"layers": [HIDDEN, {"dense": 5, "activation": "tanh"}], "categories": 2, "standardize": True}
 
 
-def tasks() -> set[str]:
-    return set(os.listdir("/proc/self/task"))
-
-
-def state(task: str) -> str:
-    """Of a thread of this process; "gone" where it has ended (not one of a plan: another's that was just starting)."""
+def told(task: str, what: str) -> str:
+    """Nothing, of a thread that has just ended."""
     try:
-        return Path(f"/proc/self/task/{task}/stat").read_text().rpartition(")")[2].split()[0]
+        return Path(f"/proc/self/task/{task}/{what}").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return "gone"
+        return ""
+
+
+def plan_threads() -> set[str]:
+    """Those of plans, of all that this process has."""
+    return {task for task in os.listdir("/proc/self/task") if told(task, "comm") == "plan\n"}
 
 
 def wait_until_asleep(threads: set[str]) -> None:
     deadline = time.monotonic() + 20
-    while any(state(task) not in ("S", "gone") for task in threads):
-        assert time.monotonic() < deadline, {task: state(task) for task in threads}
+    while awake := [stat for task in threads if not (stat := told(task, "stat")).rpartition(")")[2].startswith(" S")]:
+        assert time.monotonic() < deadline, awake
         time.sleep(0.001)
 
 
@@ -75,9 +77,9 @@ def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any
     """Steps of one tile and of many, one behind the other: threads wake late, or not at all."""
     found = set()
     for threads in (1, 2, 5):
-        rigged, before = rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY), tasks()
+        rigged, before = rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY), plan_threads()
         plan, rows = rigged.plan(threads=threads), np.random.default_rng(7)
-        mine = tasks() - before
+        mine = plan_threads() - before
         rigged.statistics(plan)
         for step in range(2000):
             rigged.slot[16:20].view(np.uint32)[0] = rows.integers(0, CAPACITY + 1)   # SlotHeader.rows
@@ -115,21 +117,20 @@ def test_a_number_of_threads_that_is_none_is_refused(rig: Any, spec: Any) -> Non
 
 def test_threads_live_as_long_as_the_plan_and_sleep_between_steps(rig: Any, spec: Any) -> None:
     rigged = rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY)
-    before = tasks()
+    before = plan_threads()
     plan = rigged.plan(threads=4)
     rigged.step(plan)
-    mine = tasks() - before
+    mine = plan_threads() - before
     assert len(mine) == 3
     wait_until_asleep(mine)
     del plan
-    assert not tasks() & mine
+    wait_for(lambda: not plan_threads() & mine)   # joined, a thread is listed for a moment
 
 
 def test_a_batch_that_fits_a_tile_needs_no_thread(rig: Any, spec: Any) -> None:
-    before = tasks()
+    before = plan_threads()
     plan = rig(spec(**NETWORK), rows=9, capacity=TILE_ROWS).plan(threads=4)
-    assert tasks() == before and plan.rows == TILE_ROWS
-
+    assert not plan_threads() - before and plan.rows == TILE_ROWS
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="fork of a process with threads warns")

@@ -67,6 +67,24 @@ def get_logger(name: str) -> Log:
     return Log(name)
 
 
+class Reminder:
+    """What holds for long is said at once, and again now and then: whoever looks later is to see it."""
+
+    def __init__(self, every_s: float = REPEAT_S) -> None:
+        self._every_s, self._said_at = every_s, float("-inf")
+
+    def due(self) -> bool:
+        """Whether it is to be said now; asked only where it then is."""
+        if time.monotonic() - self._said_at < self._every_s:
+            return False
+        self._said_at = time.monotonic()
+        return True
+
+    def anew(self) -> None:
+        """It is something else now: due at once."""
+        self._said_at = float("-inf")
+
+
 @cache
 def librdkafka_logger() -> logging.Logger:
     """What librdkafka's clients log to, without its repeats: it says hundreds of times a second that it reconnects."""

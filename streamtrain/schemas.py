@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 from streamtrain import _native
 from streamtrain.columns import formats
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.log import get_logger
+from streamtrain.log import Reminder, get_logger
 from streamtrain.topics.named_schemas import is_id
 
 log = get_logger(__name__)
@@ -69,7 +69,7 @@ class SchemaRegistry:
         self._format_name, self._format = format, formats.record_format(format)
         self._answers = Answers() if answers is None else answers
         self._client: Any = None
-        self._said_at = -_SAY_S
+        self._reminder = Reminder(_SAY_S)
         self._ask_at = 0.0  # no sooner, while a request is not answered
         self._problem = ""  # why the last request was not answered
         self._open: set[str] = set()  # names that were asked for and are not known yet
@@ -115,8 +115,7 @@ class SchemaRegistry:
         return answer
 
     def _say(self, name: str) -> None:
-        if time.monotonic() - self._said_at >= _SAY_S:
-            self._said_at = time.monotonic()
+        if self._reminder.due():
             log.warning(f"schema {name} is not known yet, so its records wait: {self._problem}")
 
     def _asked(self, name: str) -> Answer | None:
@@ -238,8 +237,7 @@ class SchemaRegistry:
             except KafkaUnreachable as error:
                 if time.monotonic() >= until_s:
                     raise KafkaUnreachable(f"{error}; waited for {patience_s:.0f} s") from None
-                if time.monotonic() - self._said_at >= _SAY_S:
-                    self._said_at = time.monotonic()
+                if self._reminder.due():
                     log.warning(f"waiting for the registry: {error}")
                 time.sleep(_AGAIN_S)
 

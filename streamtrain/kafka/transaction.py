@@ -28,7 +28,7 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import ANY_PARTITION, TransactionalProducer
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.settings import Purpose
-from streamtrain.log import get_logger
+from streamtrain.log import Reminder, get_logger
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message
@@ -38,7 +38,6 @@ T = TypeVar("T")
 
 _CHECK_S = 5.0  # of waiting for a batch's check: below transaction.timeout.ms
 _FIRST_ANSWER_S = 10.0  # how long a start waits for a broker before it says that there is none
-_SAY_AGAIN_S = 10.0  # what is waited for
 _MARKERS_S = 0.1  # from the answer to an abort until readers see it
 _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers must not keep fencing each other in step
 
@@ -127,7 +126,7 @@ class Transactions:
         self._newest: bytes | None = None  # digest of what was published last
         self.run: Run | None = None
         self.unreachable = False
-        self._said_s = float("-inf")
+        self._reminder = Reminder()
 
     def open(self) -> Run:
         """Takes the job: fences its holder and commits a new run entry. Replaced if a newer run wins meanwhile."""
@@ -245,7 +244,8 @@ class Transactions:
                 if first and not fenced and time.monotonic() > give_up:
                     raise explained from None
                 self.unreachable = not fenced
-                self._say_waiting(explained)
+                if self._reminder.due():
+                    log.warning("waiting for Kafka", reason=str(explained))
                 time.sleep(random.uniform(*_JITTER_S))
 
     def _abort_forgotten(self, producer: TransactionalProducer) -> None:
@@ -291,17 +291,12 @@ class Transactions:
                 raise
             except (KafkaUnreachable, KafkaBroken) as cause:
                 self.unreachable = True
-                self._say_waiting(cause)
+                if self._reminder.due():
+                    log.warning("waiting for Kafka", reason=str(cause))
                 time.sleep(random.uniform(*_JITTER_S))
                 continue
             self.unreachable = False
             return answer
-
-    def _say_waiting(self, cause: Exception) -> None:
-        """Says what is waited for, and again now and then: whoever looks later is to see it."""
-        if time.monotonic() - self._said_s >= _SAY_AGAIN_S:
-            self._said_s = time.monotonic()
-            log.warning("waiting for Kafka", reason=str(cause))
 
     def _transaction(self, batch: Batch) -> int:
         producer = self._producer

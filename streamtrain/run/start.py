@@ -18,7 +18,7 @@ from streamtrain.kafka.snapshots import Held
 from streamtrain.log import get_logger
 from streamtrain.origins.origin import Origin
 from streamtrain.run.dead_letters import Letters
-from streamtrain.run.job_topics import JobTopics, check_published_last
+from streamtrain.run.held_job import HeldJob, check_published_last
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import (
     Lineage,
@@ -45,7 +45,7 @@ class Start:
         job: Job,
         model: Model,
         origin: Origin,
-        topics: JobTopics,
+        topics: HeldJob,
         publisher: KafkaPublisher,
         assembler: Assembler,
         tell: Tell,

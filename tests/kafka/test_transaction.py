@@ -15,7 +15,7 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 from streamtrain.kafka.transaction import Batch, Transactions, _Failed
-from streamtrain.run.job_topics import JobTopics
+from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.topic import Message, job_topics
 
 
@@ -33,20 +33,21 @@ def transactions(kafka: Any, job: str) -> Transactions:
     admin, wishes = Admin(kafka.bootstrap), job_topics(job)
     admin.ensure(wishes)
     where = {"bootstrap.servers": kafka.bootstrap}
-    return Transactions(where, job, JobTopics(job, where, {wish.key: wish.name for wish in wishes}, admin))
+    return Transactions(where, job, HeldJob(job, where, {wish.key: wish.name for wish in wishes}, admin))
 
 
 def test_what_its_check_refuses_is_not_committed_and_holds_nobody_up(
     kafka: Any, job: str, transactions: Transactions
 ) -> None:
     transactions.open()
-    assert transactions._producer is not None
-    native = transactions._producer.native
     messages = [(f"{job}.rounds", Message(b"key", b"value"))]
     with pytest.raises(UserMistake, match="made again"):
         transactions.publish(Batch(messages, "refused", check=refuse))
-    assert native.begin().code == 0  # nothing was left open that another had to end
-    assert native.abort("a test").ending is KafkaEnding.ABORTED
+    assert transactions._producer is not None   # another, where Kafka took too long to abort
+    begun = transactions._producer.native.begin()
+    assert begun.code == 0, begun.text  # nothing was left open that another had to end
+    aborted = transactions._producer.native.abort("a test")
+    assert aborted.ending is KafkaEnding.ABORTED, aborted.why.text
     offset = transactions.publish(Batch(messages, "good"))
     with KafkaConsumer.open(Purpose.INGEST, {"bootstrap.servers": kafka.bootstrap}) as consumer:
         assert [message.offset for message in read(consumer, f"{job}.rounds", 0, 0, offset + 1)] == [offset]

@@ -14,7 +14,7 @@ GUARDS = [
     ),
     (
         "dead letters alone may be what Kafka has forgotten to end",
-        "streamtrain/run/job_topics.py",
+        "streamtrain/run/held_job.py",
         "if topic.written is not None",
         'if topic.written == "alone"',
         f"{FORGOTTEN}::test_an_open_transaction_among_dead_letters_is_ended_if_it_is_ours_and_not_waited_for",

@@ -139,7 +139,7 @@ GUARDS = [
     ),
     (
         "the newest manifest is what control names",
-        "streamtrain/run/job_topics.py",
+        "streamtrain/run/held_job.py",
         "    if last is None or (newest is not None and newest.digest == last.digest):\n",
         "    if True:\n",
         "tests/e2e/test_newest.py::test_a_snapshots_topic_that_lost_everything_is_refused_and_fresh_goes_on_above",

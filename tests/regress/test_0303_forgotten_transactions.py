@@ -25,7 +25,7 @@ from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
-from streamtrain.run.job_topics import JobTopics
+from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import job_topics
@@ -126,7 +126,7 @@ def test_an_open_transaction_among_dead_letters_is_ended_if_it_is_ours_and_not_w
     assert list(visible(kafka.bootstrap, letters).values()) == [b"another's"]
 
 
-class Forgetful(JobTopics):
+class Forgetful(HeldJob):
     """Shows of control and snapshots what was there before `forget`."""
 
     forgotten: str = ""
@@ -200,7 +200,7 @@ def ends(admin: Admin, topic: str) -> bool:
 
 def transactions(bootstrap: str, job: str, admin: Admin) -> Transactions:
     kafka = {"bootstrap.servers": bootstrap}
-    return Transactions(kafka, job, JobTopics(job, kafka, names(job), admin))
+    return Transactions(kafka, job, HeldJob(job, kafka, names(job), admin))
 
 
 def names(job: str) -> dict[str, str]:

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import Any
 
 import confluent_kafka
@@ -22,6 +23,7 @@ from streamtrain.columns.formats import record_format
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
+from streamtrain.log import Reminder
 from streamtrain.run.roles import predictor
 from streamtrain.topics.predictions import Answer
 
@@ -196,7 +198,7 @@ def test_requests_wait_for_the_first_trained_snapshot_and_new_ones_are_taken(
 def test_what_is_waited_for_is_said_again_while_there_is_no_topic(
     bench: Bench, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(predictor, "_SAY_AGAIN_S", 0.2)
+    monkeypatch.setattr(predictor, "Reminder", partial(Reminder, 0.2))
     assert f"{bench.job}.snapshots" not in Admin(bench.bootstrap).names()
     with caplog.at_level("INFO", logger="streamtrain"), running(bench.config()) as counters:
         wait_for(lambda: caplog.text.count(f"waiting for the first snapshot of {bench.job}") >= 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from streamtrain.checks.verify.report import Check
-from streamtrain.checks.verify.topics import JobTopics, Partition
+from streamtrain.checks.verify.topics import Partition, ReadTopics
 from streamtrain.topics.predictions import OFFSET_HEADER, PARTITION_HEADER
 
 _ON_THE_WAY_MS = 15_000  # a transaction of a predictor that is still open, or half visible, is younger
@@ -41,7 +41,7 @@ class _Asked:
 class Answered:
     """A bit of memory for each request answered."""
 
-    def __init__(self, topics: JobTopics) -> None:
+    def __init__(self, topics: ReadTopics) -> None:
         self._topics = topics
         self._requests: list[Partition] = list(topics.requests.partitions) if topics.requests else []
         self._asked = [_Asked() for _ in self._requests]

@@ -12,7 +12,7 @@ from streamtrain.checks.verify.letters import Told, Waiting, reference
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.sources import Sources
-from streamtrain.checks.verify.topics import JobTopics
+from streamtrain.checks.verify.topics import ReadTopics
 from streamtrain.errors import CheckFailed
 from streamtrain.kafka.clients import Message
 from streamtrain.topics import dead_letters
@@ -20,7 +20,7 @@ from streamtrain.topics.dead_letters import DeadLetter
 
 
 def check_dead_letters(
-    topics: JobTopics, logs: Logs, newest: int, decoders: Decoders, sources: Sources
+    topics: ReadTopics, logs: Logs, newest: int, decoders: Decoders, sources: Sources
 ) -> tuple[Check, Waiting]:
     """Also the letters whose records are to be compared with them when they are read again."""
     check = Check("dead letters", "each row that was not trained is a dead letter, with its place, bytes and reason")
@@ -41,7 +41,7 @@ def check_dead_letters(
 
 
 class _Letters:
-    def __init__(self, check: Check, topics: JobTopics, logs: Logs, decoders: Decoders, sources: Sources) -> None:
+    def __init__(self, check: Check, topics: ReadTopics, logs: Logs, decoders: Decoders, sources: Sources) -> None:
         self._check = check
         self._topics = topics
         self._logs = logs

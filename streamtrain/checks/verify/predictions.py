@@ -11,7 +11,7 @@ from streamtrain.checks.verify.answered import Answered, whole_number
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
-from streamtrain.checks.verify.topics import JobTopics, Topic
+from streamtrain.checks.verify.topics import ReadTopics, Topic
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.predictions import (
     DIGEST_HEADER,
@@ -61,7 +61,7 @@ class _Digests:
         )
 
 
-def check_predictions(topics: JobTopics, snapshots: Snapshots, logs: Logs, fast: bool) -> Check:
+def check_predictions(topics: ReadTopics, snapshots: Snapshots, logs: Logs, fast: bool) -> Check:
     check = Check("predictions", "each names a published snapshot and its request; no request is answered twice")
     if topics.predictions is None:
         check.span = "no topic"

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from streamtrain.checks.given_files import GivenFiles
-from streamtrain.checks.verify.topics import JobTopics, Topic
+from streamtrain.checks.verify.topics import ReadTopics, Topic
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.clients import KafkaConsumer, Message
@@ -49,7 +49,7 @@ class _Partition:
 
 
 @contextmanager
-def job_topics(job: Job, files: GivenFiles | None = None, on_read: OnRead = _nobody) -> Iterator[JobTopics]:
+def read_topics(job: Job, files: GivenFiles | None = None, on_read: OnRead = _nobody) -> Iterator[ReadTopics]:
     """The job's topics, for as long as the context lasts. Raises KafkaUnreachable when no broker answers; as messages
     are read what `on_read` raises."""
     names = {key: str(job.topic(key).name) for key in _ORDER}
@@ -60,7 +60,7 @@ def job_topics(job: Job, files: GivenFiles | None = None, on_read: OnRead = _nob
         control = states[names["control"]]
         control_end = 0 if control is None else admin.last_stable(control.name, control.partitions)[0]
         found = {key: _topic(stack, job.kafka_consumer(), admin, states[name], on_read) for key, name in names.items()}
-        yield JobTopics(
+        yield ReadTopics(
             job=job.name,
             control_end=control_end,
             looked_ms=looked_ms,

@@ -45,7 +45,7 @@ class Topic:
 
 
 @dataclass(frozen=True)
-class JobTopics:
+class ReadTopics:
     """The topics of a job; None where there is none of that name.
 
     As they were at one moment after another: predictions first, then snapshots, dead letters, round log, and the

@@ -12,14 +12,14 @@ from streamtrain.checks.verify.fold import Fold
 from streamtrain.checks.verify.logs import Logs, read_logs
 from streamtrain.checks.verify.manifests import check_manifests
 from streamtrain.checks.verify.predictions import check_predictions
-from streamtrain.checks.verify.reader import OnRead, job_topics
+from streamtrain.checks.verify.reader import OnRead, read_topics
 from streamtrain.checks.verify.records import check_records
 from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.runs import check_runs, read_control
 from streamtrain.checks.verify.snapshots import Snapshots, read_snapshots
 from streamtrain.checks.verify.sources import Sources
 from streamtrain.checks.verify.terms import check_terms
-from streamtrain.checks.verify.topics import JobTopics
+from streamtrain.checks.verify.topics import ReadTopics
 from streamtrain.errors import CheckFailed
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
@@ -33,11 +33,11 @@ def verify(job: Job, fast: bool = False, files: Sequence[FoundFile] = (), on_rea
     answers, UserMistake for other files, and CheckFailed where there is nothing to look at.
     """
     given = GivenFiles(files) if files else None
-    with job_topics(job, given) if on_read is None else job_topics(job, given, on_read) as topics:
+    with read_topics(job, given) if on_read is None else read_topics(job, given, on_read) as topics:
         return check_topics(topics, fast)
 
 
-def check_topics(topics: JobTopics, fast: bool = False) -> Report:
+def check_topics(topics: ReadTopics, fast: bool = False) -> Report:
     """What the messages of a job's topics say of its guarantees. Whatever bytes they hold: a finding, no exception.
 
     Raises CheckFailed where there is no snapshot.

@@ -25,7 +25,7 @@ from streamtrain.origins.choice import origin_of
 from streamtrain.origins.files import files_from
 from streamtrain.origins.origin import Origin
 from streamtrain.run.heap import share_one_heap
-from streamtrain.run.job_topics import JobTopics
+from streamtrain.run.held_job import HeldJob
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import Lineage, StartFlags
 from streamtrain.run.publication import Assembler
@@ -59,7 +59,7 @@ def run(config: Config) -> int:
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
     origin = origin_of(job, consumer, admin, files_from(config.files))
-    topics = JobTopics(job.name, consumer, config.topics, admin)
+    topics = HeldJob(job.name, consumer, config.topics, admin)
     transactions = Transactions(config.kafka["producer"], job.name, topics)
     publishing: Publishing | None = None
     try:
@@ -78,7 +78,7 @@ def run(config: Config) -> int:
 
 
 def _begin(
-    config: Config, job: Job, origin: Origin, topics: JobTopics, transactions: Transactions
+    config: Config, job: Job, origin: Origin, topics: HeldJob, transactions: Transactions
 ) -> Publishing:
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
@@ -106,7 +106,7 @@ def _begin(
     return publishing
 
 
-def _say_end(topics: JobTopics, transactions: Transactions, exit_code: int, reason: str) -> None:
+def _say_end(topics: HeldJob, transactions: Transactions, exit_code: int, reason: str) -> None:
     """Writes to control how this run ends, if it had begun."""
     if transactions.run is not None:
         transactions.end(topics.end(transactions.run, exit_code, reason))

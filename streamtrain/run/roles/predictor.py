@@ -23,7 +23,7 @@ from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.following import Following
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.log import get_logger, logger_without_repeats
+from streamtrain.log import Reminder, get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
 from streamtrain.schemas import Ask, SchemaRegistry, decoded_by, named_format
 
@@ -34,7 +34,6 @@ retries = logger_without_repeats(f"{__name__}.retries")
 _SLOT_ROWS = 256  # predicted at once; requests for more take several
 _TURN_MS = 100  # of the native loop between two looks at `stop`
 _FINISH_S = 30.0  # for answers on their way at the end
-_SAY_AGAIN_S = 10.0  # what has been said and still holds
 
 NEWEST = "newest"  # the name of the one that follows the snapshots
 _Ready = tuple[Served, _native.RequestScorer]
@@ -177,7 +176,7 @@ class _Feed(Following[_Ready]):
         self._format = decoded_by(config.format, schemas)
         self._served: Served | None = None  # that predicts
         self._network = TorchModule.told_by(config.module) if config.module else None
-        self._wanted, self._said_s = "snapshot", float("-inf")
+        self._wanted, self._reminder = "snapshot", Reminder()
         self._failure: Exception | None = None
 
     def start(self) -> None:
@@ -210,7 +209,8 @@ class _Feed(Following[_Ready]):
     def _take(self, ready: _Ready) -> None:
         served, scorer = ready
         if served.manifest.untrained and self._config.snapshot is None:
-            self._wanted, self._said_s = "trained snapshot", float("-inf")
+            self._wanted = "trained snapshot"
+            self._reminder.anew()
             return
         self._native.serve([(NEWEST, scorer)])
         log.info("predicting", version=served.version, digest=served.digest[:12])
@@ -238,7 +238,5 @@ class _Feed(Following[_Ready]):
 
     def _looked(self) -> None:
         """Says what is waited for while there is none, at once and then again."""
-        now_s = time.monotonic()
-        if self._served is None and now_s - self._said_s >= _SAY_AGAIN_S:
-            self._said_s = now_s
+        if self._served is None and self._reminder.due():
             log.info(f"waiting for the first {self._wanted} of {self._config.job}")

@@ -12,9 +12,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from streamtrain.checks.verify.reader import job_topics
+from streamtrain.checks.verify.reader import read_topics
 from streamtrain.kafka.clients import Message
-from streamtrain.topics.topic import job_topics as wishes
+from streamtrain.topics.topic import job_topics
 from tests.checks.verify.topics_in_memory import Partition, Written
 from tests.checks.verify.whole import FORGERIES
 from tests.e2e.harness import LiveJob, rows
@@ -50,7 +50,7 @@ def job(kafka, tmp_path: Path) -> LiveJob:
 
 def read(job: LiveJob) -> Written:
     """All its topics as lists."""
-    with job_topics(job.job) as topics:
+    with read_topics(job.job) as topics:
         written = Written(job.name)
         for key in ("snapshots", "rounds", "control", "dead_letters", "predictions", "requests", "records"):
             topic = getattr(topics, key)
@@ -67,7 +67,7 @@ def write(job: LiveJob, name: str, partitions: list[Partition]) -> None:
     deadline = time.monotonic() + 240
     while name in job.admin.names():
         assert time.monotonic() < deadline
-    job.admin.ensure(wishes(job.name, job.job.topic_tables()))
+    job.admin.ensure(job_topics(job.name, job.job.topic_tables()))
     quick = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20}  # a transaction in 5 ms, and not in 100
     producer = Producer({"bootstrap.servers": job.bootstrap, "transactional.id": f"forger-{name}", **quick})
     producer.init_transactions(60)

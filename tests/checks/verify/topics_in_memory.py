@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from streamtrain.checks.verify.topics import JobTopics, Topic
+from streamtrain.checks.verify.topics import ReadTopics, Topic
 from streamtrain.kafka.admin import TopicState
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.topic import Message as Sent
@@ -96,14 +96,14 @@ class Written:
             last = [message for message in partition.messages if newest[message.key] is message]
             partition.messages = [message for message in last if message.value is not None]
 
-    def topics(self, exactly_once: bool = True) -> JobTopics:
+    def topics(self, exactly_once: bool = True) -> ReadTopics:
         """As a verification is given them, a minute after."""
         made = {
             key: Topic(self.name(key), self.topic_ids[key], [Listed(p.low, p.end, p.messages) for p in partitions])
             for key, partitions in self.partitions.items()
         }
         control_end = self.partitions["control"][0].end
-        return JobTopics(
+        return ReadTopics(
             job=self.job, control_end=control_end, looked_ms=self.clock_ms + 60_000, exactly_once=exactly_once, **made
         )
 

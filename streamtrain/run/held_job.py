@@ -23,7 +23,7 @@ from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message, Topic, all_topics
 
 
-class JobTopics:
+class HeldJob:
     """Snapshots and control of one job; opens their readers. `names`: the topics' by key. One thread at a time."""
 
     def __init__(self, job: str, kafka: Mapping[str, str], names: Mapping[str, str], admin: Admin) -> None:

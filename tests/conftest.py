@@ -9,6 +9,7 @@ import os
 import shutil
 import sys
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
@@ -180,6 +181,21 @@ def fake_cupy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setattr(_cublas, "library", module.FakeCublas)
     return module
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """With --durations also those of whole files, and of folders: many short tests are long too."""
+    if not (most := config.option.durations):
+        return
+    taken: dict[str, float] = defaultdict(float)
+    for report in (report for several in terminalreporter.stats.values() for report in several):
+        if not isinstance(report, pytest.TestReport):
+            continue
+        for path in (report.location[0], str(Path(report.location[0]).parent) + "/"):
+            taken[path] += report.duration
+    terminalreporter.section(f"slowest {most} files and folders")
+    for path, seconds in sorted(taken.items(), key=lambda each: -each[1])[:most]:
+        terminalreporter.write_line(f"{seconds:7.1f}s {path}")
 
 
 def missing_gpu() -> str | None:

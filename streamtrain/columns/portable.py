@@ -21,7 +21,8 @@ from streamtrain.topics.manifest import Manifest
 _HASH = (
     "bucket = hash(UTF-8 text, seed = hash_seed) mod buckets; of hash_bits 32 it is MurmurHash3_x86_32, of 64 "
     "the first 64 bits of MurmurHash3_x64_128; hash_seed is MurmurHash3_x86_32 of the column's name with seed 0; a "
-    "whole number is hashed as its decimal text, a boolean as true or false"
+    "whole number is hashed as its decimal text, a boolean as true or false; with vw_bits a name is hashed as Vowpal "
+    "Wabbit hashes it in the first of namespaces, of which the lowest vw_bits bits are the index"
 )
 _TEXT = (
     "of a text small letters stand for capitals (Unicode's simple mapping) where lower_case says so; by word its "

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
+from streamtrain.columns import formats
 from streamtrain.columns.column import Column
 from streamtrain.columns.schema import Schema
 from streamtrain.compute import losses, optimizers, schedules
@@ -16,16 +18,19 @@ from streamtrain.job.file import JobFile
 
 def schema_of(file: JobFile) -> Schema:
     """Its columns and transforms, compiled. UserMistake with every problem."""
-    columns = {name: _bounded(column, file.records.max_decoded_bytes) for name, column in file.columns.items()}
+    of_records: dict[str, Any] = {"max_decoded_bytes": file.records.max_decoded_bytes}
+    with suppress(ValueError):   # of the format's settings, which is said at their line
+        of_records |= formats.of_columns(file.records.named)
+    columns = {name: _with(column, of_records) for name, column in file.columns.items()}
     heads = {name: head.loss.name for name, head in file.model.heads.items()}
     return Schema.from_columns(columns, file.model.loss.name, file.transforms, file.records.where, heads)
 
 
-def _bounded(column: Column, decoded_bytes: int) -> Column:
-    """With the bound of all records, where it is of a kind that has one and does not say its own."""
-    bound = "max_decoded_bytes"
-    takes = bound in column.entry.options.model_fields and bound not in column.model_fields_set
-    return column.model_copy(update={bound: decoded_bytes}) if takes else column
+def _with(column: Column, of_records: Mapping[str, Any]) -> Column:
+    """With what is said of all records, where it is of a kind that takes it and does not say its own."""
+    taken = column.entry.options.model_fields.keys() - column.model_fields_set
+    completed: Column = column.model_copy(update={name: value for name, value in of_records.items() if name in taken})
+    return completed
 
 
 def engine_spec(file: JobFile) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.records import Records
 from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema
+from streamtrain.columns.vw_hash import vw_seed
 from streamtrain.errors import UserMistake
 
 WIDE: dict[str, Any] = {"kind": "sparse", "buckets": 1 << 18, "most": 99, "missing": 0}
@@ -128,6 +131,49 @@ def test_rows_are_written_and_read_again() -> None:
     again = record_rows(schema, "vw", made.value).rows
     ((once_more,),) = Records(schema, "vw", "rows", 9, 1 << 20).blocks(again, None, False)
     assert parse("vw", once_more.value).rows == parse("vw", made.value).rows
+
+
+def test_names_of_a_program_are_vws(same: Any) -> None:
+    """In the first namespace that a column names, in rows of any form."""
+    schema = schema_of(user={**USER, "vw_bits": 18}, rest={**REST, "vw_bits": 18})
+    row = {"user": {"age": 31, "länder": 0.5, "9": 2}, "rest": [["x", 1], ["page^7", 3]], "late": 1}
+    read = decoded(schema, f"1 |u age:31 länder:0.5 {9 - vw_seed('u') + 2**32}:2 | x:1 page^7:3")
+    expected = [entries(read, name) for name in ("user", "rest")]
+    for record in (json.dumps(row), json.dumps(row, ensure_ascii=False)):
+        assert same(schema, "json", record.encode()).trained == 1
+        slot = RowSlot(schema, 1, "json")
+        list(slot.record(record.encode()))
+        assert [entries(slot, name) for name in ("user", "rest")] == expected
+    slot = RowSlot(schema, 1)
+    list(slot.batches([row]))
+    assert [entries(slot, name) for name in ("user", "rest")] == expected
+    others = RowSlot(schema_of(user=USER, rest=REST), 1, "json")
+    list(others.record(json.dumps(row).encode()))
+    assert entries(others, "rest") != expected[1]
+
+
+def test_a_jobs_columns_have_its_records_bits(tmp_path: Path) -> None:
+    text = """
+        name = "names"
+        kafka.bootstrap.servers = "127.0.0.1:9"
+        [records]
+        format = "vw"
+        bits = 20
+        [columns]
+        rest = { kind = "sparse", buckets = 1048576 }
+        other = { kind = "sparse", buckets = 1048576, namespaces = ["o"], vw_bits = 7 }
+        y = { role = "label" }
+    """
+    (tmp_path / "names.toml").write_text(text)
+    columns = dict(Job.load(tmp_path / "names.toml").schema.columns)
+    assert (columns["rest"].vw_bits, columns["other"].vw_bits) == (20, 7)
+    for what, instead in (('"vw"', '"json"'), ("bits = 20", ""), ('namespaces = ["o"], ', "")):
+        text = text.replace(what, instead, 1)
+    (tmp_path / "names.toml").write_text(text)
+    columns = dict(Job.load(tmp_path / "names.toml").schema.columns)
+    assert (columns["rest"].vw_bits, columns["other"].vw_bits) == (None, 7)
+    with pytest.raises(UserMistake, match="buckets: expected 1,024 or more for vw_bits = 10, got 64"):
+        schema_of(rest={**REST, "buckets": 64, "vw_bits": 10})
 
 
 def test_the_tag_is_a_key() -> None:

@@ -54,7 +54,9 @@ def test_each_column_learns_from_its_namespaces(kafka: Any, tmp_path: Path) -> N
     assert {"user.embedding", "rest.embedding", "shard.embedding"} <= {*snapshot.decode(newest.model)}
     with LiveModel(job.name, bootstrap=job.bootstrap) as model:
         model.wait_ready(60)
-        named = job.job.plan().transform([{"user": {name: 1}, "rest": {}, "y": 1} for name in ("yes", "no")])["user"]
-        asked = [{"tag": "t1", "user": [[index, 0.5]], "rest": {"5": 1}} for index in named.values.tolist()]
-        yes, no = model.predict(asked)
+        yes, no = model.predict([{"tag": "t1", "user": {name: 0.5}, "rest": {"5": 1}} for name in ("yes", "no")])
         assert yes["prediction"] - no["prediction"] > 0.1
+        records = [f"1 't1 |u {name}:0.5 | 5".encode() for name in ("yes", "no")]
+        indexes = job.job.plan().decode(records)["user"].values.tolist()
+        as_read = model.predict([{"tag": "t1", "user": [[index, 0.5]], "rest": {"5": 1}} for index in indexes])
+        assert [each["prediction"] for each in as_read] == [yes["prediction"], no["prediction"]]

@@ -1,26 +1,15 @@
 // Vowpal Wabbit's text: label, importance and tag, then namespaces of features, name:value each, behind bars. A
-// feature's index is VW's own (--hash strings): a name of digits is a number, any other one is hashed by
-// MurmurHash3_x86_32, both from its namespace's hash on; of the sum the lowest bits.
+// feature's index is VW's own: the lowest bits of its hash.
 #pragma once
 #include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "decode/murmur3.h"
 #include "decode/sparse_text.h"
+#include "decode/vw_hash.h"
 
 namespace st::formats {
-
-// A name's own number, or its hash.
-inline u64 vw_hash(const char *p, const char *end, u32 seed) {
-    u64 number = 0;
-    for (const char *at = p; at < end; ++at) {
-        if (!number_text::is_digit(*at)) return murmur3(p, static_cast<u64>(end - p), seed);
-        number = 10 * number + static_cast<u64>(*at - '0');
-    }
-    return number + seed;
-}
 
 class VwDecoder final : public SparseTextDecoder {
   public:

@@ -1,8 +1,10 @@
-// Pairs of an index, or a name hashed into one, and a number: int32 and float32 in two ragged blocks.
+// Pairs of an index, or a name hashed into one, and a number: int32 and float32 in two ragged blocks. A name is hashed
+// as a category's text is, or as Vowpal Wabbit does in a namespace.
 #pragma once
 #include <charconv>
 
 #include "decode/list_kind.h"
+#include "decode/vw_hash.h"
 
 namespace st::kinds {
 
@@ -13,6 +15,10 @@ class Sparse final : public Kind {
           buckets_(static_cast<u64>(options.get<i64>("buckets"))), most_(static_cast<u64>(options.get<i64>("most"))),
           cuts_(options.get<bool>("cut")) {
         if (options.has("namespaces")) namespaces_ = options.get<std::vector<std::string>>("namespaces");
+        if (!options.has("vw_bits")) return;
+        const std::string first = namespaces_.empty() ? "" : namespaces_.front();
+        vw_mask_ = (u64{1} << options.get<i64>("vw_bits")) - 1;
+        vw_seed_ = static_cast<u32>(vw_hash(first.data(), first.data() + first.size(), 0));
     }
 
     const char *expected() const override { return "list of pairs of an index or a name and a number"; }
@@ -59,7 +65,7 @@ class Sparse final : public Kind {
         const char *const end = utf8.data() + utf8.size();
         u64 index = 0;
         const auto [read, error] = std::from_chars(utf8.data(), end, index);
-        if (read != end) return take_index(row, hasher_(utf8) % buckets_);
+        if (read != end) return take_index(row, hashed(utf8));
         if (error != std::errc()) return out_of_range(row, c, shown(utf8));
         put_index(row, c, index, false);
     }
@@ -81,6 +87,10 @@ class Sparse final : public Kind {
     }
 
   private:
+    u64 hashed(std::string_view name) const {
+        if (!vw_mask_) return hasher_(name) % buckets_;
+        return vw_hash(name.data(), name.data() + name.size(), vw_seed_) & vw_mask_;
+    }
     void put_index(RowWriter &row, u32 c, u64 index, bool negative) const {
         if (index < buckets_ && (!negative || index == 0)) return take_index(row, index);
         out_of_range(row, c, (negative ? "-" : "") + std::to_string(index));
@@ -103,6 +113,8 @@ class Sparse final : public Kind {
     Place index_, scale_;
     TextHasher hasher_;
     u64 buckets_, most_;
+    u64 vw_mask_ = 0;   // 0: not VW's hash
+    u32 vw_seed_ = 0;
     bool cuts_;
     std::vector<std::string> namespaces_;
 };

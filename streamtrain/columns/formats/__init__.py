@@ -85,6 +85,12 @@ def encode_records(format: Format, schema: Any, rows: Sequence[Any]) -> list[byt
     return [encode_rows(format, schema, part) for part in ([rows] if holds_many(**given) else ([row] for row in rows))]
 
 
+def of_columns(format: Format) -> dict[str, Any]:
+    """Settings that columns have of it where they do not say their own: a module's OF_COLUMNS, by its options."""
+    module, given = _of(format)
+    return {name: given[option] for name, option in getattr(module, "OF_COLUMNS", {}).items()}
+
+
 def mistakes(format: Format, schema: Any) -> Iterator[tuple[str, str]]:
     """(column, what is wrong) of a Schema whose cells such records cannot give: mistakes(schema, **options).
 

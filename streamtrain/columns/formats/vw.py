@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain import _native
 from streamtrain.columns.formats import sparse_text
 from streamtrain.columns.formats.parsed import Pairs, Parsed, Unusable
 from streamtrain.columns.kinds.kind import Wrong
 from streamtrain.columns.kinds.parsed import decimal
 from streamtrain.columns.schema import Schema
+from streamtrain.columns.vw_hash import MOST_BITS, vw_hash, vw_seed
 from streamtrain.compute.options import Whole
 
 HELP = "Vowpal Wabbit's text: a line a row, label, importance, tag, namespaces of features, with VW's own hash"
 CELLS = ("value", "pairs")
 NAMESPACES = True
-MOST_BITS = 30
+OF_COLUMNS = {"vw_bits": "bits"}   # so that a program's names are VW's too
 OPTIONS = {"bits": Whole(least=1, most=MOST_BITS, default=18, help="of an index, as vw -b: buckets are so many")}
 EXAMPLES = [
     b"1 |f 9:6.27e-02 14:0.5 words more:2\n",
@@ -65,7 +65,7 @@ def _line(label: str, weight: str, tag: str, features: list[Any]) -> str:
 
 def _written(name: str | None, pairs: list[tuple[str, str]]) -> str:
     """Pairs in a namespace: of an index what is that index in it."""
-    shift = 2**32 - _hashed(name.encode(), 0) % 2**32 if name else 0
+    shift = 2**32 - vw_seed(name) if name else 0
     words = ((str(int(word) + shift) if _is_index(word) else word, value) for word, value in pairs)
     return f" |{name or ''}" + "".join(f" {word}:{value}" for word, value in words)
 
@@ -96,7 +96,7 @@ def _features(part: bytes, mask: int, features: list[Any]) -> bytes:
     space, seed, factor, at, nameless = b"", 0, np.float32(1), 0, 0
     if part and part[:1] not in (b" ", b"\t"):
         space, at = _next(_WORD, part, 0)
-        seed = _hashed(space, 0) & 0xFFFFFFFF
+        seed = vw_hash(space, 0) & 0xFFFFFFFF
         if part[at : at + 1] == b":":
             word, at = _next(_VALUE, part, at + 1)
             if (factor := _value(word)) is None:
@@ -104,7 +104,7 @@ def _features(part: bytes, mask: int, features: list[Any]) -> bytes:
                 return space
     while (at := _behind_spaces(part, at)) < len(part):
         name, at = _next(_WORD, part, at)
-        index, value = (_hashed(name, seed) if name else seed + nameless), np.float32(1)
+        index, value = (vw_hash(name, seed) if name else seed + nameless), np.float32(1)
         nameless += not name
         if part[at : at + 1] == b":":
             word, at = _next(_VALUE, part, at + 1)
@@ -128,12 +128,6 @@ def _behind_spaces(part: bytes, at: int) -> int:
     while part[at : at + 1] in (b" ", b"\t"):
         at += 1
     return at
-
-
-def _hashed(name: bytes, seed: int) -> int:
-    if all(48 <= letter < 58 for letter in name):
-        return (int(name or b"0") + seed) % 2**64
-    return _native.murmur3(name, seed)
 
 
 def _value(word: bytes) -> Any:

@@ -12,6 +12,7 @@ from streamtrain.columns.kinds.bags import bag, block_name, kept, ragged_block
 from streamtrain.columns.kinds.category import Hashed, hash_seed
 from streamtrain.columns.kinds.cell import float32, whole
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, Wrong
+from streamtrain.columns.vw_hash import MOST_BITS, vw_hash, vw_seed
 from streamtrain.compute.input import SUM
 
 HELP = "pairs of an index or a name and a number, or a map; without `embed` each index has a weight for each output"
@@ -30,6 +31,16 @@ class Options(Hashed):
         ),
         json_schema_extra={"misplaced": "only a column of kind sparse has them"},
     )
+    vw_bits: int | None = Field(
+        None,
+        ge=1,
+        le=MOST_BITS,
+        description=(
+            "sparse: names are hashed as Vowpal Wabbit does, in the first of namespaces, into indexes of so many bits; "
+            'default: with format = "vw" as many as the records have, else names are hashed as texts are'
+        ),
+        json_schema_extra={"misplaced": "only a column of kind sparse has them"},
+    )
 
 
 class Sparse(Kind[Options]):
@@ -41,6 +52,9 @@ class Sparse(Kind[Options]):
         given = column.namespaces
         if given is not None and (not given or len(set(given)) < len(given) or any(_ODD & set(name) for name in given)):
             yield f"namespaces: expected names that differ, without spaces, colons and bars, got {given!r}"
+        least = 0 if column.vw_bits is None else 1 << column.vw_bits
+        if column.buckets is not None and column.buckets < least:
+            yield f"buckets: expected {least:,} or more for vw_bits = {column.vw_bits}, got {column.buckets:,}"
         if column.pool is not None and column.embed is None:
             yield "pool: expected with embed alone: without it the numbers are added to the outputs"
 
@@ -71,8 +85,9 @@ class Sparse(Kind[Options]):
 
     def native_options(self, column: Options, loss: str) -> dict[str, Any]:
         hashing = {"buckets": column.buckets, "hash_bits": column.hash_bits}
-        namespaces = {} if column.namespaces is None else {"namespaces": column.namespaces}
-        return {**hashing, "most": column.most_entries, "cut": column.cut, **namespaces}
+        names = {"namespaces": column.namespaces, "vw_bits": column.vw_bits}
+        given = {name: value for name, value in names.items() if value is not None}
+        return {**hashing, "most": column.most_entries, "cut": column.cut, **given}
 
     def meaning_of_list(self, name: str, column: Options, loss: str, cell: list[Any]) -> list[Any]:
         pairs = [self._pair(name, column, each) for each in cell]
@@ -91,13 +106,18 @@ class Sparse(Kind[Options]):
         key, value = given
         if isinstance(key, str):
             is_index = key.isascii() and key.isdigit()
-            hashed = _native.murmur3(key.encode(), hash_seed(name), column.hash_bits) % column.buckets
-            index: int | None = int(key) if is_index else hashed
+            index: int | None = int(key) if is_index else self._hashed(name, column, key, column.buckets)
         else:
             index = None if isinstance(key, bool) else whole(key)
         if index is None or not 0 <= index < column.buckets:
             raise Wrong
         return index, float32(value)
+
+    def _hashed(self, name: str, column: Options, key: str, buckets: int) -> int:
+        if column.vw_bits is None:
+            return _native.murmur3(key.encode(), hash_seed(name), column.hash_bits) % buckets
+        first = (column.namespaces or [""])[0]
+        return vw_hash(key.encode(), vw_seed(first)) & ((1 << column.vw_bits) - 1)
 
     def takes_text(self, column: Options) -> bool:
         return True

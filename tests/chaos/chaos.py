@@ -18,6 +18,8 @@ from tests.chaos.witness import Witness
 from tests.e2e.harness import LiveJob
 
 HANG_S = 180.0  # after a fault: nothing of what is waited for is so slow, on a busy machine either
+# What the witness reads: on a busy machine a run is long enough that some would be compacted away.
+_KEPT = 'snapshots = { config = { "min.compaction.lag.ms" = "86400000" } }'
 _QUIET_S = (0.2, 3.0)  # between a recovery and the next fault
 
 
@@ -40,7 +42,7 @@ class Chaos:
         self.bootstrap = self.broker.bootstrap
         self.job = LiveJob(
             self, self.folder, "chaos", partitions=self.partitions, workers=self.workers, keep=40,
-            publish_interval="100ms", max_dead_letter_share=1.0,
+            publish_interval="100ms", max_dead_letter_share=1.0, more_topics=_KEPT,
         )  # fmt: skip
         self._trainers = 0
 

@@ -31,6 +31,7 @@ name = "{name}"
 bootstrap.servers = "{bootstrap}"
 [topics]
 records = {{ partitions = {partitions} }}
+{more_topics}
 [records]
 format = "{format}"
 max_dead_letter_share = {max_dead_letter_share}
@@ -57,7 +58,8 @@ DEFAULTS = {
     "partitions": 3, "format": "msgpack", "batch_rows": 64, "batch_growth": '"off"', "workers": 2,
     "averaging_frequency": 4,
     "round_interval": "100ms", "publish_interval": "200ms", "keep": 8, "max_dead_letter_share": 0.1,
-    "more_columns": "", "label": 'missing = "skip"', "optimizer": 'name = "adam"\nlearning_rate = 3e-3',
+    "more_columns": "", "more_topics": "", "label": 'missing = "skip"',
+    "optimizer": 'name = "adam"\nlearning_rate = 3e-3',
     "model": 'layers = [ { dense = 16, activation = "relu" } ]',
 }  # fmt: skip
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import http.client
+import shutil
 import socket
+import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +18,7 @@ from waiting import wait_for
 
 from streamtrain import __version__
 from streamtrain.errors import KafkaUnreachable, UserMistake
-from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, server
+from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters, devices, processes, server
 from streamtrain.telemetry.trainer import plain_reason
 
 STARTED = {"event": "started", "resumed": True, "version": 3, "rows": 10, "run": 2}
@@ -220,3 +224,69 @@ def test_not_ready_while_a_schema_is_waited_for() -> None:
     for waiting in (0, 2, 0):
         predicts(answered(version=4, waiting=waiting))
         assert predicts.ready is not bool(waiting)
+
+
+BUSY = """
+import sys
+from streamtrain.run.process import show_as
+show_as("worker-7")
+held = bytearray(b"x" * (64 << 20))
+total = sum(at * at for at in range(4_000_000))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_processes_are_told_by_name() -> None:
+    """A child of a child too, for workers are that."""
+    nested = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BUSY!r}])"
+    with subprocess.Popen([sys.executable, "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stdout.readline() == b"ready\n"
+        with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
+            found = values(telemetry)
+        child.communicate()
+    assert found['streamtrain_process_pss_bytes{process="worker-7"}'] > 64 << 20
+    assert found['streamtrain_process_cpu_seconds_total{process="worker-7"}'] > 0
+    assert found['streamtrain_process_pss_bytes{process="supervisor"}'] > 1 << 20
+    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
+        assert not [name for name in values(telemetry) if "worker-7" in name]
+
+
+def test_a_process_that_ends_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "family", lambda process: [process, (1 << 22) + 1])  # above any kernel's pid_max
+    with Telemetry(0, PredictorMeters("flights")) as telemetry:
+        told = [name for name in values(telemetry) if "process_pss" in name]
+    assert told == ['streamtrain_process_pss_bytes{process="predictor"}']
+
+
+NVML = """
+#include <string.h>
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = 3; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned at, void **handle) { *handle = (void *)(unsigned long)(at + 1); return 0; }
+int nvmlDeviceGetName(void *handle, char *name, unsigned length) { strncpy(name, "Some GPU", length); return 0; }
+int nvmlDeviceGetMemoryInfo(void *handle, unsigned long long *memory) {
+    memory[0] = 80; memory[1] = 50; memory[2] = 30; return (unsigned long)handle == 2 ? 15 : 0;  /* one is lost */
+}
+int nvmlDeviceGetUtilizationRates(void *handle, unsigned *percent) { percent[0] = 25; percent[1] = 7; return 0; }
+"""
+
+
+def test_gpus_are_told_where_their_driver_is(tmp_path: Path) -> None:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    source, library = tmp_path / "nvml.c", tmp_path / "libnvidia-ml.so.1"
+    source.write_text(NVML)
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+    assert devices.devices(str(library)) == [
+        devices.Device("0 Some GPU", 0.25, 30, 80), devices.Device("2 Some GPU", 0.25, 30, 80)
+    ]  # fmt: skip
+    assert devices.devices(str(tmp_path / "none.so")) == []
+    told = {
+        sample.name: sample.value for family in devices.Devices("flights", str(library)).collect()
+        for sample in family.samples if sample.labels == {"job": "flights", "device": "2 Some GPU"}
+    }  # fmt: skip
+    assert told == {
+        "streamtrain_gpu_utilization": 0.25, "streamtrain_gpu_memory_used_bytes": 30, "streamtrain_gpu_memory_bytes": 80
+    }  # fmt: skip

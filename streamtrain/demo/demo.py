@@ -6,7 +6,7 @@ Every part is one a user has: `streamtrain train` and `predict` run as children,
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from streamtrain.broker import Broker, broker_status, start_broker
 from streamtrain.checks.verify import verify
 from streamtrain.demo.flights import data_file, load_flights
 from streamtrain.demo.folder import JOB_NAME, Folder, fresh_name, job_text, jobs_in
-from streamtrain.demo.page import Page, page, stay
+from streamtrain.demo.page import Page, metrics_ports, page, stay
 from streamtrain.demo.standing import Standing
 from streamtrain.demo.streaming import Streaming
 from streamtrain.demo.summary import Summary, next_commands
@@ -90,9 +90,10 @@ def run(options: Options, view: View) -> Summary:
         workers = f"{job.train.workers} worker process{'es' * (job.train.workers > 1)}"
         text = f"job {job.name}: {len(flights):,} flights out of New York in 2013, {workers}"
         view.say("job", text, job=job.name, rows=len(flights), workers=job.train.workers)
-        looked_at = ending.enter_context(_page(options, bootstrap, view)) if options.ui else None
+        metrics = metrics_ports() if options.ui else {}
+        looked_at = ending.enter_context(_page(options, bootstrap, view, metrics.values())) if options.ui else None
         settings = ["--bootstrap", bootstrap, *(part for given in options.sets for part in ("--set", given))]
-        streaming = Streaming(job, flights, options.rate, folder, settings, options.children_environment())
+        streaming = Streaming(job, flights, options.rate, folder, settings, options.children_environment(), metrics)
         standing = streaming.run(view.show, lambda: _check(broker))
         if streaming.stopped:
             raise KeyboardInterrupt
@@ -116,8 +117,8 @@ def _checked(options: Options, job: Job, standing: Standing, view: View, began_s
 
 
 @contextmanager
-def _page(options: Options, bootstrap: str, view: View) -> Iterator[Page]:
-    with page(options.folder, bootstrap, options.children_environment()) as looked_at:
+def _page(options: Options, bootstrap: str, view: View, metrics: Iterable[int]) -> Iterator[Page]:
+    with page(options.folder, bootstrap, options.children_environment(), metrics) as looked_at:
         view.say("ui", f"look at {looked_at.url}", url=looked_at.url)
         yield looked_at
 

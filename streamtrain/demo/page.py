@@ -6,7 +6,7 @@ import queue
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from streamtrain.demo.folder import Folder
 from streamtrain.errors import StreamtrainError
 
 PORT = 9000  # another that is free, where it is taken
+METRICS_PORT = 9400
 _UP_S = 60.0
 _LOOK_S = 0.5
 
@@ -25,9 +26,13 @@ class Page(NamedTuple):
 
 
 @contextmanager
-def page(folder: Folder, bootstrap: str, environment: Mapping[str, str]) -> Iterator[Page]:
-    """It is up. Raises what its child ended of."""
+def page(
+    folder: Folder, bootstrap: str, environment: Mapping[str, str], metrics: Iterable[int] = ()
+) -> Iterator[Page]:
+    """It is up. `metrics`: ports of this machine where the demo's processes will serve theirs. Raises what its child
+    ended of."""
     arguments = ["ui", str(folder.job_file), "--bootstrap", bootstrap, "--port", str(PORT if _is_free(PORT) else 0)]
+    arguments += [part for port in metrics for part in ("--metrics", f"http://127.0.0.1:{port}")]
     with Child(arguments, folder.log("ui"), environment) as child:
         yield Page(child, _address(child))
 
@@ -52,6 +57,12 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def metrics_ports() -> dict[str, int]:
+    """One that is free for each of the demo's commands, from METRICS_PORT on: below those of outgoing connections."""
+    found = filter(_is_free, range(METRICS_PORT, METRICS_PORT + 1000))
+    return {"train": next(found), "predict": next(found)}
 
 
 def stay(*checks: Callable[[], None]) -> None:

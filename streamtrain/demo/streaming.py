@@ -22,7 +22,8 @@ DRAIN_S = 60.0  # for the last round, its publication and the end of the process
 
 
 class Streaming:
-    """`settings` are flags for the children, beside the job file. Use from the main thread, once."""
+    """`settings` are flags for the children, beside the job file; `metrics` ports, by command, where they serve theirs.
+    Use from the main thread, once."""
 
     def __init__(
         self,
@@ -32,11 +33,12 @@ class Streaming:
         folder: Folder,
         settings: Sequence[str],
         environment: Mapping[str, str],
+        metrics: Mapping[str, int] | None = None,
     ) -> None:
         self._job = job
         self._folder = folder
         self._arguments = [str(folder.job_file), *settings]
-        self._environment = environment
+        self._environment, self._metrics = environment, metrics or {}
         self._stream = Stream(job, flights, Pace(rate))
         self._answers = Answers(job, flights)
         self._standing = Standing(rows=len(flights))
@@ -73,7 +75,8 @@ class Streaming:
         return self._standing
 
     def _child(self, command: str) -> Child:
-        return Child([command, *self._arguments], self._folder.log(command), self._environment)
+        served = ["--metrics-port", str(self._metrics[command])] if command in self._metrics else []
+        return Child([command, *self._arguments, *served], self._folder.log(command), self._environment)
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

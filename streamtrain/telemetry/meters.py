@@ -9,6 +9,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info
 
 from streamtrain import __version__
+from streamtrain.telemetry.devices import Devices
+from streamtrain.telemetry.processes import Processes
 
 Event = Mapping[str, Any]
 
@@ -16,12 +18,14 @@ Event = Mapping[str, Any]
 class Meters:
     """The metrics of one process, changed by its events: `_on_published` takes {"event": "published", …}.
 
-    Each metric has the label `job`.
+    Each metric has the label `job`. `process`: what this process is called beside those below it.
     """
 
-    def __init__(self, job: str, lag: str, ready: str) -> None:
+    def __init__(self, job: str, process: str, lag: str, ready: str) -> None:
         self._job = job
         self.registry = CollectorRegistry()
+        self.registry.register(Processes(job, process))
+        self.registry.register(Devices(job))
         self._lag = Gauge("streamtrain_lag_offsets", lag, ("job", "partition"), registry=self.registry)
         told = "version of streamtrain, and a trainer's run"
         self._info = Info("streamtrain", told, ("job",), registry=self.registry)

@@ -12,7 +12,7 @@ class PredictorMeters(Meters):
 
     def __init__(self, job: str) -> None:
         ready = "there is a trained snapshot, no request waits for its schema"
-        super().__init__(job, "requests that no predictor of the job has answered yet", ready)
+        super().__init__(job, "predictor", "requests that no predictor of the job has answered yet", ready)
         self._requests = Growing(self._counter("requests", "requests answered"))
         self._rows = Growing(self._counter("rows", "rows predicted"))
         self._errors = Growing(self._counter("request_errors", "requests of which no row could be answered"))

@@ -25,7 +25,8 @@ class TrainerMeters(Meters):
     """The metrics of one trainer, changed by its events."""
 
     def __init__(self, job: str, ring_slots: int) -> None:
-        super().__init__(job, "offsets between the newest snapshot and the end of the records", "the trainer trains")
+        lag = "offsets between the newest snapshot and the end of the records"
+        super().__init__(job, "supervisor", lag, "the trainer trains")
         self._rows = Growing(self._counter("rows", "rows put into batches"))
         self._records = Growing(self._counter("records", "records read"))
         self._bytes = Growing(self._counter("record_bytes", "bytes of the records read"))

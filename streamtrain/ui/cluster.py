@@ -11,6 +11,8 @@ from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin
 from streamtrain.topics.topic import topic
 from streamtrain.ui.following import Following
+from streamtrain.ui.scraping import Given, Scraping
+from streamtrain.ui.system import System
 
 LOOK_S = 3.0
 _MOST = 64  # jobs followed at a time
@@ -28,9 +30,10 @@ B = TypeVar("B", bound=Beside)
 
 
 class Cluster:
-    """`jobs`: of job files, shown whether their topics are there or not. Until close()."""
+    """`jobs`: of job files, shown whether their topics are there or not; `metrics`: addresses of processes of jobs.
+    Until close()."""
 
-    def __init__(self, kafka: KafkaSettings, jobs: Sequence[Job] = ()) -> None:
+    def __init__(self, kafka: KafkaSettings, jobs: Sequence[Job] = (), metrics: Sequence[Given] = ()) -> None:
         self.bootstrap = kafka.bootstrap
         self.error = ""
         self.looked = threading.Event()
@@ -41,11 +44,13 @@ class Cluster:
         self._beside: dict[tuple[str, type], Beside] = {}
         for job in jobs:
             self.of(job.name)
+        self.scraping = Scraping(metrics, self._system_of)
         self._thread = threading.Thread(target=self._look, name="ui-jobs", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         self._closing.set()
+        self.scraping.close()
         for each in [*self._beside.values(), *self._followed.values()]:
             each.close()
 
@@ -60,6 +65,10 @@ class Cluster:
             if name not in self._followed and name in self._jobs:
                 self._followed[name] = Following(name, self._kafka, self._jobs[name])
             return self._followed.get(name)
+
+    def _system_of(self, name: str) -> System | None:
+        following = self.of(name)
+        return None if following is None else following.system
 
     def beside(self, following: Following, kind: type[B]) -> B:
         """The one of its kind for a job that is followed."""

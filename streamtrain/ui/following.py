@@ -29,6 +29,7 @@ from streamtrain.ui import marks
 from streamtrain.ui.figures import figures_of, rows_of
 from streamtrain.ui.marks import Mark
 from streamtrain.ui.points import Points
+from streamtrain.ui.system import System
 
 log = logging.getLogger("streamtrain.ui")
 
@@ -44,7 +45,7 @@ class Following:
 
     def __init__(self, name: str, kafka: KafkaSettings, job: Job | None = None) -> None:
         self.name = name
-        self.publications, self.looks = Points(), Points()
+        self.publications, self.looks, self.system = Points(), Points(), System()
         self.standing: Mapping[str, Any] = {}
         self.manifest: Manifest | None = None
         self.error = ""
@@ -94,9 +95,14 @@ class Following:
         return sorted(self._marks.values(), key=lambda mark: mark.at_ms)[-_MOST_MARKS:]
 
     @property
+    def scrapes(self) -> Points:
+        """What the processes told of themselves."""
+        return self.system.points
+
+    @property
     def state(self) -> str:
         """training, quiet, ended, failed, or waiting where nothing is published yet; "away" where Kafka is, "broken"
-        where its topics cannot be read."""
+        where its topics cannot be read; "idle" or "dead" where its processes say so, or do not."""
         if self.error:
             return "away" if self._is_away else "broken"
         run = self.standing.get("run")
@@ -104,7 +110,11 @@ class Following:
             return "waiting"
         if run is not None and run["ended"]:
             return "ended" if run["ended"]["exit_code"] == 0 else "failed"
-        return "training" if self.standing["snapshot"]["age_s"] < QUIET_S else "quiet"
+        age_s = self.standing["snapshot"]["age_s"]
+        said = self.system.state(age_s)
+        if said == "dead":
+            return said
+        return "training" if age_s < QUIET_S else said or "quiet"
 
     # in the thread
 

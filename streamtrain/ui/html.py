@@ -10,7 +10,8 @@ from urllib.parse import urlencode
 STATES = {
     "training": "publishes snapshots", "quiet": "no publication for a while", "ended": "stopped by itself or by hand",
     "failed": "ended with an error", "waiting": "no snapshot yet", "away": "Kafka does not answer",
-    "broken": "its topics cannot be read",
+    "broken": "its topics cannot be read", "idle": "its trainer answers, and has learned all there is",
+    "dead": "its trainer answers no more, and has not said why",
 }  # fmt: skip
 _NUMBER = re.compile(r"[~-]?\d")
 _VOID = ("br", "input")  # have no end

@@ -30,6 +30,7 @@ ALLOWED = {
     "streamtrain/columns/kinds/input.py": {"..., category, time": "what an input may hold"},
     "streamtrain/columns/kinds/label.py": {"number, category": "what a label may be beside its role"},
     "streamtrain/columns/transforms/transform.py": {"number, text, time, hash": _CELL},
+    "streamtrain/demo/page.py": {"train, predict": "the two commands that the demo runs"},
     "streamtrain/run/findings.py": {"records, snapshots": "the topics whose loss loses training"},
     "tests/bench/bench_columns.py": {"json, msgpack": "the formats whose rows are nested, with their libraries"},
     "tests/bench/bench_cuda.py": {"numbers, label, weight": _SLOT},

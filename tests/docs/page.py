@@ -14,6 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PORT = "9092"  # the pages'; a run takes one that is free
 HTTP_PORT = "8080"  # the same of a server that a page starts
+METRICS_PORT = "9400"  # the same of a trainer's metrics
 STEP_S = 240
 Block = tuple[str, str]  # kind, text
 
@@ -31,11 +32,11 @@ def spans(page: Path) -> list[str]:
     return found
 
 
-def free_port(beside: int | None = None) -> int:
-    """Another than `beside`. Below the ephemeral range, where no connection of ours can hold it."""
+def free_port(*beside: int) -> int:
+    """Another than those. Below the ephemeral range, where no connection of ours can hold it."""
     for port in range(20_000 + os.getpid() % 5_000, 32_000):
         with socket.socket() as listener:
-            if port == beside:
+            if port in beside:
                 continue
             try:
                 listener.bind(("127.0.0.1", port))
@@ -58,6 +59,7 @@ class Shell:
         self.environment.pop("KAFKA_HOME", None)
         self._port = port
         self._http_port = str(free_port(port))
+        self._metrics_port = str(free_port(port, int(self._http_port)))
         self._printed: list[str] = []
 
     def run(self, kind: str, text: str) -> str:
@@ -65,6 +67,7 @@ class Shell:
         text = text.replace(f"localhost:{PORT}", f"localhost:{self._port}")
         text = text.replace("broker start ", f"broker start --port {self._port} ")
         text = re.sub(rf"(localhost:|--port ){HTTP_PORT}\b", rf"\g<1>{self._http_port}", text)
+        text = re.sub(rf"(127.0.0.1:|--metrics-port ){METRICS_PORT}\b", rf"\g<1>{self._metrics_port}", text)
         command = [sys.executable, "-c", text] if kind == "python" else ["bash", "-euo", "pipefail", "-c", text]
         ended = subprocess.run(
             command, cwd=self.folder, env=self.environment, capture_output=True, text=True, timeout=STEP_S, check=False

@@ -16,6 +16,7 @@ from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.ui.app import application, nicegui, serve
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.guard import LOOPBACK
+from streamtrain.ui.scraping import given
 
 ORDER = 115
 TOKEN = "STREAMTRAIN_UI_TOKEN"
@@ -37,16 +38,24 @@ def ui_(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = PORT,
     host: Annotated[str, typer.Option(help=f"Where it listens; elsewhere a token is needed: {TOKEN}.")] = HERE,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[JOB=]URL", help="Where a process serves its metrics (--metrics-port); repeatable.",
+            show_default=False,
+        ),
+    ] = None,
     root_path: Annotated[str, typer.Option(help="The path a proxy has it under.", show_default=False)] = "",
 ) -> None:
     """Show every job of a Kafka in a browser: quality, speed, lag, what happened; from topics alone, changing none.
 
+    What a job's processes take, and whether they live, their metrics tell: --metrics http://127.0.0.1:9400.
     Works beside a running trainer, after it, and on another host. Needs the extra `ui`.
     """
     nicegui()
     token = _token(host)
-    found = [session.job(path) for path in jobs or []]
-    cluster = Cluster(_kafka(session, found), found)
+    found, addresses = [session.job(path) for path in jobs or []], [given(text) for text in metrics or []]
+    cluster = Cluster(_kafka(session, found), found, addresses)
 
     def ready(free: int) -> None:
         shown = f"[{host}]" if ":" in host else host

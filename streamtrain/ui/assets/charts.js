@@ -52,6 +52,7 @@ function draw(name, faults) {
 }
 
 function drawHappened(marks) {
+  cardOf(HAPPENED).hidden = !marks.length;
   const chart = chartOf(HAPPENED);
   if (!chart || !marks.length) return;
   const kinds = [...new Set(marks.map((mark) => mark.kind))];
@@ -98,18 +99,17 @@ function take(name, found) {
 }
 
 async function look() {
-  const asked = new URLSearchParams([...settings.jobs.map((job) => ["job", job]), ["x", settings.x], ["after", JSON.stringify(after)]]);
+  const asked = new URLSearchParams([...settings.jobs.map((job) => ["job", job]), ["x", settings.x], ["of", settings.of], ["after", JSON.stringify(after)]]);
   const answer = await fetch(`${settings.prefix}/api/points?${asked}`);
   if (!answer.ok) return;
   const { charts, marks } = await answer.json();
   const all = marks.flatMap(({ job, marks: own }) => own.map((mark) => ({ ...mark, job: marks.length > 1 ? job : "" })));
   const faults = all.filter((mark) => mark.fault);
-  cardOf(HAPPENED).hidden = !all.length;
   for (const [name, found] of Object.entries(charts)) {
     take(name, found);
     draw(name, faults);
   }
-  drawHappened(all);
+  if (settings.elements[HAPPENED]) drawHappened(all);
 }
 
 async function go() {

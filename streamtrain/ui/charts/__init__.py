@@ -1,11 +1,11 @@
 """The registry of charts: a file is one. It has HELP, TITLE, UNIT, ORDER, SOURCE (the series of points it is drawn of:
-publications or looks) and lines(names) -> the lines it has of figures with these names; one without any is left out.
-The TITLE of one that draws the first figure there is of several is "".
+publications, looks or scrapes) and lines(names) -> the lines it has of figures with these names; one without any is
+left out. The TITLE of one that draws the first figure there is of several is "".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -24,9 +24,19 @@ class Line:
     title: str = ""   # of a chart that has none of its own
 
 
-def in_order() -> Sequence[tuple[str, ModuleType]]:
-    """Every chart by its name, as a page shows them."""
-    return sorted(((name, REGISTRY.get(name)) for name in REGISTRY.names()), key=lambda found: found[1].ORDER)
+OVERVIEW: Sequence[str] = ("publications", "looks")  # what the charts of that page are drawn of
+SYSTEM: Sequence[str] = ("scrapes",)
+
+
+def in_order(sources: Collection[str]) -> Sequence[tuple[str, ModuleType]]:
+    """Every chart of these by its name, as a page shows them."""
+    found = ((name, REGISTRY.get(name)) for name in REGISTRY.names())
+    return sorted(((name, chart) for name, chart in found if chart.SOURCE in sources), key=lambda each: each[1].ORDER)
+
+
+def by_name(names: Iterable[str], prefix: str, most: int = 16) -> list[Line]:
+    """A line for each of the first `most` figures "prefix.name"."""
+    return [Line(name.removeprefix(prefix), name) for name in sorted(names) if name.startswith(prefix)][:most]
 
 
 def shown(figure: str) -> str:

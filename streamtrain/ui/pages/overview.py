@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from streamtrain.ui import charts, html, telling
+from streamtrain.ui import cards, charts, html, telling
 from streamtrain.ui.drawing import BY_ROWS, BY_TIME
 from streamtrain.ui.following import Following
 from streamtrain.ui.shown import MOST_TOGETHER, Shown
@@ -33,18 +32,9 @@ def build(ui: Any, shown: Shown) -> None:
     ui.html(_choices(shown, jobs), sanitize=False).classes("st-choices")
     said = ui.html("", sanitize=False).props('aria-live="polite"')
     tiles = ui.html(_tiles(jobs), sanitize=False)
-    elements = {name: _card(ui, shown, name, chart) for name, chart in charts.in_order()}
-    elements[HAPPENED] = _happened(ui)
+    elements = {**cards.cards(ui, shown, charts.OVERVIEW), HAPPENED: _happened(ui)}
     tables = ui.html(_tables(jobs[0]), sanitize=False)
-    settings = {
-        "jobs": [each.name for each in jobs], "x": shown.x, "prefix": shown.prefix, "elements": elements,
-        "units": {name: chart.UNIT for name, chart in charts.in_order()},
-    }  # fmt: skip
-    told = json.dumps(settings).replace("<", "\\u003c")
-    ui.add_body_html(
-        f'<script type="application/json" id="st-settings">{told}</script>'
-        f'<script type="module" src="{shown.prefix}/assets/charts.js"></script>'
-    )
+    cards.drawn_by_script(ui, shown, [each.name for each in jobs], elements)
 
     def refresh() -> None:
         for each in jobs:
@@ -113,18 +103,6 @@ def _figures(following: Following) -> list[object]:
         telling.NONE if second is None else f"{figures[second]:.4f} {charts.shown(second)}",
         f"{run['number']} on {run['host']}, {telling.age(since_s)}" if run else "none yet",
     ]
-
-
-def _card(ui: Any, shown: Shown, name: str, chart: Any) -> str:
-    """A chart without points, and beside it the words for those who do not see it; the id of its element."""
-    with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
-        asked = [("job", job) for job in shown.jobs]
-        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1])
-        title = html.tag("h2", chart.TITLE, title=chart.HELP)
-        head = html.joined([title, html.tag("span", "", class_="st-last"), csv])
-        ui.html(head, sanitize=False).classes("st-head")
-        element = ui.echart({"series": []}).classes("st-chart")
-    return f"c{element.id}"
 
 
 def _happened(ui: Any) -> str:

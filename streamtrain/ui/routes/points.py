@@ -14,7 +14,8 @@ PATH = "/api/points"
 
 
 def answer(cluster: Cluster, request: Any) -> Any:
-    """What is new for each chart of the jobs; `after`, as JSON: by "job chart" the number of the last point drawn."""
+    """What is new for each chart of the jobs; `after`, as JSON: by "job chart" the number of the last point drawn;
+    `of` says which page's charts."""
     from fastapi.responses import JSONResponse
 
     asked = request.query_params
@@ -22,11 +23,14 @@ def answer(cluster: Cluster, request: Any) -> Any:
     jobs = [found for name in asked.getlist("job")[:MOST_TOGETHER] if (found := cluster.of(name)) is not None]
     for following in jobs:
         following.watched()
-    several = len(jobs) > 1
+    several, sources = len(jobs) > 1, charts.OVERVIEW
+    if asked.get("of") == "system":
+        sources = charts.SYSTEM
+        cluster.scraping.watched()
     return JSONResponse({
         "charts": {
             name: [drawing.drawn(each, chart, x, after.get(f"{each.name} {name}", -1), several) for each in jobs]
-            for name, chart in charts.in_order()
+            for name, chart in charts.in_order(sources)
         },
         "marks": [{"job": each.name, "marks": drawing.marked(each, x)} for each in jobs],
         "errors": [each.error for each in jobs if each.error],

@@ -1,0 +1,89 @@
+"""Processor time and memory of a command's processes, as the kernel tells them (proc(5)).
+
+Read when somebody asks for the metrics and at no other time, by the process that is asked: workers do nothing for it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_PROC = Path("/proc")
+_MOST = 512  # processes looked at: more than a trainer has
+
+
+class Spent(NamedTuple):
+    cpu_s: float
+    pss_bytes: int  # pages that n processes share count as 1/n in each
+
+
+class Processes(Collector):
+    """Of this process, called `name`, and of all below it, by the names they have given themselves."""
+
+    def __init__(self, job: str, name: str) -> None:
+        self._job, self._name = job, name
+
+    def collect(self) -> Iterator[Metric]:
+        labels = ("job", "process")
+        cpu = CounterMetricFamily("streamtrain_process_cpu_seconds", "processor time, by process", labels=labels)
+        pss = GaugeMetricFamily(
+            "streamtrain_process_pss_bytes", "memory, by process; what several share is split among them", labels=labels
+        )
+        for name, spent in self._spent().items():
+            cpu.add_metric((self._job, name), spent.cpu_s)
+            pss.add_metric((self._job, name), spent.pss_bytes)
+        yield from (cpu, pss)
+
+    def _spent(self) -> dict[str, Spent]:
+        cpu_s: Counter[str] = Counter()
+        pss_bytes: Counter[str] = Counter()
+        for process in family(os.getpid()):
+            try:
+                own = _name(process) if process != os.getpid() else self._name
+                spent = spent_by(process)
+            except (OSError, ValueError, IndexError):  # it has ended, or may not be looked into
+                continue
+            cpu_s[own] += spent.cpu_s  # type: ignore[assignment]
+            pss_bytes[own] += spent.pss_bytes
+        return {name: Spent(cpu_s[name], pss_bytes[name]) for name in cpu_s}
+
+
+def family(process: int) -> list[int]:
+    """The process and all below it."""
+    found = [process]
+    for each in found:  # which grows
+        if len(found) < _MOST:
+            found += _children(each)
+    return found
+
+
+def _children(process: int) -> list[int]:
+    """Of each thread; none where this kernel does not list them."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(_PROC / str(process) / "task"):
+            found += map(int, (_PROC / str(process) / "task" / thread / "children").read_text().split())
+    except OSError:  # it has ended meanwhile
+        pass
+    return found
+
+
+def _name(process: int) -> str:
+    return (_PROC / str(process) / "comm").read_text(errors="replace").strip()
+
+
+def spent_by(process: int) -> Spent:
+    """Raises OSError where there is no such process."""
+    # behind the name, which may hold anything: state is field 3, utime 14, stime 15
+    fields = (_PROC / str(process) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    ticks = int(fields[14 - 3]) + int(fields[15 - 3])
+    lines = (_PROC / str(process) / "smaps_rollup").read_text().splitlines()
+    kilobytes = next((int(line.split()[1]) for line in lines if line.startswith("Pss:")), 0)
+    return Spent(ticks / _TICKS_PER_S, kilobytes * 1024)

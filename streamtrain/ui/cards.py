@@ -1,0 +1,43 @@
+"""Charts of a page: a card each, empty until the browser draws it, and the script that goes on drawing them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from streamtrain.ui import charts, html
+from streamtrain.ui.shown import Shown
+
+
+def cards(ui: Any, shown: Shown, sources: Collection[str]) -> dict[str, str]:
+    """A card for each chart of these; the ids of their elements, by chart."""
+    return {name: _card(ui, shown, name, chart) for name, chart in charts.in_order(sources)}
+
+
+def _card(ui: Any, shown: Shown, name: str, chart: Any) -> str:
+    """A chart without points, and beside it the words for those who do not see it."""
+    with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
+        asked = [("job", job) for job in shown.jobs]
+        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1])
+        title = html.tag("h2", chart.TITLE, title=chart.HELP)
+        head = html.joined([title, html.tag("span", "", class_="st-last"), csv])
+        ui.html(head, sanitize=False).classes("st-head")
+        element = ui.echart({"series": []}).classes("st-chart")
+    return f"c{element.id}"
+
+
+def drawn_by_script(
+    ui: Any, shown: Shown, jobs: Collection[str], elements: Mapping[str, str], page: str = ""
+) -> None:
+    """`page`: whose charts are asked for, where that is not the overview."""
+    every = charts.in_order((*charts.OVERVIEW, *charts.SYSTEM))
+    settings = {
+        "jobs": list(jobs), "x": "time" if page else shown.x, "of": page, "prefix": shown.prefix, "elements": elements,
+        "units": {name: chart.UNIT for name, chart in every if name in elements},
+    }  # fmt: skip
+    told = json.dumps(settings).replace("<", "\\u003c")
+    ui.add_body_html(
+        f'<script type="application/json" id="st-settings">{told}</script>'
+        f'<script type="module" src="{shown.prefix}/assets/charts.js"></script>'
+    )

@@ -1,0 +1,135 @@
+"""What a job's processes take: processor, memory, GPU, ring, transactions. Their metrics tell it, no topic does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from streamtrain.ui import asking, cards, charts, html, metrics, telling
+from streamtrain.ui.following import Following
+from streamtrain.ui.metrics import one
+from streamtrain.ui.scraping import Address
+from streamtrain.ui.shown import Shown
+from streamtrain.ui.system import MB, Told
+
+HELP = "processor, memory, GPU, ring and transaction time of a job's processes, from their metrics"
+TITLE = "System"
+ROUTE = "/system"
+ORDER = 60
+REFRESH_S = 1.0
+_TRAIN = "streamtrain train JOB.toml --metrics-port 9400"
+_PREDICT = "streamtrain predict JOB.toml --metrics-port 9401"
+_SHOW = "streamtrain ui JOB.toml --metrics http://127.0.0.1:9400 --metrics http://127.0.0.1:9401"
+_TO_GIVE = (
+    "No topic tells what a job's processes take: their metrics do, and no address of them is given. Start what serves "
+    "them, ", html.tag("code", _TRAIN), " or ", html.tag("code", _PREDICT), ", and give the page their addresses: ",
+    html.tag("code", _SHOW), ".",
+)  # fmt: skip
+_PROCESSES = ("process", "cores", "memory (PSS)", "processor time")
+_GPUS = ("GPU", "busy", "memory in use", "of")
+_TILES = ("process", "ready", "snapshot", "processor", "memory", "rows/s", "ring", "transaction", "GPU")
+
+
+def build(ui: Any, shown: Shown) -> None:
+    """Tiles and a table that follow the processes, and charts that the browser draws."""
+    following = asking.one_job(ui, shown, TITLE, ROUTE)
+    if following is None:
+        return
+    said = ui.html(_said(shown, following), sanitize=False).props('aria-live="polite"')
+    tiles = ui.html(_tiles(following.system.told), sanitize=False)
+    elements = cards.cards(ui, shown, charts.SYSTEM)
+    table = ui.html(_processes(following.system.told), sanitize=False)
+    cards.drawn_by_script(ui, shown, [following.name], elements, page="system")
+
+    def refresh() -> None:
+        following.watched()
+        shown.cluster.scraping.watched()
+        said.set_content(_said(shown, following))
+        tiles.set_content(_tiles(following.system.told))
+        table.set_content(_processes(following.system.told))
+
+    ui.timer(REFRESH_S, refresh)
+
+
+def _said(shown: Shown, following: Following) -> str:
+    """What is to be given, or wrong."""
+    scraping, told = shown.cluster.scraping, following.system.told
+    before = "what is shown of it is from before"
+    lost = [f"{each.url}: {each.error}; {before}" for each in told if each.error and each.at_s]
+    strangers = scraping.strangers(following.name)
+    lost += [f"{each.given.url}: {each.error}" for each in strangers if each.error]
+    again = "It is asked again and again."
+    parts = [html.tag("p", f"{text}. {again}", class_="st-error", role="alert") for text in lost]
+    if not scraping.addresses:
+        parts.append(html.tag("p", html.joined(_TO_GIVE), class_="st-empty"))
+    elif not told and not parts:
+        parts.append(html.tag("p", _waiting(strangers, following.name), class_="st-empty"))
+    return html.joined(parts)
+
+
+def _waiting(strangers: Sequence[Address], job: str) -> str:
+    if not strangers:
+        return f"The addresses that are given are of other jobs; give one of {job} too: --metrics {job}=http://HOST:PORT."
+    if not all(each.asked.is_set() for each in strangers):
+        return "The addresses are being asked …"
+    told = "; ".join(f"{each.given.url} tells of {', '.join(sorted(each.jobs))}" for each in strangers)
+    return f"None of the addresses that are given tells of {job}: {told}."
+
+
+def _tiles(told: Sequence[Told]) -> str:
+    return html.joined(
+        html.tag("dl", html.joined(
+            html.tag("div", html.joined([html.tag("dt", name), html.tag("dd", value)]))
+            for name, value in zip(_TILES, _figures(each), strict=True) if value
+        ), class_="st-tiles", aria_label=f"{each.role} at {each.url}") for each in told if each.at_s
+    )  # fmt: skip
+
+
+def _figures(told: Told) -> list[str]:
+    """"" where there is none."""
+    values = told.values
+    where = told.url.removesuffix("/metrics").rpartition("/")[2]
+    since = f"no answer for {telling.age(time.monotonic() - told.lost_s)}" if told.error else ""
+    version, rate = one(values, metrics.VERSION), one(values, metrics.ROWS_PER_S)
+    used, slots = one(values, metrics.RING_USED), one(values, metrics.RING)
+    sizes = values.get(metrics.PSS_BYTES, {})
+    return [
+        f"{told.role} at {where}",
+        since or ("yes" if one(values, metrics.READY) else "not yet"),
+        "" if version is None else "none yet" if not version else f"{version:,.0f}",
+        f"{sum(told.cores.values()):.2f} cores" if told.cores else "",
+        f"{sum(sizes.values()) / MB:,.0f} MB" if sizes else "",
+        "" if rate is None else f"{rate:,.0f}",
+        "" if slots is None else f"{used or 0:,.0f} of {slots:,.0f} slots",
+        "" if told.transaction_s is None else f"{told.transaction_s * 1000:,.0f} ms",
+        ", ".join(f"{share:.0%}" for share in values.get(metrics.GPU_USED, {}).values()),
+    ]
+
+
+def _processes(told: Sequence[Told]) -> str:
+    parts = []
+    for each in told:
+        of = f"of the {each.role} at {each.url}"
+        if each.values.get(metrics.PSS_BYTES):
+            parts.append(html.table(_PROCESSES, _rows(each), f"Processes {of}"))
+        if each.values.get(metrics.GPU_BYTES):
+            parts.append(html.table(_GPUS, _devices(each), f"GPUs of the machine {of}"))
+    return html.joined(parts)
+
+
+def _rows(told: Told) -> list[Sequence[object]]:
+    sizes, spent = told.values[metrics.PSS_BYTES], told.values.get(metrics.CPU_S, {})
+    return [
+        (name, f"{told.cores[name]:.2f}" if name in told.cores else telling.NONE, f"{sizes[name] / MB:,.1f} MB",
+         telling.age(spent.get(name)))
+        for name in sorted(sizes)
+    ]  # fmt: skip
+
+
+def _devices(told: Told) -> list[Sequence[object]]:
+    used, held = told.values.get(metrics.GPU_USED, {}), told.values.get(metrics.GPU_HELD_BYTES, {})
+    return [
+        (name, f"{used.get(name, 0):.0%}", f"{held.get(name, 0) / MB:,.0f} MB", f"{size / MB:,.0f} MB")
+        for name, size in sorted(told.values[metrics.GPU_BYTES].items())
+    ]  # fmt: skip

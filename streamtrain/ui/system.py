@@ -1,0 +1,134 @@
+"""What the processes of one job tell of themselves, by the addresses of their metrics: who lives, what it takes.
+
+No topic tells it: it begins with the page's process, and only where an address is given.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
+
+from streamtrain.ui import metrics
+from streamtrain.ui.metrics import Values, one
+from streamtrain.ui.points import Points
+
+MB = 1e6
+LOST_S = 2.0  # without an answer, and it is taken for dead
+_CPU, _PSS = "cpu.", "pss."  # figures by process
+
+
+@dataclass(frozen=True)
+class Told:
+    """What one address told last. `error`: why it does not any more, since `lost_s` (monotonic)."""
+
+    url: str
+    at_s: float = 0.0  # monotonic; 0: it has told nothing yet
+    values: Values = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)  # by the names of points, without the process's own
+    cores: Mapping[str, float] = field(default_factory=dict)  # by process; empty at first, and after a fresh start
+    transaction_s: float | None = None  # of the newest publications
+    error: str = ""
+    lost_s: float = 0.0
+
+    @property
+    def role(self) -> str:
+        """trainer, predictor, or unknown before it has answered."""
+        if metrics.RING in self.values:
+            return "trainer"
+        return "predictor" if metrics.REQUESTS in self.values else "unknown"
+
+    @property
+    def lag(self) -> float:
+        return sum(self.values.get(metrics.LAG, {}).values())
+
+
+class System:
+    """Of one job. Any thread."""
+
+    def __init__(self) -> None:
+        self.points = Points()
+        self._lock = threading.Lock()
+        self._told: dict[str, Told] = {}  # by address
+        self._owners: dict[str, str] = {}  # of a process's name: the first address that has it
+
+    @property
+    def told(self) -> list[Told]:
+        """By address, in the order in which they were heard of."""
+        with self._lock:
+            return list(self._told.values())
+
+    def take(self, url: str, values: Values) -> None:
+        """An answer."""
+        now_s = time.monotonic()
+        with self._lock:
+            before = self._told.get(url, Told(url))
+            cores = _cores(before, values, now_s)
+            newest = _transaction(before, values)
+            transaction_s = before.transaction_s if newest is None else newest
+            told = Told(url, now_s, values, {}, cores, transaction_s)
+            found = {**dict(self._by_process(told)), **dict(_figures(values))}
+            if newest is not None:
+                found["transaction_ms"] = newest * 1000
+            self._told[url] = replace(told, figures=found)
+        self.points.add(int(time.time() * 1000), -1, found)
+
+    def lost(self, url: str, error: str) -> None:
+        """No answer."""
+        with self._lock:
+            before = self._told.get(url, Told(url))
+            self._told[url] = replace(before, error=error, lost_s=before.lost_s or time.monotonic())
+
+    def state(self, age_s: float) -> str:
+        """What only the processes know: "dead" where no trainer answers any more and none has published since, "idle"
+        where one has learned all there is; else "". `age_s`: of the newest snapshot."""
+        trainers = [each for each in self.told if each.role == "trainer"]
+        trainers = trainers or [each for each in self.told if each.role == "unknown"]
+        now_s = time.monotonic()
+        if trainers and all(each.error and LOST_S < now_s - each.lost_s < age_s + LOST_S for each in trainers):
+            return "dead"
+        living = [each for each in trainers if not each.error]
+        return "idle" if any(one(each.values, metrics.READY) == 1 and not each.lag for each in living) else ""
+
+    def _by_process(self, told: Told) -> Iterator[tuple[str, float]]:
+        for name, cores in told.cores.items():
+            yield _CPU + self._own(name, told.url), cores
+        for name, size in told.values.get(metrics.PSS_BYTES, {}).items():
+            yield _PSS + self._own(name, told.url), size / MB
+
+    def _own(self, process: str, url: str) -> str:
+        """A process's name, with its address where another one has a process of that name."""
+        return process if self._owners.setdefault(process, url) == url else f"{process} at {urlsplit(url).netloc}"
+
+
+def _cores(before: Told, values: Values, now_s: float) -> dict[str, float]:
+    """Processor time a second since the answer before; of processes that are the same."""
+    then, elapsed_s = before.values.get(metrics.CPU_S, {}), now_s - before.at_s
+    return {
+        name: (total - then[name]) / elapsed_s for name, total in values.get(metrics.CPU_S, {}).items()
+        if before.at_s and name in then and total >= then[name] and elapsed_s > 0
+    }  # fmt: skip
+
+
+def _transaction(before: Told, values: Values) -> float | None:
+    """What a publication's transaction took since the answer before; None where there was none."""
+    count, total = one(values, metrics.TRANSACTIONS), one(values, metrics.TRANSACTIONS_S)
+    if count is None or total is None:
+        return None
+    count_then = one(before.values, metrics.TRANSACTIONS) or 0.0
+    total_then = one(before.values, metrics.TRANSACTIONS_S) or 0.0
+    if count < count_then:  # begun again
+        count_then = total_then = 0.0
+    return (total - total_then) / (count - count_then) if count > count_then else None
+
+
+def _figures(values: Values) -> Iterator[tuple[str, float]]:
+    for name, metric in (("ring.used", metrics.RING_USED), ("ring.slots", metrics.RING)):
+        if (value := one(values, metric)) is not None:
+            yield name, value
+    for device, share in values.get(metrics.GPU_USED, {}).items():
+        yield f"gpu.used.{device}", share * 100
+    for device, size in values.get(metrics.GPU_HELD_BYTES, {}).items():
+        yield f"gpu.memory.{device}", size / MB

@@ -1,0 +1,200 @@
+"""What a job's processes tell of themselves: read, kept by process, shown; and who is taken for idle or dead."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prometheus_client import generate_latest
+from waiting import wait_for
+
+from streamtrain.errors import CheckFailed, UserMistake
+from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
+from streamtrain.ui import charts, metrics, scraping, system
+from streamtrain.ui.scraping import Given, Scraping, given
+from streamtrain.ui.system import System
+from tests.e2e.harness import LiveJob
+from tests.test_telemetry import PUBLISHED, STARTED, answered, progress
+from tests.test_watch import known
+from tests.ui.test_server import trained
+
+URL, OTHER = "http://127.0.0.1:9400/metrics", "http://127.0.0.1:9401/metrics"
+
+
+def trainer(*events: Any, job: str = "flights") -> TrainerMeters:
+    meters = TrainerMeters(job, 24)
+    for event in (STARTED, progress(1000), *events):
+        meters(event)
+    return meters
+
+
+def told_by(meters: Any) -> Any:
+    return metrics.read(generate_latest(meters.registry).decode())
+
+
+def values(cpu_s: float = 1.0, transactions: int = 0, **more: float) -> dict[str, dict[str, float]]:
+    return {
+        metrics.CPU_S: {"worker-0": cpu_s}, metrics.PSS_BYTES: {"worker-0": 5e6}, metrics.RING: {"": 24.0},
+        metrics.RING_USED: {"": 3.0}, metrics.READY: {"": more.get("ready", 1.0)},
+        metrics.LAG: {"0": more.get("lag", 0.0)},
+        metrics.TRANSACTIONS: {"": float(transactions)}, metrics.TRANSACTIONS_S: {"": transactions * 0.02},
+    }  # fmt: skip
+
+
+def test_every_metric_that_the_page_names_exists() -> None:
+    gpus = {metrics.GPU_USED, metrics.GPU_HELD_BYTES, metrics.GPU_BYTES}
+    assert set(metrics.NAMES) <= known()
+    found = told_by(trainer(PUBLISHED))["flights"]
+    assert set(metrics.NAMES) - set(found) - gpus == {metrics.LAG, metrics.REQUESTS}
+    assert found[metrics.PSS_BYTES]["supervisor"] > 1 << 20
+    predictor = PredictorMeters("flights")
+    predictor(answered(requests=3))
+    predictor.behind({0: 4, 1: 2})
+    asked = told_by(predictor)["flights"]
+    assert asked[metrics.REQUESTS] == {"": 3.0} and asked[metrics.LAG] == {"0": 4.0, "1": 2.0}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "hello", "<html>", "streamtrain_ready", "streamtrain_ready{job=", 'streamtrain_ready{job="x"} much',
+     "# HELP x", "streamtrain_ready 1"],
+)  # fmt: skip
+def test_what_is_none_of_our_metrics(text: str) -> None:
+    with pytest.raises(CheckFailed, match="expected"):
+        metrics.read(text)
+
+
+def test_of_one_metric_only_so_much_is_kept() -> None:
+    lines = [f'{metrics.PSS_BYTES}{{job="x",process="{at}"}} 1' for at in range(1000)]
+    found = metrics.read("\n".join([*lines, f'{metrics.CPU_S}{{job="x",process="a"}} NaN']))
+    assert len(found["x"][metrics.PSS_BYTES]) == metrics.MOST_VALUES and metrics.CPU_S not in found["x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("http://h:9400", Given("http://h:9400/metrics")),
+        ("taxi=http://h:9400/", Given("http://h:9400/metrics", "taxi")),
+        ("h:9400", Given("http://h:9400/metrics")), ("a.b=h", Given("http://h/metrics", "a.b")),
+        ("https://h/x?a=b", Given("https://h/x?a=b")), ("t=http://[::1]:9400", Given("http://[::1]:9400/metrics", "t")),
+    ],
+)  # fmt: skip
+def test_addresses(text: str, expected: Given) -> None:
+    assert given(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "taxi=", "ftp://h", "http://", "http://h:x", "http://h:99999", "taxi=http://h:0"])
+def test_what_is_no_address(text: str) -> None:
+    with pytest.raises(UserMistake, match=r"--metrics .*expected \[JOB=\]URL"):
+        given(text)
+
+
+def test_figures_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(system.time, "monotonic", lambda: now[0])
+    of = System()
+    of.take(URL, values(cpu_s=10, transactions=5))
+    now[0] += 2
+    of.take(URL, values(cpu_s=13, transactions=5))
+    assert of.points.last is not None
+    assert of.points.last.figures == {"cpu.worker-0": 1.5, "pss.worker-0": 5.0, "ring.used": 3.0, "ring.slots": 24.0}
+    now[0] += 2
+    of.take(URL, values(cpu_s=1, transactions=2))  # begun again
+    assert of.points.last.figures["transaction_ms"] == pytest.approx(20)
+    assert "cpu.worker-0" not in of.points.last.figures
+    of.take(OTHER, {metrics.PSS_BYTES: {"worker-0": 7e6}, metrics.REQUESTS: {"": 1.0}})
+    assert of.points.last.figures == {"pss.worker-0 at 127.0.0.1:9401": 7.0}
+    assert {each.url: each.role for each in of.told} == {URL: "trainer", OTHER: "predictor"}
+    drawn = {line.label for line in charts.REGISTRY.get("memory").lines(of.points.last.figures)}
+    assert drawn == {"worker-0 at 127.0.0.1:9401"}
+
+
+def test_who_is_idle_and_who_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(system.time, "monotonic", lambda: now[0])
+    of = System()
+    assert of.state(60) == ""  # nothing is given
+    of.take(URL, values())
+    assert of.state(60) == "idle"
+    of.take(URL, values(lag=3))
+    assert of.state(60) == ""
+    of.take(URL, values(ready=0))
+    assert of.state(60) == ""
+    of.take(OTHER, {metrics.REQUESTS: {"": 1.0}})
+    of.lost(OTHER, "no answer")
+    now[0] += 60
+    assert of.state(60) == ""  # a predictor's end is none of the trainer's
+    of.lost(URL, "no answer")
+    assert of.state(60) == ""  # one question may fail
+    now[0] += 10
+    of.lost(URL, "no answer")
+    assert of.state(60) == "dead"
+    assert of.state(1) == ""  # it has published since: it lives, and cannot be asked
+    of.take(URL, values())
+    assert of.state(60) == "idle"
+
+
+def test_an_address_is_asked_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scraping, "ASIDE_S", 0.02)
+    systems = {"flights": System(), "other": System()}
+    with Telemetry(0, trainer(PUBLISHED)) as telemetry:
+        url = f"http://127.0.0.1:{telemetry.port}"
+        asked = Scraping([given(url), given(f"other={url}"), given("http://127.0.0.1:1")], systems.get)
+        try:
+            wait_for(lambda: [each.role for each in systems["flights"].told] == ["trainer"])
+            assert wait_for(lambda: systems["flights"].told[0].cores)["supervisor"] >= 0
+            # given for a job that it is none of
+            wait_for(lambda: asked.addresses[1].jobs == {"flights"})
+            assert systems["other"].told == [] and asked.strangers("other") == asked.addresses
+            wait_for(lambda: "Connection refused" in asked.addresses[2].error)
+            port = telemetry.port
+            telemetry.__exit__(None, None, None)
+            wait_for(lambda: "refused" in systems["flights"].told[0].error)
+            with Telemetry(port, trainer(PUBLISHED)):
+                wait_for(lambda: not systems["flights"].told[0].error)
+        finally:
+            asked.close()
+
+
+def test_a_page_that_is_given_no_address_says_what_to_give(kafka: Any, tmp_path: Path, served: Any) -> None:
+    job = trained(kafka, tmp_path, rows=300)
+    page = served(str(job.path))
+    body = page.get(f"/system?job={job.name}")[1]
+    assert "--metrics-port 9400" in body and "--metrics http://127.0.0.1:9400" in body
+    wrong = served(str(job.path), "--metrics", "http://127.0.0.1:1")
+    wait_for(lambda: "no answer: Connection refused" in wrong.get(f"/system?job={job.name}")[1])
+    wait_for(lambda: "st-ended" in wrong.get("/")[1])
+
+
+def test_a_trainer_that_is_idle_and_then_killed(kafka: Any, tmp_path: Path, served: Any) -> None:
+    job = LiveJob(kafka, tmp_path)
+    job.produce(1000)
+    running = job.start("train", "--metrics-port", "0")
+    try:
+        port = wait_for(lambda: re.search(r"are served.*port=(\d+)", running.errors()))[1]
+        page = served(str(job.path), "--metrics", f"127.0.0.1:{port}")
+        running.wait_rows(1000)
+
+        def lines(chart: str) -> set[str]:
+            found = page.points(job.name, of="system")["charts"][chart]
+            return {line["name"] for each in found for line in each["lines"]}
+
+        processes = {"supervisor", "coordinator", "ingest", "worker-0", "worker-1"}
+        wait_for(lambda: processes <= lines("processor"))
+        assert processes <= lines("memory")
+        assert lines("ring") == {"in use", "there are"} and lines("transaction") == {"transaction"}
+        assert "progressive_loss" not in page.points(job.name, of="system")["charts"]
+        body = page.get(f"/system?job={job.name}")[1]
+        assert all(name in body for name in processes) and "Processes of the trainer" in body
+        status, csv = page.get(f"/api/csv/memory?job={job.name}")
+        assert status == 200 and "pss.worker-0" in csv.splitlines()[0]
+        wait_for(lambda: "st-idle" in page.get("/")[1])
+        os.kill(running.process.pid, signal.SIGKILL)
+        wait_for(lambda: "st-dead" in page.get("/")[1])
+        wait_for(lambda: "what is shown of it is from before" in page.get(f"/system?job={job.name}")[1])
+    finally:
+        running.process.kill()

@@ -90,6 +90,13 @@ def not_ours(headers: Sequence[tuple[str, bytes]]) -> tuple[tuple[str, bytes], .
     return tuple(header for header in headers if not header[0].startswith(RESERVED_HEADER_PREFIX))
 
 
+def request_of(headers: Sequence[tuple[str, bytes]]) -> tuple[int, int] | None:
+    """Partition and offset of the request that a message answers; None where it names none. CheckFailed as decode()."""
+    found = dict(headers)
+    partition, offset = _number(found, PARTITION_HEADER), _number(found, OFFSET_HEADER)
+    return None if partition is None or offset is None else (partition, offset)
+
+
 def decode(key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes]]) -> Answer:
     """The answer in a message; CheckFailed says what is wrong with other messages."""
     found = dict(headers)

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from streamtrain.cli.output import age_text, table
 from streamtrain.cli.quality import quality_table, trend, window_name
+from streamtrain.clients.dead_letters import not_ours
 from streamtrain.compute.confusion import FIGURES
 
 _MOST_LAGS = 8  # partitions told apart
@@ -36,6 +37,8 @@ def standing_view(document: dict[str, Any]) -> Group:
     metrics = document.get("metrics", {})
     lines += [(name, _told(value)) for name, value in metrics.items() if name not in _SPANS and value != {}]
     lines += [("dead letters", f"{rows:,} x {reason}") for reason, rows in document["dead_letters"].items()]
+    if strays := document.get("dead_letters_not_ours"):
+        lines.append(("dead letters", not_ours(strays)))
     if "error" in document:
         lines.append(("error", Text(document["error"], "bold red")))
     parts: list[RenderableType] = [table(["", ""], lines)]

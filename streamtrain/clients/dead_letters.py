@@ -5,9 +5,10 @@ Good rows of the same record have been trained, so only the dead ones are encode
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter
 from streamtrain.topics.named_schemas import of_other_bytes
 
+log = logging.getLogger("streamtrain.dead_letters")
+
 _LETTERS_A_TRANSACTION = 500
 _TIMEOUT_MS = 30_000
 
@@ -40,6 +43,18 @@ class Found(NamedTuple):
     offset: int
     timestamp_ms: int
     letter: DeadLetter
+
+
+class Stray(NamedTuple):
+    """A message there that is no dead letter."""
+
+    partition: int
+    offset: int
+    error: str
+
+
+def not_ours(strays: int) -> str:
+    return "1 entry that is not ours" if strays == 1 else f"{strays:,} entries that are not ours"
 
 
 Header = tuple[str, bytes | None]
@@ -76,17 +91,29 @@ class Resent:
     still_bad: Counter[str] = field(default_factory=Counter)
 
 
+def _warn(stray: Stray) -> None:
+    log.warning("%s; it is passed over", stray.error)
+
+
 def read_dead_letters(
-    job: Job, *, begin: Mapping[int, int] | None = None, newest: int | None = None
+    job: Job,
+    *,
+    begin: Mapping[int, int] | None = None,
+    newest: int | None = None,
+    on_stray: Callable[[Stray], None] = _warn,
 ) -> Iterator[Found]:
-    """The dead letters the topic holds now, oldest first; `begin` and `newest` as `read_messages` has them."""
+    """The dead letters the topic holds now, oldest first; `begin` and `newest` as `read_messages` has them.
+
+    Whoever may write to the topic may put there what is none: it is left out, and `on_stray` gets it.
+    """
     for message in read_messages(job, "dead-letters", until_end=True, begin=begin, newest=newest):
         headers = [(name, value or b"") for name, value in message.headers]
         try:
             letter = dead_letters.decode(message.key, message.value, headers)
         except CheckFailed as error:
             place = f"{job.topic('dead-letters').name}[{message.partition}]@{message.offset}"
-            raise CheckFailed(f"{place}: {error}") from None
+            on_stray(Stray(message.partition, message.offset, f"{place}: {error}"))
+            continue
         yield Found(message.partition, message.offset, message.timestamp_ms, letter)
 
 
@@ -300,10 +327,12 @@ def letter_at(job: Job, place: str) -> Found:
     if not offset.isdigit() or (partition and not partition.isdigit()):
         raise UserMistake(f"dead letter: expected its offset, or partition@offset, got {place!r}")
     wanted = int(partition or 0), int(offset)
-    try:
-        for found in read_dead_letters(job, begin={wanted[0]: wanted[1]}):
-            if (found.partition, found.offset) == wanted:
-                return found
-    except CheckFailed as error:
-        raise StreamtrainError(f"{job.topic('dead-letters').name}: {error}") from None
+
+    def refuse(stray: Stray) -> None:
+        if (stray.partition, stray.offset) == wanted:
+            raise StreamtrainError(stray.error)
+
+    for found in read_dead_letters(job, begin={wanted[0]: wanted[1]}, on_stray=refuse):
+        if (found.partition, found.offset) == wanted:
+            return found
     raise UserMistake(f"{job.topic('dead-letters').name}: expected a dead letter at {place}, found none")

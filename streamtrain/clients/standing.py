@@ -14,7 +14,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from streamtrain.clients.dead_letters import Found, read_dead_letters
+from streamtrain.clients.dead_letters import Found, Stray, read_dead_letters
 from streamtrain.compute.confusion import MATRIX, by_class
 from streamtrain.compute.metrics import numbers
 from streamtrain.compute.quality import WINDOW_ROWS
@@ -54,6 +54,7 @@ class JobStanding:
         self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
         self._reasons: Counter[str] = Counter()
         self._letters_at: dict[int, int] = {}
+        self._strays = 0  # among the letters, what is none of ours
 
     def __enter__(self) -> Self:
         return self
@@ -94,6 +95,7 @@ class JobStanding:
             "windows": [dict(window) for window in self._windows],
             "by_class": [] if newest is None else self._by_class(newest.manifest.metrics.get("window") or {}),
             "dead_letters": self._dead_letters() if "dead_letters" in there else {},
+            "dead_letters_not_ours": self._strays,
             **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
         }
 
@@ -155,9 +157,13 @@ class JobStanding:
 
     def _dead_letters(self) -> dict[str, int]:
         """Rows by path and reason, of the newest letters and those that came since the first look."""
-        for found in read_dead_letters(self._job, begin=self._letters_at, newest=_LETTERS):
+        for found in read_dead_letters(self._job, begin=self._letters_at, newest=_LETTERS, on_stray=self._count_stray):
             self._count(found)
         return dict(self._reasons.most_common(_MOST_REASONS))
+
+    def _count_stray(self, stray: Stray) -> None:
+        self._letters_at[stray.partition] = stray.offset + 1
+        self._strays += 1
 
     def _count(self, found: Found) -> None:
         self._letters_at[found.partition] = found.offset + 1

@@ -26,6 +26,7 @@ from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.topic import topic
 from streamtrain.ui import marks
+from streamtrain.ui.delays import Delays
 from streamtrain.ui.figures import figures_of, rows_of
 from streamtrain.ui.marks import Mark
 from streamtrain.ui.points import Points
@@ -155,6 +156,7 @@ class Following:
         admin = Admin(job.kafka.bootstrap, job.kafka_admin())
         snapshots = SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
         control = ControlTopic(settings, topic("control").name(job.name))
+        delays = Delays(job, admin)
         with JobStanding(job, _LOGS) as standing, snapshots, control:
             while not self._closing.is_set():
                 found = standing.look()
@@ -165,7 +167,7 @@ class Following:
                 if found["run"] is not None:
                     self._take_control(control.look())
                 self._take_manifest(snapshots, found)
-                self._take_look(admin, job, found)
+                self._take_look(admin, job, found, delays)
                 self.standing, self.error = found, ""
                 self._wait()
 
@@ -197,8 +199,8 @@ class Following:
                 self.manifest = newest.manifest
                 self._mark(*marks.of_manifest(newest.manifest))
 
-    def _take_look(self, admin: Admin, job: Job, found: Mapping[str, Any]) -> None:
-        """What no topic keeps: how far behind the trainer is, and predictions a second."""
+    def _take_look(self, admin: Admin, job: Job, found: Mapping[str, Any], delays: Delays) -> None:
+        """What no topic keeps: how far behind the trainer is, predictions a second and how long they take."""
         figures = {f"lag.{partition}": float(lag) for partition, lag in enumerate(found.get("lags") or [])}
         spans, now_s = admin.spans(str(job.topic("predictions").name)), time.time()
         end = sum(end for _, end in spans or [])
@@ -206,6 +208,7 @@ class Following:
         if then_s and now_s > then_s:
             figures["predictions_per_second"] = max(0, end - before) / (now_s - then_s)
         self._answered = now_s, end
+        figures |= delays.look(spans or [])
         self.looks.add(int(now_s * 1000), (found["snapshot"] or {}).get("rows_seen", -1), figures)
 
     def _mark(self, *found: Mark) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from streamtrain.analysis.summary import Summary
 from streamtrain.background import in_background
-from streamtrain.clients.dead_letters import Found, letter_at, read_dead_letters
+from streamtrain.clients.dead_letters import Found, Stray, letter_at, read_dead_letters
 from streamtrain.columns.formats import Format
 from streamtrain.columns.rows import record_rows
 from streamtrain.compute import ops, snapshot
@@ -48,6 +48,11 @@ class Values(NamedTuple):
 
     rows: int
     counts: Sequence[tuple[str, int]]
+
+
+class Letters(NamedTuple):
+    newest: Sequence[Found]
+    strays: int  # among them, what is none of ours
 
 
 @dataclass(frozen=True)
@@ -87,7 +92,7 @@ class Sampling:
     def sample(self) -> Future[Sample]:
         return self._ask("sample", lambda: sampled(self._job(), self._following))
 
-    def letters(self) -> Future[list[Found]]:
+    def letters(self) -> Future[Letters]:
         """The newest dead letters, the newest first."""
         return self._ask("letters", lambda: _letters(self._job()))
 
@@ -110,8 +115,10 @@ class Sampling:
         return job
 
 
-def _letters(job: Job) -> list[Found]:
-    return sorted(read_dead_letters(job, newest=LETTERS), key=lambda found: -found.timestamp_ms)[:LETTERS]
+def _letters(job: Job) -> Letters:
+    strays: list[Stray] = []
+    found = list(read_dead_letters(job, newest=LETTERS, on_stray=strays.append))
+    return Letters(sorted(found, key=lambda each: -each.timestamp_ms)[:LETTERS], len(strays))
 
 
 def sampled(job: Job, following: Following) -> Sample:

@@ -56,9 +56,9 @@ class System:
 
     @property
     def told(self) -> list[Told]:
-        """By address, in the order in which they were heard of."""
+        """By address, trainers first."""
         with self._lock:
-            return list(self._told.values())
+            return sorted(self._told.values(), key=lambda each: (each.role != "trainer", each.url))
 
     def take(self, url: str, values: Values) -> None:
         """An answer."""
@@ -94,9 +94,9 @@ class System:
 
     def _by_process(self, told: Told) -> Iterator[tuple[str, float]]:
         for name, cores in told.cores.items():
-            yield _CPU + self._own(name, told.url), cores
+            yield _CPU + self._own(name, told.url), round(cores, 3)
         for name, size in told.values.get(metrics.PSS_BYTES, {}).items():
-            yield _PSS + self._own(name, told.url), size / MB
+            yield _PSS + self._own(name, told.url), round(size / MB, 1)
 
     def _own(self, process: str, url: str) -> str:
         """A process's name, with its address where another one has a process of that name."""

@@ -108,7 +108,7 @@ ALLOWED = {
     "tests/test_deploy.py": {"train, predict": "services of the compose file"},
     "tests/topics/test_snapshots.py": {"lineage, 00, lineage": "a field of a manifest; a page happens to be called so"},
     "tests/ui/test_following.py": {
-        "snapshots, control, rounds, dead-letters": "where a forged entry is put, with a key of its form",
+        "snapshots, control, rounds": "the topics in which nothing that is not ours is passed over",
         "snapshots, control": "the pair that makes a job",
     },
     "tests/train/arena_run.py": {"numbers, label, weight": _SLOT},

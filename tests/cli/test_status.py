@@ -44,6 +44,11 @@ def test_the_screen_tells_all_there_is() -> None:
         assert text in shown, (text, shown)
 
 
+def test_entries_that_are_not_ours_are_counted() -> None:
+    assert "not ours" not in screen(DOCUMENT)
+    assert "2 entries that are not ours" in screen({**DOCUMENT, "dead_letters_not_ours": 2})
+
+
 @pytest.mark.parametrize("missing", ["snapshot", "run", "rows_per_second", "newest_row_age_s"])
 def test_what_is_not_there_yet_is_left_out(missing: str) -> None:
     assert "flights" in screen({**DOCUMENT, missing: None})

@@ -9,12 +9,16 @@ import pytest
 from confluent_kafka import Producer
 from waiting import wait_for
 
+from streamtrain.clients.dead_letters import Resender, Stray, letter_at, read_dead_letters
+from streamtrain.errors import StreamtrainError
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin, TopicWish
 from streamtrain.ui import charts, drawing
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.following import Following
 from streamtrain.ui.points import Points
+from streamtrain.ui.sampling import Sampling
+from tests.e2e.harness import LiveJob
 from tests.ui.test_server import trained
 
 
@@ -29,7 +33,7 @@ def put(kafka: Any, topic: str, key: bytes, value: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("topic", "key"), [("snapshots", b"s/0003/m"), ("control", b"run/7"), ("rounds", b"9/0"), ("dead-letters", b"x")]
+    ("topic", "key"), [("snapshots", b"s/0003/m"), ("control", b"run/7"), ("rounds", b"9/0")]
 )
 def test_what_is_not_ours_is_said_and_what_was_known_stays(kafka: Any, tmp_path: Path, topic: str, key: bytes) -> None:
     job = trained(kafka, tmp_path, rows=600)
@@ -45,6 +49,42 @@ def test_what_is_not_ours_is_said_and_what_was_known_stays(kafka: Any, tmp_path:
         assert following.state == "broken"  # Kafka answers: it is not away
     finally:
         following.close()
+
+
+def test_a_dead_letter_that_is_none_is_counted_and_the_others_go_on(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, max_dead_letter_share=1.0)
+    job.produce(600)
+    job.produce_values([b"\xc1"] * 2, partition=0)
+    job.train("--until-end")
+    following = Following(job.name, settings(kafka))
+    try:
+        following.watched()
+        wait_for(lambda: following.standing.get("dead_letters"))
+        for value in (b"\x81\xa4junk\xc0", b""):
+            put(kafka, f"{job.name}.dead-letters", b"x", value)
+        following.watched()
+        wait_for(lambda: following.standing["dead_letters_not_ours"] == 2)
+        assert following.state == "ended" and following.error == ""
+        job.produce_values([b"\xc1"], partition=0)
+        job.train("--until-end")
+        following.watched()
+        wait_for(lambda: sum(following.standing["dead_letters"].values()) == 3)
+        assert following.standing["dead_letters_not_ours"] == 2  # each once
+        letters = Sampling(following).letters().result(60)
+        assert len(letters.newest) == 3 and letters.strays == 2
+    finally:
+        following.close()
+    assert [found.letter.rows[0].row_to for found in read_dead_letters(job.job)] == [1, 1, 1]
+    place = strays_of(job)[0]
+    with pytest.raises(StreamtrainError, match=rf"\[{place.partition}\]@{place.offset}: dead letter: expected header"):
+        letter_at(job.job, f"{place.partition}@{place.offset}")
+    assert Resender(job.job).look().letters == 0 and len(list(Resender(job.job).send(f"{job.name}.records"))) == 1
+
+
+def strays_of(job: LiveJob) -> list[Stray]:
+    found: list[Stray] = []
+    list(read_dead_letters(job.job, on_stray=found.append))
+    return found
 
 
 def test_a_failure_of_ours_ends_no_thread(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from streamtrain.clients.dead_letters import Found
+from streamtrain.clients.dead_letters import not_ours
 from streamtrain.ui import asking, data_tables, html
 from streamtrain.ui.following import Following
-from streamtrain.ui.sampling import Sampling
+from streamtrain.ui.sampling import Letters, Sampling
 from streamtrain.ui.shown import Shown
 
 HELP = "columns of a job's oldest and newest rows, and its dead letters"
@@ -68,8 +67,11 @@ def _waiting(following: Following) -> str:
     return html.tag("p", text, class_="st-empty")
 
 
-def _letters(shown: Shown, found: Sequence[Found]) -> html.Html:
+def _letters(shown: Shown, found: Letters) -> html.Html:
     def link(place: str) -> html.Html:
         return html.link(place, f"{shown.prefix}{ROUTE}", [("job", shown.jobs[0]), ("letter", place)])
 
-    return data_tables.letters(found, link)
+    parts = [data_tables.letters(found.newest, link)]
+    if found.strays:
+        parts.append(html.tag("p", f"Among the newest: {not_ours(found.strays)}."))
+    return html.joined(parts)

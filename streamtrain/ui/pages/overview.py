@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from streamtrain.clients.dead_letters import not_ours
 from streamtrain.ui import cards, charts, html, telling
 from streamtrain.ui.drawing import BY_ROWS, BY_TIME
 from streamtrain.ui.following import Following
@@ -119,6 +120,8 @@ def _tables(following: Following) -> str:
     if letters:
         counted = [(reason, f"{number:,}") for reason, number in letters.items()]
         parts.append(html.table(("reason", "rows"), counted, "Dead letters, the newest by reason"))
+    if strays := following.standing.get("dead_letters_not_ours"):
+        parts.append(html.tag("p", f"On the dead-letters topic: {not_ours(strays)}."))
     newest = list(reversed(following.marks))[:_MOST_TOLD]
     if newest:
         told = [(time.strftime(_WHEN, time.localtime(mark.at_ms / 1000)), mark.kind, mark.text) for mark in newest]

@@ -28,6 +28,8 @@ _TO_GIVE = (
 )  # fmt: skip
 _PROCESSES = ("process", "cores", "memory (PSS)", "processor time")
 _GPUS = ("GPU", "busy", "memory in use", "of")
+_BEFORE = "what is shown of it is from before"
+_OVER = ("ended", "failed")
 _TILES = ("process", "ready", "snapshot", "processor", "memory", "rows/s", "ring", "transaction", "GPU")
 
 
@@ -39,7 +41,7 @@ def build(ui: Any, shown: Shown) -> None:
     said = ui.html(_said(shown, following), sanitize=False).props('aria-live="polite"')
     tiles = ui.html(_tiles(following.system.told), sanitize=False)
     elements = cards.cards(ui, shown, charts.SYSTEM)
-    table = ui.html(_processes(following.system.told), sanitize=False)
+    table = ui.html(_processes(following.system.told), sanitize=False).classes("st-narrow")
     cards.drawn_by_script(ui, shown, [following.name], elements, page="system")
 
     def refresh() -> None:
@@ -55,17 +57,24 @@ def build(ui: Any, shown: Shown) -> None:
 def _said(shown: Shown, following: Following) -> str:
     """What is to be given, or wrong."""
     scraping, told = shown.cluster.scraping, following.system.told
-    before = "what is shown of it is from before"
-    lost = [f"{each.url}: {each.error}; {before}" for each in told if each.error and each.at_s]
     strangers = scraping.strangers(following.name)
-    lost += [f"{each.given.url}: {each.error}" for each in strangers if each.error]
-    again = "It is asked again and again."
-    parts = [html.tag("p", f"{text}. {again}", class_="st-error", role="alert") for text in lost]
+    parts = [_lost(each, following) for each in told if each.error and each.at_s]
+    parts += [_wrong(f"{each.given.url}: {each.error}") for each in strangers if each.error]
     if not scraping.addresses:
         parts.append(html.tag("p", html.joined(_TO_GIVE), class_="st-empty"))
     elif not told and not parts:
         parts.append(html.tag("p", _waiting(strangers, following.name), class_="st-empty"))
     return html.joined(parts)
+
+
+def _lost(told: Told, following: Following) -> html.Html:
+    if told.role == "trainer" and following.state in _OVER:  # then nobody is expected to answer
+        return html.tag("p", f"The trainer's run has {following.state}; {_BEFORE}.", class_="st-empty")
+    return _wrong(f"{told.url}: {told.error}; {_BEFORE}")
+
+
+def _wrong(text: str) -> html.Html:
+    return html.tag("p", f"{text}. It is asked again and again.", class_="st-error", role="alert")
 
 
 def _waiting(strangers: Sequence[Address], job: str) -> str:

@@ -12,7 +12,7 @@ from streamtrain.background import in_background
 from streamtrain.errors import UserMistake
 from streamtrain.ui import drawing, html, pages, routes
 from streamtrain.ui.cluster import Cluster
-from streamtrain.ui.guard import LOOPBACK, Guard
+from streamtrain.ui.guard import Guard
 from streamtrain.ui.routes.asset import ASSETS
 from streamtrain.ui.shown import MOST_TOGETHER, Shown
 
@@ -28,9 +28,9 @@ def nicegui() -> Any:
     return ui
 
 
-def application(cluster: Cluster, host: str, token: str = "", prefix: str = "") -> Any:
-    """The ASGI application over a cluster's jobs, for a server that listens on `host`; `prefix`: the path that a proxy
-    puts it under."""
+def application(cluster: Cluster, hosts: tuple[str, ...], token: str = "", prefix: str = "") -> Any:
+    """The ASGI application over a cluster's jobs; `hosts` and `token` as Guard has them, `prefix`: the path that a
+    proxy puts it under."""
     ui = nicegui()
     from fastapi import FastAPI
 
@@ -40,7 +40,6 @@ def application(cluster: Cluster, host: str, token: str = "", prefix: str = "") 
     for page in pages.in_order():
         ui.page(page.ROUTE, title=f"{page.TITLE} · streamtrain")(partial(_show, ui, page, cluster, prefix))
     ui.run_with(app, title="streamtrain", dark=None, favicon=ASSETS / "icon.svg", show_welcome_message=False)
-    hosts = LOOPBACK if host in LOOPBACK else ()
     return Guard(app, hosts, token)
 
 

@@ -103,9 +103,15 @@ def test_a_stranger_and_another_site_are_refused(kafka: Any, tmp_path: Path, ser
     assert page.get("/api/points?job=x", {"Origin": "http://evil.example"})[0] == 403
     refused = commands.run(["ui", "--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--port", "0"])
     assert refused.returncode == 2 and "expected a token" in refused.stderr
-    guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", STREAMTRAIN_UI_TOKEN="s3cret")
+    guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", STREAMTRAIN_TOKEN="s3cret+/6chars==")
     assert guarded.get("/")[0] == 403
-    assert guarded.get("/?token=s3cret")[0] == 200
+    assert guarded.get("/?token=s3cret+/6chars==")[0] == 200
+    (tmp_path / "token").write_text("0123456789abcdef\n")
+    guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
+    assert guarded.get("/")[0] == 403
+    assert guarded.get("/?token=0123456789abcdef")[0] == 200
+    elsewhere = served("--bootstrap", kafka.bootstrap, "--host", "127.0.0.2")
+    assert [elsewhere.get("/", {"Host": host})[0] for host in ("127.0.0.2", "evil.example")] == [200, 403]
 
 
 def test_it_ends_when_it_is_told(kafka: Any, served: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 import os
 import signal
 import sys
@@ -15,6 +14,7 @@ import typer
 
 from streamtrain.cli.session import Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.token import HOST, TokenFile, token_for
 from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
@@ -25,7 +25,6 @@ from streamtrain.serving.server import serve as serve_here
 from streamtrain.telemetry.serving import ServingTable
 
 ORDER = 85
-TOKEN = "STREAMTRAIN_TOKEN"
 PACKAGES = ("fastapi", "uvicorn", "httptools")
 log = get_logger(__name__)
 app = typer.Typer(add_completion=False)
@@ -37,14 +36,9 @@ def serve(
     session: Session,
     jobs: Annotated[list[Path], typer.Argument(metavar="JOB.toml", help="The job files.", show_default=False)],
     port: Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0: one that is free.")] = 8080,
-    host: Annotated[
-        str, typer.Option(help=f"Address to listen at; any but this machine's own needs a token ({TOKEN}).")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help=HOST)] = "127.0.0.1",
     workers: Annotated[int, typer.Option(min=1, max=256, help="Processes, each with its own models.")] = 1,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help=f"Holds the token clients must send; or {TOKEN}.", show_default=False),
-    ] = None,
+    token_file: TokenFile = None,
     most_bytes: Annotated[int, typer.Option(min=1_000, max=1 << 30, help="Of a body; larger: 413.")] = MOST_BYTES,
     most_requests: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="At once, in each process; more: 429.")
@@ -60,15 +54,13 @@ def serve(
     names = [job.name for job in found]
     if len(set(names)) < len(names):
         raise UserMistake(f"serve: expected each job once, got {', '.join(names)}")
-    token = _token(token_file)
-    if token is None and not _is_local(host):
-        raise UserMistake(f"--host {host}: expected a token where others can connect; give --token-file or {TOKEN}")
+    token = token_for(host, token_file)
     with bound(host, port) as probe:  # taken by nobody
         port = probe.getsockname()[1]
         if workers == 1:
             listener = probe.dup()
     config = Config(
-        tuple(map(ServedJob.of, found)), host, port, Limits(most_bytes, most_requests), token,
+        tuple(map(ServedJob.of, found)), host, port, Limits(most_bytes, most_requests), token.encode() or None,
         session.logging["format"], session.logging["level"] in ("debug", "info"),
     )  # fmt: skip
     table = ServingTable(names, workers)
@@ -149,28 +141,3 @@ def _require() -> None:
             f"serve: expected the packages {', '.join(PACKAGES)}, found no {', '.join(missing)}; install the extra: "
             "pip install 'streamtrain[serve]'"
         )
-
-
-def _token(path: Path | None) -> bytes | None:
-    text = os.environ.get(TOKEN, "")
-    if path is not None:
-        try:
-            text = path.read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserMistake(f"--token-file {path}: expected a file that holds a token, got {error}") from None
-    token = text.strip()
-    if not token and path is None:
-        return None
-    if len(token) < 8 or not token.isascii() or not token.isprintable() or " " in token:
-        where = TOKEN if path is None else f"--token-file {path}"
-        raise UserMistake(f"{where}: expected a token of 8 or more printable characters of ASCII without a space")
-    return token.encode()
-
-
-def _is_local(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +9,7 @@ import typer
 
 from streamtrain.cli.session import Session, command
 from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.token import HOST, TokenFile, is_local, token_for
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
@@ -19,7 +19,6 @@ from streamtrain.ui.guard import LOOPBACK
 from streamtrain.ui.scraping import given
 
 ORDER = 115
-TOKEN = "STREAMTRAIN_UI_TOKEN"
 PORT = 9000
 HERE = LOOPBACK[0]
 ANYWHERE = "localhost:9092"
@@ -37,7 +36,8 @@ def ui_(
         ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = PORT,
-    host: Annotated[str, typer.Option(help=f"Where it listens; elsewhere a token is needed: {TOKEN}.")] = HERE,
+    host: Annotated[str, typer.Option(help=HOST)] = HERE,
+    token_file: TokenFile = None,
     metrics: Annotated[
         list[str] | None,
         typer.Option(
@@ -53,7 +53,8 @@ def ui_(
     Works beside a running trainer, after it, and on another host. Needs the extra `ui`.
     """
     nicegui()
-    token = _token(host)
+    token = token_for(host, token_file)
+    hosts = (*LOOPBACK, host) if is_local(host) else ()
     found, addresses = [session.job(path) for path in jobs or []], [given(text) for text in metrics or []]
     cluster = Cluster(_kafka(session, found), found, addresses)
 
@@ -65,23 +66,10 @@ def ui_(
 
     with StopSignals() as stop:
         try:
-            serve(application(cluster, host, token, root_path), host, port, ready, stop.is_set)
+            serve(application(cluster, hosts, token, root_path), host, port, ready, stop.is_set)
         finally:
             cluster.close()
     raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
-
-
-def _token(host: str) -> str:
-    """Of the environment. Raises UserMistake where one is needed and there is none."""
-    token = os.environ.get(TOKEN, "")
-    if token and not all(letter.isalnum() or letter in "-._~" for letter in token):
-        raise UserMistake(f"{TOKEN}: expected letters, digits and - . _ ~ alone, got others")
-    if not token and host not in LOOPBACK:
-        raise UserMistake(
-            f"--host {host}: expected a token, for other machines can ask, got none; set {TOKEN}, for example to "
-            "`openssl rand -hex 16`, and open the page with ?token=… once"
-        )
-    return token
 
 
 def _kafka(session: Session, jobs: list[Job]) -> KafkaSettings:

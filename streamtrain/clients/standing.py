@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
@@ -19,16 +19,19 @@ from streamtrain.compute.confusion import MATRIX, by_class
 from streamtrain.compute.metrics import numbers
 from streamtrain.compute.quality import WINDOW_ROWS
 from streamtrain.job import Job
-from streamtrain.kafka.admin import Admin
+from streamtrain.kafka.admin import Admin, TopicEnds
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import RoundLogTail
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.moves import is_files, told_files
+from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 
 Document = dict[str, Any]
+T = TypeVar("T")
+_TOPICS = ("records", "snapshots", "rounds", "control", "dead-letters", "predictions")
 _LOGS = 256  # newest publications looked at first
 _WINDOWS = 48  # of quality
 _LETTERS = 2_000  # newest dead letters whose reasons are counted
@@ -39,12 +42,14 @@ _MOST_REASONS = 8
 class JobStanding:
     """Looks at one job again and again. Opens a few clients; one thread at a time.
 
-    `logs`: how many of the newest publications the first look takes; `new_logs` are those that the last look took.
+    A look asks where the topics end, and reads those that have grown. `logs`: how many of the newest publications the
+    first look takes; `new_logs` are those that the last look took, `ends`, `newest` and `control` what it saw.
     """
 
     def __init__(self, job: Job, logs: int = _LOGS) -> None:
         self._job = job
         self.new_logs: list[RoundLog] = []
+        self.ends: dict[str, TopicEnds | None] = {}  # by the topic's key
         self._admin = Admin(job.kafka.bootstrap, job.kafka_admin())
         settings = {**job.kafka_consumer(), "bootstrap.servers": job.kafka.bootstrap}
         self._snapshots = SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
@@ -54,6 +59,10 @@ class JobStanding:
         self._windows: deque[Mapping[str, float]] = deque(maxlen=_WINDOWS)
         self._reasons: Counter[str] = Counter()
         self._letters_at: dict[int, int] = {}
+        self._known: dict[str, TopicEnds] = {}  # of what has been read to there
+        self.newest: Located | None = None
+        self.control: Control | None = None
+        self._letters: dict[str, int] = {}
         self._strays = 0  # among the letters, what is none of ours
 
     def __enter__(self) -> Self:
@@ -74,30 +83,44 @@ class JobStanding:
 
         Raises KafkaUnreachable when no broker answers, SnapshotError where the newest manifest is damaged.
         """
-        topics = {key: str(self._job.topic(key).name) for key in ("records", "snapshots", "rounds", "control")}
-        topics["dead_letters"] = str(self._job.topic("dead-letters").name)
-        states = self._admin.describe(list(topics.values()))
-        there = {key for key, name in topics.items() if states[name] is not None}
-        records = states[topics["records"]]
-        ends = [end for _, end in self._admin.spans(topics["records"]) or ()]
-        newest = self._snapshots.newest_manifest() if "snapshots" in there else None
-        self.new_logs = self._logs.look() if "rounds" in there else []
+        names = {key: str(self._job.topic(key).name) for key in _TOPICS}
+        found = self._admin.ends(list(names.values()))
+        self.ends = {key: found[name] for key, name in names.items()}
+        records = self.ends["records"]
+        ends = [] if records is None else records.ends
+        self.newest = self._read("snapshots", self._snapshots.newest_manifest, self.newest, None)
+        self.new_logs = self._read("rounds", self._logs.look, [], [])
         self._take(self.new_logs)
+        self.control = self._read("control", self._control.look, self.control, None)
+        self._letters = self._read("dead-letters", self._dead_letters, self._letters, {})
+        newest = self.newest
         return {
             "job": self._job.name,
-            "records": topics["records"],
+            "records": names["records"],
             "exists": records is not None,
             "ends": ends,
             "snapshot": None if newest is None else _snapshot(newest),
-            "run": self._run() if "control" in there else None,
+            "run": self._run(),
             "rows_per_second": self._rate(),
             "newest_row_age_s": self._newest_row_age_s(),
             "windows": [dict(window) for window in self._windows],
             "by_class": [] if newest is None else self._by_class(newest.manifest.metrics.get("window") or {}),
-            "dead_letters": self._dead_letters() if "dead_letters" in there else {},
+            "dead_letters": self._letters,
             "dead_letters_not_ours": self._strays,
             **(_positions(newest, ends, None if records is None else records.topic_id) if newest else {"lag": None}),
         }
+
+    def _read(self, key: str, read: Callable[[], T], known: T, none: T) -> T:
+        """What `read` gives where the topic has grown or is another since it was read last, else what is `known`."""
+        there = self.ends[key]
+        if there is None:
+            self._known.pop(key, None)
+            return none
+        if self._known.get(key) == there:
+            return known
+        found = read()
+        self._known[key] = there
+        return found
 
     def _by_class(self, window: Mapping[str, Any]) -> list[Document]:
         """Of each class that the window has rows of, or that was told there: weight, precision, recall, F1; of several
@@ -141,8 +164,8 @@ class JobStanding:
         return None if newest_ms < 0 else round(max(0.0, time.time() - newest_ms / 1000), 3)
 
     def _run(self) -> Document | None:
-        control = self._control.look()
-        if control.holder is None:
+        control = self.control
+        if control is None or control.holder is None:
             return None
         end = control.ends.get(control.holder.run.number)
         ended = None if end is None or end.run != control.holder.run else asdict(end)

@@ -9,7 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigResource, NewTopic, OffsetSpec, ResourceType
@@ -58,6 +58,11 @@ class TopicChange:
     wish: TopicWish
     action: str
     differences: tuple[str, ...] = ()
+
+
+class TopicEnds(NamedTuple):
+    topic_id: str
+    ends: list[int]  # by partition
 
 
 class Admin:
@@ -269,6 +274,36 @@ class Admin:
         if state is None:
             return None
         return list(zip(self.earliest(name, state.partitions), self.last_stable(name, state.partitions), strict=True))
+
+    def ends(self, names: Sequence[str]) -> dict[str, TopicEnds | None]:
+        """Where a read_committed reader ends in each topic as it is now; None where there is none.
+
+        Two small questions, whatever the number of topics: for who looks again and again.
+        """
+        found, unknown = self._descriptions(names)
+        states = self.describe(list(unknown)) if unknown else {}
+        known = {name: (str(one.topic_id), len(one.partitions)) for name, one in found.items()}
+        known |= {name: (state.topic_id, state.partitions) for name, state in states.items() if state is not None}
+        asked = {
+            TopicPartition(name, at): _OffsetSpec.latest() for name, (_, count) in known.items() for at in range(count)
+        }  # fmt: skip
+
+        def question(client: AdminClient) -> dict[tuple[str, int], int]:
+            futures = client.list_offsets(
+                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self.timeout_s
+            )
+            return {(at.topic, at.partition): each.result(self.timeout_s + 1).offset for at, each in futures.items()}
+
+        try:
+            offsets = self._ask(f"topics {', '.join(known)}", question) if asked else {}
+        except KafkaSettling:  # one of them: each is waited for by itself
+            offsets = {(name, at): end for name, (_, count) in known.items()
+                       for at, end in enumerate(self.last_stable(name, count))}  # fmt: skip
+        told = {
+            name: TopicEnds(topic_id, [offsets[name, at] for at in range(count)])
+            for name, (topic_id, count) in known.items()
+        }  # fmt: skip
+        return {name: told.get(name) for name in names}
 
     def at_time(self, name: str, partitions: int, timestamp_ms: int) -> list[int]:
         """The first offset whose record is not older than `timestamp_ms`, per partition; the end where none is."""

@@ -37,14 +37,13 @@ class Delays:
 
     def __init__(self, job: Job, admin: Admin) -> None:
         self._job, self._admin = job, admin
-        self._seen: list[int] | None = None  # ends of the predictions' partitions
+        self._seen: Sequence[int] | None = None  # ends of the predictions' partitions
         self._sampled_s = time.monotonic()
         self._sample: Future[list[int]] | None = None
 
-    def look(self, spans: Sequence[Span]) -> dict[str, float]:
-        """Figures of a sample that is over, each given once; begins another now and then. `spans`: the predictions'."""
+    def look(self, ends: Sequence[int]) -> dict[str, float]:
+        """Figures of a sample that is over, each given once; begins another now and then. `ends`: the predictions'."""
         found = self._taken()
-        ends = [end for _, end in spans]
         seen = self._seen if self._seen is not None and len(self._seen) == len(ends) else ends
         self._seen = seen
         now_s = time.monotonic()

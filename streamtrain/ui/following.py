@@ -1,12 +1,13 @@
 """One job, followed from its topics alone: how it stands, its publications as points, what happened as marks.
 
-A thread of its own looks twice a second while somebody watches, and every five seconds else. A Kafka that is away is an
-error that is shown, and looked for again.
+A thread of its own looks twice a second while somebody watches, less often where all jobs are in sight, else every five
+seconds. A Kafka that is away is an error that is shown, and looked for again.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -17,14 +18,12 @@ from streamtrain.clients.standing import JobStanding
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
-from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.admin import Admin, TopicEnds
+from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.round_logs import some_round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
-from streamtrain.topics.topic import topic
 from streamtrain.ui import marks
 from streamtrain.ui.delays import Delays
 from streamtrain.ui.figures import figures_of, rows_of
@@ -34,7 +33,7 @@ from streamtrain.ui.system import System
 
 log = logging.getLogger("streamtrain.ui")
 
-WATCHED_S, ASIDE_S = 0.5, 5.0  # between looks
+WATCHED_S, GLANCED_S, ASIDE_S = 0.5, 2.0, 5.0  # between looks
 _WATCHED_FOR_S = 10.0  # after somebody has asked
 _LOGS = 2_000  # newest publications drawn one by one
 _MOST_MARKS = 500
@@ -56,7 +55,7 @@ class Following:
         self._marks: dict[tuple[str, str], Mark] = {}
         self._newest: RoundLog | None = None
         self._versions: dict[str, int] = {}  # the newest taken, by lineage
-        self._watched_at_s = 0.0
+        self._watched_at_s = {every_s: -math.inf for every_s in (WATCHED_S, GLANCED_S)}
         self._answered = (0.0, 0)  # a time, and the end of the predictions
         self._closing, self._woken = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._follow, name=f"ui-{name}", daemon=True)
@@ -67,11 +66,12 @@ class Following:
         self._woken.set()
         self._thread.join(10)
 
-    def watched(self) -> None:
-        """Somebody is looking: the next look comes soon."""
-        if time.monotonic() - self._watched_at_s > _WATCHED_FOR_S:
+    def watched(self, every_s: float = WATCHED_S) -> None:
+        """Somebody is looking: the next look comes soon, and others so often."""
+        now_s = time.monotonic()
+        if now_s - self._watched_at_s[every_s] > _WATCHED_FOR_S:
             self._woken.set()
-        self._watched_at_s = time.monotonic()
+        self._watched_at_s[every_s] = now_s
 
     @property
     def is_told(self) -> bool:
@@ -136,8 +136,9 @@ class Following:
 
     def _wait(self) -> None:
         self.ready.set()
-        is_watched = time.monotonic() - self._watched_at_s < _WATCHED_FOR_S
-        self._woken.wait(WATCHED_S if is_watched else ASIDE_S)
+        since_s = time.monotonic() - _WATCHED_FOR_S
+        rhythms = [every_s for every_s, at_s in self._watched_at_s.items() if at_s > since_s]
+        self._woken.wait(min(rhythms, default=ASIDE_S))
         self._woken.clear()
 
     def _told(self) -> Job | None:
@@ -154,20 +155,18 @@ class Following:
     def _look_at(self, job: Job) -> None:
         settings = {**job.kafka_consumer(), "bootstrap.servers": job.kafka.bootstrap}
         admin = Admin(job.kafka.bootstrap, job.kafka_admin())
-        snapshots = SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
-        control = ControlTopic(settings, topic("control").name(job.name))
         delays = Delays(job, admin)
-        with JobStanding(job, _LOGS) as standing, snapshots, control:
+        with JobStanding(job, _LOGS) as standing:
             while not self._closing.is_set():
                 found = standing.look()
                 if standing.new_logs and not self._versions:
                     rounds = str(job.topic("rounds").name)
                     in_background(self._take_older, settings, rounds, name=f"ui-older-{self.name}")
                 self._take_logs(standing.new_logs)
-                if found["run"] is not None:
-                    self._take_control(control.look())
-                self._take_manifest(snapshots, found)
-                self._take_look(admin, job, found, delays)
+                if standing.control is not None:
+                    self._mark(*marks.of_control(standing.control))
+                self._take_manifest(standing.newest)
+                self._take_look(standing.ends["predictions"], found, delays)
                 self.standing, self.error = found, ""
                 self._wait()
 
@@ -188,27 +187,21 @@ class Following:
         if older:
             self.publications.put_before(older)
 
-    def _take_control(self, control: Control) -> None:
-        self._mark(*marks.of_control(control))
+    def _take_manifest(self, newest: Located | None) -> None:
+        if newest is not None and newest.manifest is not self.manifest:
+            self.manifest = newest.manifest
+            self._mark(*marks.of_manifest(newest.manifest))
 
-    def _take_manifest(self, snapshots: SnapshotTopic, found: Mapping[str, Any]) -> None:
-        version = (found["snapshot"] or {}).get("version")
-        if version is not None and (self.manifest is None or self.manifest.version != version):
-            newest = snapshots.newest_manifest()
-            if newest is not None:
-                self.manifest = newest.manifest
-                self._mark(*marks.of_manifest(newest.manifest))
-
-    def _take_look(self, admin: Admin, job: Job, found: Mapping[str, Any], delays: Delays) -> None:
+    def _take_look(self, predictions: TopicEnds | None, found: Mapping[str, Any], delays: Delays) -> None:
         """What no topic keeps: how far behind the trainer is, predictions a second and how long they take."""
         figures = {f"lag.{partition}": float(lag) for partition, lag in enumerate(found.get("lags") or [])}
-        spans, now_s = admin.spans(str(job.topic("predictions").name)), time.time()
-        end = sum(end for _, end in spans or [])
+        ends, now_s = [] if predictions is None else predictions.ends, time.time()
+        end = sum(ends)
         then_s, before = self._answered
         if then_s and now_s > then_s:
             figures["predictions_per_second"] = max(0, end - before) / (now_s - then_s)
         self._answered = now_s, end
-        figures |= delays.look(spans or [])
+        figures |= delays.look(ends)
         self.looks.add(int(now_s * 1000), (found["snapshot"] or {}).get("rows_seen", -1), figures)
 
     def _mark(self, *found: Mark) -> None:

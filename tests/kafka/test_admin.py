@@ -15,7 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from streamtrain.broker import Broker
-from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.errors import KafkaSettling, KafkaUnreachable, UserMistake
 from streamtrain.kafka.admin import Admin
 from streamtrain.topics.topic import TopicWish, job_topics
 from tests.chaos.faults import hold
@@ -36,6 +36,30 @@ def test_a_jobs_topics_are_made_once_and_then_compared(kafka: Any) -> None:
     differences = {change.wish.key: change.differences for change in other if change.differences}
     assert differences["records"] == ("partitions: expected 3, got 2",)
     assert differences["rounds"] == ("retention.ms: expected 5, got the default",)
+
+
+def test_the_ends_of_several_topics_at_once(kafka: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two, none = (kafka.fresh_name(name) for name in ("one", "two", "none"))
+    admin = Admin(kafka.bootstrap)
+    admin.ensure([TopicWish("x", one, 2), TopicWish("y", two, 1)])
+    producer = Producer({"bootstrap.servers": kafka.bootstrap})
+    for _ in range(3):
+        producer.produce(one, b"x", partition=1)
+    assert producer.flush(60) == 0
+    ids = admin.topic_ids([one, two])
+    expected = {one: (ids[one], [0, 3]), two: (ids[two], [0]), none: None}
+    assert admin.ends([one, none, two]) == expected
+    real, settling = admin._ask, [KafkaSettling("no leader")]
+
+    def asked(what: str, question: Any) -> Any:
+        if what.startswith("topics") and "," in what and asked_before and settling:
+            raise settling.pop()  # a leader moves between the two questions
+        asked_before.append(what)
+        return real(what, question)
+
+    asked_before: list[str] = []
+    monkeypatch.setattr(admin, "_ask", asked)
+    assert admin.ends([one, two]) == {one: expected[one], two: expected[two]} and not settling
 
 
 def test_a_topic_that_cannot_serve_is_refused(kafka: Any) -> None:

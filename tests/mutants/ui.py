@@ -2,6 +2,8 @@
 
 FIGURES = "tests/ui/test_block_figures.py"
 EXAMINED = "tests/ui/test_examined.py"
+GUARD = "tests/ui/test_guard.py"
+SYSTEM = "tests/ui/test_system_page.py"
 LINEAGE = "tests/ui/test_lineage_page.py"
 
 GUARDS = [
@@ -95,5 +97,75 @@ GUARDS = [
         "if traced.digest is not None and traced.digest.hex() == pasted.digest:",
         "if traced.digest is not None:",
         f"{LINEAGE}::test_a_prediction_is_traced",
+    ),
+    (
+        "a trainer that has published since it could not be asked is not dead",
+        "streamtrain/ui/system.py",
+        "LOST_S < now_s - each.lost_s < age_s + LOST_S",
+        "LOST_S < now_s - each.lost_s",
+        f"{SYSTEM}::test_who_is_idle_and_who_is_dead",
+    ),
+    (
+        "a predictor's end is not a trainer's",
+        "streamtrain/ui/system.py",
+        'trainers = [each for each in self.told if each.role == "trainer"]',
+        "trainers = self.told",
+        f"{SYSTEM}::test_who_is_idle_and_who_is_dead",
+    ),
+    (
+        "processor time that began again is no share of a core",
+        "streamtrain/ui/system.py",
+        "name in then and total >= then[name]",
+        "name in then",
+        f"{SYSTEM}::test_figures_over_time",
+    ),
+    (
+        "of an address that is given for one job another's metrics are not shown",
+        "streamtrain/ui/scraping.py",
+        "        for job, values in found.items():\n",
+        "        for job, values in ((self.given.job or job, values) for job, values in found.items()):\n",
+        f"{SYSTEM}::test_an_address_is_asked_again_and_again",
+    ),
+    (
+        "of one metric only so many values are kept",
+        "streamtrain/ui/metrics.py",
+        "if len(values) < MOST_VALUES:",
+        "if True:",
+        f"{SYSTEM}::test_of_one_metric_only_so_much_is_kept",
+    ),
+    (
+        "processes below a child of the command are told too",
+        "streamtrain/telemetry/processes.py",
+        "            found += _children(each)\n",
+        "            found += _children(each) if each == process else []\n",
+        "tests/test_telemetry.py::test_processes_are_told_by_name",
+    ),
+    (
+        "delays are of requests that are still there",
+        "streamtrain/ui/delays.py",
+        "if low <= offset < end:",
+        "if True:",
+        "tests/ui/test_delays.py::test_only_the_newest_requests_that_are_there_are_read",
+    ),
+    (
+        "a stray among dead letters is counted once",
+        "streamtrain/clients/standing.py",
+        "        self._letters_at[stray.partition] = stray.offset + 1\n",
+        "",
+        "tests/ui/test_following.py::test_a_dead_letter_that_is_none_is_counted_and_the_others_go_on",
+    ),
+    (
+        "a + of a token in an address stays one",
+        "streamtrain/ui/guard.py",
+        "unquote(part.removeprefix",
+        "unquote(part.replace('+', ' ').removeprefix",
+        f"{GUARD}::test_a_plus_of_a_token_stays_one",
+    ),
+    (
+        "who others can reach needs a token",
+        "streamtrain/cli/token.py",
+        "    if not token and not is_local(host):\n",
+        "    if False:\n",
+        "tests/cli/test_token.py::test_others_need_one",
     ),
 ]

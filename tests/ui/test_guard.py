@@ -51,6 +51,13 @@ def test_only_the_page_itself_asks(headers: dict[str, str], allowed: bool, kind:
         assert sent == [{"type": "websocket.close", "code": 1008, "reason": "refused"}]
 
 
+def test_a_plus_of_a_token_stays_one() -> None:
+    guard, host = Guard(application, (), "a+b/c=="), {"host": "trainer.example:9000"}
+    for query in ("token=a+b/c==", "job=x&token=a%2Bb%2Fc%3D%3D"):
+        assert ask(guard, host, query)[0]["status"] == 200
+    assert ask(guard, host, "token=a%20b/c==")[0]["status"] == 403
+
+
 def test_a_token_is_asked_for_and_kept_by_the_browser() -> None:
     guard, host = Guard(application, (), "s3cret"), {"host": "trainer.example:9000"}
     assert ask(guard, host)[0]["status"] == 403

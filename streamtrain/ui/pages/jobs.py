@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from streamtrain.ui import charts, html, telling
-from streamtrain.ui.following import Following
+from streamtrain.ui.following import GLANCED_S, Following
 from streamtrain.ui.shown import Shown
 
 HELP = "every job found on the cluster, a line each"
@@ -27,7 +27,7 @@ def build(ui: Any, shown: Shown) -> None:
 
     def refresh() -> None:
         for following in shown.cluster.jobs:
-            following.watched()
+            following.watched(GLANCED_S)
         table.set_content(_content(shown))
 
     ui.timer(REFRESH_S, refresh)

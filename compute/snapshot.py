@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,7 +68,9 @@ def load(
             put(block, found[name])
 
 
-def check(layout: Layout, found: Mapping[str, Array], groups: Sequence[str] = MODEL_GROUPS) -> None:
+def check(
+    layout: Layout, found: Mapping[str, Array] | Mapping[str, Place], groups: Sequence[str] = MODEL_GROUPS
+) -> None:
     """SnapshotError names every tensor that is missing, unknown, or of another shape or type than the layout's."""
     problems = _differences(_groups_of(layout, groups), found)
     if problems:
@@ -78,7 +80,9 @@ def check(layout: Layout, found: Mapping[str, Array], groups: Sequence[str] = MO
         )
 
 
-def _differences(wanted: Mapping[str, _native.StateBlock], found: Mapping[str, Array]) -> list[str]:
+def _differences(
+    wanted: Mapping[str, _native.StateBlock], found: Mapping[str, Array] | Mapping[str, Place]
+) -> list[str]:
     problems = []
     for name, block in wanted.items():
         expected = f"{_CODES[block_dtype(block)]}{list(block.shape)}"
@@ -124,37 +128,56 @@ def with_metadata(payload: bytes, metadata: Mapping[str, str]) -> bytes:
 def decode(payload: bytes | memoryview) -> dict[str, Array]:
     """The arrays of safetensors bytes, as views of them; SnapshotError where the bytes are not what they claim."""
     view = memoryview(payload).cast("B")
-    length = int.from_bytes(view[:8], "little")
-    if len(view) < 8 or not 2 <= length <= min(len(view) - 8, _HEADER_LIMIT):
-        raise SnapshotError(f"safetensors: expected a header within {len(view)} bytes, got a header of {length} bytes")
+    found = places(len(view), lambda begin, end: view[begin:end])
+    return {
+        name: np.frombuffer(view[each.begin : each.end], each.dtype).reshape(each.shape)
+        for name, each in found.items()
+    }
+
+
+class Place(NamedTuple):
+    """Where an array lies in its payload."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+def places(size: int, read: Callable[[int, int], bytes | memoryview]) -> dict[str, Place]:
+    """By name, of `size` bytes of which `read(begin, end)` gives some; raises as decode()."""
+    length = int.from_bytes(read(0, min(8, size)), "little")
+    if size < 8 or not 2 <= length <= min(size - 8, _HEADER_LIMIT):
+        raise SnapshotError(f"safetensors: expected a header within {size} bytes, got a header of {length} bytes")
     try:
-        header = json.loads(bytes(view[8 : 8 + length]))
+        header = json.loads(bytes(read(8, 8 + length)))
     except (ValueError, RecursionError) as cause:
-        raise SnapshotError(f"safetensors: expected a JSON header, got {bytes(view[8:88])!r}") from cause
+        begins = bytes(read(8, min(88, size)))
+        raise SnapshotError(f"safetensors: expected a JSON header, got {begins!r}") from cause
     if not isinstance(header, dict):
         raise SnapshotError(f"safetensors: expected a JSON map, got {type(header).__name__}")
     header.pop("__metadata__", None)
-    data = view[8 + length :]
-    arrays: dict[str, Array] = {}
-    end = 0
+    data, end = 8 + length, 0
+    found: dict[str, Place] = {}
     for name, entry in header.items():
-        arrays[name], end = _decode_tensor(name, entry, data, end)
-    if end != len(data):
-        raise SnapshotError(f"safetensors: expected {end} bytes of tensors, got {len(data)}")
-    return arrays
+        dtype, shape, begin, end = _decode_tensor(name, entry, size - data, end)
+        found[name] = Place(dtype, shape, data + begin, data + end)
+    if end != size - data:
+        raise SnapshotError(f"safetensors: expected {end} bytes of tensors, got {size - data}")
+    return found
 
 
-def _decode_tensor(name: str, entry: object, data: memoryview, begin: int) -> tuple[Array, int]:
-    """The array that follows the one before without a hole, and where it ends."""
+def _decode_tensor(name: str, entry: object, size: int, begin: int) -> Place:
+    """The array that follows the one before without a hole, counted from where the arrays begin."""
     match entry:
         case {"dtype": str(code), "shape": list(shape), "data_offsets": [int(start), int(end)], **rest}:
             sizes_fit = all(type(size) is int and 0 <= size < 2**40 for size in shape) and len(shape) <= 8
             if code in _DTYPES and sizes_fit and not rest and start == begin:
                 dtype = _DTYPES[code]
                 count = math.prod(shape)
-                if end - start == count * dtype.itemsize and end <= len(data):
-                    return np.frombuffer(data[start:end], dtype).reshape(shape), end
+                if end - start == count * dtype.itemsize and end <= size:
+                    return Place(dtype, tuple(shape), start, end)
     raise SnapshotError(
-        f"safetensors: {name}: expected a float32, float64 or int64 tensor within {len(data)} bytes from {begin}, "
+        f"safetensors: {name}: expected a float32, float64 or int64 tensor within {size} bytes from {begin}, "
         f"got {entry!r:.120}"
     )

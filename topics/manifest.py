@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass, field
+from dataclasses import asdict, astuple, dataclass, field
 from typing import Any, NamedTuple
 
 from streamtrain.errors import SnapshotError
 from streamtrain.topics.topic import MESSAGE_BYTES, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
-WIRE_VERSION = 2
+WIRE_VERSION = 3
 CHUNK_BYTES = MESSAGE_BYTES
 _PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
 _CHUNK_LIMIT = _PAYLOAD_LIMIT // CHUNK_BYTES
@@ -55,6 +55,21 @@ class Restored:
 
     version: int
     digest: bytes
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A snapshot of another job or cluster, whose parameters a lineage began with; no topic here may hold it."""
+
+    job: str
+    version: int
+    digest: bytes
+    lineage: str  # 128 bits, hex
+    cluster: str  # Kafka's cluster id
+    positions: str  # where training went on here: one of POSITIONS
+
+
+POSITIONS = ("keep", "beginning", "end")  # the snapshot's own, or what the records topic holds here
 
 
 @dataclass(frozen=True)
@@ -130,6 +145,7 @@ class Manifest:
     gaps: tuple[Mapping[str, Any], ...] = ()
     archived: bool = False
     restored: Restored | None = None
+    imported: tuple[Imported, ...] = ()  # of the whole lineage: each came from the one before it, the last came here
     kept: tuple[Kept, ...] = ()
     model: Payload = field(default_factory=Payload)  # parameters and statistics
     trainer: Payload = field(default_factory=Payload)  # optimizer state and scores
@@ -138,6 +154,11 @@ class Manifest:
     @property
     def chunk_count(self) -> int:
         return len(self.model.chunks) + len(self.trainer.chunks)
+
+    @property
+    def is_import(self) -> bool:
+        """It is the one that came from elsewhere: no snapshot here is before it."""
+        return self.parent is None and self.imported != ()
 
 
 def split(data: bytes | memoryview) -> list[memoryview]:
@@ -178,6 +199,7 @@ def encode(manifest: Manifest) -> bytes:
         "gaps": [plain(gap) for gap in manifest.gaps],
         "archived": manifest.archived,
         "restored": restored and {"version": restored.version, "digest": restored.digest},
+        "imported": [asdict(each) for each in manifest.imported],
         "kept": [list(astuple(entry)) for entry in manifest.kept],
         "model": _encode_payload(manifest.model),
         "trainer": _encode_payload(manifest.trainer),
@@ -230,6 +252,7 @@ def decode(value: bytes) -> Manifest:
         gaps=tuple(read.mappings("gaps")),
         archived=read.flag("archived"),
         restored=None if restored is None else Restored(*_decode_named(restored, version)),
+        imported=tuple(_decode_imported(child, version) for child in read.children("imported")),
         kept=kept,
         model=_decode_payload(read.child("model")),
         trainer=_decode_payload(read.child("trainer")),
@@ -239,6 +262,15 @@ def decode(value: bytes) -> Manifest:
 
 def _decode_named(read: Reader, version: int) -> tuple[int, bytes]:
     return read.integer("version", 1, version - 1), read.binary("digest", DIGEST_BYTES)
+
+
+def _decode_imported(read: Reader, version: int) -> Imported:
+    positions = read.text("positions")
+    if positions not in POSITIONS:
+        read.fail("positions", " or ".join(POSITIONS), positions)
+    number, digest = _decode_named(read, version)
+    lineage = read.hexadecimal("lineage", HEX_128_BIT)
+    return Imported(read.text("job"), number, digest, lineage, read.text("cluster"), positions)
 
 
 def _decode_kept(read: Reader, item: object, version: int) -> Kept:

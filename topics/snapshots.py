@@ -59,23 +59,31 @@ def publish(
     of the archive, else under `version mod keep`. `archive_keep` None leaves archived snapshots as they are. The
     payloads must stay as they are until the messages are delivered. SnapshotError if the manifest outgrows a message.
     """
-    shelf, stays = shelved(manifest, keep, archive_keep)
-    full = replace(manifest, shelf=shelf, kept=stays, model=Payload.of(model), trainer=Payload.of(trainer))
-    chunk_names = chunk_keys(shelf, len(full.model.chunks), len(full.trainer.chunks))
-    written = {*chunk_names, manifest_key(shelf)}
-    keys = [key for entry in manifest.kept if entry not in stays for key in all_keys(entry)]
+    full, value = placed(manifest, Payload.of(model), Payload.of(trainer), keep, archive_keep)
+    chunk_names = chunk_keys(full.shelf, len(full.model.chunks), len(full.trainer.chunks))
+    written = {*chunk_names, manifest_key(full.shelf)}
+    keys = [key for entry in manifest.kept if entry not in full.kept for key in all_keys(entry)]
     gone = [key for key in keys if key not in written]
+    messages = [Message(key, None) for key in gone]
+    chunks = [*split(model), *split(trainer)]
+    messages += [Message(key, chunk) for key, chunk in zip(chunk_names, chunks, strict=True)]
+    messages.append(Message(manifest_key(full.shelf), value))
+    return Publication(full, sha256(value), tuple(messages))
+
+
+def placed(
+    manifest: Manifest, model: Payload, trainer: Payload, keep: int, archive_keep: int | None = None
+) -> tuple[Manifest, bytes]:
+    """`manifest` on its shelf with what it is of, and its bytes; SnapshotError if they outgrow a message."""
+    shelf, stays = shelved(manifest, keep, archive_keep)
+    full = replace(manifest, shelf=shelf, kept=stays, model=model, trainer=trainer)
     value = encode(full)
     if len(value) > MESSAGE_BYTES:
         raise SnapshotError(
             f"{WHAT} of {manifest.job} version {manifest.version}: expected at most {MESSAGE_BYTES} bytes, "
             f"got {len(value)}; lower publish.keep or publish.archive.keep, or name fewer columns"
         )
-    messages = [Message(key, None) for key in gone]
-    chunks = [*split(model), *split(trainer)]
-    messages += [Message(key, chunk) for key, chunk in zip(chunk_names, chunks, strict=True)]
-    messages.append(Message(manifest_key(shelf), value))
-    return Publication(full, sha256(value), tuple(messages))
+    return full, value
 
 
 def document(message: Message) -> Document:

@@ -85,6 +85,7 @@ constexpr KafkaSetting table[] = {
     {"retry.backoff.max.ms", "20", Hold::given, answerers, small_transactions},
     {"message.timeout.ms", "30000", Hold::fixed, of(answer_once), "then its requests are read again"},
     {"queue.buffering.max.kbytes", "65536", Hold::given, answerers, "memory of answers on their way is bounded"},
+    {"queue.buffering.max.kbytes", "65536", Hold::given, of(publish), "memory of chunks on their way is bounded"},
     {"queue.buffering.max.messages", "200000", Hold::fixed, of(stream), "a stream as fast as it goes never waits"},
     {"partitioner", "murmur2_random", Hold::given, answerers, "where the Java clients put the same key"},
     {"log_level", "3", Hold::fixed, of(stream), "a broker that has just started warns of what it then does"},

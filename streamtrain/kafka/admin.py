@@ -114,6 +114,10 @@ class Admin:
         """
         return len(self._metadata(_NO_TOPIC).brokers)
 
+    def cluster_id(self) -> str:
+        """Of the Kafka asked; the same for all its brokers, and no other's."""
+        return str(self._metadata(_NO_TOPIC).cluster_id)
+
     def _metadata(self, topic: str | None = None) -> ClusterMetadata:
         """What any node knows of a topic, or of all, and of the brokers."""
         until = time.monotonic() + self.timeout_s

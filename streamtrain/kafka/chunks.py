@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -36,9 +37,9 @@ class Stored:
 
 
 class Chunks:
-    """Gathers the chunks one manifest names and checks each."""
+    """Gathers the chunks one manifest names and checks each; `put` takes them, by their place, where it is given."""
 
-    def __init__(self, manifest: Manifest, trainer: bool) -> None:
+    def __init__(self, manifest: Manifest, trainer: bool, put: Callable[[int, bytes], None] | None = None) -> None:
         model, rest = len(manifest.model.chunks), len(manifest.trainer.chunks) if trainer else 0
         self._manifest = manifest
         self._trainer = trainer
@@ -46,6 +47,7 @@ class Chunks:
         self._missing = dict(zip(self._keys, manifest.model.chunks + manifest.trainer.chunks, strict=False))
         self._altered: set[bytes] = set()
         self._found: dict[bytes, bytes] = {}
+        self._put = put
 
     @property
     def complete(self) -> bool:
@@ -55,13 +57,16 @@ class Chunks:
         if key is None or value is None or key not in self._missing:
             return
         if sha256(value) == self._missing[key]:
-            self._found[key] = value
+            if self._put is None:
+                self._found[key] = value
+            else:
+                self._put(self._keys.index(key), value)
             del self._missing[key]
         else:
             self._altered.add(key)
 
-    def stored(self, located: Located, where: str) -> Stored:
-        """The whole snapshot; SnapshotError names the first chunk that is missing or altered."""
+    def check_whole(self, located: Located, where: str) -> None:
+        """SnapshotError names the first chunk that is missing or altered."""
         if self._missing:
             key = next(iter(self._missing))
             fault = "altered (its digest differs)" if key in self._altered else "missing"
@@ -69,6 +74,10 @@ class Chunks:
                 f"{where}: snapshot {located.manifest.version}: chunk {key.decode()} is {fault}; "
                 f"expected {len(self._keys)} whole chunks before the manifest"
             )
+
+    def stored(self, located: Located, where: str) -> Stored:
+        """The whole snapshot; raises as check_whole()."""
+        self.check_whole(located, where)
         count = len(self._manifest.model.chunks)
         model = self._join(self._keys[:count], self._manifest.model.size)
         trainer = self._join(self._keys[count:], self._manifest.trainer.size) if self._trainer else None

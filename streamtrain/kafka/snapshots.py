@@ -259,8 +259,18 @@ class SnapshotTopic:
 
         A manifest of no lower version among them is an error, or is put into `newer`.
         """
+        gathered = Chunks(located.manifest, trainer)
+        self._gather(located, gathered, newer)
+        return gathered.stored(located, f"{self.name}@{located.offset}")
+
+    def hand_on(self, located: Located, put: Callable[[int, bytes], None]) -> None:
+        """As `load`, one chunk at a time: each that is as its manifest says goes to `put`, with its place."""
+        gathered = Chunks(located.manifest, trainer=True, put=put)
+        self._gather(located, gathered, None)
+        gathered.check_whole(located, f"{self.name}@{located.offset}")
+
+    def _gather(self, located: Located, gathered: Chunks, newer: MutableSequence[Located] | None) -> None:
         manifest = located.manifest
-        gathered = Chunks(manifest, trainer)
         low, _ = self.bounds()
         end, reach = located.offset, manifest.chunk_count + _FIRST_STEP
         for _ in range(1 + _WIDER_LOOKS):
@@ -276,7 +286,6 @@ class SnapshotTopic:
             if gathered.complete or begin == low:
                 break
             end, reach = begin, reach * _STEP_GROWTH
-        return gathered.stored(located, f"{self.name}@{located.offset}")
 
     def out_of_order(self, before: Located, after: Located) -> SnapshotError:
         """Versions go up, but not from `before` to `after`."""

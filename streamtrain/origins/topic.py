@@ -46,7 +46,7 @@ class TopicOrigin:
 
     def begin(self) -> tuple[Positions, Gaps]:
         topic_id, partitions = records_topic(self._admin, self._topic)
-        starts = _start_offsets(self._job.records.start, self._admin, self._topic, partitions)
+        starts = start_offsets(self._job.records.start, self._admin, self._topic, partitions)
         return Positions(topic_id, tuple(Position(offset) for offset in starts)), ()
 
     def go_on(self, version: int, seen: Positions, known: Gaps, accept_gap: bool = False) -> tuple[Positions, Gaps]:
@@ -102,7 +102,8 @@ def records_topic(admin: Admin, topic: str) -> tuple[str, int]:
     return state.topic_id, state.partitions
 
 
-def _start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> list[int]:
+def start_offsets(start: str, admin: Admin, topic: str, partitions: int) -> list[int]:
+    """Where each partition begins by `start`, as records.start has it."""
     if start == "earliest":
         return admin.earliest(topic, partitions)
     if start == "latest":

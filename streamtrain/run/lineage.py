@@ -14,8 +14,8 @@ from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import Held
-from streamtrain.origins.origin import Origin
-from streamtrain.topics.manifest import Counts, Kept, Manifest, Parent, Position, Restored
+from streamtrain.origins.origin import Gaps, Origin
+from streamtrain.topics.manifest import Counts, Imported, Kept, Manifest, Parent, Position, Positions, Restored
 from streamtrain.topics.shelves import kept_after
 
 
@@ -33,6 +33,7 @@ class Lineage:
     parent: Parent | None = None
     kept: tuple[Kept, ...] = ()
     restored: Restored | None = None
+    imported: tuple[Imported, ...] = ()
     version: int = 0  # the newest published
     untrained: bool = True
     dead_rows: int = 0
@@ -91,6 +92,7 @@ def resumed_lineage(origin: Origin, newest: Located, accept_gap: bool) -> Lineag
         metrics=dict(manifest.metrics),
         chain=manifest.chain,
         counts=manifest.counts,
+        imported=manifest.imported,
     )
     lineage.published(manifest, digest, offset)
     return lineage
@@ -105,13 +107,34 @@ def restored_lineage(origin: Origin, newest: Located, wanted: Located, accept_ga
     lineage.untrained = manifest.untrained
     lineage.metrics = dict(manifest.metrics)
     lineage.counts = Counts()
+    lineage.imported = manifest.imported
     lineage.parent = Parent(manifest.version, wanted.digest, wanted.offset)
     lineage.restored = Restored(newest[0].version, newest[1])
     return lineage
 
 
-def check_fit(job: Job, manifest: Manifest) -> None:
-    """UserMistake with the differences where the newest snapshot's columns or model are not the job's."""
+def imported_lineage(wanted: Manifest, of: Imported, positions: Positions, gaps: Gaps) -> Lineage:
+    """A new lineage in a job that has none: the parameters of `wanted`, which lies elsewhere, as the version after it.
+
+    It goes on at `positions`.
+    """
+    return Lineage(
+        id=uuid.uuid4().hex,
+        seed=wanted.seed,
+        round=wanted.round,
+        rows_seen=wanted.rows_seen,
+        positions=list(positions.partitions),
+        topic_id=positions.topic_id,
+        gaps=gaps,
+        imported=(*wanted.imported, of),
+        version=wanted.version,
+        untrained=wanted.untrained,
+        metrics=dict(wanted.metrics),
+    )
+
+
+def misfits(job: Job, manifest: Manifest) -> list[str]:
+    """What of a snapshot's columns, model and optimizer is not the job's, in lines."""
     theirs = manifest.job_settings
     differences = job.differences(theirs)
     if theirs.get("optimizer", {}).get("name") != job.optimizer.name:
@@ -134,7 +157,12 @@ def check_fit(job: Job, manifest: Manifest) -> None:
         differences.append(
             f"train.workers (each keeps its own optimizer state): snapshot {manifest.workers}, job {job.train.workers}"
         )
-    if differences:
+    return differences
+
+
+def check_fit(job: Job, manifest: Manifest) -> None:
+    """UserMistake with the differences where the newest snapshot's columns or model are not the job's."""
+    if differences := misfits(job, manifest):
         raise UserMistake(
             f"{job.name}: snapshot {manifest.version} does not fit the job: {'; '.join(differences)}; "
             "put the job file back, or start a new lineage with --fresh"

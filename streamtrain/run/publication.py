@@ -74,6 +74,11 @@ class Assembler:
         )
         return Assembled(snapshot, columns, positions, replace(log, digest=snapshot.digest))
 
+    def first(self, lineage: Lineage) -> Manifest:
+        """The manifest that begins `lineage`, but for its payloads and its shelf."""
+        positions, log = lineage.positions, self._log(lineage, Columns.empty(), lineage.metrics, 0)
+        return self._manifest(lineage, positions, lineage.round, log)
+
     def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
         """But for the digest of the snapshot, whose manifest takes the log's own."""
         return RoundLog(
@@ -144,6 +149,7 @@ class Assembler:
             gaps=lineage.gaps,
             archived=last_round >= 0 and self._archive_is_due(lineage, log.created_ms),
             restored=lineage.restored,
+            imported=lineage.imported,
             kept=lineage.kept,
         )
 

@@ -37,6 +37,8 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, object]]:
     yield "trained from", "nothing: it begins its lineage" if parent is None else f"version {parent.version}"
     if manifest.restored is not None:
         yield "restored", f"its positions are version {manifest.restored.version}'s"
+    for of in manifest.imported[::-1]:
+        yield "its lineage came from", f"version {of.version} of job {of.job} in cluster {of.cluster}"
     yield "rows learned", f"{manifest.rows_seen:,}"
     counts = manifest.counts
     yield "of its lineage", (

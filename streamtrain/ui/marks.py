@@ -60,6 +60,10 @@ def of_manifest(manifest: Manifest) -> Iterator[Mark]:
     if manifest.restored is not None:
         text = f"version {manifest.version} goes on from the parameters of version {manifest.restored.version}"
         yield Mark(manifest.created_ms, rows, "restored", text)
+    if manifest.is_import:
+        of = manifest.imported[-1]
+        text = f"version {manifest.version} is version {of.version} of job {of.job}, from cluster {of.cluster}"
+        yield Mark(manifest.created_ms, rows, "imported", text)
     for gap in manifest.gaps:
         text = ", ".join(f"{name} {value}" for name, value in gap.items() if isinstance(value, int | str))
         yield Mark(manifest.created_ms, rows, "gap", f"records that were gone before they were read: {text}")

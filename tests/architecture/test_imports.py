@@ -29,6 +29,7 @@ LAYERS = {
     "run": 30,
     "clients": 30,
     "checks": 30,
+    "moving": 32,
     "integrations": 35,
     "fitting": 35,
     "analysis": 35,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgpack
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from publisher import example_manifest as manifest
 
 from streamtrain.errors import SnapshotError
-from streamtrain.topics.manifest import CHUNK_BYTES, Kept, decode, encode
+from streamtrain.topics.manifest import CHUNK_BYTES, Imported, Kept, decode, encode
 from streamtrain.topics.shelves import all_keys, kept_after
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import sha256
@@ -22,18 +22,19 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 MODEL = bytes(range(256)) * 8000  # 2,048,000 bytes: three chunks
 TRAINER = b"trainer"
+IMPORTED = Imported("departures", 5, sha256(b"far"), "89abcdef" * 4, "4L6g3nShT-eMCtK--X86sw", "keep")
 
 
 def test_golden_bytes() -> None:
     kept = Kept("a/0000", 2, 5, sha256(b"two"), 3, 1, created_ms=1_749_999_000_000)
-    made = publish(manifest(kept=(kept,)), MODEL, TRAINER, keep=4)
+    made = publish(manifest(kept=(kept,), imported=(IMPORTED,)), MODEL, TRAINER, keep=4)
     value = bytes(made.messages[-1].value or b"")
-    assert value == (GOLDEN / "manifest.v2.msgpack").read_bytes()
+    assert value == (GOLDEN / "manifest.v3.msgpack").read_bytes()
     assert made.digest == sha256(value)
 
 
 def test_round_trip() -> None:
-    full = publish(manifest(), MODEL, TRAINER, keep=4).manifest
+    full = publish(manifest(imported=(IMPORTED, IMPORTED)), MODEL, TRAINER, keep=4).manifest
     again = decode(encode(full))
     assert again == replace(full, metrics=again.metrics)
     assert again.metrics["window"] == {"log_loss": 0.28, "auc": None}, "a number that is not finite is undefined"
@@ -120,7 +121,7 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("wire", 3, "newer streamtrain"),
+        ("wire", 4, "newer streamtrain"),
         ("version", 0, "version"),
         ("version", True, "version"),
         ("lineage", "00", "lineage"),
@@ -134,6 +135,10 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
         ("counts", {"trained": 1, "dead": 0, "filtered": 0, "tombstones": -1}, "counts.tombstones"),
         ("shelf", "../etc", "shelf"),
         ("gaps", [1], "gaps"),
+        ("imported", [1], "imported"),
+        ("imported", [{**asdict(IMPORTED), "positions": "start"}], "imported.*positions: expected keep or"),
+        ("imported", [{**asdict(IMPORTED), "version": 7}], "imported.*version"),
+        ("imported", [{**asdict(IMPORTED), "lineage": "00"}], "imported.*lineage"),
     ],
 )
 def test_a_wrong_field_is_named(field: str, value: object, text: str) -> None:

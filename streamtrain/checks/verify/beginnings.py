@@ -10,7 +10,7 @@ from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.terms import setting
 from streamtrain.kafka.chunks import Located
 from streamtrain.origins.moves import begins
-from streamtrain.topics.manifest import Counts
+from streamtrain.topics.manifest import Counts, Manifest
 
 
 def check_beginning(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
@@ -19,8 +19,17 @@ def check_beginning(snapshots: Snapshots, located: Located, first_offsets: First
     where = f"snapshot {manifest.version}, the first of its lineage"
     if manifest.counts != Counts():
         yield f"{where}: has counted rows: {manifest.counts}"
-    wrong = _restored if manifest.restored else _fresh
+    wrong = _restored if manifest.restored else _imported if manifest.is_import else _fresh
     yield from (f"{where}: {text}" for text in wrong(snapshots, located, first_offsets))
+
+
+def came_from(manifest: Manifest) -> str:
+    """Of an import."""
+    of = manifest.imported[-1]
+    return (
+        f"snapshot {manifest.version}: its parameters are those of snapshot {of.version} of job {of.job} "
+        f"(digest {of.digest.hex()[:12]}…) in cluster {of.cluster}"
+    )
 
 
 def _fresh(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
@@ -34,11 +43,33 @@ def _fresh(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) 
     before = [each for each in snapshots.manifests if each.offset < located.offset]
     if manifest.parent is None and before:
         yield f"names no parent, expected snapshot {before[-1].manifest.version}"
+    if manifest.imported:
+        yield "is not the parameters of an imported snapshot, and says so"
+    from_first = setting(manifest.job_settings, "records", "start") == "earliest"
+    yield from _begun(manifest, first_offsets, from_first)
+
+
+def _begun(manifest: Manifest, first_offsets: FirstOffsets, from_first: bool) -> Iterator[str]:
+    """Positions where no row has been read."""
     firsts = first_offsets(manifest.positions.topic_id)
-    from_first = setting(manifest.job_settings, "records", "start") == "earliest" and firsts is not None
+    from_first = from_first and firsts is not None
     for partition, (offset, row) in enumerate(manifest.positions.partitions):
         if row or (from_first and (partition >= len(firsts or ()) or offset > (firsts or ())[partition])):
             yield f"begins partition {partition} at {(offset, row)}, which is not where the records begin"
+
+
+def _imported(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
+    manifest, of = located.manifest, located.manifest.imported[-1]
+    if any(each.offset < located.offset for each in snapshots.manifests):
+        yield "is imported into a job that had snapshots"
+    if of.version != manifest.version - 1:
+        yield f"comes from snapshot {of.version}, expected {manifest.version - 1}"
+    if manifest.untrained != (manifest.round < 0) or (manifest.untrained and manifest.rows_seen):
+        yield f"untrained {manifest.untrained}, after round {manifest.round} and {manifest.rows_seen} rows"
+    if of.positions != "keep":
+        yield from _begun(manifest, first_offsets, of.positions == "beginning")
+        if manifest.gaps:
+            yield f"has gaps, though it begins at the {of.positions} of the records"
 
 
 def _restored(snapshots: Snapshots, located: Located, first_offsets: FirstOffsets) -> Iterator[str]:
@@ -51,7 +82,7 @@ def _restored(snapshots: Snapshots, located: Located, first_offsets: FirstOffset
     if manifest.parent is None:
         yield "restores no snapshot"
     if wanted is not None:
-        for name in ("round", "rows_seen", "seed", "untrained", "metrics"):
+        for name in ("round", "rows_seen", "seed", "untrained", "metrics", "imported"):
             theirs, ours = getattr(wanted.manifest, name), getattr(manifest, name)
             if theirs != ours:
                 yield f"{name} is {ours!r:.60}, in the restored snapshot {wanted.manifest.version} {theirs!r:.60}"

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamtrain._native import CloseReason
-from streamtrain.checks.verify.beginnings import check_beginning
+from streamtrain.checks.verify.beginnings import came_from, check_beginning
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier, broken
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
 from streamtrain.kafka.chunks import Located
-from streamtrain.topics.manifest import Counts, Manifest, Run
+from streamtrain.topics.manifest import Counts, Imported, Manifest, Run
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 
 _NONE_YET = Run(0, "")  # before a job's first
@@ -35,6 +35,7 @@ class _State:
     chain: bytes | None = None
     counts: Counts | None = None
     gaps: tuple[Any, ...] | None = None
+    imported: tuple[Imported, ...] | None = None
     run: Run | None = None
     next_slot: int | None = None  # of `run`
     closed_by: int | None = None  # the run's newest round
@@ -54,6 +55,7 @@ class _State:
             chain=manifest.chain,
             counts=manifest.counts,
             gaps=manifest.gaps,
+            imported=manifest.imported,
             run=manifest.run,
             located=located,
         )
@@ -136,6 +138,8 @@ class Fold:
         self._check_lineage_is_new(manifest.version, manifest.lineage)
         self._check_run(manifest.version, manifest.run, new=True)
         self.lineage.problems += check_beginning(self.snapshots, located, self.first_offsets)
+        if manifest.is_import:
+            self.lineage.not_checkable.append(f"{came_from(manifest)}, which is not to be looked at here")
         self._state = _State.of(located)
         self._state.next_slot = 0
 
@@ -258,6 +262,7 @@ class Fold:
             "counts": (manifest.counts, state.counts),
             "chain": (manifest.chain, state.chain),
             "gaps": (manifest.gaps, state.gaps),
+            "imported": (manifest.imported, state.imported),
             "seed": (manifest.seed, state.seed),
             "metrics": (manifest.metrics, log.metrics),
             "created_ms": (manifest.created_ms, log.created_ms),

@@ -119,7 +119,7 @@ def _relations(snapshots: Snapshots, located: Located, held: dict[int, Located])
     """The parent, and what the topic held besides."""
     manifest = located.manifest
     parent, before = manifest.parent, held.get(manifest.version - 1)
-    free = manifest.restored is not None or passes_over(manifest)
+    free = manifest.restored is not None or manifest.is_import or passes_over(manifest)
     if not free and (parent.version if parent else 0) != manifest.version - 1:
         yield f"names {parent.version if parent else 'no snapshot'} as its parent"
     if parent is not None and parent.offset >= located.offset:

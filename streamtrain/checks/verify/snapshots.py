@@ -131,7 +131,8 @@ def read_snapshots(job: str, topic: Topic) -> tuple[Check, Snapshots]:
 def passes_over(manifest: Manifest) -> bool:
     """It begins a lineage above damaged snapshots: only then versions are left out."""
     before = manifest.parent.version if manifest.parent else 0
-    return manifest.round < 0 and manifest.restored is None and manifest.version > before + 1
+    begins = manifest.round < 0 and manifest.restored is None and not manifest.is_import
+    return begins and manifest.version > before + 1
 
 
 def _passed_over(located: Located) -> range:

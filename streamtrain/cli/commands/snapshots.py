@@ -1,22 +1,30 @@
-"""List, show or fetch published snapshots."""
+"""List, show, fetch or move published snapshots."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from types import TracebackType
+from typing import Annotated, Any, Self
 
 import typer
 
 from streamtrain.cli.output import age_text, table
+from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
+from streamtrain.failpoints import arm
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.topics.manifest import Manifest
+from streamtrain.moving.exporting import export
+from streamtrain.moving.importing import Import
+from streamtrain.moving.snapshot_file import SUFFIX, SnapshotFile
+from streamtrain.topics.manifest import POSITIONS, Imported, Manifest
 
 ORDER = 100
 app = typer.Typer(no_args_is_help=True, add_completion=False)
@@ -109,6 +117,7 @@ def _details(manifest: Manifest) -> dict[str, Any]:
         "build": manifest.build,
         "config_digest": manifest.config_digest,
         "gaps": [dict(gap) for gap in manifest.gaps],
+        "imported": [_of_import(each) for each in manifest.imported],
         "model_spec": dict(manifest.model_spec),
         "schema": dict(manifest.schema),
     }
@@ -143,6 +152,89 @@ def get(
         raise UserMistake(f"{path}: cannot be written: {error.strerror}") from error
     document = {"version": version, "file": str(path), "bytes": len(file), "digest": stored.digest.hex()}
     session.out.document(document, f"wrote snapshot {version} to {path}, {len(file):,} bytes")
+
+
+@app.command("export")
+@command
+def export_(
+    session: Session,
+    job: JobFile,
+    snapshot: Version = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: <job>-<version>.snapshot.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a whole snapshot, with what training goes on from, to a file that `import` reads."""
+    found = session.job(job)
+    cluster = session.admin(found).cluster_id()
+    with _topic(found) as topic:
+        located = _located(topic, snapshot)
+        manifest = located.manifest
+        path = output or Path(f"{found.name}-{manifest.version}{SUFFIX}")
+        with _Bytes(session, "exporting", manifest, 1) as progress:
+            size = export(topic, located, cluster, path, force, progress.add)
+    document = {"version": manifest.version, "file": str(path), "bytes": size, "digest": located.digest.hex()}
+    session.out.document(document, f"wrote snapshot {manifest.version} to {path}, {size:,} bytes")
+
+
+@app.command("import")
+@command
+def import_(
+    session: Session,
+    job: JobFile,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What `export` wrote.", show_default=False)],
+    positions: Annotated[
+        str,
+        typer.Option(
+            "--positions",
+            metavar="|".join(POSITIONS),
+            help="Where training goes on: where the snapshot ended, if these are the records it has read (the same "
+            "topic id); else at the beginning or the end of the records topic.",
+        ),
+    ] = POSITIONS[0],
+) -> None:
+    """Begin a job that has no snapshot yet with an exported one: its parameters, optimizer state and scores."""
+    if positions not in POSITIONS:
+        raise UserMistake(f"--positions: expected {', '.join(POSITIONS)}, got {positions!r}")
+    arm(os.environ.get("STREAMTRAIN_FAILPOINTS", ""))
+    found = session.connected_job(job)
+    with SnapshotFile(file) as opened, _Bytes(session, "importing", opened.manifest, 2) as progress:
+        manifest, digest = Import(found, opened, positions).run(progress.add)
+    of = manifest.imported[-1]
+    document = {
+        "version": manifest.version, "digest": digest.hex(), "lineage": manifest.lineage,
+        "imported": [_of_import(each) for each in manifest.imported], "topic_id": manifest.positions.topic_id,
+        "positions": [list(position) for position in manifest.positions.partitions],
+    }  # fmt: skip
+    where = "where it ended" if positions == POSITIONS[0] else f"at the {positions} of the records"
+    told = f"imported snapshot {of.version} of {of.job} as version {manifest.version} of {found.name}"
+    session.out.document(document, f"{told}; training goes on {where}")
+
+
+class _Bytes:
+    """Progress over a snapshot's bytes, which are gone over so many times."""
+
+    def __init__(self, session: Session, what: str, manifest: Manifest, times: int) -> None:
+        self._bar = Progress(session.out, what, times * (manifest.model.size + manifest.trainer.size))
+        self._done = 0
+
+    def add(self, size: int) -> None:
+        self._done += size
+        self._bar.show(self._done)
+
+    def __enter__(self) -> Self:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._bar.__exit__(kind, error, trace)
+
+
+def _of_import(of: Imported) -> dict[str, Any]:
+    return {**asdict(of), "digest": of.digest.hex()}
 
 
 def _plain(value: Any) -> str:

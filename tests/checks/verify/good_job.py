@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -26,13 +27,13 @@ from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
 from streamtrain.run.kafka_publisher import messages_of
-from streamtrain.run.lineage import Lineage, fresh_lineage, restored_lineage, resumed_lineage
+from streamtrain.run.lineage import Lineage, fresh_lineage, imported_lineage, restored_lineage, resumed_lineage
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter
-from streamtrain.topics.manifest import Run, Slot
+from streamtrain.topics.manifest import Imported, Run, Slot
 from tests.checks.verify.ingest import Ingest
 from tests.checks.verify.topics_in_memory import Admin, Partition, Written
 
@@ -124,9 +125,11 @@ class GoodJob:
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def begin(
-        self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False, damaged: str | None = None
+        self, restore: int | None = None, fresh: bool = False, accept_gap: bool = False, damaged: str | None = None,
+        imports: GoodJob | None = None, positions: str = "beginning",
     ) -> None:
-        """A run that goes on, or begins a lineage; a fresh one passes over a `damaged` shelf."""
+        """A run that goes on, or begins a lineage; a fresh one passes over a `damaged` shelf. It may be an import of
+        another job's newest snapshot."""
         self._runs += 1
         self.run = Run(self._runs, uuid.uuid4().hex)
         entry = RunEntry(self.run, self.job.name, "host", 100 + self._runs, self.written.clock_ms, build_digest())
@@ -134,7 +137,9 @@ class GoodJob:
         slot = Slot(self.job.train.batch_rows, 64)
         self.publisher = Assembler(self.job, self.run, self._layout, slot, build_digest())
         newest = self.located[max(self.located)] if self.located else None
-        if newest is None or fresh:
+        if imports is not None:
+            self._import(imports, positions)
+        elif newest is None or fresh:
             held = Held() if newest is None else Held.of(newest)
             if damaged is not None:
                 held = held.above(held.version + 5)._replace(kept=tuple(k for k in held.kept if k.shelf != damaged))
@@ -147,6 +152,13 @@ class GoodJob:
         if newest is None or fresh or restore is not None:
             self._publish(Columns.empty(), [], self.lineage.round, self.lineage.metrics)
         self._ingest = Ingest(self.job, self.run.number, list(self.lineage.positions), self.lineage.round + 1)
+
+    def _import(self, other: GoodJob, positions: str) -> None:
+        found = other.located[max(other.located)]
+        of, here = Imported(other.job.name, *_named(found), "far", positions), self.origin.begin()
+        self._state = other._state.copy()
+        kept = found.manifest.positions, found.manifest.gaps
+        self.lineage = imported_lineage(found.manifest, of, *(kept if positions == "keep" else here))
 
     def train(
         self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0
@@ -200,6 +212,30 @@ class GoodJob:
             self.written.append("predictions", json.dumps(body).encode(), b"r%d" % index, headers, partition)
         for partition in range(2):
             self.written.skip("predictions", 1, partition)
+
+
+def _named(located: Located) -> tuple[int, bytes, str]:
+    return located.manifest.version, located.digest, located.manifest.lineage
+
+
+def imported_job(positions: str = "beginning") -> GoodJob:
+    """A history that begins with an import of another's, is trained on, restored and begun anew."""
+    other = GoodJob(clean=True)
+    other.begin()
+    for _ in range(3):
+        other.produce()
+        other.train()
+    made = GoodJob(clean=True)
+    if positions == "keep":
+        made.written.partitions["records"] = deepcopy(other.written.partitions["records"])
+    made.begin(imports=other, positions=positions)
+    made.end()
+    first = max(made.located)
+    for start in ({}, {}, {"restore": first + 1}, {"fresh": True}):
+        made.begin(**start)
+        made.produce()
+        made.train()
+    return made
 
 
 def good_job() -> GoodJob:
@@ -267,4 +303,4 @@ def compacted(made: GoodJob) -> GoodJob:
     return made
 
 
-__all__ = ["GoodJob", "clean_job", "compacted", "good_job"]
+__all__ = ["GoodJob", "clean_job", "compacted", "good_job", "imported_job"]

@@ -20,7 +20,7 @@ from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.topic import all_topics
 from tests.checks.verify.fields import Path, changed, paths, put, told
 from tests.checks.verify.forger import Forger, copied, packed, unpacked
-from tests.checks.verify.good_job import compacted, good_job
+from tests.checks.verify.good_job import compacted, good_job, imported_job
 from tests.checks.verify.topics_in_memory import Written
 from tests.checks.verify.unseen import UNSEEN, named
 from tests.checks.verify.whole import FORGERIES
@@ -99,6 +99,15 @@ def fields(written: Written, topic: str, version: int, whole: frozenset[str]) ->
 def test_a_field_of_a_manifest(whole: Written, version: int, kind: str) -> None:
     """The first of a lineage, one in the middle, and the first after a restore."""
     judge(kind, fields(whole, "snapshots", version, SETTINGS))
+
+
+@pytest.mark.parametrize("positions", ["beginning", "keep"])
+@pytest.mark.parametrize(("after", "kind"), [(0, "manifest imported with"), (1, "manifest"), (3, "manifest")])
+def test_a_field_of_a_manifest_of_an_import(positions: str, after: int, kind: str) -> None:
+    """The first, which came from elsewhere, one trained on it, and the first after a restore."""
+    made = imported_job(positions)
+    kind = kind if after else f"{kind} {positions}"
+    judge(kind, fields(made.written, "snapshots", min(made.located) + after, SETTINGS))
 
 
 @pytest.mark.parametrize(("version", "kept_whole"), [(14, SETTINGS), (16, frozenset())])

@@ -10,7 +10,7 @@ from streamtrain.checks.verify.report import Report
 from streamtrain.checks.verify.verify import check_topics
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.shelves import is_manifest
-from tests.checks.verify.good_job import GoodJob, compacted, good_job
+from tests.checks.verify.good_job import GoodJob, compacted, good_job, imported_job
 from tests.checks.verify.topics_in_memory import Partition
 
 
@@ -29,6 +29,29 @@ def passed(made: GoodJob, fast: bool = False, exactly_once: bool = True) -> Repo
 
 def not_checkable(report: Report, name: str) -> str:
     return "; ".join(next(check for check in report.checks if check.name == name).not_checkable)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("later", [lambda made: made, compacted])
+@pytest.mark.parametrize("positions", ["keep", "beginning"])
+def test_a_job_that_began_with_an_import_passes(later, positions: str, fast: bool) -> None:
+    made = imported_job(positions)
+    report = passed(later(made), fast)
+    told = not_checkable(report, "lineage")
+    first = min(made.located)
+    here = first in [each.version for each in made.lineage.kept] or later is not compacted
+    assert (f"snapshot {first}: its parameters are those of snapshot {first - 1} of job good" in told) == here
+
+
+def test_an_import_that_nothing_has_followed_yet() -> None:
+    made, other = GoodJob(), started()
+    made.begin(imports=other)
+    assert "are those of snapshot 3 of job good" in not_checkable(passed(made), "lineage")
+    made.end()
+    untrained, unseen = GoodJob(), GoodJob()
+    untrained.begin()
+    unseen.begin(imports=untrained)
+    passed(unseen)
 
 
 def started() -> GoodJob:

@@ -7,12 +7,23 @@ from typing import Any
 _TRAINING = "what the rows of a batch lost and weighed comes out of training: replay computes and compares it"
 _TWIN = "stands in the manifest too; where that is compacted away nothing else tells it"
 _USERS = "of a record without dead rows: nothing that a trainer writes has its key"
+_ELSEWHERE = "of what was trained in another job, whose topics have it"
+_TOLD_ELSEWHERE = [
+    ("slot", "[]"), ("metrics", "total", "log_loss"), ("metrics", "total", "rows"), ("metrics", "window", "log_loss"),
+]  # fmt: skip
 _WORDS = "of a run's own telling: no other message has it"
 
 UNSEEN: dict[tuple[str, ...], str] = {
     ("first manifest", "positions", "partitions", "-the last"): (
         "a partition that a lineage's first snapshot does not list is read from its first offset, as it was"
     ),
+    ("manifest imported with beginning", "positions", "partitions", "-the last"): (
+        "as of any lineage that begins where the records do"
+    ),
+    **{
+        (f"manifest imported with {positions}", *path): _ELSEWHERE
+        for positions in ("beginning", "keep") for path in _TOLD_ELSEWHERE
+    },
     ("log", "slots", "[]", "loss_sum"): _TRAINING,
     ("log", "slots", "[]", "weight_sum"): _TRAINING,
     ("log alone", "slots", "[]", "loss_sum"): _TRAINING,

@@ -1,0 +1,1 @@
+"""Snapshots carried from a job to a file, and from there into another job or cluster."""

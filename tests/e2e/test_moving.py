@@ -1,0 +1,335 @@
+"""A snapshot exported from one job and imported into another, on real Kafkas: the same bits, a lineage that reaches
+back, and nothing of it to be seen unless all of it is."""
+
+from __future__ import annotations
+
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streamtrain import LiveModel
+from streamtrain.broker import Broker
+from streamtrain.checks.verify import verify
+from streamtrain.errors import Replaced, SnapshotError, UserMistake
+from streamtrain.job import Job
+from streamtrain.kafka.chunks import Stored
+from streamtrain.kafka.control import ControlTopic
+from streamtrain.kafka.transaction import Transactions
+from streamtrain.moving import importing
+from streamtrain.moving.exporting import export
+from streamtrain.moving.importing import Import
+from streamtrain.moving.snapshot_file import SnapshotFile
+from streamtrain.run.job_topics import JobTopics
+from streamtrain.topics.control import Control
+from streamtrain.topics.topic import job_topics
+from tests.e2e import commands
+from tests.e2e.harness import LiveJob, rows
+
+ASKED = [{name: value for name, value in row.items() if name != "y"} for row in rows(50, seed=7)]
+
+
+def snapshots(job: LiveJob, command: str, *arguments: str, **environment: str) -> Any:
+    return commands.run(["snapshots", command, str(job.path), *arguments], environment)
+
+
+def exported(job: LiveJob, folder: Path, *arguments: str) -> Path:
+    path = folder / f"{job.name}.snapshot"
+    done = snapshots(job, "export", "--output", str(path), "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["file"], told["bytes"]) == (str(path), path.stat().st_size)
+    return path
+
+
+def imported(job: LiveJob, path: Path, *arguments: str) -> dict[str, Any]:
+    done = snapshots(job, "import", str(path), "--json", *arguments)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+@pytest.fixture(scope="module")
+def trained(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> LiveJob:
+    """What nobody trains on."""
+    job = LiveJob(kafka, tmp_path_factory.mktemp("trained"))
+    job.produce(2000)
+    job.train("--until-end")
+    return job
+
+
+def control_of(job: LiveJob) -> Control:
+    with ControlTopic({"bootstrap.servers": job.bootstrap}, f"{job.name}.control") as topic:
+        return topic.look()
+
+
+def held(job: LiveJob) -> list[int]:
+    with job.topic() as topic:
+        return [located.manifest.version for located in topic.list()]
+
+
+def predictions(job: LiveJob) -> list[Any]:
+    with LiveModel(job.name, bootstrap=job.bootstrap) as model:
+        model.wait_ready(60)
+        return [model.predict(row) for row in ASKED]
+
+
+def check_came_from(stored: Stored, was: Stored, cluster: str, positions: str) -> None:
+    (of,) = stored.manifest.imported
+    assert (of.job, of.version, of.digest) == (was.manifest.job, was.manifest.version, was.digest)
+    assert (of.lineage, of.cluster, of.positions) == (was.manifest.lineage, cluster, positions)
+
+
+def test_into_another_job_the_same_bits_then_trained_on(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    was = trained.newest()
+    other = LiveJob(kafka, tmp_path, "other", partitions=2)
+    told = imported(other, exported(trained, tmp_path), "--positions", "beginning")
+    now = other.newest()
+    assert (now.model, now.trainer) == (was.model, was.trainer)
+    assert told["version"] == now.manifest.version == was.manifest.version + 1
+    assert told["digest"] == now.digest.hex() and now.manifest.parent is None
+    check_came_from(now, was, trained.admin.cluster_id(), "beginning")
+    assert predictions(other) == predictions(trained)
+    other.verified()
+    other.produce(1000, seed=3)
+    events = other.train("--until-end")
+    assert events[-1]["rows"] == 3000, "the snapshot's own rows count on"
+    report = other.verified()
+    assert report["rows"]["trained"] == 1000
+    lineage = next(check for check in report["checks"] if check["name"] == "lineage")
+    assert any(f"of job {trained.name}" in each and was.digest.hex()[:12] in each for each in lineage["not_checkable"])
+    other.replayed(told["version"])
+    assert other.newest().manifest.imported == now.manifest.imported, "every snapshot of the lineage reaches back"
+    assert other.newest().manifest.round > was.manifest.round
+    ends = control_of(other).ends
+    assert [ends[1].exit_code, ends[1].reason] == [0, f"imported snapshot {was.manifest.version} of {trained.name}"]
+
+
+def test_on_the_same_records_training_goes_on_where_it_ended(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    """A restore keeps what a lineage came from, an import of an import has both, a fresh start nothing."""
+    other = LiveJob(kafka, tmp_path, "other")
+    at = f'name = "{trained.records}", partitions'
+    other.path.write_text(other.path.read_text().replace("records = { partitions", f"records = {{ {at}"))
+    told = imported(other, exported(trained, tmp_path))
+    trained.produce(500, seed=3)
+    assert other.train("--until-end")[-1]["rows"] == 2500
+    assert other.verified()["rows"]["trained"] == 500
+    other.replayed(told["version"])
+    assert held(other)[0] == told["version"]
+    other.train("--restore", str(told["version"]), "--until-end")
+    again = other.newest()
+    check_came_from(again, trained.newest(), trained.admin.cluster_id(), "keep")
+    assert again.model == trained.newest().model
+    third = LiveJob(kafka, tmp_path, "third")
+    imported(third, exported(other, tmp_path), "--positions", "end")
+    assert [of.job for of in third.newest().manifest.imported] == [trained.name, other.name]
+    third.verified()
+    other.train("--fresh", "--until-end")
+    assert other.newest().manifest.imported == ()
+    other.verified()
+
+
+def test_between_clusters(
+    kafka: Any, private_kafka: Callable[..., Broker], trained: LiveJob, tmp_path: Path
+) -> None:
+    far = private_kafka()
+
+    class Far:
+        bootstrap = far.bootstrap
+
+        @staticmethod
+        def fresh_name(prefix: str) -> str:
+            return trained.name
+
+    (tmp_path / "far").mkdir()
+    other = LiveJob(Far, tmp_path / "far")
+    path = exported(trained, tmp_path, "--snapshot", str(held(trained)[-2]))
+    other.produce(700, seed=1)
+    kept = snapshots(other, "import", str(path))
+    assert kept.returncode == 2 and "--positions beginning, or --positions end" in kept.stderr
+    assert trained.newest().manifest.positions.topic_id in kept.stderr and held(other) == []
+    told = imported(other, path, "--positions", "end")
+    assert told["imported"][0]["cluster"] == trained.admin.cluster_id() != other.admin.cluster_id()
+    assert sum(offset for offset, _ in told["positions"]) == 700
+    other.produce(300, seed=2)
+    other.train("--until-end")
+    assert other.verified()["rows"]["trained"] == 300
+    other.replayed(told["version"])
+
+
+@pytest.mark.parametrize(
+    "failpoint",
+    ["coordinator.before_produce=1", "coordinator.after_chunks=3", "coordinator.in_commit=2"],
+)
+def test_killed_in_its_midst_nothing_is_there_and_again_it_is(
+    kafka: Any, trained: LiveJob, tmp_path: Path, failpoint: str
+) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    killed = snapshots(other, "import", str(path), "--positions", "end", STREAMTRAIN_FAILPOINTS=failpoint)
+    assert killed.returncode == -9, killed.stderr
+    assert held(other) == [] and control_of(other).newest is None
+    imported(other, path, "--positions", "end")
+    assert other.newest().model == trained.newest().model
+    other.verified()
+
+
+def test_killed_after_its_commit_it_is_there(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    point = "coordinator.after_commit=2"
+    assert snapshots(other, "import", str(path), "--positions", "end", STREAMTRAIN_FAILPOINTS=point).returncode == -9
+    again = snapshots(other, "import", str(path), "--positions", "end")
+    assert again.returncode == 2 and f"found version {held(other)[0]}, published by run 1" in again.stderr
+    other.verified()
+
+
+def test_a_live_trainer_is_not_robbed(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    running = other.start("train")
+    running.wait_event("started")
+    refused = snapshots(other, "import", str(path), "--positions", "end")
+    assert refused.returncode == 2 and "expected no snapshot yet" in refused.stderr
+    other.produce(500)
+    running.wait_event("published", rows=500)
+    running.process.send_signal(signal.SIGTERM)
+    assert running.finish() == 0
+    assert control_of(other).holder.run.number == 1  # type: ignore[union-attr]
+    assert other.verified()["rows"]["trained"] == 500
+
+
+def taken(job: LiveJob) -> None:
+    """By a run that has published nothing yet."""
+    names = {wish.key: wish.name for wish in job_topics(job.name)}
+    topics = JobTopics(job.name, {"bootstrap.servers": job.bootstrap}, names, job.admin)
+    Transactions({"bootstrap.servers": job.bootstrap}, job.name, topics).open()
+
+
+def test_a_run_that_has_just_begun_is_given_its_time(
+    kafka: Any, trained: LiveJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    taken(other)
+
+    def meanwhile(seconds: float) -> None:
+        other.train("--until-end")
+
+    monkeypatch.setattr(importing, "time", SimpleNamespace(monotonic=time.monotonic, sleep=meanwhile))
+    with SnapshotFile(path) as file, pytest.raises(UserMistake, match="expected no snapshot yet"):
+        Import(other.job, file, "end").run()
+    monkeypatch.undo()
+    other.verified()
+
+
+class Interrupted(SnapshotFile):
+    """Between two of whose chunks, when it is sent, something happens."""
+
+    def __init__(self, path: Path, meanwhile: Callable[[], Any]) -> None:
+        super().__init__(path)
+        self._meanwhile, self._times = meanwhile, 0
+
+    def chunks(self) -> Iterator[bytes]:
+        self._times += 1
+        for index, chunk in enumerate(super().chunks()):
+            yield chunk
+            if (self._times, index) == (2, 0):  # the first time it is only looked at
+                self._meanwhile()
+
+
+def test_a_zombie_is_mute(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    """A trainer that starts while a snapshot is sent has the job; what the import still writes is not to be seen."""
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    other.produce(400)
+    with Interrupted(path, lambda: other.train("--until-end")) as file, pytest.raises(Replaced, match="run 2"):
+        Import(other.job, file, "beginning").run()
+    assert all(manifest.imported == () for manifest in manifests(other))
+    assert other.verified()["rows"]["trained"] == 400
+
+
+def manifests(job: LiveJob) -> list[Any]:
+    with job.topic() as topic:
+        return [located.manifest for located in topic.list()]
+
+
+def test_a_file_that_changes_while_it_is_sent_is_not_imported(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    whole = path.read_bytes()
+
+    def cut() -> None:
+        path.write_bytes(whole[:-100])
+
+    with Interrupted(path, cut) as file, pytest.raises(SnapshotError, match="cut off"):
+        Import(other.job, file, "end").run()
+    assert held(other) == []
+    path.write_bytes(whole)
+    imported(other, path, "--positions", "end")
+    other.verified()
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"more_columns": 'z = { kind = "number", missing = 0 }'}, "columns.z: the snapshot has none"),
+        ({"model": "layers = [ { dense = 8 } ]"}, "model.layers"),
+        ({"optimizer": 'name = "sgd"\nlearning_rate = 0.1'}, "optimizer.name: snapshot 'adam', job 'sgd'"),
+    ],
+)
+def test_another_job_file_is_refused_by_what_differs(
+    kafka: Any, trained: LiveJob, tmp_path: Path, settings: dict[str, str], text: str
+) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other", **settings), exported(trained, tmp_path)
+    done = snapshots(other, "import", str(path), "--positions", "end")
+    assert done.returncode == 2 and text in done.stderr and "nothing was imported" in done.stderr
+    assert control_of(other).runs == {} and held(other) == []
+
+
+def test_a_damaged_file_takes_no_job(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
+    whole = bytearray(path.read_bytes())
+    whole[-1] ^= 1
+    path.write_bytes(whole)
+    done = snapshots(other, "import", str(path), "--positions", "end")
+    assert done.returncode == 1 and f"{path}@" in done.stderr and "the digest" in done.stderr
+    assert control_of(other).runs == {} and held(other) == []
+
+
+def test_of_files_the_positions_hold_everywhere(kafka: Any, tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows(1500)))
+    job, other = LiveJob(kafka, tmp_path, format="json"), LiveJob(kafka, tmp_path, "other", format="json")
+    job.train("--files", str(data), "--max-rows", "600")
+    imported(other, exported(job, tmp_path))
+    assert other.newest().manifest.positions == job.newest().manifest.positions
+    assert other.train("--files", str(data))[-1]["rows"] == 1500
+    report = verify(Job.load(other.path))
+    assert report.ok, "\n".join(report.lines())
+
+
+def test_nothing_is_written_over(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    path = exported(trained, tmp_path)
+    path.write_text("mine")
+    done = snapshots(trained, "export", "--output", str(path))
+    assert done.returncode == 2 and "--force" in done.stderr and path.read_text() == "mine"
+    exported(trained, tmp_path, "--force")
+    with SnapshotFile(path) as file:
+        file.check()
+    assert [each.name for each in tmp_path.iterdir() if ".part" in each.name] == []
+    nowhere = snapshots(trained, "export", "--output", str(tmp_path / "none" / "a.snapshot"))
+    assert nowhere.returncode == 2 and "cannot be written: No such file" in nowhere.stderr
+    empty = LiveJob(kafka, tmp_path, "empty")
+    none = snapshots(empty, "export", "--output", str(tmp_path / "empty.snapshot"))
+    assert none.returncode == 2 and "found none yet" in none.stderr and not (tmp_path / "empty.snapshot").exists()
+
+
+def test_what_came_meanwhile_is_not_written_over(trained: LiveJob, tmp_path: Path) -> None:
+    path = tmp_path / "a.snapshot"
+    with trained.topic() as topic:
+        newest = topic.newest_manifest()
+        assert newest is not None
+        with pytest.raises(UserMistake, match="found one"):
+            export(topic, newest, "c", path, on_bytes=lambda _: path.write_text("mine"))
+    assert path.read_text() == "mine"
+    assert [each.name for each in tmp_path.iterdir() if ".part" in each.name] == []

@@ -789,6 +789,7 @@ class Predictor:
         predictions: str,
         exactly_once: bool,
         until_end: bool,
+        traced: bool = False,
     ) -> None: ...
     def serve(self, scorers: Sequence[tuple[str, RequestScorer]]) -> None:
         """By name, from the next batch on; the first answers what names none. ValueError for what is there twice."""
@@ -804,6 +805,11 @@ class Predictor:
 
     def close(self, timeout_ms: int) -> bool:
         """As finish, then commits and leaves the group."""
+
+    def drain_traced(self) -> tuple[list[tuple[bytes, bytes, int, int, int, int, int, int, int, bytes]], int]:
+        """Between two run()s, where `traced`: requests that were answered whose header traceparent says sampled, and
+        how many more there have been in all. Each: traceparent, tracestate, partition, offset, when its batch was taken
+        and its answer delivered in ns since 1970, version, rows, rows with errors, why no row was answered."""
 
     def drain_events(self) -> list[_Event]: ...
     def counters(self) -> dict[str, int]: ...

@@ -102,17 +102,27 @@ void bind_predict(nb::module_ &m) {
         .def(
             "__init__",
             [](Predictor *self, const KafkaSettings &consumer, const KafkaSettings &producer,
-               const std::string &requests, const std::string &predictions, bool exactly_once, bool until_end) {
+               const std::string &requests, const std::string &predictions, bool exactly_once, bool until_end,
+               bool traced) {
                 new (self)
-                    Predictor({consumer, producer, requests, predictions, exactly_once, until_end});
+                    Predictor({consumer, producer, requests, predictions, exactly_once, traced, until_end});
             },
             nb::arg("consumer"), nb::arg("producer"), nb::arg("requests"), nb::arg("predictions"),
-            nb::arg("exactly_once"), nb::arg("until_end"))
+            nb::arg("exactly_once"), nb::arg("until_end"), nb::arg("traced") = false)
         .def("serve", &Predictor::serve, Released(), nb::arg("scorers"))
         .def("run", &Predictor::run, Released(), nb::arg("milliseconds"))
         .def("look_again", &Predictor::look_again)
         .def("finish", &Predictor::finish, Released(), nb::arg("timeout_ms"))
         .def("close", &Predictor::close, Released(), nb::arg("timeout_ms"))
+        .def("drain_traced",
+             [](Predictor &self) {
+                 const auto raw = [](const std::string &text) { return nb::bytes(text.data(), text.size()); };
+                 nb::list out;
+                 for (const Traced &t : self.traced().drain())
+                     out.append(nb::make_tuple(raw(t.parent), raw(t.state), t.partition, t.offset, t.begun_ns,
+                                               t.ended_ns, t.version, t.rows, t.errors, raw(t.error)));
+                 return nb::make_tuple(out, self.traced().left_out());
+             })
         .def("drain_events",
              [](Predictor &self) {
                  nb::list out;

@@ -226,6 +226,7 @@ void Predictor::tell_waiting() {
 
 void Predictor::take_batch() {
     std::size_t count = consumer_->consume(views_.data(), views_.size(), poll_ms);
+    if (settings_.traced) traced_.begin();
     if (must_renew_ || must_rewind_) return;   // learned in a rebalance
     if (consumer_->dropped() != dropped_ || consumer_->unsure() != unsure_) {
         dropped_ = consumer_->dropped();
@@ -309,6 +310,10 @@ bool Predictor::deliver(std::size_t first, const std::map<i32, i64> &next) {
     const AnsweredBatch batch{*consumer_, requests, answers_, offsets};
     if (!delivery_->deliver(batch)) return false;
     for (auto [partition, offset] : next) done_[partition] = offset;
+    if (settings_.traced) {
+        const i64 now_ns = nanoseconds_since_1970();
+        for (std::size_t i = 0; i < answers_.size(); ++i) traced_.add(records_[first + i], answers_[i], now_ns);
+    }
     std::lock_guard lock(mutex_);
     ++counters_.batches;
     counters_.requests += answers_.size();

@@ -12,6 +12,7 @@
 
 #include "predict/answer_delivery.h"
 #include "predict/held_scorers.h"
+#include "predict/traced.h"
 
 namespace st {
 
@@ -19,6 +20,7 @@ struct PredictorSettings {
     KafkaSettings consumer, producer;
     std::string requests, predictions;   // topics
     bool exactly_once = true;
+    bool traced = false;      // gather the requests whose client traces them
     bool until_end = false;   // finish where the requests topic ended at the first run()
 };
 
@@ -51,6 +53,8 @@ class Predictor {
     bool close(int timeout_ms);
 
     PredictorCounters counters() const;
+    // Between two run()s: the traced requests that were answered.
+    TracedRequests &traced() { return traced_; }
     std::vector<KafkaEvent> drain_events() { return events_.drain(); }
 
   private:
@@ -79,6 +83,7 @@ class Predictor {
     void note(int code, const std::string &text);
 
     PredictorSettings settings_;
+    TracedRequests traced_;
     EventQueue events_;
     std::unique_ptr<Consumer> consumer_;
     std::unique_ptr<AnswerDelivery> delivery_;

@@ -18,6 +18,7 @@ from streamtrain.run.dead_letters import Letters, LettersFirst
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
 from streamtrain.run.watch import Watch
+from streamtrain.telemetry.tracing import Tracing
 from streamtrain.topics import control, rounds, snapshots
 from streamtrain.topics.manifest import Positions
 from streamtrain.topics.topic import Message
@@ -39,6 +40,24 @@ def messages_of(assembled: Assembled, names: Mapping[str, str]) -> list[tuple[st
     ]
 
 
+def _told(assembled: Assembled, letters: Letters) -> dict[str, int | str]:
+    """Of a publication, for a span."""
+    log, manifest = assembled.log, assembled.snapshot.manifest
+    return {
+        "streamtrain.job": log.job,
+        "streamtrain.version": log.version,
+        "streamtrain.digest": assembled.snapshot.digest.hex(),
+        "streamtrain.lineage": log.lineage,
+        "streamtrain.run": log.run.number,
+        "streamtrain.round": manifest.round,
+        "streamtrain.rounds": len(log.rounds),
+        "streamtrain.rows": log.rows_trained,
+        "streamtrain.rows_seen": manifest.rows_seen,
+        "streamtrain.dead_letters": letters.count,
+        "streamtrain.bytes": letters.bytes + assembled.bytes,
+    }
+
+
 class KafkaPublisher:
     """A `Publisher` of a job that `transactions` holds; `watch` knows when a newer run has taken it, `names` are the
     topics' by key."""
@@ -46,7 +65,11 @@ class KafkaPublisher:
     advice = "look at them with 'streamtrain read JOB dead-letters --from-beginning'"
     awaited = None
 
-    def __init__(self, origin: Origin, transactions: Transactions, watch: Watch, names: Mapping[str, str]) -> None:
+    def __init__(
+        self, origin: Origin, transactions: Transactions, watch: Watch, names: Mapping[str, str],
+        tracing: Tracing | None = None,
+    ) -> None:
+        self._tracing = tracing
         self._origin = origin
         self._transactions = transactions
         self._watch = watch
@@ -78,7 +101,10 @@ class KafkaPublisher:
         batch = Batch(messages, f"snapshot {assembled.log.version}", assembled.snapshot.digest)
         if self._checked is not None:
             batch = replace(batch, check=self._checked.result)
-        return self._transactions.publish(batch)
+        if self._tracing is None:
+            return self._transactions.publish(batch)
+        with self._tracing.publication(assembled.log.job, _told(assembled, letters)):
+            return self._transactions.publish(batch)
 
     def published(self, assembled: Assembled) -> None:
         self._origin.trained(assembled.positions)

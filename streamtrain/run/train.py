@@ -49,6 +49,7 @@ class TrainOptions:
     restore: int | None = None
     accept_gap: bool = False
     files: Sequence[FoundFile] = ()  # in the place of the records topic
+    traces: str = ""  # the exporter of spans of publications
     host: HostOptions = field(default_factory=HostOptions)
 
 
@@ -170,6 +171,7 @@ class Supervisor:
             "files": [asdict(file) for file in self._options.files],
             "max_rows": self._options.max_rows,
             "until_rows": self._until_rows,
+            "traces": self._options.traces,
         }
 
     def _ingest_config(self) -> dict[str, Any]:

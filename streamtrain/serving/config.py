@@ -64,6 +64,7 @@ class Config:
     token: bytes | None = field(default=None, repr=False)
     log_format: str = "plain"
     access_log: bool = True
+    traces: str = ""  # the exporter of spans: telemetry/tracing.py
 
     @property
     def url(self) -> str:

@@ -23,6 +23,7 @@ from streamtrain.serving.model import HttpModel
 from streamtrain.serving.predicting import predicted
 from streamtrain.serving.reply import Gone, Refusal, Reply, as_json, later
 from streamtrain.telemetry.serving import NO_JOB, ServingRow
+from streamtrain.telemetry.tracing import Tracing, ago_ns
 
 log = get_logger(__name__)
 
@@ -35,9 +36,11 @@ class Door:
     """`pages` answers what is no prediction."""
 
     def __init__(
-        self, config: Config, models: Mapping[str, HttpModel], pages: App, row: ServingRow, access: AccessLog | None
+        self, config: Config, models: Mapping[str, HttpModel], pages: App, row: ServingRow, access: AccessLog | None,
+        tracing: Tracing | None = None,
     ) -> None:
         self._models, self._pages, self._row, self._access = models, pages, row, access
+        self._tracing = tracing
         self._expected = None if config.token is None else b"Bearer " + config.token
         self._bodies = Bodies(config.limits)
         self._threads = ThreadPoolExecutor(_THREADS, "predict")
@@ -116,9 +119,27 @@ class Door:
         known = job if job is not None and job in self._models else NO_JOB
         if job is not None:
             self._row.answered(known, reply.code, reply.rows, reply.errors, seconds)
+            if self._tracing is not None:
+                self._trace(self._tracing, scope, known, reply, seconds)
         if self._access is not None:
             client = scope.get("client")
             self._access.say(scope["method"], scope["path"], client[0] if client else "", known, reply, seconds)
+
+
+    def _trace(self, tracing: Tracing, scope: Scope, job: str, reply: Reply, seconds: float) -> None:
+        """A span of a prediction, in its client's trace."""
+        sent = {name: header(scope, name.encode()) for name in ("traceparent", "tracestate")}
+        carrier = {name: value.decode("latin-1") for name, value in sent.items() if value is not None}
+        told = {
+            "http.request.method": scope["method"],
+            "http.response.status_code": reply.code,
+            "streamtrain.job": job,
+            "streamtrain.version": reply.version,
+            "streamtrain.rows": reply.rows,
+            "streamtrain.errors": reply.errors,
+        }
+        error = f"status {reply.code}" if reply.code >= 500 else ""
+        tracing.request(f"predict {job}".rstrip(), carrier, *ago_ns(seconds), told, error)
 
 
 def _named(path: str) -> tuple[str, str, str]:

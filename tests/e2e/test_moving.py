@@ -25,7 +25,7 @@ from streamtrain.moving import importing
 from streamtrain.moving.exporting import export
 from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import SnapshotFile
-from streamtrain.run.job_topics import JobTopics
+from streamtrain.run.held_job import HeldJob
 from streamtrain.topics.control import Control
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
@@ -204,7 +204,7 @@ def test_a_live_trainer_is_not_robbed(kafka: Any, trained: LiveJob, tmp_path: Pa
 def taken(job: LiveJob) -> None:
     """By a run that has published nothing yet."""
     names = {wish.key: wish.name for wish in job_topics(job.name)}
-    topics = JobTopics(job.name, {"bootstrap.servers": job.bootstrap}, names, job.admin)
+    topics = HeldJob(job.name, {"bootstrap.servers": job.bootstrap}, names, job.admin)
     Transactions({"bootstrap.servers": job.bootstrap}, job.name, topics).open()
 
 

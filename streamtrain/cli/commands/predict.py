@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from streamtrain.cli.stopping import INTERRUPTED, StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
 from streamtrain.run.roles import predictor
+from streamtrain.telemetry.tracing import wanted
 
 ORDER = 80
 SAY_EVERY_S = 5.0
@@ -41,7 +43,7 @@ def predict(
     one stops at once.
     """
     found = session.connected_job(job)
-    config = predictor.Config.of(found, snapshot, until_end)
+    config = predictor.Config.of(found, snapshot, until_end, wanted(os.environ))
     there = session.admin(found).topic_ids([config.requests, config.predictions])
     missing = [name for name, topic_id in there.items() if topic_id is None]
     if missing:

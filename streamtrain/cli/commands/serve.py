@@ -23,6 +23,7 @@ from streamtrain.serving.processes import Processes
 from streamtrain.serving.server import bound
 from streamtrain.serving.server import serve as serve_here
 from streamtrain.telemetry.serving import ServingTable
+from streamtrain.telemetry.tracing import wanted
 
 ORDER = 85
 PACKAGES = ("fastapi", "uvicorn", "httptools")
@@ -61,7 +62,7 @@ def serve(
             listener = probe.dup()
     config = Config(
         tuple(map(ServedJob.of, found)), host, port, Limits(most_bytes, most_requests), token.encode() or None,
-        session.logging["format"], session.logging["level"] in ("debug", "info"),
+        session.logging["format"], session.logging["level"] in ("debug", "info"), wanted(os.environ),
     )  # fmt: skip
     table = ServingTable(names, workers)
     command = _Command(session, config, table)

@@ -23,6 +23,7 @@ from streamtrain.run.train import Interrupts, TrainOptions
 from streamtrain.run.train import train as run_trainer
 from streamtrain.schemas import with_schema
 from streamtrain.telemetry import Telemetry
+from streamtrain.telemetry.tracing import wanted
 
 ORDER = 70
 log = get_logger(__name__)
@@ -69,15 +70,8 @@ def train(
         restore=restore,
         accept_gap=accept_gap,
         files=found_files(files or ()),
-        host=HostOptions(
-            logging=session.logging,
-            failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
-            workers={
-                "isa": os.environ.get("STREAMTRAIN_ISA", "auto"),
-                "backend_priorities": _backend_priorities(),
-            },
-            fork_server=fork_server,
-        ),
+        traces=wanted(os.environ),
+        host=_host(session, fork_server),
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
     raise typer.Exit(_shown(session, found, options, served))
@@ -87,6 +81,15 @@ def _job(session: Session, job: JobFile, workers: int | None) -> Job:
     """The job, which knows by what schema its records are read."""
     flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
     return with_schema(session.connected_job(job, flags))
+
+
+def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:
+    return HostOptions(
+        logging=session.logging,
+        failpoints=os.environ.get("STREAMTRAIN_FAILPOINTS", ""),
+        workers={"isa": os.environ.get("STREAMTRAIN_ISA", "auto"), "backend_priorities": _backend_priorities()},
+        fork_server=fork_server,
+    )
 
 
 def _backend_priorities() -> dict[str, int]:

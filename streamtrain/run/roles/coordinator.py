@@ -33,6 +33,7 @@ from streamtrain.run.publishing import Ended, Publishing
 from streamtrain.run.round_log import UnpublishedRounds
 from streamtrain.run.start import Start
 from streamtrain.run.watch import Watch
+from streamtrain.telemetry.tracing import Tracing, opened
 from streamtrain.topics.manifest import Slot
 
 HELP = "publishes snapshots, round log and dead letters in transactions"
@@ -51,6 +52,7 @@ class Config:
     max_rows: int | None = None  # to train in this run
     module: Mapping[str, Any] | None = None  # the network of a new lineage, where it is not of layers
     until_rows: int | None = None  # to train in the lineage, for a run that goes on with another's
+    traces: str = ""  # the exporter of spans of publications: telemetry/tracing.py
 
 
 def run(config: Config) -> int:
@@ -62,8 +64,9 @@ def run(config: Config) -> int:
     topics = HeldJob(job.name, consumer, config.topics, admin)
     transactions = Transactions(config.kafka["producer"], job.name, topics)
     publishing: Publishing | None = None
+    tracing = opened(config.traces)
     try:
-        publishing = _begin(config, job, origin, topics, transactions)
+        publishing = _begin(config, job, origin, topics, transactions, tracing)
         ended = publishing.run()
     except StreamtrainError as error:
         if publishing is not None and isinstance(error, Replaced):
@@ -72,13 +75,16 @@ def run(config: Config) -> int:
         if not passing and (publishing is None or not publishing.pending):
             _say_end(topics, transactions, error.exit_code, str(error))
         raise
+    finally:
+        if tracing is not None:
+            tracing.close()
     code, reason = _supervisors_word() if ended is Ended.TOLD_TO_LEAVE else (0, ended.value)
     _say_end(topics, transactions, code, reason)
     return code
 
 
 def _begin(
-    config: Config, job: Job, origin: Origin, topics: HeldJob, transactions: Transactions
+    config: Config, job: Job, origin: Origin, topics: HeldJob, transactions: Transactions, tracing: Tracing | None
 ) -> Publishing:
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
@@ -88,7 +94,7 @@ def _begin(
     slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
     taken = transactions.open()
     control = ControlTopic(config.kafka["consumer"], config.topics["control"])  # nobody else uses it
-    publisher = KafkaPublisher(origin, transactions, Watch(taken, control.look), config.topics)
+    publisher = KafkaPublisher(origin, transactions, Watch(taken, control.look), config.topics, tracing)
     assembler = Assembler(job, taken, layout, slot, build_digest())
     flags = StartFlags(config.fresh, config.restore, config.accept_gap)
     state = view(ring.mean_address(0), layout.state_bytes)

@@ -25,7 +25,9 @@ from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.log import Reminder, get_logger, logger_without_repeats
 from streamtrain.run.predictor_events import Events
+from streamtrain.run.request_spans import RequestSpans
 from streamtrain.schemas import Ask, SchemaRegistry, decoded_by, named_format
+from streamtrain.telemetry.tracing import Tracing, opened
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)
@@ -59,6 +61,7 @@ class Config:
     until_end: bool = False
     backend: str = "cpu"
     module: Mapping[str, Any] | None = None  # the network of the job, where it is not of layers
+    traces: str = ""  # the exporter of spans: telemetry/tracing.py
 
     @property
     def group(self) -> str:
@@ -66,7 +69,7 @@ class Config:
         return f"{self.job}.predict"
 
     @classmethod
-    def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False) -> Config:
+    def of(cls, job: Job, snapshot: int | None = None, until_end: bool = False, traces: str = "") -> Config:
         return cls(
             job=job.name,
             format=named_format(job),
@@ -79,6 +82,7 @@ class Config:
             snapshot=snapshot,
             until_end=until_end,
             module=None if job.network is None else job.network.told(),
+            traces=traces,
         )
 
 
@@ -90,6 +94,18 @@ def run(config: Config) -> int:
 
 def answer(
     config: Config, stop: Stop, report: Callable[[dict[str, int]], None] = lambda counters: None
+) -> dict[str, int]:
+    """As answer_traced(), with spans where they are asked for."""
+    tracing = opened(config.traces)
+    try:
+        return answer_traced(config, stop, report, tracing)
+    finally:
+        if tracing is not None:
+            tracing.close()
+
+
+def answer_traced(
+    config: Config, stop: Stop, report: Callable[[dict[str, int]], None], tracing: Tracing | None
 ) -> dict[str, int]:
     """Answers until `stop` is set, or with `until_end` to the end the topic had at the start; gives what was answered.
 
@@ -108,9 +124,11 @@ def answer(
             config.predictions,
             exactly_once=config.delivery == "exactly_once",
             until_end=config.until_end,
+            traced=tracing is not None,
         )
     except RuntimeError as error:
         raise UserMistake(f"[kafka] {error}") from None
+    spans = RequestSpans(tracing, config.job, config.requests)
     events = Events(config.kafka_consumer, (config.requests, config.predictions) if config.until_end else ())
     schemas = SchemaRegistry(config.registry, config.requests, config.format["name"])
     feed = _Feed(config, native, schemas.ask)
@@ -122,6 +140,7 @@ def answer(
             if native.counters()["waiting"] and schemas.ask_again():
                 native.look_again()
             events.log(native)
+            spans.take(native)
             events.check()
             feed.check()
             report(feed.counters())
@@ -132,6 +151,7 @@ def answer(
         feed.stop()
         _finish(native, events)
         events.log(native)
+        spans.take(native)
     return feed.counters()
 
 

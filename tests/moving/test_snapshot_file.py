@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -42,6 +43,20 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         "dense0.weight": (np.float32, (400_000,)), "moments": (np.float64, (3, 2)),
         "adam.m": (np.float32, (5,)), "score.rows": (np.int64, (3,)),
     }  # fmt: skip
+
+
+def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "a.snapshot"
+    size = len(written(path, model=encode({"table": np.zeros(16_000_000, np.float32)})))
+    tracemalloc.start()
+    try:
+        with SnapshotFile(path) as file:
+            file.check()
+            assert sum(map(len, file.chunks())) > 64_000_000
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < size / 4
 
 
 def test_the_first_line_says_what_it_is(tmp_path: Path) -> None:

@@ -44,6 +44,11 @@ GUARDS = [
         _FORGERY.format("a thousand rows seen more everywhere"),
     ),
     (
+        "a lineage's snapshots agree on where it came from", _V + "fold.py",
+        '            "imported": (manifest.imported, state.imported),\n', "",
+        "tests/checks/verify/test_forging.py::test_a_field_of_a_manifest_of_an_import",
+    ),
+    (
         "a manifest is compared with the fold", _V + "fold.py",
         "            if folded is not None and told != folded:", "            if False:", _MANIFEST,
     ),

@@ -25,6 +25,27 @@ GUARDS = [
         "tests/e2e/test_train.py::test_restore_publishes_an_older_snapshot_at_the_newest_positions",
     ),
     (
+        "a chunk of a snapshot's file is what its manifest says",
+        "streamtrain/moving/snapshot_file.py",
+        "            if sha256(chunk) != digest:",
+        "            if False:",
+        "tests/moving/test_snapshot_file.py::test_a_byte_that_has_changed_is_said",
+    ),
+    (
+        "no NaN is imported",
+        "streamtrain/moving/snapshot_file.py",
+        "                if not np.isfinite(np.frombuffer(piece, place.dtype)).all():",
+        "                if False:",
+        "tests/moving/test_snapshot_file.py::test_a_number_that_is_none_is_refused_though_every_digest_is_right",
+    ),
+    (
+        "a job that has a snapshot takes no other",
+        "streamtrain/moving/importing.py",
+        "        if newest is None:\n            return\n        manifest = newest.manifest",
+        "        return\n        manifest = newest.manifest",
+        "tests/e2e/test_moving.py::test_a_live_trainer_is_not_robbed",
+    ),
+    (
         "deaths of workers are counted",
         "native/ring/supervisor_end.h",
         "        control.supervisor.worker_deaths.fetch_add(1);\n",

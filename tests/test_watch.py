@@ -19,6 +19,7 @@ import yaml
 from waiting import wait_for
 
 from streamtrain.telemetry.predictor import PredictorMeters
+from streamtrain.telemetry.serving import ServingTable, figures
 from streamtrain.telemetry.trainer import TrainerMeters
 from tests.docs.page import free_port
 from tests.e2e.harness import LiveJob
@@ -32,10 +33,12 @@ METRIC = re.compile(r"\bstreamtrain_\w+")
 
 def known() -> set[str]:
     """Every series our processes have."""
+    meters = (TrainerMeters("job", 4), PredictorMeters("job"))
+    families = [family for each in meters for family in each.registry.collect()]
+    families += figures(ServingTable(["job"], 1)).collect()
     return {
         sample
-        for meters in (TrainerMeters("job", 4), PredictorMeters("job"))
-        for family in meters.registry.collect()
+        for family in families
         for sample in {family.name, *(f"{family.name}{suffix}" for suffix in SUFFIXES[family.type])}
     }
 
@@ -100,7 +103,11 @@ def tool(name: str) -> str:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["check", "rules", "alerts.yml"], ["check", "config", "prometheus.yml"], ["test", "rules", "alerts.test.yml"]],
+    [
+        ["check", "rules", "alerts.yml"],
+        ["check", "config", "--syntax-only", "prometheus.yml"],  # the file of serve's token is in the container alone
+        ["test", "rules", "alerts.test.yml"],
+    ],
     ids=" ".join,
 )
 def test_promtool_accepts_them(arguments: list[str]) -> None:
@@ -108,15 +115,20 @@ def test_promtool_accepts_them(arguments: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_real_prometheus_scrapes_a_real_trainer(kafka: Any, tmp_path: Path) -> None:
+def test_a_real_prometheus_scrapes_a_real_trainer_and_server(kafka: Any, tmp_path: Path) -> None:
     prometheus = tool("prometheus")
     job = LiveJob(kafka, tmp_path)
     job.produce(1000)
     trainer = job.start("train", "--metrics-port", "0")
     metrics = wait_for(lambda: re.search(r"are served.*port=(\d+)", trainer.errors()))[1]
+    (tmp_path / "token").write_text("a-token-of-ours")
+    serve = job.start("serve", "--port", "0", "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
+    assert serve.process.stdout is not None
+    served = json.loads(serve.process.stdout.readline())["port"]
     port = free_port()
     config = (PROMETHEUS / "prometheus.yml").read_text()
     config = config.replace("train:9400", f"127.0.0.1:{metrics}").replace("scrape_interval: 5s", "scrape_interval: 1s")
+    config = config.replace("serve:8080", f"127.0.0.1:{served}").replace("/run/streamtrain-token", "token")
     (tmp_path / "prometheus.yml").write_text(config)
     shutil.copy(PROMETHEUS / "alerts.yml", tmp_path)
     with (tmp_path / "prometheus.log").open("wb") as log:
@@ -127,6 +139,7 @@ def test_a_real_prometheus_scrapes_a_real_trainer(kafka: Any, tmp_path: Path) ->
     try:
         asked = f'streamtrain_snapshot_version{{role="trainer",job="{job.name}"}} > 0'
         wait_for(lambda: answer(port, asked))
+        wait_for(lambda: answer(port, f'streamtrain_ready{{role="serve",job="{job.name}"}} == 1'))
         for path in DASHBOARDS:
             for text in expressions(json.loads(path.read_text())):
                 if not text.startswith("label_values"):
@@ -135,6 +148,7 @@ def test_a_real_prometheus_scrapes_a_real_trainer(kafka: Any, tmp_path: Path) ->
     finally:
         running.kill()
         running.wait(60)
+        serve.process.kill()
         trainer.process.kill()
 
 

@@ -54,7 +54,7 @@ class ServingTable:
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""
         registry = CollectorRegistry()
-        registry.register(_Figures(self))
+        registry.register(figures(self))
         return generate_latest(registry)
 
     def of_job(self, at: int) -> list[list[float]]:
@@ -88,6 +88,11 @@ class ServingRow:
         start = self._start[job]
         self._view[start + _VERSION], self._view[start + _MADE_S] = version, made_s
         self._view[start + _READY] = float(version > 0)
+
+
+def figures(table: ServingTable) -> Collector:
+    """What Prometheus is told of it."""
+    return _Figures(table)
 
 
 class _Figures(Collector):

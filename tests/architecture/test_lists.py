@@ -105,7 +105,10 @@ ALLOWED = {
         "records, rounds": "settings of two topics",
     },
     "tests/regress/test_0272_limits_agree.py": {"numbers, label, weight": _SLOT},
-    "tests/test_deploy.py": {"train, predict": "services of the compose file"},
+    "tests/test_deploy.py": {
+        "train, predict, serve": "services of the compose file", "serve, ui": "extras of the image",
+    },
+    "tests/test_kubernetes.py": {"trainer, predictor, serve": "the pods that have metrics, and a drain"},
     "tests/topics/test_snapshots.py": {"lineage, 00, lineage": "a field of a manifest; a page happens to be called so"},
     "tests/ui/test_following.py": {
         "snapshots, control, rounds": "the topics in which nothing that is not ours is passed over",

@@ -1,0 +1,293 @@
+"""deploy/kubernetes: objects that the API and the operators take, that agree with each other, the job file, and with
+what our commands take and listen to.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from command_line import parsed
+from kustomization import Object, built, containers, of_pod, pods
+
+from streamtrain.cli.commands import serve, ui
+from streamtrain.compute.model import Model
+from streamtrain.job import Job
+from streamtrain.run import train
+from streamtrain.run.arena import make_arena
+from streamtrain.run.roles import predictor
+from streamtrain.serving import config as serving
+from tests.docs.page import blocks
+from tests.test_watch import RULES
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "deploy" / "kubernetes"
+OBJECTS = built(FOLDER)
+PODS = pods(OBJECTS)
+CONTAINERS = {each["name"]: each for each in containers(OBJECTS)}
+NAME = "app.kubernetes.io/name"
+COMPONENT = "app.kubernetes.io/component"
+# where the models of an apiVersion are; installed by the extra `test`
+MODELS = {
+    "v1": "cloudcoil.models.kubernetes.core.v1",
+    "apps/v1": "cloudcoil.models.kubernetes.apps.v1",
+    "networking.k8s.io/v1": "cloudcoil.models.kubernetes.networking.v1",
+    "policy/v1": "cloudcoil.models.kubernetes.policy.v1",
+    "monitoring.coreos.com/v1": "cloudcoil.models.prometheus_operator.v1",
+    "keda.sh/v1alpha1": "cloudcoil.models.keda.v1alpha1",
+}
+
+
+def of_kind(kind: str) -> list[Object]:
+    return [each for each in OBJECTS if each["kind"] == kind]
+
+
+def called(each: Object) -> str:
+    return f"{each['kind']}/{each['metadata']['name']}"
+
+
+def job() -> Job:
+    """The example's, as a pod reads it."""
+    (settings,) = [each for each in of_kind("ConfigMap") if each["metadata"]["name"] == "streamtrain-settings"]
+    return Job.load(FOLDER / "base" / "job.toml", environment=settings["data"])
+
+
+def lost(given: Any, kept: Any, where: str = "") -> Iterator[str]:
+    """The fields that a model knows nothing of."""
+    if isinstance(given, dict):
+        for name, value in given.items():
+            if not isinstance(kept, dict) or name not in kept:
+                yield f"{where}.{name}"
+            else:
+                yield from lost(value, kept[name], f"{where}.{name}")
+    elif isinstance(given, list):
+        for at, value in enumerate(given):
+            yield from lost(value, kept[at], f"{where}[{at}]")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("each", OBJECTS, ids=called)
+def test_an_object_is_one_to_the_models_of_its_api(each: Object) -> None:
+    models = pytest.importorskip(MODELS[each["apiVersion"]], reason="no models of it here (extra test)")
+    taken = getattr(models, each["kind"]).model_validate(each)
+    assert list(lost(each, taken.model_dump(mode="json", by_alias=True, exclude_unset=True))) == []
+
+
+def test_kustomize_makes_the_same() -> None:
+    kustomize = shutil.which("kustomize")
+    if kustomize is None:
+        pytest.skip("no kustomize here (go install sigs.k8s.io/kustomize/kustomize/v5@v5.6.0)")
+    done = subprocess.run([kustomize, "build", str(FOLDER)], capture_output=True, text=True, check=True)
+    text = re.sub(r"\b(streamtrain-(?:job|settings))-[0-9a-z]{10}\b", r"\1", done.stdout)
+    assert {called(each): each for each in yaml.safe_load_all(text)} == {called(each): each for each in OBJECTS}
+
+
+def test_names_are_apart_and_every_file_is_used() -> None:
+    assert len({called(each) for each in OBJECTS}) == len(OBJECTS)
+    named = {
+        path.parent / name
+        for path in FOLDER.rglob("kustomization.yaml")
+        for name in yaml.safe_load(path.read_text()).get("resources", [])
+    }
+    files = {path for path in FOLDER.rglob("*.yaml") if path.name != "kustomization.yaml"}
+    assert files == {path for path in named if path.is_file()}
+
+
+def test_the_image_is_of_this_version() -> None:
+    version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None and {each["image"] for each in CONTAINERS.values()} == {f"streamtrain:{version[1]}"}
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_a_command_line_is_one_of_ours(name: str) -> None:
+    container = CONTAINERS[name]
+    read = parsed(container["args"])
+    given = read.get("jobs") or [read["job"]]
+    mounted = next(each["mountPath"] for each in container["volumeMounts"] if each["name"] == "job")
+    workdir = re.search(r"^WORKDIR (.*)$", (ROOT / "deploy" / "Dockerfile").read_text(), re.MULTILINE)
+    assert list(map(str, given)) == ["job.toml"] and workdir is not None and workdir[1] == mounted
+    ports = [each["containerPort"] for each in container.get("ports", [])]
+    if ports:
+        assert ports == [read.get("metrics_port") or read["port"]]
+        assert (read.get("metrics_host") if "metrics_port" in read else read["host"]) == "0.0.0.0"
+
+
+def test_ports_are_the_commands_own() -> None:
+    assert CONTAINERS["serve"]["ports"][0]["containerPort"] == parsed(["serve", "job.toml"])["port"]
+    assert CONTAINERS["ui"]["ports"][0]["containerPort"] == ui.PORT
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_a_pod_may_do_little(name: str) -> None:
+    spec = PODS[name]["spec"]
+    assert spec["securityContext"]["runAsNonRoot"] and spec["securityContext"]["runAsUser"] > 0
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert spec["automountServiceAccountToken"] is False and spec["enableServiceLinks"] is False
+    for container in of_pod(PODS[name]):
+        context = container["securityContext"]
+        assert context["readOnlyRootFilesystem"] and not context["allowPrivilegeEscalation"]
+        assert context["capabilities"] == {"drop": ["ALL"]} and "privileged" not in context
+        resources = container["resources"]
+        assert resources["limits"] == {"memory": resources["requests"]["memory"]} and resources["requests"]["cpu"]
+        assert all(mount["readOnly"] for mount in container["volumeMounts"])
+
+
+def test_the_user_is_the_images() -> None:
+    user = re.search(r"useradd .*--uid (\d+)", (ROOT / "deploy" / "Dockerfile").read_text())
+    assert user is not None
+    assert {pod["spec"]["securityContext"]["runAsUser"] for pod in PODS.values()} == {int(user[1])}
+
+
+def test_a_pod_ends_after_its_drain() -> None:
+    wanted = {
+        "trainer": train._DRAIN_S, "predictor": predictor._FINISH_S,
+        "serve": serving.DRAIN_S + CONTAINERS["serve"]["lifecycle"]["preStop"]["sleep"]["seconds"] + 5,
+    }  # fmt: skip
+    for name, seconds in wanted.items():
+        assert PODS[f"streamtrain-{name}"]["spec"]["terminationGracePeriodSeconds"] >= seconds + 5, name
+
+
+def test_a_trainer_that_was_replaced_is_not_started_again() -> None:
+    (each,) = of_kind("StatefulSet")
+    assert each["spec"]["replicas"] == 1
+    trainer = CONTAINERS["trainer"]
+    assert trainer["command"] == ["tini", "--", "leave-when-replaced", "--stay", "streamtrain"]
+    assert "livenessProbe" not in trainer and "startupProbe" not in trainer
+
+
+def test_a_trainer_has_the_cores_and_the_memory_it_needs() -> None:
+    asked = CONTAINERS["trainer"]["resources"]
+    assert float(asked["requests"]["cpu"]) > job().train.workers
+    limit = int(asked["limits"]["memory"].removesuffix("Gi")) << 30
+    arena = make_arena(job(), Model(job().model_spec()))
+    assert arena.bytes + job().publish.pending_bytes + (400 << 20) < limit
+
+
+def test_labels_find_what_they_should() -> None:
+    labels = {name: pod["metadata"]["labels"] for name, pod in PODS.items()}
+    workloads = [each for kind in ("StatefulSet", "Deployment") for each in of_kind(kind)]
+    for each in [*workloads, *of_kind("PodDisruptionBudget")]:
+        assert found(labels, each["spec"]["selector"]) == [each["metadata"]["name"]]
+    for each in of_kind("Service"):
+        name = each["metadata"]["name"]
+        assert found(labels, {"matchLabels": each["spec"]["selector"]}) == [name]
+        ports = {port["name"] for container in PODS[name]["spec"]["containers"] for port in container["ports"]}
+        assert {port["targetPort"] for port in each["spec"]["ports"]} <= ports
+    for pod in PODS.values():
+        for spread in pod["spec"].get("topologySpreadConstraints", []):
+            assert spread["labelSelector"]["matchLabels"] == pod["metadata"]["labels"]
+    (each,) = of_kind("StatefulSet")
+    assert each["spec"]["serviceName"] in {service["metadata"]["name"] for service in of_kind("Service")}
+
+
+def found(labels: dict[str, dict[str, str]], selector: Object) -> list[str]:
+    """Whose labels a selector takes; one that takes all is told by its having no fields."""
+    names = [name for name, own in labels.items() if selector.get("matchLabels", {}).items() <= own.items()]
+    for rule in selector.get("matchExpressions", []):
+        assert rule["operator"] == "In"
+        names = [name for name in names if labels[name].get(rule["key"]) in rule["values"]]
+    return names
+
+
+@pytest.mark.parametrize("name", CONTAINERS)
+def test_probes_and_mounts_are_of_what_is_there(name: str) -> None:
+    container = CONTAINERS[name]
+    (spec,) = [pod["spec"] for pod in PODS.values() if container in of_pod(pod)]
+    volumes = {volume["name"]: volume for volume in spec["volumes"]}
+    assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
+    ports = {port["name"] for port in container.get("ports", [])}
+    for probe in ("readinessProbe", "livenessProbe"):
+        asked = container.get(probe, {})
+        where = asked.get("httpGet") or asked.get("tcpSocket")
+        assert where is None or where["port"] in ports
+    paths = [container.get(probe, {}).get("httpGet", {}).get("path") for probe in ("readinessProbe", "livenessProbe")]
+    wanted = {
+        "trainer": ["/ready", None],
+        "predictor": ["/ready", "/metrics"],
+        "serve": ["/v2/health/ready", "/v2/health/live"],
+    }
+    assert paths == wanted.get(name, [None, None])
+
+
+def test_settings_and_secrets_are_those_that_are_read() -> None:
+    maps = {each["metadata"]["name"] for each in of_kind("ConfigMap")}
+    for container in CONTAINERS.values():
+        ((config, secret),) = [container["envFrom"]]
+        assert config["configMapRef"]["name"] in maps and secret["secretRef"]["optional"]
+    for pod in PODS.values():
+        for volume in pod["spec"]["volumes"]:
+            assert "configMap" not in volume or volume["configMap"]["name"] in maps
+    assert [each["name"] for each in CONTAINERS["ui"]["env"]] == [ui.TOKEN]
+    assert parsed(CONTAINERS["serve"]["args"])["token_file"] == Path("/run/secrets/tokens/serve")
+    mounted = {"name": "tokens", "mountPath": "/run/secrets/tokens", "readOnly": True}
+    assert mounted in CONTAINERS["serve"]["volumeMounts"]
+    assert serve.TOKEN not in str(OBJECTS)  # in a file, not in the environment
+    assert job().kafka.bootstrap == "kafka:9092"  # by the name that the config map gives it
+    text = "".join(path.read_text() for path in FOLDER.rglob("*.yaml"))
+    for named in set(re.findall(r"STREAMTRAIN_\w+__\w+", text)):
+        Job.load(FOLDER / "base" / "job.toml", environment={"STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS": "a:1", named: "a"})
+
+
+def test_keda_looks_at_what_predictors_read() -> None:
+    (scaled,) = of_kind("ScaledObject")
+    spec, config = scaled["spec"], predictor.Config.of(job())
+    (trigger,) = spec["triggers"]
+    assert trigger["metadata"]["consumerGroup"] == config.group and trigger["metadata"]["topic"] == config.requests
+    assert spec["maxReplicaCount"] == job().topic("requests").partitions
+    target = spec["scaleTargetRef"]
+    (deployment,) = [each for each in of_kind("Deployment") if each["metadata"]["name"] == target["name"]]
+    assert "replicas" not in deployment["spec"]  # they would be put back at every apply
+    assert all(isinstance(value, str) for value in trigger["metadata"].values())
+    (settings,) = [each for each in of_kind("ConfigMap") if each["metadata"]["name"] == "streamtrain-settings"]
+    assert trigger["metadata"]["bootstrapServersFromEnv"] in settings["data"]
+
+
+def test_prometheus_scrapes_all_that_have_metrics_under_their_role() -> None:
+    services = {each["metadata"]["name"]: each["metadata"]["labels"] for each in of_kind("Service")}
+    roles = set()
+    for monitor in of_kind("ServiceMonitor"):
+        (endpoint,) = monitor["spec"]["endpoints"]
+        taken = found(services, monitor["spec"]["selector"])
+        for name in taken:
+            (service,) = [each for each in of_kind("Service") if each["metadata"]["name"] == name]
+            assert endpoint["port"] in {port["name"] for port in service["spec"]["ports"]}
+            roles.add(services[name][COMPONENT])
+        assert endpoint["honorLabels"] and endpoint["path"] == "/metrics"
+        assert endpoint["relabelings"][0]["targetLabel"] == "role"
+        assert ("authorization" in endpoint) == (taken == ["streamtrain-serve"])
+    asked = [role for rule in RULES for role in re.findall(r'role=~?"([^"]+)"', rule["expr"])]
+    assert {role for words in asked for role in words.split("|")} <= roles == {"trainer", "predictor", "serve"}
+
+
+def test_the_network_lets_in_and_out_what_is_used() -> None:
+    policies = {each["metadata"]["name"]: each["spec"] for each in of_kind("NetworkPolicy")}
+    labels = {name: pod["metadata"]["labels"] for name, pod in PODS.items()}
+    assert found(labels, policies["streamtrain"]["podSelector"]) == list(PODS)  # what no rule lets in stays out
+    assert "ingress" not in policies["streamtrain"] and "Ingress" in policies["streamtrain"]["policyTypes"]
+    assert found(labels, policies["streamtrain-metrics"]["podSelector"]) == list(PODS)
+    assert sorted(found(labels, policies["streamtrain-http"]["podSelector"])) == ["streamtrain-serve", "streamtrain-ui"]
+    metrics = [port["port"] for port in policies["streamtrain-metrics"]["ingress"][0]["ports"]]
+    assert metrics == ["metrics", CONTAINERS["serve"]["ports"][0]["containerPort"]]
+    out = [port for rule in policies["streamtrain"]["egress"] for port in rule["ports"] if port["protocol"] == "TCP"]
+    kafka = int(job().kafka.bootstrap.rpartition(":")[2])
+    assert any(port["port"] <= kafka <= port.get("endPort", port["port"]) for port in out)
+
+
+def test_the_pages_overlay_can_be_built(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "kubernetes.md"
+    (overlay,) = [text for kind, text in blocks(page) if kind == "yaml"]
+    assert "../deploy/kubernetes" in overlay
+    (tmp_path / "kustomization.yaml").write_text(overlay.replace("../deploy/kubernetes", str(FOLDER)))
+    (tmp_path / "job.toml").write_text('name = "taxi"\n')
+    objects = built(tmp_path)
+    assert len(objects) == len(OBJECTS)
+    (config,) = [each for each in objects if each["metadata"]["name"] == "streamtrain-job"]
+    assert config["data"] == {"job.toml": 'name = "taxi"\n'}
+    assert all(each["image"].startswith("registry.example.com/") for each in containers(objects))
+    assert {each["metadata"]["namespace"] for each in objects} == {"taxi"}

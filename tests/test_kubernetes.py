@@ -291,3 +291,6 @@ def test_the_pages_overlay_can_be_built(tmp_path: Path) -> None:
     assert config["data"] == {"job.toml": 'name = "taxi"\n'}
     assert all(each["image"].startswith("registry.example.com/") for each in containers(objects))
     assert {each["metadata"]["namespace"] for each in objects} == {"taxi"}
+    (scaled,) = [each for each in objects if each["kind"] == "ScaledObject"]
+    trigger = scaled["spec"]["triggers"][0]["metadata"]
+    assert (trigger["consumerGroup"], trigger["topic"]) == ("taxi.predict", "taxi.requests")

@@ -56,6 +56,7 @@ def read_all(
         missing = {partition: end for partition, end in still.items() if end is not None}
         if missing and time.monotonic() > until:
             raise silence(topic, missing)
+    consumer.assign(topic, [])  # one that is kept for later asks for no more until then
 
 
 def silence(topic: str, missing: Mapping[int, int]) -> KafkaUnreachable:

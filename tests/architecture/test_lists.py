@@ -22,7 +22,9 @@ ALLOWED = {
         "predictions, snapshots, dead_letters, rounds, control, requests, records":
             "what verify knows how to read, in the order in which ends must be taken",
     },
-    "streamtrain/clients/standing.py": {"records, snapshots, rounds, control": "the topics a status needs"},
+    "streamtrain/clients/standing.py": {
+        "records, snapshots, rounds, control, dead-letters, predictions": "the topics a status and the page need",
+    },
     "streamtrain/columns/expression.py": {"number, text": _CELL},
     "streamtrain/columns/formats/avro.py": {"number, text": _CELL},
     "streamtrain/columns/formats/protobuf.py": {"number, text": _CELL},

@@ -15,7 +15,7 @@ import yaml
 from command_line import parsed
 
 from streamtrain.broker.distribution import JAR_LIST
-from streamtrain.cli.commands import serve, ui
+from streamtrain.cli.token import TOKEN
 from streamtrain.errors import Replaced, UserMistake
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -93,11 +93,11 @@ def test_a_container_of_ours_may_do_little_and_takes_its_command(name: str):
 
 
 def test_tokens_are_those_that_are_read():
-    assert set(SERVICES["serve"]["environment"]) == {serve.TOKEN} and set(SERVICES["ui"]["environment"]) == {ui.TOKEN}
+    assert set(SERVICES["serve"]["environment"]) == {TOKEN} == set(SERVICES["ui"]["environment"])
     scrapes = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
     (asked,) = [each["authorization"]["credentials_file"] for each in scrapes if "authorization" in each]
     assert SERVICES["prometheus"]["configs"] == [{"source": "serve-token", "target": asked}]
-    assert COMPOSE["configs"]["serve-token"]["content"] == SERVICES["serve"]["environment"][serve.TOKEN]
+    assert COMPOSE["configs"]["serve-token"]["content"] == SERVICES["serve"]["environment"][TOKEN]
     targets = {target for each in scrapes for group in each["static_configs"] for target in group["targets"]}
     ports = {name: parsed(SERVICES[name]["command"].split()) for name in OURS}
     assert targets == {

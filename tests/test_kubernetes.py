@@ -16,7 +16,8 @@ import yaml
 from command_line import parsed
 from kustomization import Object, built, containers, of_pod, pods
 
-from streamtrain.cli.commands import serve, ui
+from streamtrain.cli.commands import ui
+from streamtrain.cli.token import TOKEN
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
 from streamtrain.run import train
@@ -223,11 +224,11 @@ def test_settings_and_secrets_are_those_that_are_read() -> None:
     for pod in PODS.values():
         for volume in pod["spec"]["volumes"]:
             assert "configMap" not in volume or volume["configMap"]["name"] in maps
-    assert [each["name"] for each in CONTAINERS["ui"]["env"]] == [ui.TOKEN]
-    assert parsed(CONTAINERS["serve"]["args"])["token_file"] == Path("/run/secrets/tokens/serve")
     mounted = {"name": "tokens", "mountPath": "/run/secrets/tokens", "readOnly": True}
-    assert mounted in CONTAINERS["serve"]["volumeMounts"]
-    assert serve.TOKEN not in str(OBJECTS)  # in a file, not in the environment
+    for name in ("serve", "ui"):
+        assert parsed(CONTAINERS[name]["args"])["token_file"] == Path(f"/run/secrets/tokens/{name}")
+        assert mounted in CONTAINERS[name]["volumeMounts"]
+    assert TOKEN not in str(OBJECTS)  # in a file, not in the environment
     assert job().kafka.bootstrap == "kafka:9092"  # by the name that the config map gives it
     text = "".join(path.read_text() for path in FOLDER.rglob("*.yaml"))
     for named in set(re.findall(r"STREAMTRAIN_\w+__\w+", text)):

@@ -77,7 +77,8 @@ def test_it_fits(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
 def settled(browser: Any) -> bool:
     """What is read in the background is there."""
     text = text_of(browser, "main")
-    return "…" not in text and browser.execute_script("return document.querySelector('main dl, main table') !== null")
+    there = "return document.querySelector('main dl, main table, main .st-empty') !== null"
+    return "…" not in text and browser.execute_script(there)
 
 
 def fits(browser: Any, page: Any, job: LiveJob, scheme: str, width: int) -> None:

@@ -91,7 +91,9 @@ def test_every_setting_metric_and_file_named_exists() -> None:
         if re.match(r"(native|compute|topics|streamtrain|tests|examples)/", span) and "x." not in span:
             assert (ROOT / span).exists(), span
     told = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", TEXT, re.DOTALL)
+    (taken,) = re.findall(r"What its\s+processes take is read (.*?)\.\s", TEXT, re.DOTALL)
+    labels = {"reason", "name", "span", "partition", "version", "run", "process", "device"}
     for text, meters in zip(told, (TrainerMeters("x", 1), PredictorMeters("x")), strict=True):
-        named = set(re.findall(r"`(\w+)`", text)) - {"reason", "name", "span", "partition", "version", "run"}
+        named = set(re.findall(r"`(\w+)`", text + taken)) - labels
         exposed = re.findall(r"^# TYPE streamtrain_(\w+) \w+", generate_latest(meters.registry).decode(), re.MULTILINE)
         assert named == {name for name in exposed if not name.endswith("_created")}

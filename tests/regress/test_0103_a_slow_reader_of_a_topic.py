@@ -18,7 +18,7 @@ class Consumer:
         self._last = last
 
     def assign(self, topic: str, offsets: list[tuple[int, int]]) -> None:
-        self._next = offsets[0][1]
+        self._next = offsets[0][1] if offsets else self._last + 1   # none: it is at its end
 
     def consume(self, capacity: int, timeout_s: float) -> list[Message]:
         Clock.now_s += timeout_s

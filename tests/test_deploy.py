@@ -146,6 +146,16 @@ def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
     assert running.wait(60) == (0 if stays else code)
 
 
+def test_with_stay_it_ends_whenever_it_is_told():
+    """Told while it begins to wait, too, which a shell may miss once."""
+    command = ["sh", str(LEAVE), "--stay", "sh", "-c", "exit 0"]
+    several = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(40)]
+    for running in several:
+        assert running.stderr is not None and running.stderr.readline()
+        running.terminate()
+    assert {running.wait(60) for running in several} == {0}
+
+
 def test_with_stay_one_that_is_told_to_end_does():
     script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint('up', flush=True)\n"
     command = ["sh", str(LEAVE), "--stay", sys.executable, "-c", script + "while True:\n    signal.pause()\n"]

@@ -92,20 +92,28 @@ def test_a_predictor_continues_the_traces_that_are_sampled(
     rows = [{"a": 1, "b": 2}, {"a": 3, "b": 4}]
     for key, parent in (("yes", SAMPLED), ("no", UNSAMPLED), ("short", "00"), ("none", None)):
         bench.ask(rows, key, [] if parent is None else [("traceparent", parent.encode()), ("tracestate", b"a=1")])
+    bench.ask(rows, "long", [("traceparent", SAMPLED.encode() + b"-" * 900)])
     bench.ask(b"{", "broken", [("traceparent", SAMPLED.encode())], partition=1)
+    bench.ask(rows, "long state", [("traceparent", SAMPLED.encode()), ("tracestate", b"a=" + b"1" * 900)], partition=1)
     bench.ask(rows, "not one", [("traceparent", b"x" * 54 + b"1")], partition=2)
     bench.flush()
     made, ended = spans
     gathered = []
-    monkeypatch.setattr(made, "request", lambda *told, **more: gathered.append(Tracing.request(made, *told, **more)))
+
+    def request(name: str, carrier: Any, *told: Any, **more: Any) -> None:
+        gathered.append(carrier)
+        Tracing.request(made, name, carrier, *told, **more)
+
+    monkeypatch.setattr(made, "request", request)
     begun_ns = time.time_ns()
     config = bench.config(delivery, until_end=True)
     predictor.answer_traced(config, threading.Event(), lambda counters: None, made)
     found = {(each.attributes["messaging.destination.partition.id"], each.attributes["messaging.kafka.offset"]): each
              for each in ended()}  # fmt: skip
-    assert sorted(found) == [("0", 0), ("1", 0), ("2", 0)]
-    assert len(gathered) == 3, "of the others Python hears nothing"
-    good, broken, begins = (found[key] for key in sorted(found))
+    assert sorted(found) == [("0", 0), ("1", 0), ("1", 1), ("2", 0)]
+    assert len(gathered) == 4, "of the others Python hears nothing"
+    assert max(len(text) for carrier in gathered for text in carrier.values()) <= 512, "what is longer is not kept"
+    good, broken, _, begins = (found[key] for key in sorted(found))
     for each in (good, broken):
         assert f"{each.context.trace_id:032x}" == TRACE and f"{each.parent.span_id:016x}" == PARENT
     assert good.parent.trace_state.get("a") == "1"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,11 +68,10 @@ def family(process: int) -> list[int]:
 def _children(process: int) -> list[int]:
     """Of each thread; none where this kernel does not list them."""
     found: list[int] = []
-    try:
-        for thread in os.listdir(_PROC / str(process) / "task"):
-            found += map(int, (_PROC / str(process) / "task" / thread / "children").read_text().split())
-    except OSError:  # it has ended meanwhile
-        pass
+    with suppress(OSError):  # the process has ended meanwhile
+        for thread in (_PROC / str(process) / "task").iterdir():
+            with suppress(OSError):  # or this thread of it
+                found += map(int, (thread / "children").read_text().split())
     return found
 
 

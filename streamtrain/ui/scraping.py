@@ -101,8 +101,12 @@ class Address:
             self._woken.clear()
 
     def _ask(self) -> str:
+        until_s, found = time.monotonic() + _ANSWER_S, b""
         with _DIRECT.open(self.given.url, timeout=_ANSWER_S) as answer:
-            found = answer.read(_MOST_BYTES + 1)
+            while part := answer.read1(_MOST_BYTES + 1 - len(found)):
+                found += part
+                if time.monotonic() > until_s:
+                    raise TimeoutError(f"it was not all there in {_ANSWER_S:.0f} s")
         if len(found) > _MOST_BYTES:
             raise CheckFailed(f"expected at most {_MOST_BYTES:,} bytes, got more")
         return str(found.decode("utf-8", "replace"))

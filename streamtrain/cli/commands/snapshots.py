@@ -198,9 +198,10 @@ def import_(
     if positions not in POSITIONS:
         raise UserMistake(f"--positions: expected {', '.join(POSITIONS)}, got {positions!r}")
     arm(os.environ.get("STREAMTRAIN_FAILPOINTS", ""))
-    found = session.connected_job(job)
-    with SnapshotFile(file) as opened, _Bytes(session, "importing", opened.manifest, 2) as progress:
-        manifest, digest = Import(found, opened, positions).run(progress.add)
+    with SnapshotFile(file) as opened:  # what is none is said before Kafka is asked
+        found = session.connected_job(job)
+        with _Bytes(session, "importing", opened.manifest, 2) as progress:
+            manifest, digest = Import(found, opened, positions).run(progress.add)
     of = manifest.imported[-1]
     document = {
         "version": manifest.version, "digest": digest.hex(), "lineage": manifest.lineage,

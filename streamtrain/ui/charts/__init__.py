@@ -34,6 +34,12 @@ def in_order(sources: Collection[str]) -> Sequence[tuple[str, ModuleType]]:
     return sorted(((name, chart) for name, chart in found if chart.SOURCE in sources), key=lambda each: each[1].ORDER)
 
 
+def known(lines: Iterable[Line], names: Iterable[str]) -> list[Line]:
+    """Those whose figures are there."""
+    there = set(names)
+    return [line for line in lines if line.figure in there]
+
+
 def by_name(names: Iterable[str], prefix: str, most: int = 16) -> list[Line]:
     """A line for each of the first `most` figures "prefix.name"."""
     return [Line(name.removeprefix(prefix), name) for name in sorted(names) if name.startswith(prefix)][:most]

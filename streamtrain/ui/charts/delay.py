@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streamtrain.ui import charts
 from streamtrain.ui.charts import Line
 
 HELP = "from a request's time stamp to its prediction's, of a sample of the newest"
@@ -15,5 +16,4 @@ _LINES = (Line("median", "prediction_delay.median_ms"), Line("99 %", "prediction
 
 
 def lines(names: Iterable[str]) -> list[Line]:
-    known = set(names)
-    return [line for line in _LINES if line.figure in known]
+    return charts.known(_LINES, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streamtrain.ui import charts
 from streamtrain.ui.charts import Line
 
 HELP = "seconds from a row's event to the snapshot that knows it, and from publication to publication"
@@ -15,5 +16,4 @@ _LINES = (Line("event to snapshot", "freshness_s"), Line("between publications",
 
 
 def lines(names: Iterable[str]) -> list[Line]:
-    known = set(names)
-    return [line for line in _LINES if line.figure in known]
+    return charts.known(_LINES, names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from streamtrain.ui import charts
 from streamtrain.ui.charts import Line
 
 HELP = "slots of the ring that hold rows: nearly all, the workers are slow; nearly none, reading is"
@@ -15,5 +16,4 @@ _LINES = (Line("in use", "ring.used"), Line("there are", "ring.slots", aside=Tru
 
 
 def lines(names: Iterable[str]) -> list[Line]:
-    known = set(names)
-    return [line for line in _LINES if line.figure in known]
+    return charts.known(_LINES, names)

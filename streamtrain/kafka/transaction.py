@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar
 
@@ -42,6 +42,13 @@ _MARKERS_S = 0.1  # from the answer to an abort until readers see it
 _JITTER_S = (0.05, 0.5)  # before a fenced producer is made again: two trainers must not keep fencing each other in step
 
 
+class Messages(Protocol):
+    """(topic, message) in the order in which they are written; gone through again when a transaction is made again."""
+
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[tuple[str, Message]]: ...
+
+
 @dataclass(frozen=True)
 class Batch:
     """What one transaction writes: (topic, message), in this order; `digest` is the snapshot's.
@@ -50,7 +57,7 @@ class Batch:
     the messages take; what it raises ends the transaction, which is made again after a TimeoutError.
     """
 
-    messages: Sequence[tuple[str, Message]]
+    messages: Messages
     name: str = ""
     digest: bytes = b""
     check: Callable[[float], object] = lambda timeout_s: None
@@ -183,7 +190,7 @@ class Transactions:
                     return newest.offset
                 self._check_kept(None if newest is None else newest.digest)
 
-    def _refuse_gone(self, messages: Iterable[tuple[str, Message]]) -> None:
+    def _refuse_gone(self, messages: Messages) -> None:
         """No repetition brings a topic back that was deleted."""
         topics = sorted({topic for topic, _ in messages})
         gone = self.answered(lambda: self._held.gone(topics))

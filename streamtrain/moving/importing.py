@@ -6,8 +6,8 @@ It takes the job as a trainer's start does, and so is fenced, and mute once repl
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 from streamtrain.build import build_digest
 from streamtrain.columns.served import schema_and_model
@@ -179,7 +179,7 @@ def _settled(read: Callable[[], T]) -> T:
             time.sleep(_LOOK_S)
 
 
-class _Messages(Sequence[tuple[str, Message]]):
+class _Messages:
     """Of the one transaction: a chunk is read from the file, and looked at again, when its turn comes."""
 
     def __init__(
@@ -200,10 +200,3 @@ class _Messages(Sequence[tuple[str, Message]]):
             yield self._topic, Message(key, chunk)
             self._heard(len(chunk))
         yield self._topic, self._last
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[str, Message]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[str, Message]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[str, Message] | list[tuple[str, Message]]:
-        return list(self)[index]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import overload
 
 import numpy as np
 
@@ -63,7 +62,7 @@ class Letters:
         return cls(b"", 0, Columns.empty(), _nameless, 0)
 
 
-class LettersFirst(Sequence[tuple[str, Message]]):
+class LettersFirst:
     """The messages of a transaction: the letters for `topic`, each encoded when its turn comes, then the others."""
 
     def __init__(self, letters: Letters, topic: str, others: Sequence[tuple[str, Message]]) -> None:
@@ -76,13 +75,6 @@ class LettersFirst(Sequence[tuple[str, Message]]):
         for letter in self._letters:
             yield self._topic, dead_letters.message(letter)
         yield from self._others
-
-    @overload
-    def __getitem__(self, index: int) -> tuple[str, Message]: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[tuple[str, Message]]: ...
-    def __getitem__(self, index: int | slice) -> tuple[str, Message] | list[tuple[str, Message]]:
-        return list(self)[index]
 
 
 class Reasons:

@@ -117,16 +117,22 @@ def test_activation_gradients_agree_with_differences(name: str) -> None:
 
 @pytest.mark.parametrize("isa", [isa for isa in _native.supported_isas() if isa != "v2"])
 def test_elementwise_kernels_are_vector_code(isa: str) -> None:
-    """Half a nanosecond here; libm would take 10 to 40 (v2 has no fma instruction). The best of many."""
+    """Half a nanosecond an element, 3 on an old and busy machine; libm would take 10 to 40 (v2 has no fma instruction).
+
+    The best of many, beside that of a kernel which computes nothing.
+    """
     import time
 
-    n = 4096
-    for op in ops.load().values():
-        if op.each != ("n",) or "float" not in op.types:
-            continue
+    def least(op: Op) -> float:
         values, best = arguments(op, "float", n), 1e9
         for _ in range(200):
             start = time.perf_counter_ns()
             _native.call_kernel(op.name, "float", values, isa)
             best = min(best, (time.perf_counter_ns() - start) / n)
-        assert best < 3, f"{op.name}: {best:.2f} ns an element"
+        return best
+
+    n = 4096
+    bar = max(3, 6 * least(ops.get("relu_forward")))
+    for op in ops.load().values():
+        if op.each == ("n",) and "float" in op.types:
+            assert (took := least(op)) < bar, f"{op.name}: {took:.2f} ns an element, expected less than {bar:.2f}"

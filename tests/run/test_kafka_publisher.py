@@ -79,12 +79,13 @@ def test_a_publication_is_one_transaction_with_the_manifest_last(job: GoodJob) -
     assert publisher.publish(made, Letters.none()) == 7
     (batch,) = parts.transactions.batches
     newest = control.Newest(2, made.snapshot.digest, job.lineage.id)
-    assert list(batch.messages) == [
+    assert len(batch.messages) == len(messages := list(batch.messages))
+    assert messages == [
         *(("the rounds", message) for message in rounds.messages(made.log)),
         ("the control", control.newest_message(newest)),
         *(("the snapshots", message) for message in made.snapshot.messages),
     ]
-    assert batch.messages[-1][1].key.endswith(b"/m") and len(rounds.messages(made.log)) == 1
+    assert messages[-1][1].key.endswith(b"/m") and len(rounds.messages(made.log)) == 1
     assert (batch.digest, batch.name) == (made.snapshot.digest, "snapshot 2")
     publisher.published(made)
     assert parts.origin.seen == made.positions != []

@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterable
 
+from tests.architecture.nodes import nodes
+
 # a part may import parts of a lower number; equal numbers are siblings
 LAYERS = {
     "_native": 0,
@@ -81,7 +83,7 @@ def test_imports_go_down(package_trees):
     wrong = []
     for name, tree in package_trees.items():
         mine = part(name)
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             for target in imported(node):
                 theirs = part(target)
                 if not re.match(r"streamtrain\.", target) or theirs == mine:
@@ -94,7 +96,7 @@ def test_imports_go_down(package_trees):
 def test_imports_name_the_whole_path(python_trees):
     wrong = []
     for name, tree in python_trees.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             relative = isinstance(node, ast.ImportFrom) and node.level > 0
             if relative or any(target.split(".")[0] in ("compute", "topics") for target in imported(node)):
                 wrong.append(f"{name}:{node.lineno}")
@@ -104,7 +106,7 @@ def test_imports_name_the_whole_path(python_trees):
 def test_nothing_is_imported_late_but_optional_packages(package_trees):
     wrong = []
     for name, tree in package_trees.items():
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+        functions = [node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
         for function in functions:
             for node in ast.walk(function):
                 for target in imported(node):
@@ -144,7 +146,7 @@ def test_the_host_knows_no_kafka(package_trees):
     found = {
         f"{name}:{node.lineno} imports {target}"
         for name, tree in package_trees.items() if name.removeprefix("streamtrain.run.") in KNOW_NO_KAFKA
-        for node in ast.walk(tree)
+        for node in nodes(tree)
         for target in imported(node) if inside(target, ["streamtrain.kafka", "streamtrain.run.kafka_publisher"])
     }  # fmt: skip
     assert found == set()
@@ -153,7 +155,7 @@ def test_the_host_knows_no_kafka(package_trees):
 def test_confluent_kafka_is_where_its_objects_are_asked_for(package_trees):
     knowing = {
         name for name, tree in package_trees.items()
-        for node in ast.walk(tree) if any(inside(target, ["confluent_kafka"]) for target in imported(node))
+        for node in nodes(tree) if any(inside(target, ["confluent_kafka"]) for target in imported(node))
     }  # fmt: skip
     assert {name for name in knowing if not inside(name, KNOW_CONFLUENT)} == set()
     assert {known for known in KNOW_CONFLUENT if not any(inside(name, [known]) for name in knowing)} == set(), "no more"
@@ -166,7 +168,7 @@ def test_private_modules_stay_in_their_package(package_trees):
     assert private
     wrong = []
     for name, tree in package_trees.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             asked = imported(node)
             if isinstance(node, ast.ImportFrom):
                 asked = [*asked, *(f"{node.module}.{alias.name}" for alias in node.names)]
@@ -177,5 +179,5 @@ def test_private_modules_stay_in_their_package(package_trees):
 
 
 def test_the_nearest_name_is_looked_up_in_one_place(package_trees):
-    found = {name for name, tree in package_trees.items() for node in ast.walk(tree) if "difflib" in imported(node)}
+    found = {name for name, tree in package_trees.items() for node in nodes(tree) if "difflib" in imported(node)}
     assert found == {"streamtrain.registry"}

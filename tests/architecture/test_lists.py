@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from streamtrain.registry import registries
+from tests.architecture.nodes import nodes
 
 _SLOT = "blocks of a slot"
 _CELL = "what a cell holds"
@@ -139,7 +140,7 @@ def lists_of_entries(trees: dict[str, ast.Module]) -> dict[tuple[str, str], str]
     }
     found: dict[tuple[str, str], str] = {}
     for file, tree in trees.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             texts = texts_of(node)
             if sum(text is not None for text in texts) < 2:
                 continue

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import streamtrain
 from streamtrain.registry import registries
+from tests.architecture.nodes import nodes
 
 # bound, and named by no module of ours, with the reason it is bound all the same
 _DRIVEN = "the predictor or ingest calls it from C++; its test on a real Kafka drives it alone"
@@ -72,7 +73,7 @@ def imported(trees: dict[str, ast.Module]) -> set[str]:
     """Every dotted name an import asks for, and `from a import b` as a.b too."""
     found: set[str] = set()
     for tree in trees.values():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.Import):
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from tests.architecture.nodes import nodes
+
 FILE_LINES = 400
 FUNCTION_LINES = 50
 LINE_COLUMNS = 120
@@ -21,7 +23,7 @@ def test_files_are_short(root, tracked):
 def test_functions_are_short(python_trees):
     long = []
     for name, tree in python_trees.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = node.end_lineno - node.lineno + 1
                 if lines > FUNCTION_LINES:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import re
 
+from tests.architecture.nodes import nodes
+
 # the modules, beside the command line, that hand their own environment on to a child
 PASS_ON = {"streamtrain.run.host"}
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "marshal", "shelve", "jsonpickle"}
@@ -28,7 +30,7 @@ def test_environment_and_arguments_are_read_by_the_command_line_only(package_tre
     for module, tree in package_trees.items():
         if module.startswith("streamtrain.cli") or module in PASS_ON:
             continue
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             taken = {f"os.{alias.name}" for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
             if names.fullmatch(name_of(node)) or any(map(names.fullmatch, taken)):
                 wrong.append(f"{module}:{node.lineno}")
@@ -38,7 +40,7 @@ def test_environment_and_arguments_are_read_by_the_command_line_only(package_tre
 def test_no_code_from_data(package_trees):
     wrong = []
     for module, tree in package_trees.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             asked: list[str] = []
             if isinstance(node, ast.Import):
                 asked = [alias.name for alias in node.names]
@@ -61,8 +63,8 @@ def test_tests_wait_for_a_state(python_trees):
     for name, tree in python_trees.items():
         if not name.startswith("tests/"):
             continue
-        polling = {inner for loop in ast.walk(tree) if isinstance(loop, ast.While) for inner in ast.walk(loop)}
-        for node in ast.walk(tree):
+        polling = {inner for loop in nodes(tree) if isinstance(loop, ast.While) for inner in ast.walk(loop)}
+        for node in nodes(tree):
             sleeps = isinstance(node, ast.Call) and name_of(node.func) in ("time.sleep", "sleep")
             if sleeps and node not in polling:
                 wrong.append(f"{name}:{node.lineno}")
@@ -74,7 +76,7 @@ def test_children_import_what_is_installed_not_what_lies_in_the_working_folder(p
     wrong = []
     started = 0
     for module, tree in package_trees.items():
-        for node in ast.walk(tree):
+        for node in nodes(tree):
             if isinstance(node, ast.List) and node.elts and name_of(node.elts[0]) == "sys.executable":
                 flag = node.elts[1].value if isinstance(node.elts[1], ast.Constant) else None
                 started += 1

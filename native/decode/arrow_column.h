@@ -1,5 +1,7 @@
 // One column of an Arrow record batch as spans have it: in place where the layouts agree, else in a copy of its own.
 #pragma once
+#include <memory>
+
 #include "decode/arrow_field.h"
 #include "decode/column_span.h"
 #include "decode/half.h"
@@ -47,15 +49,13 @@ struct ArrowColumn : ColumnSpan {
         }
     }
 
-    // Numbers behind each other, `each` a row.
+    // Floating numbers of 32 or 64 bits behind each other, `each` a row.
     const char *bind_lists(const ArrowField &of, u32 each, const ArrowBuffers &lists, const ArrowBuffers &from,
                            u32 row_count) {
         data = nulls = nullptr;
         unit = nullptr;
         rows = row_count;
         if (const char *problem = bind_nulls(lists)) return problem;
-        if (of.type != ArrowType::floating || of.bits < 32 || of.is_coded)
-            return "lists of other than floating numbers";
         const u64 count = u64{rows} * each;
         if (from.nulls != 0 && !all_there(from.there, each)) return "a list with a missing number";
         if (from.first.size() / (of.bits / 8) < count) return FEW_BYTES;
@@ -71,6 +71,30 @@ struct ArrowColumn : ColumnSpan {
         data = made_.data();
         return nullptr;
     }
+
+    // Lists of any length, or of as many cells each as their field says: of those that `within` is bound to.
+    const char *bind_ragged(const ArrowField &field, const ArrowBuffers &lists, u32 row_count) {
+        data = nulls = nullptr;
+        unit = nullptr;
+        rows = row_count;
+        if (const char *problem = bind_nulls(lists)) return problem;
+        type = CellType::list;
+        width = 4;
+        begin = 0;
+        each = within.get();
+        data = ends = "";
+        // of cells that are all missing the lists are empty: no byte of the record says how many there are
+        if (rows == 0 || field.children[0].type == ArrowType::null) return set_ends([](u32) { return 0u; });
+        if (field.type == ArrowType::fixed_list) {
+            const u32 size = field.list_size;
+            if (u64{rows} * size > within->rows) return "lists longer than their cells";
+            return set_ends([&](u32 i) { return (i + 1) * size; });
+        }
+        return field.type == ArrowType::list ? bind_ends<i32>(lists.first, within->rows, "list ends out of order")
+                                             : bind_ends<i64>(lists.first, within->rows, "list ends out of order");
+    }
+
+    std::unique_ptr<ArrowColumn> within;   // of lists: their cells
 
     // The texts of a dictionary; a missing one is empty.
     static const char *read_words(const ArrowField &field, const ArrowBuffers &from, ArrowWords &words) {
@@ -156,30 +180,44 @@ struct ArrowColumn : ColumnSpan {
         type = as;
         width = 4;
         data = ends = letters = "";
+        begin = 0;
         entries = rows;
         if (rows == 0) return nullptr;
-        if (from.first.size() / sizeof(Offset) < u64{rows} + 1) return FEW_BYTES;
-        const char *const offsets = from.first.data();
-        const Offset begin = load_little<Offset>(offsets);
-        Offset last = begin;
-        bool ordered = begin >= 0;
-        for (u32 i = 1; i <= rows; ++i) {
-            const Offset next = load_little<Offset>(offsets + sizeof(Offset) * u64{i});
-            ordered &= next >= last;
-            last = next;
-        }
-        if (!ordered || static_cast<u64>(last) > from.second.size()) return "text ends out of order";
-        letters = from.second.data() + begin;
-        data = ends = offsets + sizeof(Offset);
-        if constexpr (sizeof(Offset) == 4)
-            if (begin == 0) return nullptr;
+        const char *const problem = bind_ends<Offset>(from.first, from.second.size(), "text ends out of order");
+        if (problem) return problem;
+        letters = from.second.data();
+        return nullptr;
+    }
+
+    // `end_of` each row.
+    template <class End>
+    const char *set_ends(End end_of) {
         made_.resize(u64{rows} * 4);
         for (u32 i = 0; i < rows; ++i) {
-            const u32 end = static_cast<u32>(load_little<Offset>(offsets + sizeof(Offset) * (u64{i} + 1)) - begin);
+            const u32 end = end_of(i);
             std::memcpy(made_.data() + 4 * u64{i}, &end, 4);
         }
         data = ends = made_.data();
         return nullptr;
+    }
+
+    // Of rows that lie behind each other in something of `size`: in place where they can be.
+    template <class Offset>
+    const char *bind_ends(std::string_view offsets, u64 size, const char *out_of_order) {
+        if (offsets.size() / sizeof(Offset) < u64{rows} + 1) return FEW_BYTES;
+        const auto offset = [&](u32 i) { return load_little<Offset>(offsets.data() + sizeof(Offset) * u64{i}); };
+        Offset last = offset(0);
+        bool ordered = last >= 0;
+        for (u32 i = 1; i <= rows; ++i) {
+            const Offset next = offset(i);
+            ordered &= next >= last;
+            last = next;
+        }
+        if (!ordered || static_cast<u64>(last) > size) return out_of_order;
+        begin = static_cast<u32>(offset(0));
+        data = ends = offsets.data() + sizeof(Offset);
+        if constexpr (sizeof(Offset) == 4) return nullptr;
+        return set_ends([&](u32 i) { return static_cast<u32>(offset(i + 1)); });
     }
 
     const char *bind_codes(const ArrowField &field, const ArrowBuffers &from, const ArrowWords *known) {

@@ -53,6 +53,14 @@ struct ArrowField {
         return made;
     }
 
+    bool is_list() const {
+        const bool is_one = type == ArrowType::list || type == ArrowType::large_list || type == ArrowType::fixed_list;
+        return is_one && !is_coded && children.size() == 1;
+    }
+
+    // What its cells are, or those of its lists.
+    const ArrowField &cells() const { return is_list() ? children[0] : *this; }
+
     // Behind a bitmap of what is there, which `null` has not; of what may stand in a batch without being read.
     // -1: nobody knows.
     int buffers() const {

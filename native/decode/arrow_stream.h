@@ -160,9 +160,10 @@ class ArrowStream {
         Cursor cursor;
         if (!open_batch(message, batch, cursor)) return false;
         for (const ArrowField &field : fields_) {
-            if (!field.is_coded || field.dictionary != id || field.column == NO_COLUMN) continue;
+            const ArrowField &coded = field.cells();
+            if (!coded.is_coded || coded.dictionary != id || field.column == NO_COLUMN) continue;
             ArrowBuffers found;
-            ArrowField values = field;
+            ArrowField values = coded;
             values.is_coded = false;
             const char *problem = find(message, values, cursor, found);
             if (!problem) problem = ArrowColumn::read_words(values, found, words_[id]);
@@ -214,17 +215,25 @@ class ArrowStream {
     }
 
     const char *bind(Message &message, const ArrowField &field, Cursor &cursor, ArrowColumn &column, u32 rows) {
-        ArrowBuffers found, inside;
+        ArrowBuffers found;
         if (const char *problem = find(message, field, cursor, found)) return problem;
-        if (field.type == ArrowType::fixed_list && !field.is_coded && field.children.size() == 1) {
-            const ArrowField &of = field.children[0];
-            if (const char *problem = find(message, of, cursor, inside)) return problem;
+        if (!field.is_list()) return bind_cells(field, found, column, column.column, rows);
+        const ArrowField &of = field.children[0];
+        ArrowBuffers inside;
+        if (const char *problem = find(message, of, cursor, inside)) return problem;
+        if (field.type == ArrowType::fixed_list && of.type == ArrowType::floating && of.bits > 16 && !of.is_coded)
             return column.bind_lists(of, field.list_size, found, inside, rows);
-        }
+        if (inside.rows < 0 || inside.rows > 0x7fffffff) return "lists of more cells than there can be";
+        if (!column.within) column.within = std::make_unique<ArrowColumn>();
+        const char *problem = bind_cells(of, inside, *column.within, column.column, static_cast<u32>(inside.rows));
+        return problem ? problem : column.bind_ragged(field, found, rows);
+    }
+
+    const char *bind_cells(const ArrowField &field, const ArrowBuffers &found, ArrowColumn &into, u32 column, u32 rows) {
         if (!field.is_coded && !field.children.empty()) return "a type that is no column's";
         const auto words = words_.find(field.dictionary);
-        const char *problem = column.bind(field, found, rows, words == words_.end() ? nullptr : &words->second);
-        if (!problem) column.check_words(plan_->columns[column.column]);
+        const char *problem = into.bind(field, found, rows, words == words_.end() ? nullptr : &words->second);
+        if (!problem) into.check_words(plan_->columns[column]);
         return problem;
     }
 

@@ -58,6 +58,7 @@ struct ColumnSpan {
     u32 width = 0;                 // bytes from cell to cell
     u32 seed = 0;                  // of hashes
     u32 entries = 0;               // texts there are: rows, or words
+    u32 begin = 0;                 // text, list: where the first row's begins
     std::vector<i32> words;        // of each word: what its column's kind knows of it, or one of these
     std::string known_table;       // that they are of
     static constexpr i32 EMPTY = Kind::NO_WORD - 1, BAD = Kind::NO_WORD - 2;
@@ -76,6 +77,7 @@ struct ColumnSpan {
     // with them, or nullptr.
     const char *set_texts(const char *bytes, u64 size, u32 count) {
         ends = bytes;
+        begin = 0;
         entries = count;
         letters = bytes + u64{4} * count;
         const u64 letter_bytes = size - u64{4} * count;
@@ -91,12 +93,12 @@ struct ColumnSpan {
     // One of `text`, of `fixed`, or of the words of `words`.
     std::string_view text_at(u32 index) const {
         if (type == CellType::fixed) return {letters + u64{width} * index, width};
-        const u32 from = index ? load_little<u32>(ends + u64{4} * (index - 1)) : 0;
+        const u32 from = begin_of(index);
         return {letters + from, load_little<u32>(ends + u64{4} * index) - from};
     }
 
-    // Of a list: where its cells begin, which is where those of the row before end.
-    u32 begin_of(u32 row) const { return row ? load_little<u32>(ends + u64{4} * (row - 1)) : 0; }
+    // Where a row's text or list begins: where that before ends.
+    u32 begin_of(u32 row) const { return row ? load_little<u32>(ends + u64{4} * (row - 1)) : begin; }
 
     // What each word is, found out once: what the kind knows of it, or whether it may be used at all. The empty word is
     // what stands in for a missing cell, where something does.

@@ -52,6 +52,19 @@ class PackedTexts {
         return CellType::text;
     }
 
+    // One text a row, behind what there is.
+    void put_texts(std::string &data) const {
+        u32 end = 0;
+        std::string all;
+        std::vector<u32> ends;
+        for (u32 code : codes_) {
+            all += word(code);
+            ends.push_back(end += static_cast<u32>(word(code).size()));
+        }
+        append(data, ends);
+        data += all;
+    }
+
     static void append(std::string &data, const std::vector<u32> &values) {
         data.append(reinterpret_cast<const char *>(values.data()), values.size() * 4);
     }
@@ -81,18 +94,6 @@ class PackedTexts {
             if (text.empty()) missing(i);
             else std::memcpy(data.data() + size * i, text.data(), size);
         }
-    }
-
-    void put_texts(std::string &data) const {
-        u32 end = 0;
-        std::string all;
-        std::vector<u32> ends;
-        for (u32 code : codes_) {
-            all += word(code);
-            ends.push_back(end += static_cast<u32>(word(code).size()));
-        }
-        append(data, ends);
-        data += all;
     }
 
     std::unordered_map<std::string, u32> words_;

@@ -27,9 +27,10 @@ class PackedValues {
         more = 0;
         of_list = {};
         const Kind *const kind = given.plan.kind.get();
-        if (hashed && kind && kind->hasher())
-            return kind->form() == CellForm::list ? take_lists(*kind->hasher()) : take_hashes(*kind->hasher());
-        if (kind && kind->is_float() && kind->form() == CellForm::list) return take_floats(given);
+        const TextHasher *const hasher = hashed && kind ? kind->hasher() : nullptr;
+        if (kind && kind->form() == CellForm::list)
+            return kind->is_float() ? take_floats(given) : take_lists(hasher);
+        if (hasher) return take_hashes(*hasher);
         becomes_float_ = kind && kind->is_float();
         keeps_small_ = becomes_float_ && !kind->narrows();
         if (becomes_float_ && (given.is_view ? take_view(given) : take_numbers())) return;
@@ -89,23 +90,24 @@ class PackedValues {
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
     }
 
-    // The hash of each cell's text, or of each in a list.
+    // The hash of each cell's text, or of each in a list; without a hasher the text.
     struct Hashes {
         PackedValues &self;
-        const TextHasher &hasher;
+        const TextHasher *hasher;
         bool of_lists = false;
         u64 i = 0, count = 0;    // the row; hashes that lists have so far
         bool in_list = false;
 
         void put(u64 hash) {
-            const u64 size = hasher.bits / 8, lists = 4 * self.rows_->count;
+            const u64 size = hasher->bits / 8, lists = 4 * self.rows_->count;
             if (of_lists) self.data.resize(lists + size * (count + 1));
             std::memcpy(self.data.data() + (of_lists ? lists + size * count++ : size * i), &hash, size);
         }
         void text(std::string_view text) {
             if (text.empty()) return missing();
             if (of_lists && !in_list) self.wrong(i, quoted(text));
-            put(hasher(text));
+            if (hasher) return put((*hasher)(text));
+            self.texts_.add(text), ++count;
         }
         void missing() {   // in a list it is none
             if (!in_list) self.null(i);
@@ -121,7 +123,9 @@ class PackedValues {
             integer(static_cast<u64>(std::abs(value)), value < 0);
         }
         void hashed(const TextHash &hash) {
-            if (hash.by.bits != hasher.bits || hash.by.seed != hasher.seed) self.wrong(i, "the hash of another column");
+            if (!hasher) self.wrong(i, "a hash, not its text");
+            if (hash.by.bits != hasher->bits || hash.by.seed != hasher->seed)
+                self.wrong(i, "the hash of another column");
             put(hash.value);
         }
         void list(const RowTable &table, const Cell &cell) {
@@ -136,15 +140,16 @@ class PackedValues {
         type = hasher.bits == 64 ? CellType::hash64 : CellType::hash32;
         more = hasher.seed;
         data.assign(rows_->count * hasher.bits / 8, 0);
-        Hashes to{*this, hasher};
+        Hashes to{*this, &hasher};
         for (; to.i < rows_->count; ++to.i) table_->read(column_, (*rows_)[to.i], to);
     }
 
-    void take_lists(const TextHasher &hasher) {
+    void take_lists(const TextHasher *hasher) {
         type = CellType::list;
-        of_list = hasher.bits == 64 ? CellType::hash64 : CellType::hash32;
-        more = hasher.seed;
-        data.assign(rows_->count * 4, 0);   // ends, and behind them all hashes
+        of_list = !hasher ? CellType::text : hasher->bits == 64 ? CellType::hash64 : CellType::hash32;
+        more = hasher ? hasher->seed : 0;
+        texts_.clear();
+        data.assign(rows_->count * 4, 0);   // ends, and behind them all hashes or texts
         const RowTable::Column &given = table_->columns[column_];
         Hashes to{*this, hasher, true};
         for (; to.i < rows_->count; ++to.i) {
@@ -154,6 +159,7 @@ class PackedValues {
             const u32 end = static_cast<u32>(to.count);
             std::memcpy(data.data() + 4 * to.i, &end, sizeof end);
         }
+        if (!hasher) texts_.put_texts(data);
     }
 
     // Bytes as they are, of all rows.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import io
+import json
 import struct
 from typing import Any
 
@@ -135,12 +136,68 @@ def test_texts_may_begin_anywhere(same: Any) -> None:
     assert same(schema, "arrow", later).trained == same(schema, "arrow", record).trained == 3
 
 
+LISTS = Schema.from_columns(
+    {
+        "tags": {"kind": "category", "list": True, "buckets": 1 << 20, "most": 4, "cut": True, "missing": "none"},
+        "place": {"kind": "vector", "size": 2, "missing": 0.25},
+        "late": {"role": "label"},
+    },
+    "binary_cross_entropy",
+)
+TAGS = [["a", "é"], [], None, ["b", None, "a"], [""], ["c"] * 6, ["12"]] * 5
+NUMBERS = [[1, 2], [], None, [3, None, 4], [12]] * 7
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        *(pa.array(TAGS, of(pa.string())) for of in (pa.list_, pa.large_list)),
+        pa.array(TAGS, pa.list_(pa.large_utf8())),
+        *(pa.array(NUMBERS, pa.list_(of)) for of in (pa.int8(), pa.uint64(), pa.int32())),
+        pa.array([["b", "a"], None, ["b", "c"], ["", None], ["é", "b"]] * 7, pa.list_(pa.string(), 2)),
+        pa.array([[1, 2], None, [3, None]] * 12, pa.list_(pa.int16(), 2)).slice(0, 35),
+        pa.array([[True, False], [], None, [None], [True]] * 7), pa.array([[], [None], None, [None, None], []] * 7),
+        pa.array(TAGS, pa.list_(pa.dictionary(pa.int8(), pa.string()))),
+    ],
+    ids=lambda tags: str(tags.type),
+)  # fmt: skip
+def test_lists_of_any_length(same: Any, tags: pa.Array) -> None:
+    """As pyarrow reads them, in one batch and from the middle of others; a JSON record says the same."""
+    late, place = np.arange(35) % 2, pa.array([[1.5, 2], None, [3, 4], [5, 6], [7, 8]] * 7)
+    batch = pa.record_batch({"tags": tags, "place": place, "late": late})
+    whole = same(LISTS, "arrow", stream(batch), 64)
+    assert (whole.trained, whole.dead) == (35, [])
+    again = same(LISTS, "arrow", stream(batch.slice(0, 3), batch.slice(3, 0), batch.slice(3, 20), batch.slice(23)), 64)
+    said = same(LISTS, "json", json.dumps(batch.to_pylist()).encode(), 64)
+    for name, block in whole.blocks.items():
+        for other in (again, said):
+            assert [np.array(cells).tolist() for cells in other.blocks[name]] == [np.array(c).tolist() for c in block]
+
+
+@pytest.mark.parametrize("of", [pa.float64(), pa.float32(), pa.float16(), pa.int32()], ids=str)
+def test_a_vector_may_come_as_a_list_of_any_length(same: Any, of: pa.DataType) -> None:
+    """Of which only those of another length, or with a missing number, are none."""
+    lists = [[1, 2], None, [3, 4], [5], [6, None], [7, 8, 9], []] * 4
+    place = pa.array(lists, pa.list_(pa.float64())).cast(pa.list_(of))
+    found = same(LISTS, "arrow", stream(pa.record_batch({"place": place, "tags": TAGS[:28], "late": [0, 1] * 14})), 64)
+    assert (found.trained, len(found.dead)) == (12, 16)
+
+
+def test_lists_may_begin_anywhere_in_order(same: Any) -> None:
+    record = stream(pa.record_batch({"tags": [["zz"], ["a", "bc"]], "late": [0, 1]}))
+    offsets = struct.pack("<3i", 0, 1, 3)
+    assert record.count(offsets) == 1
+    for given, trained in (((1, 2, 3), 2), ((0, 3, 3), 2), ((0, 3, 1), 0), ((-1, 1, 3), 0), ((0, 1, 4), 0)):
+        assert same(LISTS, "arrow", record.replace(offsets, struct.pack("<3i", *given))).trained == trained, given
+
+
 def test_the_reference_reads_what_pyarrow_reads() -> None:
     batch = pa.record_batch({
         "b": pa.array([True, None, False] * 5), "i": pa.array([1, None, -3] * 5, pa.int16()),
         "t": pa.array([1500, None, -3] * 5, pa.timestamp("ms", "UTC")), "s": pa.array(["é", None, ""] * 5),
         "d": pa.array(["a", None, "b"] * 5).dictionary_encode(), "z": pa.array([b"\xff", None, b""] * 5),
         "l": pa.array([[1.5, 2], None, [3, 4]] * 5, pa.list_(pa.float64(), 2)),
+        "r": pa.array([["a"], None, [], ["b", "é", ""], ["c"]] * 3),
     })  # fmt: skip
     found = parse("arrow", stream(batch.slice(1), batch.slice(4, 2)))
     read = pa.ipc.open_stream(stream(batch.slice(1), batch.slice(4, 2))).read_all().to_pydict()
@@ -179,7 +236,7 @@ REFUSED = [
     (GOOD[GOOD.index(wire.CONTINUATION, 4):], "$", "no schema before its other messages"),
     (wire.CONTINUATION + bytes(4), "$", "no schema"),
     (b"ARROW1\0\0" + GOOD, "$", "a message that does not begin with four bytes 255 at byte 0"),
-    (stream(pa.record_batch({"x": pa.array([[1]]), "late": pa.array([0])})), "$.x", "a type that is no column's"),
+    (stream(pa.record_batch({"x": pa.array([[[1]]]), "late": pa.array([0])})), "$.x", "a type that is no column's"),
     (stream(pa.record_batch({"x": pa.array([1], pa.decimal128(9)), "late": pa.array([0])})), "$.x",
      "a type that is no column's"),
     (stream(pa.record_batch({"late": pa.array([0]), "more": pa.array(["a"], pa.string_view())})), "$",

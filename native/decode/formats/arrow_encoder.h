@@ -41,7 +41,7 @@ class ArrowEncoder final : public RecordEncoder {
         std::string name;
         CellType type;
         u32 more;
-        u64 nulls = 0;
+        u64 nulls = 0, cells = 0;   // cells: of its lists
         std::vector<Buffer> buffers = {};
     };
 
@@ -68,13 +68,16 @@ class ArrowEncoder final : public RecordEncoder {
             to.table(from, {{0, 4}, {1, 1, 1}, {2, 1, static_cast<i64>(type_of(as))}, {3, 4}, {5, 4}});
         to.text(places[0], is_item ? "item" : made.name);
         to.table(places[3], settings_of(as, made.more));
-        const bool has_items = as == CellType::floats;
+        const bool has_items = has_cells(as);
         const u64 children = to.vector(places[5], has_items, 4);
-        if (has_items) write_field(to, children, made, CellType::f32);
+        if (has_items) write_field(to, children, made, as == CellType::floats ? CellType::f32 : CellType::text);
     }
+
+    static bool has_cells(CellType type) { return type == CellType::floats || type == CellType::list; }
 
     static ArrowType type_of(CellType type) {
         switch (type) {
+            case CellType::list: return ArrowType::list;
             case CellType::f32: case CellType::f64: return ArrowType::floating;
             case CellType::boolean: return ArrowType::boolean;
             case CellType::floats: return ArrowType::fixed_list;
@@ -97,11 +100,11 @@ class ArrowEncoder final : public RecordEncoder {
     void write_batch(FlatWriter &to, u64 header, u64 rows) const {
         const auto places = to.table(header, {{0, 8, static_cast<i64>(rows)}, {1, 4}, {2, 4}});
         u64 nodes = 0, buffers = 0;
-        for (const Made &made : made_) nodes += 1 + (made.type == CellType::floats), buffers += made.buffers.size();
+        for (const Made &made : made_) nodes += 1 + has_cells(made.type), buffers += made.buffers.size();
         u64 at = to.vector(places[1], nodes, 16);
         for (const Made &made : made_) {
             at = put_pair(to, at, rows, made.nulls);
-            if (made.type == CellType::floats) at = put_pair(to, at, rows * made.more, 0);
+            if (has_cells(made.type)) at = put_pair(to, at, made.cells, 0);
         }
         at = to.vector(places[2], buffers, 16);
         for (const Made &made : made_)
@@ -123,7 +126,11 @@ class ArrowEncoder final : public RecordEncoder {
         }
         add_buffer(made, there);
         switch (made.type) {
-            case CellType::floats: add_buffer(made, {}); add_buffer(made, values_.data); return;
+            case CellType::floats:
+                made.cells = rows * made.more;
+                add_buffer(made, {});
+                return add_buffer(made, values_.data);
+            case CellType::list: return add_lists(made, rows);
             case CellType::boolean: return add_booleans(made, rows);
             case CellType::text: case CellType::bytes: case CellType::words: case CellType::fixed:
                 return add_texts(made, rows);
@@ -143,6 +150,18 @@ class ArrowEncoder final : public RecordEncoder {
             bits[i >> 3] = static_cast<char>(bits[i >> 3] | (values_.data[i] & 1) << (i & 7));
         add_buffer(made, bits);
     }
+
+    // Of texts.
+    void add_lists(Made &made, u64 rows) {
+        const std::string_view data = values_.data;
+        made.cells = rows ? load_little<u32>(data.data() + 4 * (rows - 1)) : 0;
+        add_offsets(made, data.substr(0, 4 * rows));
+        add_buffer(made, {});
+        add_offsets(made, data.substr(4 * rows, 4 * made.cells));
+        add_buffer(made, std::string(data.substr(4 * (rows + made.cells))));
+    }
+
+    void add_offsets(Made &made, std::string_view ends) { add_buffer(made, std::string(4, '\0').append(ends)); }
 
     void add_texts(Made &made, u64 rows) {
         std::string offsets(4, '\0'), letters;

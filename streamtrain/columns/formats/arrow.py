@@ -35,13 +35,6 @@ _MOST_ROWS = 0x7FFFFFFF
 _FLOATS = {16: "<f2", 32: "<f4", 64: "<f8"}
 
 
-def mistakes(schema: Schema) -> Iterator[tuple[str, str]]:
-    """(column, what is wrong) of lists that are not of as many numbers each."""
-    for name, column in schema.columns:
-        if column.entry.cells(column) == "list" and not column.entry.is_float(column):
-            yield name, "expected a format whose cells may be lists of any length, got arrow"
-
-
 def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
     """All rows of the schema's columns that `columns` holds (arrays or lists of one length; others are left out).
 
@@ -60,6 +53,8 @@ def encode(schema: Schema, columns: Mapping[str, Any]) -> bytes:
         nodes += struct.pack("<qq", rows, int(gone.sum()))
         if kind == "floats":
             nodes += struct.pack("<qq", rows * more, 0)
+        if kind == "list":
+            nodes += struct.pack("<qq", _cells_of_lists(data, rows), 0)
         for each in (bytes(255 - byte for byte in nulls), *_buffers(kind, data, gone, rows, more)):
             buffers += struct.pack("<qq", len(body), len(each))
             body += each + bytes(-len(each) % 64)
@@ -91,6 +86,8 @@ def _write_field(to: wire.FlatWriter, source: int, name: str, kind: str, more: i
         found, settings = wire.INTEGER, [(0, 4, 8 * int(kind[1:])), (1, 1, int(kind[0] == "i"))]
     elif kind == "floats":
         found, settings = wire.FIXED_LIST, [(0, 4, more)]
+    elif kind == "list":
+        found, settings = wire.LIST, []
     else:
         found, settings = {"bool": wire.BOOLEAN, "bytes": wire.BINARY}.get(kind, wire.UTF8), []
     places = to.table(source, [(0, 4, 0), (1, 1, 1), (2, 1, found), (3, 4, 0), (5, 4, 0)])
@@ -98,15 +95,23 @@ def _write_field(to: wire.FlatWriter, source: int, name: str, kind: str, more: i
     to.vector(places[0], letters, len(letters))
     to.out.append(0)
     to.table(places[3], settings)
-    at = to.vector(places[5], bytes(4 * (kind == "floats")), int(kind == "floats"))
-    if kind == "floats":
-        _write_field(to, at, "item", "f4", 0)
+    item = {"floats": "f4", "list": "text"}.get(kind)
+    at = to.vector(places[5], bytes(4 * (item is not None)), int(item is not None))
+    if item is not None:
+        _write_field(to, at, "item", item, 0)
+
+
+def _cells_of_lists(data: bytes, rows: int) -> int:
+    return int.from_bytes(data[4 * rows - 4 : 4 * rows], "little") if rows else 0
 
 
 def _buffers(kind: str, data: bytes, gone: Any, rows: int, more: int) -> Iterator[bytes]:
     """Those of a packed column's cells as Arrow has them."""
     if kind == "floats":
         yield from (b"", data)
+    elif kind == "list":  # of texts
+        inside, letters = 4 * rows, 4 * (rows + _cells_of_lists(data, rows))
+        yield from (bytes(4) + data[:inside], b"", bytes(4) + data[inside:letters], data[letters:])
     elif kind == "bool":
         yield np.packbits(np.frombuffer(data, "?"), bitorder="little").tobytes()
     elif kind[1:].isdigit():
@@ -198,12 +203,13 @@ class _Stream:
             header = wire.Table(message.header.flat, 0, 0, 0)
         _Buffers(header, message.body)
         for field in fields:
-            if field.codes is None or field.codes[0] != number:
+            coded = field.children[0] if _is_list(field) else field
+            if coded.codes is None or coded.codes[0] != number:
                 continue
-            values = wire.Field(field.name, field.type)
+            values = wire.Field(field.name, coded.type)
             try:
                 rows, missing, buffers = _Buffers(header, message.body).of(values, values.buffers)
-                if field.type not in (wire.UTF8, wire.LARGE_UTF8):
+                if coded.type not in (wire.UTF8, wire.LARGE_UTF8):
                     raise BrokenRecord("codes of other than texts")
                 if not 0 <= rows <= len(buffers[1]):
                     raise BrokenRecord("fewer bytes than rows need")
@@ -241,11 +247,26 @@ class _Stream:
         return found
 
     def _read(self, field: wire.Field, found: list[tuple[int, int, list[bytes]]], rows: int) -> list[Any]:
-        if field.codes is None and field.type == wire.FIXED_LIST and len(field.children) == 1:
-            return _lists(field, found[0], found[1], rows)
+        if not _is_list(field):
+            return self._plain(field, found[0], rows)
+        of = field.children[0]
+        if field.type == wire.FIXED_LIST and of.type == wire.FLOATING and of.bits > 16 and of.codes is None:
+            return _floats(field, found[0], found[1], rows)
+        count, _, buffers = found[1]
+        if of.type != wire.NULL and not 0 <= count <= 8 * sum(map(len, buffers)):
+            raise BrokenRecord("lists of more cells than there can be")
+        cells = [] if of.type == wire.NULL else self._plain(of, found[1], count)
+        return _lists(field, found[0], cells, rows)
+
+    def _plain(self, field: wire.Field, found: tuple[int, int, list[bytes]], rows: int) -> list[Any]:
         if field.codes is None and field.children:
             raise BrokenRecord("a type that is no column's")
-        return _cells(field, *found[0], rows, self._words)
+        return _cells(field, *found, rows, self._words)
+
+
+def _is_list(field: wire.Field) -> bool:
+    is_one = field.type in (wire.LIST, wire.LARGE_LIST, wire.FIXED_LIST)
+    return is_one and field.codes is None and len(field.children) == 1
 
 
 def _present(rows: int, missing: int, there: bytes, expected: int) -> list[bool]:
@@ -314,13 +335,29 @@ def _texts(buffers: list[bytes], rows: int, large: bool) -> list[bytes]:
     return [buffers[1][start:end] for start, end in pairwise(ends)]
 
 
-def _lists(field: wire.Field, lists: tuple[int, int, list[bytes]], inside: tuple[int, int, list[bytes]],
-           expected: int) -> list[Any]:  # fmt: skip
+def _lists(field: wire.Field, lists: tuple[int, int, list[bytes]], cells: list[Any], expected: int) -> list[Any]:
+    """Of any length. Those of cells without a type are empty."""
+    rows, missing, buffers = lists
+    there = _present(rows, missing, buffers[0], expected)
+    if field.children[0].type == wire.NULL or rows == 0:
+        ends = [0] * (rows + 1)
+    elif field.type == wire.FIXED_LIST:
+        ends = [field.size * row for row in range(rows + 1)]
+        if ends[-1] > len(cells):
+            raise BrokenRecord("lists longer than their cells")
+    else:
+        ends = np.frombuffer(buffers[1], "<i4" if field.type == wire.LIST else "<i8", rows + 1).tolist()
+        if ends != sorted(ends) or ends[0] < 0 or ends[-1] > len(cells):
+            raise BrokenRecord("list ends out of order")
+    found = [cells[start:end] for start, end in pairwise(ends)]
+    return [cell if is_there else MISSING_ENTRY for cell, is_there in zip(found, there, strict=True)]
+
+
+def _floats(field: wire.Field, lists: tuple[int, int, list[bytes]], inside: tuple[int, int, list[bytes]],
+            expected: int) -> list[Any]:  # fmt: skip
     rows, missing, buffers = lists
     there = _present(rows, missing, buffers[0], expected)
     of = field.children[0]
-    if of.type != wire.FLOATING or of.bits < 32 or of.codes is not None:
-        raise BrokenRecord("lists of other than floating numbers")
     count = rows * field.size
     if inside[1] != 0 and not _all_there(there, inside[2][0], field.size):
         raise BrokenRecord("a list with a missing number")

@@ -91,7 +91,9 @@ def column_of(schema: Schema, name: str, column: Column, values: Any, hashed: bo
         values = column.entry.plain_times(column, values)
     hashing = schema.hashing(name, column)
     if column.entry.cells(column) == "list":
-        return _lists(name, column, values, *hashing) if hashed and hashing else _floats(name, column, values)
+        if column.entry.is_float(column):
+            return _floats(name, column, values)
+        return _lists(name, column, values, hashing if hashed else None)
     if column.entry.takes_bytes(column) and any(isinstance(cell, bytes) for cell in values):
         return _binaries(name, values)
     mask = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else None
@@ -129,17 +131,20 @@ def _floats(name: str, column: Column, values: Any) -> Made:
     return Made("floats", filled.tobytes(), _bits(absent), table.shape[1])
 
 
-def _lists(name: str, column: Column, values: Any, bits: int, seed: int) -> Made:
-    """Of each row the hashes of its texts, any number of them. A missing one is none."""
+def _lists(name: str, column: Column, values: Any, hashing: tuple[int, int] | None) -> Made:
+    """Of each row its texts, any number of them, or their hashes. A missing one is none."""
     absent = np.array([cell is None for cell in values], bool)
     if not all(cell is None or isinstance(cell, list | tuple | np.ndarray) for cell in values):
         raise UserMistake(f"packed: {name}: expected lists, got others")
     cells = [_plain(name, column, [] if cell is None else list(cell)) for cell in values]
-    present = [array[~gone].tolist() for array, gone in cells]
-    hashes = [_native.murmur3(_text(name, column, each).encode(), seed, bits) for row in present for each in row]
+    present = [[_text(name, column, each) for each in array[~gone].tolist()] for array, gone in cells]
     ends = np.cumsum([len(row) for row in present], dtype="<u4").tobytes()
-    data = np.array(hashes, f"<u{bits // 8}").tobytes()
-    return Made("list", ends + data, _bits(absent), seed, f"hash{bits}")
+    texts = [text.encode() for row in present for text in row]
+    if hashing is None:
+        return Made("list", ends + _ends(texts), _bits(absent), of="text")
+    bits, seed = hashing
+    hashes = np.array([_native.murmur3(text, seed, bits) for text in texts], f"<u{bits // 8}")
+    return Made("list", ends + hashes.tobytes(), _bits(absent), seed, f"hash{bits}")
 
 
 def lists_of(ends: Array, numbers: Array) -> Made:

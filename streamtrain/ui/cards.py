@@ -19,12 +19,19 @@ def _card(ui: Any, shown: Shown, name: str, chart: Any) -> str:
     """A chart without points, and beside it the words for those who do not see it."""
     with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
         asked = [("job", job) for job in shown.jobs]
-        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1])
-        title = html.tag("h2", chart.TITLE, title=chart.HELP)
-        head = html.joined([title, html.tag("span", "", class_="st-last"), csv])
-        ui.html(head, sanitize=False).classes("st-head")
+        csv = html.link("CSV", f"{shown.prefix}/api/csv/{name}", asked[:1], name=f"CSV of {chart.TITLE}")
+        head(ui, chart.TITLE, chart.HELP, csv)
         element = ui.echart({"series": []}).classes("st-chart")
     return f"c{element.id}"
+
+
+def head(ui: Any, title: str, told: str = "", csv: str = "") -> None:
+    """Of a card: what its plot is called, its last figures, and what one can take of it: points and picture."""
+    called = html.tag("h2", title, title=told)
+    png = html.tag("button", "PNG", type="button", class_="st-png", aria_label=f"PNG of {title}")
+    taken = html.tag("span", html.joined([csv, png]), class_="st-taken")
+    shown = html.joined([called, html.tag("span", "", class_="st-last"), taken])
+    ui.html(shown, sanitize=False).classes("st-head")
 
 
 def drawn_by_script(

@@ -61,9 +61,11 @@ def state(name: str) -> Html:
     return tag("span", name, class_=f"st-state st-{name}", title=STATES[name])
 
 
-def link(text: object, path: str, pairs: Sequence[tuple[str, str]] = (), current: bool = False) -> Html:
+def link(text: object, path: str, pairs: Sequence[tuple[str, str]] = (), current: bool = False, name: str = "") -> Html:
+    """`name`: for who hears it, where others have the same text."""
     asked = f"?{urlencode(pairs)}" if pairs else ""
     more = {"aria_current": "page"} if current else {}
+    more |= {"aria_label": name} if name else {}
     return tag("a", text, href=f"{path}{asked}", **more)
 
 

@@ -7,14 +7,19 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import pytest
 from waiting import wait_for
 
 from streamtrain.ui import pages
+from streamtrain.ui.pages import model, overview
 from tests.e2e.harness import LiveJob
 from tests.ui.test_server import trained
 
 ROUTES = [page.ROUTE for page in pages.in_order()]
 LOG_LOSS = "return document.querySelector('[data-chart=progressive_loss] .st-last')?.textContent"
+SHOWN = "return [...document.querySelectorAll('[data-chart]')].filter((one) => !one.hidden).map((one) => one.ariaLabel)"
+TAB, ENTER = "\ue004", "\ue007"  # WebDriver's
+PNG = b"\x89PNG\r\n\x1a\n"
 HIDDEN = "return document.querySelector('[data-chart={}]')?.hidden"
 
 
@@ -94,6 +99,36 @@ def fits(browser: Any, page: Any, job: LiveJob, scheme: str, width: int) -> None
         dark = [sum(map(int, found[4:-1].split(","))) < 384 for found in browser.execute_script(colours)]
         assert dark == ([False, True] if scheme == "dark" else [True, False]), path
     no_errors(browser)
+
+
+@pytest.mark.parametrize("route", [overview.ROUTE, model.ROUTE])
+def test_pictures_are_taken_by_the_keyboard(
+    kafka: Any, tmp_path: Path, served: Any, browser: Any, route: str
+) -> None:
+    job = trained(kafka, tmp_path)
+    page = served(str(job.path))
+    downloads = {"behavior": "allow", "downloadPath": str(tmp_path / "taken")}
+    browser.execute_cdp_cmd("Browser.setDownloadBehavior", downloads)
+    browser.get(f"{page.url}{route[1:]}?job={job.name}")
+    wait_for(lambda: settled(browser) and len(browser.execute_script(SHOWN)) > 2)
+    reached: list[str] = []
+    while (focused := pressed(browser, TAB)).tag_name != "body":  # which is behind the last
+        reached.append(focused.accessible_name)
+        if reached[-1].startswith("PNG"):
+            focused.send_keys(ENTER)
+    plots = browser.execute_script(SHOWN)
+    assert [name for name in reached if name.startswith("PNG")] == [f"PNG of {plot}" for plot in plots]
+    assert len(set(reached)) == len(reached)
+    files = wait_for(lambda: (found := list((tmp_path / "taken").glob("*.png"))) and len(found) == len(plots) and found)
+    for file in files:
+        assert file.name.startswith(f"{job.name}.") and wait_for(file.read_bytes).startswith(PNG), file
+    no_errors(browser)
+
+
+def pressed(browser: Any, key: str) -> Any:
+    """What has the focus after it."""
+    browser.switch_to.active_element.send_keys(key)
+    return browser.switch_to.active_element
 
 
 def test_a_kafka_that_goes_and_comes_back(private_kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:

@@ -1,5 +1,6 @@
 // Draws the charts of a page and goes on drawing them: points by a JSON route, only those that are new, once a second.
 import { echarts } from "nicegui-echart";
+import { call, givePictures } from "./cards.js";
 import { axes as axesOf, COLOURS, number } from "./look.js";
 
 const settings = JSON.parse(document.getElementById("st-settings").textContent);
@@ -11,12 +12,6 @@ const after = {}; // by "job chart": the last point drawn
 const axes = () => axesOf(settings.x === "rows" ? "value" : "time");
 
 const chartOf = (name) => echarts.getInstanceByDom(document.getElementById(settings.elements[name]));
-const titleOf = (name, title) => {
-  const card = cardOf(name);
-  if (card.ariaLabel === title) return;
-  card.ariaLabel = title;
-  card.querySelector("h2").textContent = title;
-};
 const cardOf = (name) => document.querySelector(`[data-chart="${name}"]`);
 
 function draw(name, faults) {
@@ -34,7 +29,6 @@ function draw(name, faults) {
       yAxis: y,
       legend,
       dataZoom: [{ type: "inside", filterMode: "none" }],
-      toolbox: { right: 0, top: -6, itemSize: 12, feature: { saveAsImage: { name: `${settings.jobs.join("-")}.${name}`, title: "PNG" } } },
       tooltip: { trigger: "axis", confine: true, valueFormatter: (value) => (value === undefined ? "–" : `${number(value)}${unit ? ` ${unit}` : ""}`) },
       series: found.map(([label, line], at) => ({
         name: label,
@@ -82,7 +76,7 @@ function drawHappened(marks) {
 function take(name, found) {
   const own = (lines[name] ??= {});
   for (const { job, anew, title, after: last, lines: drawn } of found) {
-    if (title) titleOf(name, title);
+    if (title) call(cardOf(name), title);
     after[`${job} ${name}`] = last;
     for (const { name: label, aside, points } of drawn) {
       const line = (own[label] ??= { aside, points: [] });
@@ -121,4 +115,5 @@ async function go() {
   setTimeout(go, EVERY_MS);
 }
 
+givePictures(settings.elements, (name) => `${settings.jobs.join("-")}.${name}`);
 go();

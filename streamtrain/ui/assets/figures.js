@@ -1,5 +1,6 @@
 // Draws what a JSON route tells of each chart of a page, again and again: lines and outlines of histograms.
 import { echarts } from "nicegui-echart";
+import { call, givePictures } from "./cards.js";
 import { axes, COLOURS, dark, number } from "./look.js";
 
 const settings = JSON.parse(document.getElementById("st-settings").textContent);
@@ -20,8 +21,7 @@ function draw(name, chart) {
   if (!drawing) return;
   known[name] = text;
   drawing.resize();
-  card.querySelector("h2").textContent = chart.title;
-  card.ariaLabel = chart.title;
+  call(card, chart.title);
   const { x, y, legend } = axes("value");
   const across = chart.across === null ? undefined : { silent: true, symbol: "none", label: { show: true, formatter: number(chart.across), color: y.axisLabel.color }, lineStyle: { color: "#d55e00", type: "dotted" }, data: [{ yAxis: chart.across }] };
   const within = (edge, values) => (chart.across === null ? undefined : edge(...values, chart.across));
@@ -35,7 +35,6 @@ function draw(name, chart) {
       yAxis: { ...y, axisLine: { onZero: false }, min: within(Math.min, values), max: within(Math.max, values) },
       legend,
       dataZoom: [{ type: "inside", filterMode: "none" }],
-      toolbox: { right: 0, top: -6, itemSize: 12, feature: { saveAsImage: { name: `${settings.name}.${chart.title}`, title: "PNG" } } },
       tooltip: { trigger: "axis", confine: true, valueFormatter: (value) => (value === undefined ? "–" : number(value)) },
       series: lines.map((line, at) => ({
         name: line.name,
@@ -66,4 +65,5 @@ async function go() {
   setTimeout(go, EVERY_MS);
 }
 
+givePictures(settings.elements, (_, card) => `${settings.name}.${card.ariaLabel}`);
 go();

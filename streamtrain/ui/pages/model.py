@@ -10,7 +10,7 @@ from streamtrain.compute.explain import vertices
 from streamtrain.compute.graph_picture import picture
 from streamtrain.errors import StreamtrainError
 from streamtrain.topics.manifest import Manifest
-from streamtrain.ui import asking, html, model_drawing, model_tables
+from streamtrain.ui import asking, cards, html, model_drawing, model_tables
 from streamtrain.ui.examined import Examined
 from streamtrain.ui.examining import Examining
 from streamtrain.ui.following import Following
@@ -71,12 +71,12 @@ def _script(ui: Any, shown: Shown, following: Following, elements: dict[str, str
 def _card(ui: Any, shown: Shown, name: str, chart: model_drawing.OverVersions | None) -> str:
     """A chart without points, hidden until there are some; the id of its element."""
     with ui.element("section").classes("st-card").props(f'data-chart="{name}" hidden'):
-        parts: list[html.Html] = [html.tag("h2", ""), html.tag("span", "", class_="st-last")]
-        if chart is not None:
+        if chart is None:
+            cards.head(ui, "")  # a block's, which the script tells
+        else:
             asked = [("job", shown.jobs[0]), ("from", shown.asked.get("from", "0")), ("csv", name)]
-            csv = html.link("CSV", f"{shown.prefix}{PATH}", asked)
-            parts = [html.tag("h2", chart.title, title=chart.help), parts[1], csv]
-        ui.html(html.joined(parts), sanitize=False).classes("st-head")
+            csv = html.link("CSV", f"{shown.prefix}{PATH}", asked, name=f"CSV of {chart.title}")
+            cards.head(ui, chart.title, chart.help, csv)
         element = ui.echart({"series": []}).classes("st-chart")
     return f"c{element.id}"
 

@@ -109,7 +109,7 @@ def _figures(following: Following) -> list[object]:
 def _happened(ui: Any) -> str:
     told = f'aria-label="What happened" data-chart="{HAPPENED}" hidden'
     with ui.element("section").classes("st-card st-wide").props(told):
-        ui.html(html.tag("h2", "What happened"), sanitize=False).classes("st-head")
+        cards.head(ui, "What happened")
         element = ui.echart({"series": []}).classes("st-chart st-short")
     return f"c{element.id}"
 

@@ -19,7 +19,7 @@ import yaml
 from waiting import wait_for
 
 from streamtrain.telemetry.predictor import PredictorMeters
-from streamtrain.telemetry.serving import ServingTable, figures
+from streamtrain.telemetry.serving import ServingTable
 from streamtrain.telemetry.trainer import TrainerMeters
 from tests.docs.page import free_port
 from tests.e2e.harness import LiveJob
@@ -29,13 +29,16 @@ PROMETHEUS, GRAFANA = ROOT / "deploy" / "prometheus", ROOT / "deploy" / "grafana
 DASHBOARDS = sorted(GRAFANA.glob("*.json"))
 RULES: list[dict[str, Any]] = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text())["groups"][0]["rules"]
 METRIC = re.compile(r"\bstreamtrain_\w+")
+OF_ROLE = re.compile(r'\b(streamtrain_\w+)\{[^}]*role="(\w+)"')
 
 
-def known() -> set[str]:
-    """Every series our processes have."""
-    meters = (TrainerMeters("job", 4), PredictorMeters("job"))
-    families = [family for each in meters for family in each.registry.collect()]
-    families += figures(ServingTable(["job"], 1)).collect()
+def known(role: str = "") -> set[str]:
+    """Every series our processes have; of a role: its."""
+    registries = {
+        "trainer": TrainerMeters("job", 4).registry, "predictor": PredictorMeters("job").registry,
+        "serve": ServingTable(["job"], 1).registry(),
+    }  # fmt: skip
+    families = [family for name, each in registries.items() if role in ("", name) for family in each.collect()]
     return {
         sample
         for family in families
@@ -60,6 +63,8 @@ def test_a_dashboard_asks_for_what_there_is(path: Path) -> None:
     dashboard = json.loads(path.read_text())
     asked = {name for text in expressions(dashboard) for name in METRIC.findall(text)}
     assert asked and asked - known() == set()
+    for name, role in (found for text in expressions(dashboard) for found in OF_ROLE.findall(text)):
+        assert name in known(role), role
     panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     places = [panel["gridPos"] for panel in panels]

@@ -1,6 +1,6 @@
 """Processor time and memory of a command's processes, as the kernel tells them (proc(5)).
 
-Read when somebody asks for the metrics and at no other time, by the process that is asked: workers do nothing for it.
+Read when somebody asks for the metrics and at no other time, by the process that is asked: others do nothing for it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _PROC = Path("/proc")
+_OURS = "st-"  # before a name where others see it
 _MOST = 512  # processes looked at: more than a trainer has
 
 
@@ -26,28 +27,33 @@ class Spent(NamedTuple):
 
 
 class Processes(Collector):
-    """Of this process, called `name`, and of all below it, by the names they have given themselves."""
+    """Of a command's first process, called `name`, and of all below it, by the names they have given themselves.
 
-    def __init__(self, job: str, name: str) -> None:
-        self._job, self._name = job, name
+    `job`: "" where they are of several. `first`: where it is not this process.
+    """
+
+    def __init__(self, job: str, name: str, first: int | None = None) -> None:
+        self._of = {"job": job} if job else {}
+        self._name, self._first = name, first
 
     def collect(self) -> Iterator[Metric]:
-        labels = ("job", "process")
+        labels = (*self._of, "process")
         cpu = CounterMetricFamily("streamtrain_process_cpu_seconds", "processor time, by process", labels=labels)
         pss = GaugeMetricFamily(
             "streamtrain_process_pss_bytes", "memory, by process; what several share is split among them", labels=labels
         )
         for name, spent in self._spent().items():
-            cpu.add_metric((self._job, name), spent.cpu_s)
-            pss.add_metric((self._job, name), spent.pss_bytes)
+            cpu.add_metric((*self._of.values(), name), spent.cpu_s)
+            pss.add_metric((*self._of.values(), name), spent.pss_bytes)
         yield from (cpu, pss)
 
     def _spent(self) -> dict[str, Spent]:
         cpu_s: Counter[str] = Counter()
         pss_bytes: Counter[str] = Counter()
-        for process in family(os.getpid()):
+        first = os.getpid() if self._first is None else self._first
+        for process in family(first):
             try:
-                own = _name(process) if process != os.getpid() else self._name
+                own = _name(process) if process != first else self._name
                 spent = spent_by(process)
             except (OSError, ValueError, IndexError):  # it has ended, or may not be looked into
                 continue
@@ -76,7 +82,7 @@ def _children(process: int) -> list[int]:
 
 
 def _name(process: int) -> str:
-    return (_PROC / str(process) / "comm").read_text(errors="replace").strip()
+    return (_PROC / str(process) / "comm").read_text(errors="replace").strip().removeprefix(_OURS)
 
 
 def spent_by(process: int) -> Spent:

@@ -6,6 +6,7 @@ Summed where they are asked for, by whichever process is.
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from prometheus_client.registry import Collector
 
 from streamtrain import __version__
+from streamtrain.telemetry.processes import Processes
 
 BUCKETS_S = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 CODES = (200, 400, 401, 404, 405, 408, 413, 415, 422, 429, 500, 503)
@@ -28,11 +30,12 @@ _CODE_AT = {code: _FIRST_CODE + at for at, code in enumerate(CODES)}
 
 
 class ServingTable:
-    """Of `processes` processes that serve `jobs`; handed to a process that is spawned."""
+    """Of `processes` processes that serve `jobs`; made by the command's, and handed to those that it spawns."""
 
     def __init__(self, jobs: Sequence[str], processes: int) -> None:
         self.jobs = (*jobs, NO_JOB)
         self.processes = processes
+        self._command = os.getpid()
         self._shared: Any = get_context("spawn").RawArray(ctypes.c_double, processes * self._row_size)
 
     @property
@@ -53,9 +56,14 @@ class ServingTable:
 
     def exposition(self) -> bytes:
         """The text that Prometheus reads."""
-        registry = CollectorRegistry()
-        registry.register(figures(self))
-        return generate_latest(registry)
+        return generate_latest(self.registry())
+
+    def registry(self) -> CollectorRegistry:
+        """What it is made of: the figures, and what the processes take."""
+        made = CollectorRegistry()
+        made.register(_Figures(self))
+        made.register(Processes(NO_JOB, "serve", self._command))
+        return made
 
     def of_job(self, at: int) -> list[list[float]]:
         """The figures of a job, a list for each process that listens."""
@@ -88,11 +96,6 @@ class ServingRow:
         start = self._start[job]
         self._view[start + _VERSION], self._view[start + _MADE_S] = version, made_s
         self._view[start + _READY] = float(version > 0)
-
-
-def figures(table: ServingTable) -> Collector:
-    """What Prometheus is told of it."""
-    return _Figures(table)
 
 
 class _Figures(Collector):

@@ -112,6 +112,7 @@ ALLOWED = {
         "train, predict, serve": "services of the compose file", "serve, ui": "extras of the image",
     },
     "tests/test_kubernetes.py": {"trainer, predictor, serve": "the pods that have metrics, and a drain"},
+    "tests/test_watch.py": {"trainer, predictor, serve": "who has metrics"},
     "tests/topics/test_snapshots.py": {"lineage, 00, lineage": "a field of a manifest; a page happens to be called so"},
     "tests/ui/test_following.py": {
         "snapshots, control, rounds": "the topics in which nothing that is not ours is passed over",

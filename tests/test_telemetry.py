@@ -259,6 +259,18 @@ def test_a_process_that_ends_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPat
     assert told == ['streamtrain_process_pss_bytes{process="predictor"}']
 
 
+def test_children_are_of_each_thread_that_is_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A thread that ends while it is looked at hides no child of the others; a process that ends, none of the rest."""
+    listed = {(10, at): f"{10 + at} " for at in range(1, 9)} | {(11, 11): "21 22 ", (12, 12): ""}
+    for (process, thread), children in listed.items():
+        task = tmp_path / str(process) / "task"
+        (task / str(thread)).mkdir(parents=True)
+        (task / str(thread) / "children").write_text(children)
+        (task / str(100 + thread)).mkdir()  # has ended
+    monkeypatch.setattr(processes, "_PROC", tmp_path)
+    assert sorted(processes.family(10)) == [*range(10, 19), 21, 22]
+
+
 NVML = """
 #include <string.h>
 int nvmlInit_v2(void) { return 0; }

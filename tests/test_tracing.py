@@ -21,8 +21,11 @@ from small_model import SmallModel
 
 from streamtrain._native import BodyForm
 from streamtrain.errors import KafkaBroken, UserMistake
+from streamtrain.log import logger_without_repeats
+from streamtrain.run import request_spans
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.kafka_publisher import KafkaPublisher
+from streamtrain.run.request_spans import RequestSpans
 from streamtrain.run.roles import predictor
 from streamtrain.serving.config import Config
 from streamtrain.serving.door import Door
@@ -32,6 +35,7 @@ from streamtrain.topics.topic import all_topics
 from tests.checks.verify.good_job import GoodJob
 from tests.e2e.harness import LiveJob
 
+MOST_TRACED = 4096  # of a turn: docs/operate.md
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SAMPLED, UNSAMPLED = f"00-{TRACE}-{PARENT}-01", f"00-{TRACE}-{PARENT}-00"
 
@@ -124,6 +128,53 @@ def test_a_predictor_continues_the_traces_that_are_sampled(
     assert begins.parent is None, "what is no traceparent begins a trace of its own"
     answer = bench.answers()["yes"]
     assert dict(answer.headers)["traceparent"] == SAMPLED.encode(), "the answer goes on in the client's trace"
+
+
+def test_of_a_turn_so_many_are_traced_and_the_others_answered(
+    kafka: Any, spans: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(kafka.bootstrap, kafka.fresh_name("traced"))
+    ServedModel(bench.bootstrap, bench.job).put()
+    sampled, count = [("traceparent", SAMPLED.encode())], MOST_TRACED + 700
+    for at in range(count):
+        bench.ask({"a": 1, "b": 2}, str(at), sampled)
+    bench.flush()
+    take, stop = RequestSpans.take, threading.Event()
+
+    def in_one_turn(self: RequestSpans, native: Any) -> None:
+        if native.counters()["requests"] >= count:
+            take(self, native)
+
+    def report(counters: dict[str, int]) -> None:
+        if counters["requests"] == count:
+            bench.ask({"a": 1, "b": 2}, "of another turn", sampled)
+            bench.flush()
+        elif counters["requests"] > count:
+            stop.set()
+
+    monkeypatch.setattr(RequestSpans, "take", in_one_turn)
+    monkeypatch.setattr(request_spans, "log", logger_without_repeats("of one turn"))
+    made, ended = spans
+    done = predictor.answer_traced(bench.config(), stop, report, made)
+    assert done["requests"] > count and done["errors"] == 0
+    offsets = [each.attributes["messaging.kafka.offset"] for each in ended()]
+    assert offsets[: MOST_TRACED + 1] == [*range(MOST_TRACED), count]
+    told = [each.__dict__["fields"] for each in caplog.records if each.name == "of one turn"]
+    assert told == [{"left_out": 700}]
+
+
+def test_what_is_left_out_in_many_turns_is_counted_to_the_last(
+    spans: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log holds back what it has said a moment ago."""
+    caplog.set_level("INFO")
+    monkeypatch.setattr(request_spans, "log", logger_without_repeats("of many turns"))
+    made = RequestSpans(spans[0], "flights", "flights.requests")
+    for left_out in (0, 5, 12, 12, 40):
+        made.take(SimpleNamespace(drain_traced=lambda left_out=left_out: ([], left_out)))  # type: ignore[arg-type]
+    made.close()
+    told = [(each.levelname, each.__dict__["fields"]["left_out"]) for each in caplog.records]
+    assert told == [("WARNING", 5), ("INFO", 40)]
 
 
 def test_a_predictor_that_traces_nothing_gathers_nothing(kafka: Any) -> None:

@@ -37,5 +37,10 @@ class RequestSpans:
             text = error.decode("utf-8", "replace")
             self._tracing.request(f"predict {self._job}", carrier, begun_ns, ended_ns, told, text, server=False)
         if left_out != self._left_out:
-            log.warning("more requests are sampled than spans are made for", left_out=left_out - self._left_out)
+            log.warning("more requests are sampled than spans are made for", left_out=left_out)
             self._left_out = left_out
+
+    def close(self) -> None:
+        """Says how many were left out in all: of the last ones nothing may have been said."""
+        if self._left_out:
+            log.info("sampled requests of which no span was made", left_out=self._left_out)

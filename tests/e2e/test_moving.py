@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from served_http import serving
+from waiting import wait_for
 
 from streamtrain import LiveModel
 from streamtrain.broker import Broker
@@ -108,6 +110,24 @@ def test_into_another_job_the_same_bits_then_trained_on(kafka: Any, trained: Liv
     assert other.newest().manifest.round > was.manifest.round
     ends = control_of(other).ends
     assert [ends[1].exit_code, ends[1].reason] == [0, f"imported snapshot {was.manifest.version} of {trained.name}"]
+
+
+def test_a_server_predicts_with_it_as_before(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
+    other = LiveJob(kafka, tmp_path, "other")
+    with serving(trained.path, other.path) as server:
+        wait_for(lambda: server.get(f"/v2/models/{trained.name}/ready").status_code == 200)
+        before = server.post(f"/predict/{trained.name}", ASKED).json()
+        assert server.post(f"/predict/{other.name}", ASKED).status_code == 503
+        told = imported(other, exported(trained, tmp_path), "--positions", "beginning")
+        server.wait_ready()
+        now = server.post(f"/predict/{other.name}", ASKED).json()
+        one = server.post(f"/predict/{other.name}", ASKED[0]).json()
+        assert server.stop() == 0
+    assert now["predictions"] == before["predictions"] and one["prediction"] == before["predictions"][0]["prediction"]
+    assert before["digest"] == trained.newest().digest.hex() != told["digest"]
+    for answer in (now, one):
+        assert (answer["version"], answer["digest"]) == (told["version"], told["digest"])
+        assert answer["lineage"] == other.newest().manifest.lineage and answer["age_s"] >= 0
 
 
 def test_on_the_same_records_training_goes_on_where_it_ended(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:

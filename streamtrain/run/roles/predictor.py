@@ -152,6 +152,7 @@ def answer_traced(
         _finish(native, events)
         events.log(native)
         spans.take(native)
+        spans.close()
     return feed.counters()
 
 

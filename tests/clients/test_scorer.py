@@ -231,6 +231,25 @@ def test_a_workspace_in_use_serves_nobody_else() -> None:
         assert scorer.predict(given) == scorer.predict([ROW, ROW])
 
 
+def test_a_workspace_has_one_user_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a stand-in: two in a real one may end the process."""
+
+    class Workspace:
+        in_use = False
+
+        def score_rows(self, given: Any) -> tuple[Any, list[Any]]:
+            assert not self.in_use
+            self.in_use = True
+            if given:
+                scorer.predict({})  # meanwhile
+            self.in_use = False
+            return {}, []
+
+    monkeypatch.setattr(Scorer, "_workspace", lambda scorer, rows: Workspace())
+    scorer = scorer_of(SmallModel.make())
+    assert [scorer.predict(ROW) for _ in range(3)] == [{}] * 3
+
+
 def test_many_threads_predict_at_once_and_each_gets_its_own_rows_answers() -> None:
     scorer, given = scorer_of(SmallModel.make()), rows(3 * BATCH_ROWS)
     expected = scorer.predict(given)

@@ -27,7 +27,7 @@ GUARDS = [
         "streamtrain/clients/scorer.py",
         "            return pool.pop()\n",
         "            return pool[0]\n",
-        "tests/clients/test_scorer.py::test_a_workspace_in_use_serves_nobody_else",
+        "tests/clients/test_scorer.py::test_a_workspace_has_one_user_at_a_time",
     ),
     (
         "a closed writer refuses",

@@ -141,6 +141,27 @@ GUARDS = [
         "tests/test_telemetry.py::test_processes_are_told_by_name",
     ),
     (
+        "a thread that has ended hides no process",
+        "streamtrain/telemetry/processes.py",
+        "            with suppress(OSError):  # or this thread of it\n",
+        "            if True:\n",
+        "tests/test_telemetry.py::test_children_are_of_each_thread_that_is_there",
+    ),
+    (
+        "whichever process of serve is asked tells of all",
+        "streamtrain/telemetry/serving.py",
+        'Processes(NO_JOB, "serve", self._command)',
+        'Processes(NO_JOB, "serve")',
+        "tests/serving/test_process_figures.py::test_of_workers_and_who_takes_the_place_of_one",
+    ),
+    (
+        "an answer that drips is none",
+        "streamtrain/ui/scraping.py",
+        "if time.monotonic() > until_s:",
+        "if False:",
+        f"{SYSTEM}::test_an_answer_that_never_ends_is_no_answer",
+    ),
+    (
         "delays are of requests that are still there",
         "streamtrain/ui/delays.py",
         "if low <= offset < end:",

@@ -7,13 +7,13 @@ import re
 import threading
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.ui import metrics
+from streamtrain.ui.in_time import opened
 from streamtrain.ui.system import System
 
 WATCHED_S, ASIDE_S = 1.0, 3.0  # between questions
@@ -21,7 +21,6 @@ _WATCHED_FOR_S = 10.0
 _ANSWER_S = 5.0  # a busy machine's processes live
 _MOST_BYTES = 4 << 20  # of an answer
 _HOST = re.compile(r"[\w.:%-]+")
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy does not know this machine's ports
 
 
 class Given(NamedTuple):
@@ -101,12 +100,8 @@ class Address:
             self._woken.clear()
 
     def _ask(self) -> str:
-        until_s, found = time.monotonic() + _ANSWER_S, b""
-        with _DIRECT.open(self.given.url, timeout=_ANSWER_S) as answer:
-            while part := answer.read1(_MOST_BYTES + 1 - len(found)):
-                found += part
-                if time.monotonic() > until_s:
-                    raise TimeoutError(f"it was not all there in {_ANSWER_S:.0f} s")
+        with opened(self.given.url, _ANSWER_S) as answer:
+            found = answer.read(_MOST_BYTES + 1)
         if len(found) > _MOST_BYTES:
             raise CheckFailed(f"expected at most {_MOST_BYTES:,} bytes, got more")
         return str(found.decode("utf-8", "replace"))

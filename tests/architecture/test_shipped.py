@@ -52,6 +52,8 @@ DEFINED_FOR_A_REASON = {
     "CommandFolder.list_commands": "click calls it",
     "CommandFolder.resolve_command": "click calls it",
     "LazyCommand.make_context": "click calls it",
+    "_InTime.readable": "io calls it",
+    "_InTime.readinto": "io calls it",
     "History.plot": "a program calls it: docs/fit.md",
     "Op.tolerance": "an op's contract: by how much its backends may differ",
     "Parsed.broken_field": "a format's contract: its slow half tells the field that its fast one names",

@@ -156,9 +156,9 @@ GUARDS = [
     ),
     (
         "an answer that drips is none",
-        "streamtrain/ui/scraping.py",
-        "if time.monotonic() > until_s:",
-        "if False:",
+        "streamtrain/ui/in_time.py",
+        "            if left_s > 0:\n",
+        "            if (left_s := self._within_s):\n",
         f"{SYSTEM}::test_an_answer_that_never_ends_is_no_answer",
     ),
     (

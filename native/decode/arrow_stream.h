@@ -229,7 +229,8 @@ class ArrowStream {
         return problem ? problem : column.bind_ragged(field, found, rows);
     }
 
-    const char *bind_cells(const ArrowField &field, const ArrowBuffers &found, ArrowColumn &into, u32 column, u32 rows) {
+    const char *bind_cells(const ArrowField &field, const ArrowBuffers &found, ArrowColumn &into, u32 column,
+                           u32 rows) {
         if (!field.is_coded && !field.children.empty()) return "a type that is no column's";
         const auto words = words_.find(field.dictionary);
         const char *problem = into.bind(field, found, rows, words == words_.end() ? nullptr : &words->second);

@@ -28,9 +28,18 @@ GUARDS = [
         "            if (!column.is_in_place()) return;\n", "", f"{_TESTS}::test_batches_of_the_same_shape",
     ),
     (
-        "texts whose first does not begin at 0 are brought there", _COLUMN,
-        "            if (begin == 0) return nullptr;", "            return nullptr;",
-        f"{_TESTS}::test_texts_may_begin_anywhere",
+        "texts and lists begin where the first of them does", _COLUMN,
+        "begin = static_cast<u32>(offset(0));", "begin = 0;", f"{_TESTS}::test_texts_may_begin_anywhere",
+    ),
+    (
+        "lists end in order and within their cells", _COLUMN,
+        "if (!ordered || static_cast<u64>(last) > size) return", "if (false) return",
+        f"{_TESTS}::test_lists_may_begin_anywhere_in_order",
+    ),
+    (
+        "words of lists come from a dictionary of theirs", _STREAM,
+        "const ArrowField &coded = field.cells();", "const ArrowField &coded = field;",
+        f"{_TESTS}::test_lists_of_any_length",
     ),
     (
         "a time counts in the unit that its field tells", "native/decode/time_kind.h", "        if (span.unit)\n",

@@ -30,9 +30,25 @@ class BlockTransforms {
     bool run(RowTransforms &transforms, RowBlock &rows) {
         const TransformPlan &plan = *rows.plan.transforms;
         for (u64 k = 0; k < plan.readings.size(); ++k)
-            if (plan.readings[k].from_slot) read_slot(plan.readings[k], rows.cells->columns[k], rows);
+            if (plan.readings[k].from_slot) {
+                std::memset(rows.cells->columns[k].given.data(), 1, rows.count);
+                read_slot(plan.readings[k].column, rows.cells->columns[k], rows);
+            }
         transforms.run(rows.count);
         return find_left_out(plan, transforms, rows);
+    }
+
+    // The numbers of a column that lie in the slot as float32, where they are given.
+    static void read_slot(u32 column, CellColumn &to, const RowBlock &rows) {
+        const Place place = rows.plan.columns[column].kind->row_float()->place;
+        const u64 stride = rows.stride(place);
+        const u8 *const from = rows.at(place), *const given = to.given.data();
+        f64 *const numbers = to.numbers.data();
+        for (u32 i = 0; i < rows.count; ++i) {
+            f32 value;
+            std::memcpy(&value, from + i * stride, sizeof value);
+            numbers[i] = given[i] ? static_cast<f64>(value) : NO_NUMBER;
+        }
     }
 
     // Moves the rows that stay together, in the slot and in the cells that are still to be put.
@@ -77,17 +93,6 @@ class BlockTransforms {
     std::vector<LeftOut> left_out;
 
   private:
-    static void read_slot(const Reading &reading, CellColumn &column, const RowBlock &rows) {
-        std::memset(column.given.data(), 1, rows.count);
-        const Place place = rows.plan.columns[reading.column].kind->plain_float()->place;
-        const u8 *from = rows.at(place);
-        for (u32 i = 0; i < rows.count; ++i, from += rows.stride(place)) {
-            f32 value;
-            std::memcpy(&value, from, sizeof value);
-            column.numbers[i] = value;
-        }
-    }
-
     // False where a missing cell makes a row a dead letter.
     bool find_left_out(const TransformPlan &plan, const RowTransforms &transforms, const RowBlock &rows) {
         left_out.clear();

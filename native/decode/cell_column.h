@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "decode/row_mask.h"
+#include "decode/text_hash.h"
 
 namespace st {
 
@@ -35,7 +36,7 @@ struct CellColumn {
     explicit CellColumn(Holds holds) : holds(holds), given(BLOCK_ROWS) {
         if (holds == Holds::number) numbers.resize(BLOCK_ROWS);
         if (holds == Holds::time) times.resize(BLOCK_ROWS);
-        if (holds == Holds::text) texts.resize(BLOCK_ROWS);
+        if (holds == Holds::text) texts.resize(BLOCK_ROWS), taken.resize(BLOCK_ROWS);
         if (holds == Holds::hash) hashes.resize(BLOCK_ROWS);
     }
 
@@ -45,6 +46,8 @@ struct CellColumn {
     std::vector<i64> times;
     std::vector<std::string_view> texts;   // one without an address is missing
     std::vector<u64> hashes;
+    std::vector<u64> taken;      // of texts that are given, where their kind takes their hashes
+    TextHasher taken_by{0, 0};   // 0 bits: it takes none
 
     void take_missing(u32 row) {
         given[row] = 0;
@@ -53,21 +56,14 @@ struct CellColumn {
         if (holds == Holds::text) texts[row] = {};
     }
 
-    // What it has them in, of 8 bytes each, or a std::string_view.
-    char *cells() {
-        if (holds == Holds::number) return reinterpret_cast<char *>(numbers.data());
-        if (holds == Holds::time) return reinterpret_cast<char *>(times.data());
-        if (holds == Holds::text) return reinterpret_cast<char *>(texts.data());
-        return reinterpret_cast<char *>(hashes.data());
-    }
-
     // One of another column that holds the same.
     void copy_cell(u32 row, const CellColumn &from, u32 at) {
         given[row] = 1;
         if (holds == Holds::number) numbers[row] = from.numbers[at];
         else if (holds == Holds::time) times[row] = from.times[at];
-        else if (holds == Holds::text) texts[row] = from.texts[at];
+        else if (holds == Holds::text) texts[row] = from.texts[at], taken[row] = from.taken[at];
         else hashes[row] = from.hashes[at];
+        taken_by = from.taken_by;
     }
 
     // Whether a row's cell is there, of what is no hash.
@@ -93,6 +89,7 @@ struct CellColumn {
   private:
     static bool any_is_none(const f64 *numbers, u32 count) {   // by whole vectors
         i64 none = 0;
+#pragma GCC unroll 4
         for (u32 i = 0; i < count; ++i) none |= numbers[i] != numbers[i] ? -1 : 0;
         return none;
     }

@@ -22,6 +22,7 @@ class CellHashes {
 
     HashedCells of(const CellColumn &column, const TextHasher &by, u32 count) {
         if (column.holds == Holds::hash) return {column.hashes.data(), column.given.data()};
+        if (column.taken_by == by && !column.any_missing(count)) return {column.taken.data(), column.given.data()};
         for (u64 k = 0; k < used_; ++k)
             if (const Taken &taken = taken_[k]; taken.is_of(column, by))
                 return {taken.hashes.data(), taken.there.data()};
@@ -42,7 +43,7 @@ class CellHashes {
         std::vector<u8> there = std::vector<u8>(BLOCK_ROWS);
 
         bool is_of(const CellColumn &that, const TextHasher &hasher) const {
-            return column == &that && by.seed == hasher.seed && by.bits == hasher.bits;
+            return column == &that && by == hasher;
         }
     };
     struct ShortHasher {

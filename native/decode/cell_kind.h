@@ -23,7 +23,7 @@ class CellPlace {
 
   protected:
     CellColumn &of(RowBlock &rows) const { return rows.cells->columns[cell_]; }
-    CellColumn &of(RowWriter &row) const { return row.cells().columns[cell_]; }
+    CellColumn &of(RowWriter &row) const { return row.cell_row().column(cell_); }
     void give_all(RowBlock &rows) const { std::fill_n(of(rows).given.begin(), rows.count, u8{1}); }
 
     const u32 cell_;
@@ -34,7 +34,7 @@ class NumberCells : public CellPlace {
     using CellPlace::CellPlace;
 
     void put(RowWriter &row, u32 c, f64 value) const {
-        of(row).numbers[0] = value;
+        of(row).numbers[row.cell_row().row()] = value;
         row.give(c);
     }
     void take_floats(RowBlock &rows, Place place) const {
@@ -58,7 +58,7 @@ class TimeCells : public CellPlace {
     using CellPlace::CellPlace;
 
     void put(RowWriter &row, u32 c, i64 ms) const {
-        of(row).times[0] = ms;
+        of(row).times[row.cell_row().row()] = ms;
         row.give(c);
     }
     i64 *times(RowBlock &rows) const {
@@ -72,8 +72,21 @@ class TextCells : public CellPlace {
     using CellPlace::CellPlace;
 
     void put(RowWriter &row, u32 c, std::string_view utf8) const {
-        of(row).texts[0] = row.cells().letters.keep(utf8);
+        of(row).texts[row.cell_row().row()] = row.cell_row().letters().keep(utf8);
         row.give(c);
+    }
+    // With the hash that the kind has taken.
+    void put(RowWriter &row, u32 c, std::string_view utf8, const TextHash &hash) const {
+        put(row, c, utf8);
+        of(row).taken[row.cell_row().row()] = hash.value;
+        of(row).taken_by = hash.by;
+    }
+    // All of a block's, whose texts are there.
+    const u64 *take_hashes(const TextHasher &by, RowBlock &rows) const {
+        CellColumn &column = of(rows);
+        for (u32 i = 0; i < rows.count; ++i) column.taken[i] = by(column.texts[i]);
+        column.taken_by = by;
+        return column.taken.data();
     }
     bool put_texts(const std::string_view *texts, RowBlock &rows) const {
         if (texts != of(rows).texts.data()) std::copy_n(texts, rows.count, of(rows).texts.begin());

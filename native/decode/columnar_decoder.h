@@ -119,7 +119,7 @@ class ColumnarDecoder : public RecordDecoder {
     // `count`: of the rows, and then of those that are not left out.
     bool read_block(RowSink &sink, u32 row, u32 &count) {
         RowBlock rows{*plan_, sink.slot, sink.rows, count, sink.newest_event_time_ms};
-        if (plan_->transforms) rows.cells = &writer_.cells(), rows.cells->letters.clear();
+        if (plan_->transforms) rows.cells = &writer_.transforms().cells, rows.cells->letters.clear();
         if (around_.any() && !around_.put(rows)) return false;
         if (!floats_.put(row, rows)) return false;
         for (ColumnSpan *column : spans_)

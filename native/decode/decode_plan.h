@@ -69,7 +69,7 @@ struct DecodePlan {
     std::shared_ptr<const TransformPlan> transforms;   // none: nullptr
     bool is_ragged = false;            // a column has its cells in a ragged block
     u32 heads = 0, made_heads = 0;     // columns with Missing::head, and those of them that transforms make
-    u32 floats_block = 0;              // of the columns with a Kind::plain_float()
+    u32 floats_block = 0;              // of the columns with a Kind::row_float()
     std::shared_ptr<RowWatch> watch;   // of a plan that one decoder has; none: nullptr
 
     // Throws std::invalid_argument if a column does not fit the layout (a mistake of ours, not of data).

@@ -64,6 +64,11 @@ class HashKind : public Kind {
         }
         return true;
     }
+    // Hashes that this column's hasher has taken.
+    void put_own(const u64 *hashes, RowBlock &rows) const {
+        u8 *to = rows.at(place_);
+        for (u32 i = 0; i < rows.count; ++i, to += rows.stride(place_)) std::memcpy(to, hashes + i, 8);
+    }
     bool stand_in_span(RowBlock &rows) const override {
         rows.fill(place_, missing_);
         return true;

@@ -181,6 +181,7 @@ class KeepingKind final : public Kind {
     }
 
     const PlainFloat *plain_float() const override { return inner_ ? inner_->plain_float() : nullptr; }
+    const PlainFloat *row_float() const override { return inner_ ? inner_->row_float() : nullptr; }
     bool is_float() const override { return inner_ && inner_->is_float(); }
     bool narrows() const override { return inner_ && inner_->narrows(); }
     bool is_text() const override { return inner_ && inner_->is_text(); }

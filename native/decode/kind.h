@@ -103,6 +103,8 @@ class Kind {
 
     // All in one block. nullptr: not of them.
     virtual const PlainFloat *plain_float() const { return nullptr; }
+    // The same where rows alone are so, and whole columns have ways of their own.
+    virtual const PlainFloat *row_float() const { return plain_float(); }
 
     // What looks at its cells before they are decoded: LookAhead. nullptr: nothing.
     virtual std::shared_ptr<Kind> ahead() const { return nullptr; }

@@ -11,7 +11,13 @@ namespace st {
 
 class Letters {
   public:
-    void clear() { page_ = used_ = 0; }
+    struct Mark {   // up to where there are letters
+        u64 page = 0, used = 0;
+    };
+
+    void clear() { back_to({}); }
+    Mark mark() const { return {page_, used_}; }
+    void back_to(Mark mark) { page_ = mark.page, used_ = mark.used; }
     u64 pages() const { return page_; }   // that are full
 
     char *room(u64 size) {

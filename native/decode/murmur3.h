@@ -9,6 +9,15 @@ namespace st {
 
 inline u32 murmur3_mix(u32 k) { return std::rotl(k * 0xcc9e2d51u, 15) * 0x1b873593u; }
 
+// Of a hash so far and four bytes more; and of one that has taken all bytes.
+inline u32 murmur3_next(u32 h, u32 k) { return std::rotl(h ^ murmur3_mix(k), 13) * 5 + 0xe6546b64u; }
+inline u32 murmur3_end(u32 h, u64 size) {
+    h ^= static_cast<u32>(size);
+    h = (h ^ (h >> 16)) * 0x85ebca6bu;
+    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
+    return h ^ (h >> 16);
+}
+
 // MurmurHash3_x86_32.
 inline u32 murmur3(const void *bytes, u64 size, u32 seed) {
     const u8 *p = static_cast<const u8 *>(bytes);
@@ -16,7 +25,7 @@ inline u32 murmur3(const void *bytes, u64 size, u32 seed) {
     for (u64 n = size / 4; n; --n, p += 4) {
         u32 k;
         std::memcpy(&k, p, 4);
-        h = std::rotl(h ^ murmur3_mix(k), 13) * 5 + 0xe6546b64u;
+        h = murmur3_next(h, k);
     }
     u32 tail = 0;
     switch (size & 3) {
@@ -24,10 +33,7 @@ inline u32 murmur3(const void *bytes, u64 size, u32 seed) {
         case 2: tail ^= u32{p[1]} << 8; [[fallthrough]];
         case 1: h ^= murmur3_mix(tail ^ p[0]);
     }
-    h ^= static_cast<u32>(size);
-    h = (h ^ (h >> 16)) * 0x85ebca6bu;
-    h = (h ^ (h >> 13)) * 0xc2b2ae35u;
-    return h ^ (h >> 16);
+    return murmur3_end(h, size);
 }
 
 // The first 64 bits of MurmurHash3_x64_128.

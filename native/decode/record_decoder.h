@@ -36,6 +36,8 @@ class RecordDecoder : public Decoder {
     bool gather(bool on) final {
         gathers_ = on && can_gather_;
         if (gathers_ && !waiting_) waiting_ = std::make_unique<WaitingRows>(plan_, writer_);
+        if (gathers_) waiting_->await_row();
+        else if (plan_->transforms) writer_.cell_row().move_to(writer_.transforms().cells, 0);
         return gathers_;
     }
     void number_record(u32 record) final { record_ = record; }
@@ -97,10 +99,13 @@ class RecordDecoder : public Decoder {
     // The current row is read.
     void end_row(RowSink &sink, RowTally &tally) {
         if (around_.any()) around_.put(writer_);
-        if (gathers_ && !passing() && waiting_->take(record_, row_)) {
-            ++row_, ++sink.rows, ++tally.trained;
-            if (waiting_->is_full()) settle(sink);
-            return;
+        if (gathers_) {
+            if (!passing() && waiting_->take(record_, row_)) {
+                ++row_, ++sink.rows, ++tally.trained;
+                if (waiting_->is_full()) settle(sink);
+                return;
+            }
+            waiting_->give_back();
         }
         const RowEnd end = writer_.finish();
         const i64 row = row_++;

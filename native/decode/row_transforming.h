@@ -48,10 +48,7 @@ inline bool RowWriter::transform_row() {
             continue;
         }
         columns[k].given[0] = 1;
-        if (!reading.from_slot) continue;
-        f32 value;
-        std::memcpy(&value, floats_ + slot_at_[reading.column], sizeof value);
-        columns[k].numbers[0] = value;
+        if (in_slot(reading.column)) columns[k].numbers[0] = float_of(reading.column);
     }
     transforms_.run(1);
     if (transforms_.leaves_out(0)) {

@@ -32,10 +32,10 @@ class RowWriter {
         for (const PlanColumn &column : plan_->columns) {
             wanted_.push_back(column.kind && column.missing != Missing::keep ? ~u32{0} : 0);
             awaited_.push_back(column.is_made ? 0 : wanted_.back());
-            const bool is_usual = column.kind && column.from.empty();
-            const PlainFloat *floats = is_usual ? column.kind->plain_float() : nullptr;
+            const PlainFloat *floats = column.kind ? column.kind->row_float() : nullptr;
             slot_at_.push_back(floats ? floats->place.offset : NO_FLOAT);
-            float_at_.push_back(plan_->watch ? NO_FLOAT : slot_at_.back());   // who watches is to see all cells
+            const bool sees_all = plan_->watch || !column.from.empty();   // who watches is to
+            float_at_.push_back(sees_all ? NO_FLOAT : slot_at_.back());
         }
         float_run_.resize(float_at_.size());
         for (u64 c = float_at_.size(), run = 0; c-- > 0; float_run_[c] = static_cast<u32>(run))
@@ -43,6 +43,8 @@ class RowWriter {
         for (const DecodePlan::At &block : plan_->blocks) scratch_.emplace_back(block.stride + 1);
         row_.resize(plan_->blocks.size() + 1);
     }
+
+    RowWriter(const RowWriter &) = delete;
 
     // The row to write; without a slot (rows passed over) it goes nowhere.
     void start(u8 *slot, u64 row) {
@@ -56,7 +58,7 @@ class RowWriter {
         at_ = row;
         if (watch_) [[unlikely]] watch_->start(row);
         if (ragged_.any()) ragged_.start();
-        if (plan_->transforms && !keeps_letters_) transforms_.cells.letters.clear();
+        if (plan_->transforms) cell_row_.start();
         if (++stamp_ == 0) {
             std::fill(seen_.begin(), seen_.end(), 0);
             stamp_ = 1;
@@ -240,10 +242,12 @@ class RowWriter {
         seen_[c] = stamp_;
     }
 
-    // Cells as transforms read them: a kind puts its cell into the first row of its column of cells, and says so.
-    Cells &cells() { return transforms_.cells; }
+    // Cells as transforms read them: a kind puts its cell into this row of its column of cells, and says so.
+    CellRow &cell_row() { return cell_row_; }
     RowTransforms &transforms() { return transforms_; }
     void give(u32 c) { seen_[c] = stamp_; }
+    bool in_slot(u32 c) const { return slot_at_[c] != NO_FLOAT; }   // a float that is read where it lies: float_of()
+    f32 float_of(u32 c) const { return load_little<f32>(reinterpret_cast<const char *>(floats_) + slot_at_[c]); }
 
     // The cell does not fit its column; the first such cell of a row is reported.
     void wrong(u32 c, std::string_view got) {
@@ -277,8 +281,6 @@ class RowWriter {
     void put_rest();
     template <class IsMissing>
     void take_up(u8 *slot, u64 row, i64 event_time_ms, IsMissing is_missing);
-    // Whether texts that transforms read stay where they are from row to row.
-    void keep_letters(bool on) { keeps_letters_ = on; }
 
     // Applies the missing policies and completes the row.
     RowEnd finish() {
@@ -374,7 +376,7 @@ class RowWriter {
     u8 *slot_ = nullptr;
     u64 at_ = 0;                  // the row's place in it
     std::vector<std::vector<u8>> scratch_;
-    bool failed_ = false, failed_whole_ = false, in_list_ = false, keeps_letters_ = false;
+    bool failed_ = false, failed_whole_ = false, in_list_ = false;
     bool lacks_some_ = false;     // of the columns in the record, as is_given() found
     u64 elements_ = 0, taken_ = 0;   // of the open list
     u32 parts_ = 0;
@@ -383,6 +385,7 @@ class RowWriter {
     i64 event_time_ms_ = -1;
     RowWatch *const watch_;
     RowTransforms transforms_;
+    CellRow cell_row_{transforms_.cells};
     std::vector<u32> wrong_;      // stamp of the row whose cell of the column did not fit; without a `where` empty
 };
 

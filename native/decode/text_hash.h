@@ -8,6 +8,7 @@ namespace st {
 
 struct TextHasher {
     u32 bits, seed;
+    bool operator==(const TextHasher &) const = default;
     u64 operator()(std::string_view text) const {
         return bits == 64 ? murmur3_64(text.data(), text.size(), seed) : murmur3(text.data(), text.size(), seed);
     }

@@ -15,31 +15,34 @@ class WaitingRows {
         const std::vector<Reading> &readings = plan_->transforms->readings;
         for (u64 k = 0; k < readings.size(); ++k) {
             if (readings[k].from_slot) continue;
-            CellColumn &to = transforms_.cells.columns[k];
-            const u64 bytes = to.holds == Holds::text ? sizeof(std::string_view) : sizeof(u64);
-            copies_.push_back({readings[k].column, bytes, writer.cells().columns[k].cells(), to.cells(), &to});
+            const u32 column = readings[k].column;
+            asked_.push_back({column, writer.in_slot(column), &transforms_.cells.columns[k], &own().columns[k]});
         }
+        give_all();
     }
 
-    bool is_full() const { return count_ == BLOCK_ROWS || writer_.cells().letters.pages() >= MOST_PAGES; }
+    bool is_full() const { return count_ == BLOCK_ROWS || transforms_.cells.letters.pages() >= MOST_PAGES; }
+
+    // The row that comes next has its cells behind those that wait.
+    void await_row() { writer_.cell_row().move_to(transforms_.cells, count_); }
 
     // The row that the writer has read, which is the slot's next: false where it is to be finished by itself, and will
     // not be trained.
     bool take(u32 record, i64 row) {
         if (!writer_.is_given()) return false;
-        for (const Copy &copy : copies_) {
-            if (!writer_.has(copy.column)) {
-                copy.holder->take_missing(count_);
-                continue;
-            }
-            copy.holder->given[count_] = 1;
-            if (copy.bytes == sizeof(u64)) std::memcpy(copy.to + sizeof(u64) * count_, copy.from, sizeof(u64));
-            else std::memcpy(copy.to + copy.bytes * count_, copy.from, sizeof(std::string_view));
-        }
+        for (const Asked &each : asked_)
+            if (!writer_.has(each.column)) each.cells->take_missing(count_);
         writer_.put_rest();
         rows_[count_++] = {row, writer_.event_time_ms(), record};
-        writer_.keep_letters(true);
+        await_row();
         return true;
+    }
+
+    // The same row goes on by itself.
+    void give_back() {
+        own().letters.clear();
+        for (const Asked &each : asked_)
+            if (writer_.has(each.column)) each.own->copy_cell(0, *each.cells, count_);
     }
 
     // Finishes them; adds to `late` what became of those that are not trained.
@@ -48,7 +51,8 @@ class WaitingRows {
         RowBlock rows{*plan_, sink.slot, sink.rows - count_, count_, -1};
         rows.cells = &transforms_.cells;
         sink.rows -= count_;
-        rows.cells->letters.clear();
+        for (const Asked &each : asked_)
+            if (each.in_slot) BlockTransforms::read_slot(each.column, *each.cells, rows);
         const bool none_dies = block_.run(transforms_, rows);
         if (none_dies) {
             block_.take_out(rows);
@@ -63,23 +67,29 @@ class WaitingRows {
             std::ranges::stable_sort(late, {}, &LateRows::record);
         }
         count_ = 0;
-        writer_.cells().letters.clear();
-        writer_.keep_letters(false);
+        transforms_.cells.letters.clear();
+        give_all();
+        await_row();
     }
 
   private:
     static constexpr u64 MOST_PAGES = 4;   // of letters
-    struct Copy {        // of the row's cell among those of the block
-        u32 column;      // of the plan
-        u64 bytes;       // of a cell
-        const char *from;
-        char *to;
-        CellColumn *holder;
+    struct Asked {   // a column whose cells do not all lie in the slot
+        u32 column;         // of the plan
+        bool in_slot;       // those that are there do
+        CellColumn *cells;
+        CellColumn *own;    // of the writer
     };
     struct Row {
         i64 row, event_time_ms;
         u32 record;
     };
+
+    void give_all() {   // but for those that take() finds missing
+        for (const Asked &each : asked_) std::ranges::fill(each.cells->given, u8{1});
+    }
+
+    Cells &own() const { return writer_.transforms().cells; }
 
     // Calls take(from, at) for each row that is not left out: where it was in the block, and where it is.
     template <class Take>
@@ -108,13 +118,11 @@ class WaitingRows {
 
     // One of a block in which a row dies, the slot's row `place`, with the reason.
     void finish_by_itself(RowSink &sink, u32 place, u32 from, std::vector<LateRows> &late) {
-        const std::vector<Reading> &readings = plan_->transforms->readings;
+        own().letters.clear();
         missing_.assign(plan_->columns.size(), 0);
-        for (u64 k = 0; k < readings.size(); ++k) {
-            if (readings[k].from_slot) continue;
-            const CellColumn &column = transforms_.cells.columns[k];
-            missing_[readings[k].column] = !column.given[from];
-            writer_.cells().columns[k].copy_cell(0, column, from);
+        for (const Asked &each : asked_) {
+            missing_[each.column] = !each.cells->given[from];
+            each.own->copy_cell(0, *each.cells, from);
         }
         for (const DecodePlan::At &block : plan_->blocks) {
             u8 *const first = sink.slot + block.offset;
@@ -134,7 +142,7 @@ class WaitingRows {
     RowWriter &writer_;
     RowTransforms transforms_;
     BlockTransforms block_;
-    std::vector<Copy> copies_;   // cells stay where they are
+    std::vector<Asked> asked_;
     u32 count_ = 0;
     std::vector<Row> rows_ = std::vector<Row>(BLOCK_ROWS);
     std::vector<u8> missing_;   // by column

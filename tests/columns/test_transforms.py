@@ -165,6 +165,21 @@ def test_hashes_do_not_stand_for_texts_that_transforms_read(same: Callable[..., 
     assert [path for _, path, _ in same(read, "packed", hashed).dead] == ["$.c[0]", "$.c[1]"]
 
 
+@pytest.mark.parametrize("hash_bits", [32, 64])
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_hashes_that_a_category_takes_are_those_its_crosses_are_made_of(
+    format_name: str, hash_bits: int, same: Callable[..., reference.Reference]
+) -> None:
+    """In blocks in which no text is missing, and in those where one is."""
+    category = {"kind": "category", "buckets": 9, "hash_bits": hash_bits, "missing": "none"}
+    tables = {"way": {"cross": ["a", "b"], "buckets": 1000}, "again": {"cross": ["b", "a"], "buckets": 1000}}
+    schema = Schema.from_columns({"a": category, "b": category, "late": LATE}, LOSS, tables)
+    rows: list[dict[str, Any]] = [{"a": f"a{i % 7}", "b": f"{i % 5}b", "late": i % 2} for i in range(TIMES)]
+    for given in (rows, [*rows[1:], {"a": None, "b": "b", "late": 1}]):
+        records = encode_records(format_name, schema, given)
+        assert sum(same(schema, format_name, record).trained for record in records) == len(given)
+
+
 def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
     same: Callable[..., reference.Reference],
 ) -> None:

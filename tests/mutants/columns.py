@@ -18,7 +18,7 @@ GUARDS = [
     ),
     (
         "transforms see a stand-in where it stands", "native/decode/block_transforms.h",
-        "std::memset(column.given.data(), 1, rows.count);", "",
+        "std::memset(rows.cells->columns[k].given.data(), 1, rows.count);", "",
         "tests/regress/test_0492_stand_ins_in_slots.py",
     ),
     (
@@ -315,7 +315,7 @@ GUARDS = [
     ),
     (
         "a run of numbers ends where one is not in the record", "native/decode/row_writer.h",
-        "const bool is_usual = column.kind && column.from.empty();", "const bool is_usual = column.kind != nullptr;",
+        "sees_all = plan_->watch || !column.from.empty();", "sees_all = plan_->watch != nullptr;",
         "tests/columns/test_around.py::test_floats_of_an_array_row_pass_over_them",
     ),
     (

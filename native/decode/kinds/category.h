@@ -77,6 +77,14 @@ class Category : public Kind {
         }
         return true;
     }
+    // Hashes that this column's hasher has taken.
+    void put_own(const u64 *hashes, RowBlock &rows) const {
+        u8 *to = rows.at(place_);
+        for (u32 i = 0; i < rows.count; ++i, to += rows.stride(place_)) {
+            const i32 found = bucket_of(hashes[i]);
+            std::memcpy(to, &found, 4);
+        }
+    }
     bool stand_in_span(RowBlock &rows) const override {
         rows.fill(place_, missing_);
         return true;
@@ -138,8 +146,10 @@ class ReadTexts final : public Base {
     ReadTexts(const std::string &column, const Options &options) : Base(column, options), cell_(options) {}
 
     void text(RowWriter &row, u32 c, std::string_view utf8) const override {
-        Base::text(row, c, utf8);
-        cell_.put(row, c, utf8);
+        const TextHasher &by = *Base::hasher();
+        const TextHash hash{by(utf8), by};
+        Base::hashed(row, c, hash);
+        cell_.put(row, c, utf8, hash);
     }
     void hashed(RowWriter &row, u32 c, const TextHash &hash) const override { Kind::hashed(row, c, hash); }
     const TextHasher *hasher() const override { return nullptr; }
@@ -151,7 +161,9 @@ class ReadTexts final : public Base {
         return cell_.texts_of(span, row, rows) && put_texts(cell_.texts(rows), rows);
     }
     bool put_texts(const std::string_view *texts, RowBlock &rows) const override {
-        return cell_.put_texts(texts, rows) && Base::put_texts(texts, rows);
+        if (!cell_.put_texts(texts, rows)) return false;
+        this->put_own(cell_.take_hashes(*Base::hasher(), rows), rows);
+        return true;
     }
     bool stand_in_span(RowBlock &rows) const override {
         cell_.take_missing(rows);

@@ -43,15 +43,12 @@ class Number : public NumberKind {
     PlainFloat at_;
 };
 
-// One of which transforms ask whether it is there: the float32 goes into a column of cells as well.
+// One of which transforms ask whether it is there: a block's float32 go into a column of cells as well, a row's is read
+// where it lies.
 class ReadNumber final : public Number {
   public:
     explicit ReadNumber(const Options &options) : Number(options), cell_(options) {}
 
-    void number(RowWriter &row, u32 c, f64 value) const override {
-        Number::number(row, c, value);
-        if (row.has(c)) cell_.put(row, c, static_cast<f32>(value));
-    }
     bool put_span(const ColumnSpan &span, u32 row, RowBlock &rows) const override {
         return Number::put_span(span, row, rows) && take_slot(rows);
     }
@@ -63,6 +60,7 @@ class ReadNumber final : public Number {
         return Number::stand_in_span(rows);
     }
     const PlainFloat *plain_float() const override { return nullptr; }
+    const PlainFloat *row_float() const override { return &at_; }
 
   private:
     bool take_slot(RowBlock &rows) const {

@@ -21,20 +21,37 @@ class Cross final : public Transform {
         CellColumn &made = result(cells);
         HashedCells parts[MOST];
         for (u64 k = 0; k < parts_.size(); ++k) parts[k] = cells.hashes.of(source(cells, k), parts_[k], count);
-        u64 words[MOST];
-        for (u32 i = 0; i < count; ++i) {
-            u8 there = 1;
-            for (u64 k = 0; k < parts_.size(); ++k) {
-                words[k] = parts[k].hashes[i];
-                there &= parts[k].there[i];
-            }
-            made.given[i] = there;
-            made.hashes[i] = hasher_({reinterpret_cast<const char *>(words), 8 * parts_.size()});
-        }
+        std::copy_n(parts[0].there, count, made.given.begin());
+        for (u64 k = 1; k < parts_.size(); ++k)
+            for (u32 i = 0; i < count; ++i) made.given[i] &= parts[k].there[i];
+        if (hasher_.bits == 32) side_by_side(parts, count, made.hashes.data());
+        else one_by_one(parts, count, made.hashes.data());
     }
 
   private:
     static constexpr u64 MOST = 16;
+
+    // By whole vectors: a word of all rows, then the next.
+    void side_by_side(const HashedCells *parts, u32 count, u64 *to) const {
+        u32 hashes[BLOCK_ROWS];
+        std::fill_n(hashes, count, hasher_.seed);
+        for (u64 k = 0; k < parts_.size(); ++k) {
+            const u64 *const words = parts[k].hashes;
+            for (u32 i = 0; i < count; ++i) {
+                const u32 low = murmur3_next(hashes[i], static_cast<u32>(words[i]));
+                hashes[i] = murmur3_next(low, static_cast<u32>(words[i] >> 32));
+            }
+        }
+        for (u32 i = 0; i < count; ++i) to[i] = murmur3_end(hashes[i], 8 * parts_.size());
+    }
+
+    void one_by_one(const HashedCells *parts, u32 count, u64 *to) const {
+        u64 words[MOST];
+        for (u32 i = 0; i < count; ++i) {
+            for (u64 k = 0; k < parts_.size(); ++k) words[k] = parts[k].hashes[i];
+            to[i] = hasher_({reinterpret_cast<const char *>(words), 8 * parts_.size()});
+        }
+    }
 
     const TextHasher hasher_;
     std::vector<TextHasher> parts_;

@@ -213,7 +213,8 @@ class Nvrtc:
         self.library: Any = ctypes.CDLL(str(paths[0]))
 
     def compile(self, source: str, names: Sequence[str], arch: str, options: Sequence[str]) -> dict[str, str]:
-        """Compiles for `arch` ("sm_90"); lowered name by name expression. AssertionError with the log otherwise."""
+        """Compiles for `arch` ("sm_90", to PTX "compute_90"); lowered name by name expression. AssertionError with the
+        log otherwise."""
         nvrtc, program = self.library, ctypes.c_void_p()
         assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
         try:
@@ -222,7 +223,7 @@ class Nvrtc:
             flags = [flag.encode() for flag in (*options, f"--gpu-architecture={arch}")]
             code = nvrtc.nvrtcCompileProgram(program, len(flags), (ctypes.c_char_p * len(flags))(*flags))
             assert code == 0, self.log(program)
-            assert self.binary_size(program) > 1000
+            assert arch.startswith("compute_") or self.binary_size(program) > 1000
             return {name: self.lowered(program, name) for name in names}
         finally:
             nvrtc.nvrtcDestroyProgram(ctypes.byref(program))

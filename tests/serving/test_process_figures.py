@@ -35,6 +35,11 @@ def named(server: Served) -> dict[str, psutil.Process]:
     return {comm.removeprefix("st-"): child for comm, child in found.items() if comm.startswith("st-")}
 
 
+def spent_s(process: psutil.Process) -> float:
+    """Until now; with a tick more, in which sums of decimals may differ."""
+    return sum(process.cpu_times()[:2]) + 0.01
+
+
 def test_of_one_process(kafka: Any, tmp_path: Path) -> None:
     name = kafka.fresh_name("served")
     MODEL.put(Publisher(kafka.bootstrap, name), 1)
@@ -53,10 +58,9 @@ def test_of_workers_and_who_takes_the_place_of_one(kafka: Any, tmp_path: Path) -
         found = taken(server)
         assert {"serve", *workers} <= found.keys()
         for process, worker in workers.items():
-            least, most = found[process]["cpu_seconds_total"], sum(worker.cpu_times()[:2])
-            assert 0.1 < least <= most and found[process]["pss_bytes"] > 1 << 20
+            assert 0.1 < found[process]["cpu_seconds_total"] <= spent_s(worker)
+            assert found[process]["pss_bytes"] > 1 << 20
         workers["serve-0"].kill()
-        before = found["serve-0"]["cpu_seconds_total"]
         wait_for(lambda: (now := named(server).get("serve-0")) is not None and now.pid != workers["serve-0"].pid)
-        assert taken(server)["serve-0"]["cpu_seconds_total"] < before  # begun again
+        assert taken(server)["serve-0"]["cpu_seconds_total"] <= spent_s(named(server)["serve-0"])  # begun again
         assert server.stop() == 0

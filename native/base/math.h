@@ -44,6 +44,7 @@ struct Real;
 template <>
 struct Real<f32> {
     using Int = i32;
+    using Bits = u32;
     static constexpr int mantissa = 23, bias = 127;
     static constexpr f32 round = 12582912.0f, log2e = 1.44269504f, ln2_high = 0.693359375f, ln2_low = -2.12194440e-4f;
     static constexpr f32 exp_largest = 89.0f, exp_smallest = -104.0f;
@@ -54,6 +55,7 @@ struct Real<f32> {
 template <>
 struct Real<f64> {
     using Int = i64;
+    using Bits = u64;
     static constexpr int mantissa = 52, bias = 1023;
     static constexpr f64 round = 6755399441055744.0, log2e = 1.4426950408889634;
     static constexpr f64 ln2_high = 6.93147180369123816490e-01, ln2_low = 1.90821492927058770002e-10;
@@ -161,12 +163,14 @@ ST_INLINE T log(T x) {
     bool small = x < R::smallest_normal;
     T scaled = small ? x * R::subnormal_scale : x;
     Int bits = bits_of(scaled) - R::sqrt_half;
-    Int e = (bits >> R::mantissa) - (small ? R::mantissa : 0);
+    // e + bias above 2^mantissa, in whose last bits it is: below AVX-512 there is no vector of i64 that become f64
+    constexpr Int whole = Int(R::bias + R::mantissa) << R::mantissa, shift = Int(R::bias) << R::mantissa;
+    Int above = static_cast<Int>(static_cast<typename R::Bits>(bits + shift) >> R::mantissa) | whole;
+    T e = from_bits(above) - (small ? from_bits(whole) + T(R::bias + R::mantissa) : from_bits(whole) + T(R::bias));
     T f = from_bits(static_cast<Int>((bits & R::fraction) + R::sqrt_half)) - T(1);   // m - 1, exact
     T s = f / (f + T(2)), t = s * s, tail = t * log_tail(t), half_square = T(0.5) * f * f;
     // log m = f - (f^2 / 2 - s (f^2 / 2 + tail)): fdlibm's arrangement keeps f exact
-    T count = static_cast<T>(e);
-    T y = fma(count, R::ln2_high, f - (half_square - fma(s, half_square + tail, count * R::ln2_low)));
+    T y = fma(e, R::ln2_high, f - (half_square - fma(s, half_square + tail, e * R::ln2_low)));
     T infinity = from_bits(static_cast<Int>(Int(2 * R::bias + 1) << R::mantissa));
     y = x == infinity ? infinity : y;
     y = x == T(0) ? -infinity : y;

@@ -28,10 +28,23 @@ ST_EXPORT(count_add)
 ST_KERNEL void count_value(i64 rows, i64 columns, i64 column, i64 cells, i64 width, i64 at, i64 form,
                            const i32 *categories_rc, const i64 *count_c, f32 *x_rw) {
     const f64 all = larger(f64(count_c[cells - 1]), 1.0);
+    const auto value_of = [=](f64 n) ST_LAMBDA { return form == 0 ? log(1 + n) : form == 1 ? n / all : n; };
+#if ST_CUDA
     ST_FOR(r, rows) {
-        const f64 n = f64(count_c[embedding_bucket(categories_rc, r, columns, column, cells - 1)]);
-        x_rw[r * width + at] = static_cast<f32>(form == 0 ? log(1 + n) : form == 1 ? n / all : n);
+        const i64 bucket = embedding_bucket(categories_rc, r, columns, column, cells - 1);
+        x_rw[r * width + at] = static_cast<f32>(value_of(f64(count_c[bucket])));
     }
+#else   // counts are fetched first: what is made of them is vector code then
+    constexpr i64 PIECE = 64;
+    f64 n_i[PIECE];
+    for (i64 r = 0; r < rows; r += PIECE) {
+        const i64 count = rows - r < PIECE ? rows - r : PIECE;
+        for (i64 i = 0; i < count; ++i)
+            n_i[i] = f64(count_c[embedding_bucket(categories_rc, r + i, columns, column, cells - 1)]);
+        for (i64 i = 0; i < count; ++i) n_i[i] = value_of(n_i[i]);
+        for (i64 i = 0; i < count; ++i) x_rw[(r + i) * width + at] = static_cast<f32>(n_i[i]);
+    }
+#endif
 }
 ST_EXPORT(count_value)
 

@@ -183,6 +183,22 @@ def test_a_vector_may_come_as_a_list_of_any_length(same: Any, of: pa.DataType) -
     assert (found.trained, len(found.dead)) == (12, 16)
 
 
+@pytest.mark.parametrize(
+    ("tags", "trained"),
+    [
+        (pa.array([[{"a": 1}], [{"a": 2}]]), 0), (pa.array([[["a"]], [["b"]]]), 0),
+        (pa.array([[("a", 1)], [("b", 2)]], pa.map_(pa.string(), pa.int32())), 0),
+        (pa.array([[1], [2]], pa.list_(pa.decimal128(5))), 0), (pa.array([[b"\xff"], []]), 1),
+        (pa.array([[1.5], [2.0]]), 1), (pa.array([[], []], pa.list_(pa.int32(), 0)), 2), (pa.array([[], []]), 2),
+        (pa.array([None, None], pa.list_(pa.string())), 2), (pa.array([["x"] * 50_000, ["y"]]), 2),
+        (pa.ListArray.from_arrays([0, 1, 2], pa.array([5, 6]).dictionary_encode()), 0),
+    ],
+    ids=lambda given: str(given.type) if isinstance(given, pa.Array) else str(given),
+)  # fmt: skip
+def test_lists_of_what_is_no_cell_and_of_none(same: Any, tags: pa.Array, trained: int) -> None:
+    assert same(LISTS, "arrow", stream(pa.record_batch({"tags": tags, "late": [0, 1]})), 8).trained == trained
+
+
 def test_lists_may_begin_anywhere_in_order(same: Any) -> None:
     record = stream(pa.record_batch({"tags": [["zz"], ["a", "bc"]], "late": [0, 1]}))
     offsets = struct.pack("<3i", 0, 1, 3)

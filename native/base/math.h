@@ -164,8 +164,9 @@ ST_INLINE T log(T x) {
     T scaled = small ? x * R::subnormal_scale : x;
     Int bits = bits_of(scaled) - R::sqrt_half;
     // e + bias above 2^mantissa, in whose last bits it is: below AVX-512 there is no vector of i64 that become f64
-    constexpr Int whole = Int(R::bias + R::mantissa) << R::mantissa, shift = Int(R::bias) << R::mantissa;
-    Int above = static_cast<Int>(static_cast<typename R::Bits>(bits + shift) >> R::mantissa) | whole;
+    constexpr Int whole = Int(R::bias + R::mantissa) << R::mantissa;
+    constexpr auto shift = static_cast<typename R::Bits>(R::bias) << R::mantissa;   // a NaN goes beyond Int
+    Int above = static_cast<Int>((static_cast<typename R::Bits>(bits) + shift) >> R::mantissa) | whole;
     T e = from_bits(above) - (small ? from_bits(whole) + T(R::bias + R::mantissa) : from_bits(whole) + T(R::bias));
     T f = from_bits(static_cast<Int>((bits & R::fraction) + R::sqrt_half)) - T(1);   // m - 1, exact
     T s = f / (f + T(2)), t = s * s, tail = t * log_tail(t), half_square = T(0.5) * f * f;

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import subprocess
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -125,17 +129,33 @@ def test_a_picture_of_the_history() -> None:
 
 def test_a_bar_is_shown_on_a_terminal_alone() -> None:
     code = (
-        "import os, pty, sys\n"
+        "import os, sys\n"
         "import streamtrain\n"
         "from tests.fitting.example import TABLES, columns\n"
         "given = columns(3000)\n"
         "streamtrain.fit(TABLES, given, progress=True)\n"
-        "read, write = pty.openpty()\n"
-        "os.dup2(write, 2)\n"
+        "os.dup2(int(sys.argv[1]), 2)\n"
         "streamtrain.fit(TABLES, given, epochs=2, progress=True)\n"
-        "sys.stdout.write(os.read(read, 65536).decode())\n"
     )
     environment = {"PATH": "/usr/bin:/bin", "TERM": "xterm", "COLUMNS": "100"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=120)
-    assert done.returncode == 0 and done.stderr == "", done.stderr
-    assert "rows" in done.stdout and "/6000" in done.stdout
+    screen, terminal = pty.openpty()
+    drawn: list[bytes] = []
+    reader = threading.Thread(target=read_all, args=(screen, drawn))  # a terminal that nobody reads holds its writer
+    reader.start()
+    arguments = [sys.executable, "-c", code, str(terminal)]
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=120, pass_fds=[terminal])
+    finally:
+        os.close(terminal)
+        reader.join()
+        os.close(screen)
+    text = b"".join(drawn).decode()
+    assert done.returncode == 0 and done.stderr == "", done.stderr + text
+    assert "rows" in text and "/6000" in text
+
+
+def read_all(screen: int, drawn: list[bytes]) -> None:
+    """Read what a terminal shows until no program has it open: Linux tells that by an error."""
+    with contextlib.suppress(OSError):
+        while piece := os.read(screen, 4096):
+            drawn.append(piece)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 
 from streamtrain import _native
 from streamtrain.compute.ops.activation import Activation
@@ -18,18 +20,26 @@ _ops: dict[str, Op] = {}
 
 def check(op: Op, where: str) -> None:
     """Raises when the declaration differs from the kernel built into the module, in any instruction set."""
-    built = [kernel for kernel in _native.kernels() if kernel[0] == op.name]
     for types in op.types:
-        instances = [kernel for kernel in built if kernel[1] == types]
+        instances = _built()[op.name, types]
         expected, expected_host = op.signature(types), op.host_only
         if not instances:
             raise StreamtrainError(f"{where}: expected kernel {op.name}<{types}>, got none; is it under ST_EXPORT?")
-        for _, _, isa, arguments, host_only in instances:
+        for isa, arguments, host_only in instances:
             if arguments != expected or host_only != expected_host:
                 raise StreamtrainError(
                     f"{where}: kernel {op.name}<{types}> for {isa}: expected ({', '.join(expected)}), "
                     f"got ({', '.join(arguments)}); make declaration and kernel agree"
                 )
+
+
+@cache
+def _built() -> dict[tuple[str, str], list[tuple[str, list[str], bool]]]:
+    """Instruction set, arguments, whether of the host alone; of each kernel by its name and types."""
+    found: dict[tuple[str, str], list[tuple[str, list[str], bool]]] = defaultdict(list)
+    for name, types, isa, arguments, host_only in _native.kernels():
+        found[name, types].append((isa, arguments, host_only))
+    return found
 
 
 def load() -> dict[str, Op]:
@@ -44,6 +54,7 @@ def load() -> dict[str, Op]:
     return _ops
 
 
+@cache
 def activations() -> dict[str, Activation]:
     """The ops that say of themselves that they are an activation, by their file's name."""
     modules = {name: REGISTRY.get(name) for name in names()}

@@ -14,8 +14,10 @@ import socket
 import sys
 from typing import Any
 
+from streamtrain.build import build_digest
 from streamtrain.cli import main
 from streamtrain.cli.commands import REGISTRY
+from streamtrain.compute import ops
 from streamtrain.run import roles
 
 
@@ -24,6 +26,8 @@ def serve(connection: socket.socket) -> None:
     for registry in (REGISTRY, roles.REGISTRY):
         for name in registry.names():
             registry.get(name)
+    ops.load()
+    build_digest()
     gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks for those that wait
     while True:

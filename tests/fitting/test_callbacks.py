@@ -144,7 +144,9 @@ def test_a_bar_is_shown_on_a_terminal_alone() -> None:
     reader.start()
     arguments = [sys.executable, "-c", code, str(terminal)]
     try:
-        done = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=120, pass_fds=[terminal])
+        done = subprocess.run(
+            arguments, capture_output=True, text=True, env=environment, timeout=120, pass_fds=[terminal]
+        )
     finally:
         os.close(terminal)
         reader.join()

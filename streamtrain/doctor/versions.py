@@ -13,7 +13,9 @@ from streamtrain.job.kafka_settings import KafkaSettings
 HELP = "versions of streamtrain, Python, the system, librdkafka and of optional packages"
 ORDER = 10
 LIBRARIES = ("confluent-kafka", "numpy", "pydantic", "typer")
-OPTIONAL = ("torch", "pyarrow", "cupy-cuda12x", "cupy-cuda13x", "nicegui", "opencv-python-headless", "soundfile")
+OPTIONAL = (
+    "torch", "pyarrow", "cupy-cuda12x", "cupy-cuda13x", "nicegui", "opencv-python-headless", "simplejpeg", "soundfile",
+)  # fmt: skip
 
 
 def look(kafka: KafkaSettings | None) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from streamtrain import _native
 from streamtrain.failpoints import for_life
@@ -26,7 +26,7 @@ from streamtrain.run.fork_server import ForkedProcess, ForkServer
 log = get_logger("streamtrain.run.supervisor")  # the user knows one word for what watches a run
 
 Event = dict[str, Any]
-Process = subprocess.Popen[str] | ForkedProcess
+Process: TypeAlias = subprocess.Popen[str] | ForkedProcess
 
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
 _CRASHES_TO_REJECT = 3

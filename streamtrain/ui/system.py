@@ -35,9 +35,11 @@ class Told:
 
     @property
     def role(self) -> str:
-        """trainer, predictor, or unknown before it has answered."""
+        """trainer, serve, predictor, or unknown before it has answered."""
         if metrics.RING in self.values:
             return "trainer"
+        if metrics.SERVING in self.values:
+            return "serve"
         return "predictor" if metrics.REQUESTS in self.values else "unknown"
 
     @property

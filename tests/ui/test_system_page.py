@@ -17,6 +17,7 @@ from waiting import wait_for
 
 from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.telemetry import PredictorMeters, Telemetry, TrainerMeters
+from streamtrain.telemetry.serving import ServingTable
 from streamtrain.ui import charts, metrics, scraping, system
 from streamtrain.ui.scraping import Given, Scraping, given
 from streamtrain.ui.system import System
@@ -52,13 +53,26 @@ def test_every_metric_that_the_page_names_exists() -> None:
     gpus = {metrics.GPU_USED, metrics.GPU_HELD_BYTES, metrics.GPU_BYTES}
     assert set(metrics.NAMES) <= known()
     found = told_by(trainer(PUBLISHED))["flights"]
-    assert set(metrics.NAMES) - set(found) - gpus == {metrics.LAG, metrics.REQUESTS}
+    assert set(metrics.NAMES) - set(found) - gpus == {metrics.LAG, metrics.REQUESTS, metrics.SERVING}
     assert found[metrics.PSS_BYTES]["supervisor"] > 1 << 20
     predictor = PredictorMeters("flights")
     predictor(answered(requests=3))
     predictor.behind({0: 4, 1: 2})
     asked = told_by(predictor)["flights"]
     assert asked[metrics.REQUESTS] == {"": 3.0} and asked[metrics.LAG] == {"0": 4.0, "1": 2.0}
+
+
+def test_what_serve_tells_without_a_job_is_of_each_of_its_jobs() -> None:
+    table = ServingTable(["flights", "taxis"], 2)
+    table.row(0).listens(True)
+    found = metrics.read(table.exposition().decode())
+    assert set(found) == {"flights", "taxis"}
+    for job in found:
+        assert found[job][metrics.PSS_BYTES]["serve"] > 1 << 20 and found[job][metrics.SERVING] == {"": 1.0}
+        serving = System()
+        serving.take(URL, found[job])
+        (told,) = serving.told
+        assert told.role == "serve" and "pss.serve" in told.figures and serving.state(1.0) == ""
 
 
 @pytest.mark.parametrize(

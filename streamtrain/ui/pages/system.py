@@ -20,10 +20,12 @@ ORDER = 60
 REFRESH_S = 1.0
 _TRAIN = "streamtrain train JOB.toml --metrics-port 9400"
 _PREDICT = "streamtrain predict JOB.toml --metrics-port 9401"
+_SERVE = "streamtrain serve JOB.toml --port 8080"
 _SHOW = "streamtrain ui JOB.toml --metrics http://127.0.0.1:9400 --metrics http://127.0.0.1:9401"
 _TO_GIVE = (
     "No topic tells what a job's processes take: their metrics do, and no address of them is given. Start what serves "
-    "them, ", html.tag("code", _TRAIN), " or ", html.tag("code", _PREDICT), ", and give the page their addresses: ",
+    "them, ", html.tag("code", _TRAIN), ", ", html.tag("code", _PREDICT), " or ", html.tag("code", _SERVE),
+    ", and give the page their addresses: ",
     html.tag("code", _SHOW), ".",
 )  # fmt: skip
 _PROCESSES = ("process", "cores", "memory (PSS)", "processor time")

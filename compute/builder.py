@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -61,6 +61,7 @@ class Value:
     ref: Ref
     masks: bool = False   # a relu is built in, so a gradient sent back must be masked with ref
     learns: bool = True   # something below it has parameters, so its gradient is wanted
+    learned: tuple[int, int] | None = None   # of these columns alone: the first, and the one behind the last; no masks
 
     @property
     def rows(self) -> PerRow:
@@ -262,6 +263,9 @@ class Builder:
             self.call("add_forward", gradient.elements, gradient, gradient, again)
 
     def _sum(self, made: Value, sent: Sequence[Gradient]) -> Ref:
+        """Of all its columns; of those that are learned where nobody sends more."""
+        if made.learned and all((each.first, each.first + each.ref.shape[1]) == made.learned for each in sent):
+            made = replace(made, ref=sent[0].ref)
         of_all = [each for each in sent if each.ref.shape[1] == made.columns]
         of_some = [each for each in sent if each.ref.shape[1] < made.columns]
         for each in of_all if not of_some else ():

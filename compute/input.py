@@ -118,8 +118,8 @@ class InputShape:
         return tuple(bag for bag in self.bags if not bag.embed)
 
 
-# dx -> the gradient of a table's touched rows
-Gather = Callable[[Ref], None]
+# dx, whose first column is that column of the input matrix -> the gradient of a table's touched rows
+Gather = Callable[[Ref, int], None]
 
 
 @dataclass(frozen=True)
@@ -166,13 +166,16 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
     if shape.numbers:
         at = numbers(builder, NUMBERS, blocks.pop(NUMBERS), x, at)
     tables = [*embed(builder, shape, x, at)] if shape.categories else []
+    learned = [at] if tables else []   # the columns of tables: their bounds, in any order
     at += sum(category.embed for category in shape.categories)
+    learned += [at] if tables else []
     for block, chosen in blocks.items():
         at = numbers(builder, block, chosen, x, at)
     for bag in shape.bags:
         if bag.embed:
             tables.append(pool(builder, bag, x, at, EMBEDDING))
             at += bag.embed
+            learned += [at - bag.embed, at]
     for picture in shape.pixels:
         builder.call("pixels", rows, picture.size, width, at, builder.slot(picture.block, "u8", picture.size), x)
         at += picture.size
@@ -180,13 +183,16 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
         if index is not None:
             rows_of = stateful.get(each.transform).rows_of(each)
             tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column, rows_of))
+            learned += [column, column + each.embed]
+    window = (min(learned), max(learned)) if learned else (0, width)
 
     def backward(dx: Ref) -> tuple[()]:
         for gather in tables:
-            gather(dx)
+            gather(dx, 0 if dx.shape[1] == width else window[0])
         return ()
 
-    return builder.on_backward(backward, (), Value(x, learns=bool(tables)))
+    found = Value(x, learns=bool(tables), learned=window if window != (0, width) else None)
+    return builder.on_backward(backward, (), found)
 
 
 def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], x: Ref, at: int) -> int:
@@ -222,14 +228,14 @@ def embed_one(
     table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING, rows_of)
     builder.call("embedding_forward", rows, columns, column, buckets, category.embed, width, at, indices, table, x)
 
-    def gather(dx: Ref) -> None:
+    def gather(dx: Ref, first: int) -> None:
         weight = builder.slot("weight", "f32", 1)
         slots = slots_of(rows)
         seen = builder.buffer(f"{category.name}.seen", slots, dtype="i64")
         lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
         gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
         builder.call("embedding_lead", rows, columns, column, buckets, slots, indices, weight, seen, lead)
-        builder.call("embedding_gradient", rows, category.embed, width, at, dx, lead, gradient)
+        builder.call("embedding_gradient", rows, category.embed, dx.shape[1], at - first, dx, lead, gradient)
         builder.on_table(Table(table, gradient, indices, column, lead))
 
     return gather
@@ -251,14 +257,14 @@ def pool(builder: Builder, bag: Bag, x: Ref, at: int, begin: Start, adds: bool =
     else:
         builder.call("bag_max_forward", *read, x, winner)
 
-    def gather(dx: Ref) -> None:
+    def gather(dx: Ref, first: int) -> None:
         weight = builder.slot("weight", "f32", 1)
         slots = slots_of(entries)
         seen = builder.buffer(f"{bag.name}.seen", slots, dtype="i64")
         lead = builder.buffer(f"{bag.name}.lead", entries, dtype="i32")
         gradient = builder.buffer(f"{bag.name}.gradient", entries, dim, dtype="f64")
         builder.call("bag_lead", rows, entries, bag.buckets, slots, ends, index, weight, seen, lead)
-        given = (rows, entries, dim, width, at, ends, scale, dx)
+        given = (rows, entries, dim, dx.shape[1], at - first, ends, scale, dx)
         if winner is None:
             builder.call("bag_gradient", *given, lead, mean, gradient)
         else:
@@ -277,7 +283,7 @@ def linear(builder: Builder, shape: InputShape, z: Value, head: str = "") -> Val
 
     def backward(dz: Ref) -> list[Gradient | None]:
         for gather in tables:
-            gather(dz)
+            gather(dz, 0)
         return [Gradient(dz)]
 
     return builder.on_backward(backward, [z], Value(z.ref)) if tables else z

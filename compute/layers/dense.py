@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from streamtrain import _native
 from streamtrain.compute import initializers, ops
 from streamtrain.compute.builder import Builder, Gradient, Value
@@ -52,9 +54,11 @@ def build(
         builder.call("dense_grad_weight", rows, inputs, size, x.ref, dy, d_weight, d_bias, totals)
         if not x.learns:
             return [None]
-        dx = builder.buffer(f"{name}.input_gradient", rows, inputs)
-        builder.call("dense_grad_input", rows, inputs, size, dy, weight, x.ref if x.masks else None, dx)
-        return [Gradient(dx, masked=True)]
+        first, end = x.learned or (0, inputs)
+        dx = builder.buffer(f"{name}.input_gradient", rows, end - first)
+        read = replace(weight, start=weight.start + first * size, shape=(end - first, size))
+        builder.call("dense_grad_input", rows, end - first, size, dy, read, x.ref if x.masks else None, dx)
+        return [Gradient(dx, masked=True, first=first)]
 
     return builder.on_backward(backward, [x], Value(y, masks=built_in))
 

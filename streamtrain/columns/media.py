@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 MOST_THREADS = 16
 FEW = 4  # cells that are not worth another thread
+SMALL = 4096  # bytes of a cell: smaller ones decode sooner than another thread has waited for the interpreter's lock
 
 # Some cells, and a table of a row for each: each into its row; a byte for each: 1, or 0 where it cannot.
 DecodePart = Callable[[Sequence[memoryview], NDArray[Any]], bytes]
@@ -34,7 +35,7 @@ def decode(part: DecodePart, dtype: type, encoded: Sequence[memoryview], rows: m
     count = len(encoded)
     table: NDArray[Any] = np.frombuffer(rows, dtype).reshape(count, -1)
     parts = min(threads(), -(-count // FEW))
-    if parts < 2:
+    if parts < 2 or sum(map(len, encoded)) < SMALL * count:
         return part(encoded, table)
     size = -(-count // (4 * parts))  # smaller than a thread's share: cells differ
     starts = range(0, count, size)

@@ -17,11 +17,16 @@ MIXED = [
     {"name": "a", "dense": 12, "of": "input"}, {"name": "b", "multiply": ["a", "input"]},
     {"name": "c", "add": ["b", "input"]},
 ]  # fmt: skip
+LAST = [
+    {"name": "a", "scale": ["input"], "by": 0.5}, {"name": "b", "dense": 4, "of": "input"},
+    {"name": "c", "concat": ["a", "b"]},
+]  # fmt: skip
 NETWORKS: dict[str, dict[str, Any]] = {
     "a list": {"layers": [RELU, {"dense": 4}], "categories": 2, "standardize": True},
     "a linear one": {"categories": 2},
     "two readers": {"graph": TWO, "categories": 2},
     "a reader of all": {"graph": MIXED, "categories": 2},
+    "one before it": {"graph": LAST, "categories": 2},
     "numbers behind": {"layers": [RELU], "categories": 1, "vectors": [3], "bags": [0, 2]},
     "bags": {"layers": [RELU], "bags": [0, 1, 4], "pixels": [4]},
 }

@@ -7,6 +7,16 @@ _PACKED_LISTS = "tests/columns/test_packed_lists.py"
 
 GUARDS = [
     (
+        "of a damaged JPEG OpenCV decides", "streamtrain/columns/pictures.py",
+        "            pass  # it takes no JPEG", "            return None  # it takes no JPEG",
+        "tests/columns/test_image.py::test_a_jpegs_points_are_opencvs",
+    ),
+    (
+        "small cells do not wait for each other's threads", "streamtrain/columns/media.py",
+        "    if parts < 2 or sum(map(len, encoded)) < SMALL * count:", "    if parts < 2:",
+        "tests/columns/test_media.py::test_small_cells_are_decoded_by_who_asks",
+    ),
+    (
         "a match that is preferred ends those behind it", "native/decode/transforms/extract.h",
         "break;   // those behind it are not preferred", "",
         "tests/columns/test_patterns.py::test_native_and_slow_agree_on_generated_patterns",

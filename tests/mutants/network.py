@@ -11,6 +11,17 @@ WORKSPACE = "tests/compute/test_workspace.py"
 
 GUARDS = [
     (
+        "tables read their columns of the gradient that is made of some", "compute/input.py",
+        "gather(dx, 0 if dx.shape[1] == width else window[0])", "gather(dx, 0)",
+        "tests/compute/test_learned_columns.py::test_the_bits_are_those_of_all_columns",
+    ),
+    (
+        "a gradient of some columns is one of the learned columns", "compute/builder.py",
+        "if made.learned and all((each.first, each.first + each.ref.shape[1]) == made.learned for each in sent):",
+        "if made.learned and any((each.first, each.first + each.ref.shape[1]) == made.learned for each in sent):",
+        "tests/compute/test_learned_columns.py::test_the_bits_are_those_of_all_columns",
+    ),
+    (
         "a module that keeps what it learns elsewhere is refused",
         "compute/torch/trial.py",
         "        if any(not np.array_equal(first[what], second[what], equal_nan=True) for what in first):\n",

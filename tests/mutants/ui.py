@@ -8,6 +8,11 @@ LINEAGE = "tests/ui/test_lineage_page.py"
 
 GUARDS = [
     (
+        "what is told of no job is of each that is told of", "streamtrain/ui/metrics.py",
+        "{**of_all, **values}", "values",
+        f"{SYSTEM}::test_what_serve_tells_without_a_job_is_of_each_of_its_jobs",
+    ),
+    (
         "a norm of sampled rows is that of the whole block",
         "streamtrain/ui/block_figures.py",
         "norm=float(np.sqrt((values**2).mean() * whole)),",

@@ -2,7 +2,6 @@
 // of a given length added in double, so that its bits depend on neither blocks, threads nor instruction set. Blocks as
 // in Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008: of A in L2, of B in L2 or L3.
 #pragma once
-#include <memory>
 
 #include "base/pack.h"
 #include "base/tile.h"
@@ -159,9 +158,17 @@ struct Packed {
     alignas(64) f32 b[block_columns * block_depth];
 };
 
+// <memory>, for a pointer of its own that frees it, takes longer to read than all of a kernel.
+struct PackedOfThread {
+    Packed *const packed = new Packed;   // without (), which would touch all of it
+    PackedOfThread() = default;
+    PackedOfThread(const PackedOfThread &) = delete;
+    ~PackedOfThread() { delete packed; }
+};
+
 inline Packed &packed_of_thread() {
-    thread_local const std::unique_ptr<Packed> packed(new Packed);   // not make_unique, which would touch all of it
-    return *packed;
+    thread_local const PackedOfThread own;
+    return *own.packed;
 }
 
 inline void multiply(const Product &p) {

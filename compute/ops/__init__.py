@@ -21,7 +21,7 @@ _ops: dict[str, Op] = {}
 def check(op: Op, where: str) -> None:
     """Raises when the declaration differs from the kernel built into the module, in any instruction set."""
     for types in op.types:
-        instances = _built()[op.name, types]
+        instances = _built().get((op.name, types), [])
         expected, expected_host = op.signature(types), op.host_only
         if not instances:
             raise StreamtrainError(f"{where}: expected kernel {op.name}<{types}>, got none; is it under ST_EXPORT?")

@@ -103,11 +103,8 @@ class Session:
         return job
 
     def connected_job(self, path: Path, flags: Mapping[str, str] | None = None) -> Job:
-        """As `job`, `connected`."""
-        return self.connected(self.job(path, flags))
-
-    def connected(self, job: Job) -> Job:
-        """The job, after a broker has answered; raises KafkaUnreachable within 10 s where none does."""
+        """As `job`, after a broker has answered; raises KafkaUnreachable within 10 s where none does."""
+        job = self.job(path, flags)
         self.admin(job).broker_count()
         return job
 

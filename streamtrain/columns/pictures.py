@@ -1,7 +1,7 @@
 """JPEG and PNG, decoded by simplejpeg and OpenCV (extra `images`): what columns/media.py asks in its threads.
 
 Both are imported when the first column of pictures is made, and give up the GIL while they decode. Both have
-libjpeg-turbo in them, which makes the same points in either; simplejpeg asks it in half the time.
+libjpeg-turbo in them, which makes the same points in either; simplejpeg has less around it.
 """
 
 from __future__ import annotations

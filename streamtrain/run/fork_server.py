@@ -18,6 +18,7 @@ import time
 from typing import NoReturn, TextIO
 
 from streamtrain.build import build_digest
+from streamtrain.compute import ops
 from streamtrain.log import get_logger
 from streamtrain.run import roles
 from streamtrain.run.entry import run_to_end
@@ -121,6 +122,7 @@ def _serve(connection: socket.socket, parent: int) -> NoReturn:
     for name in roles.REGISTRY.names():
         with contextlib.suppress(Exception):  # the process that needs it says why
             roles.REGISTRY.get(name)
+    ops.load()
     build_digest()  # read from some hundred files, once
     gc.freeze()  # what is here is shared by all that follow
     while True:

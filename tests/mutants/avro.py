@@ -176,8 +176,8 @@ GUARDS = [
     ),
     (
         "a start takes the registry's newest schema where none is given", "streamtrain/cli/commands/train.py",
-        "found = with_schema(session.connected(named))",
-        "found = with_schema and session.connected(named)",
+        "return with_schema(session.connected_job(job, flags))",
+        "return with_schema and session.connected_job(job, flags)",
         "tests/e2e/test_registry_newest.py::test_the_newest_schema_is_the_readers",
     ),
     (

@@ -61,9 +61,8 @@ def train(
         raise UserMistake("--max-rows and --until-end: expected one of them, got both")
     if fresh and restore is not None:
         raise UserMistake("--fresh and --restore: expected one of them, got both")
-    named = session.job(job, {} if workers is None else {"--workers": f"train.workers={workers}"})
-    fork_server = ForkServer.start()  # before anything has a thread, with all in it that has checked the job
-    found = with_schema(session.connected(named))
+    fork_server = ForkServer.start()  # before anything has a thread
+    found = _job(session, job, workers)
     options = TrainOptions(
         max_rows=max_rows,
         until_end=until_end,
@@ -76,6 +75,12 @@ def train(
     )
     served = None if metrics_port is None else metrics.of_trainer(metrics_host, metrics_port, found)
     raise typer.Exit(_shown(session, found, options, served))
+
+
+def _job(session: Session, job: JobFile, workers: int | None) -> Job:
+    """The job, which knows by what schema its records are read."""
+    flags = {} if workers is None else {"--workers": f"train.workers={workers}"}
+    return with_schema(session.connected_job(job, flags))
 
 
 def _host(session: Session, fork_server: ForkServer | None) -> HostOptions:

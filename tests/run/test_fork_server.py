@@ -5,10 +5,15 @@ from __future__ import annotations
 import signal
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import psutil
+import pytest
+from typer.testing import CliRunner
 
+from streamtrain.cli.commands import train
+from streamtrain.cli.session import Session
+from streamtrain.errors import UserMistake
 from streamtrain.run import fork_server
 from streamtrain.run.fork_server import ForkServer
 from tests.e2e.harness import LiveJob, Running, processes_of
@@ -48,6 +53,20 @@ def test_all_end_with_a_command_that_is_killed(kafka: Any, tmp_path: Path) -> No
     running.process.kill()
     assert running.finish() == -signal.SIGKILL
     assert psutil.wait_procs(processes, 20)[1] == []
+
+
+def test_the_copy_is_made_before_a_job_may_bring_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a module of PyTorch does that it names."""
+    order: list[str] = []
+
+    def loaded(*given: Any) -> NoReturn:
+        order.append("job")
+        raise UserMistake("no job")
+
+    monkeypatch.setattr(train.ForkServer, "start", lambda: order.append("copy"))
+    monkeypatch.setattr(Session, "job", loaded)
+    assert CliRunner().invoke(train.app, ["job.toml"]).exception is not None
+    assert order == ["copy", "job"]
 
 
 def test_a_process_with_more_threads_is_not_copied() -> None:

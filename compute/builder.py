@@ -12,7 +12,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import DTYPES, Array, Call, Outside, PerRow, Ref, Run
+from streamtrain.compute.spec import DTYPES, Argument, Array, Call, Outside, PerRow, Ref, Refs, Run
 from streamtrain.compute.start import ZERO, Start
 
 RULES = _native.state_rules()   # how a block's elements may be stored, by its rule
@@ -84,15 +84,24 @@ class Gradient:
 
 
 @dataclass(frozen=True)
-class Table:
-    """An embedding table with what its sparse update needs."""
+class Tables:
+    """Embedding tables of one batch's entries, with what their sparse update needs."""
 
-    parameter: Ref
-    gradient: Ref      # [entries, dim], valid for leading entries
-    categories: Ref    # [entries, columns]
-    column: int
-    lead: Ref
+    parameters: Refs   # of each [buckets, dim]
+    places: Ref        # i64 [tables, columns of a place]: see compute/ops/embedding.py
+    gradient: Ref      # f64 [entries, all their dims]: table by table [entries, dim], valid for leading entries
+    categories: Ref    # i32 [entries, columns]
+    lead: Ref          # i32 [tables, entries]
     ends: Ref | None = None   # of each row's entries; none: a row has one
+
+    def __len__(self) -> int:
+        return len(self.parameters.refs)
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Entries, columns of the categories, tables, all their dims: behind the rows in a kernel's arguments."""
+        entries, columns = self.categories.shape
+        return entries, columns, len(self), self.gradient.shape[1]
 
 
 # dy, which it may change -> the gradient of each value that was read, None of one that does not learn
@@ -112,7 +121,7 @@ class Builder:
     table_blocks: list[BlockSpec] = field(default_factory=list)
     statistics: list[BlockSpec] = field(default_factory=list)
     named: dict[str, Value] = field(default_factory=dict)   # what the vertices of the graph have made
-    on_table: Callable[[Table], None] = lambda table: None   # a table's gradient is there
+    on_tables: Callable[[Tables], None] = lambda tables: None   # their gradients are there
     shared: list[tuple[Ref, Ref]] = field(default_factory=list)   # a parameter's gradient, and another of it
     buffers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     constants: dict[str, Array] = field(default_factory=dict)
@@ -220,7 +229,7 @@ class Builder:
         entries = max(int(self.rows) * width, least)
         return Ref("slot", name, "i32", (self.rows,), start=1), Ref("slot", f"{name}.values", dtype, (entries,))
 
-    def call(self, op: str, *args: Ref | int | float | None, types: str = "") -> None:
+    def call(self, op: str, *args: Argument, types: str = "") -> None:
         """Appends a kernel call to the phases in force."""
         assert len(args) == len(ops.get(op).args), f"{op}: {len(args)} arguments"
         for phase in self._phases:

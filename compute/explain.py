@@ -11,7 +11,7 @@ from streamtrain.compute import ops, workspace
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.graph import INPUT
 from streamtrain.compute.model import Model
-from streamtrain.compute.spec import Call, Outside, PerRow, Program, Ref, flat, size_bytes
+from streamtrain.compute.spec import Call, Outside, PerRow, Program, flat, refs_of, size_bytes
 
 TORCH = "torch"
 
@@ -66,8 +66,8 @@ def _apart(program: Program, buffers: Any) -> int:
     sizes = {name: 0 for name in buffers}
     for steps in program.phases.values():
         for call in flat(steps):
-            for ref in call.args:
-                if isinstance(ref, Ref) and ref.space == "work":
+            for ref in refs_of(call.args):
+                if ref.space == "work":
                     sizes[ref.name] = max(sizes[ref.name], ref.start + size_bytes(ref.dtype, ref.shape))
     placed = [offset for (space, _), offset in program.offsets.items() if space == "work"]
     return workspace.place(sizes, dict.fromkeys(sizes), min(placed, default=0))[1]

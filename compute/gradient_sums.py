@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from streamtrain.compute.builder import SUMS, Builder, Table
+from streamtrain.compute.builder import SUMS, Builder, Tables
+from streamtrain.compute.spec import Refs
 
 DENSE, OF_TABLE = "gradient.sum", "gradient.sum."   # names of the buffers, of a table's with its own behind
 
 
 def backward(builder: Builder) -> Callable[[], None]:
     """To be called before the way back, behind who updates tables; gives what adds the calls behind it."""
-    update = builder.on_table
+    update = builder.on_tables
 
-    def on_table(table: Table) -> None:
-        update(table)
-        (buckets, dim), (entries, columns) = table.parameter.shape, table.categories.shape
-        total = builder.buffer(f"{OF_TABLE}{table.parameter.name}", buckets, dim, dtype="f64")
+    def on_tables(tables: Tables) -> None:
+        update(tables)
+        totals = Refs(tuple(
+            builder.buffer(f"{OF_TABLE}{each.name}", *each.shape, dtype="f64") for each in tables.parameters.refs
+        ))
         with builder.during(*SUMS):
-            builder.call("gradient_sum_rows", builder.rows, entries, columns, table.column, buckets, dim, builder.step,
-                         table.ends, table.categories, table.lead, table.gradient, total)
+            builder.call("gradient_sum_rows", builder.rows, *tables.sizes, builder.step, tables.places, tables.ends,
+                         tables.categories, tables.lead, tables.gradient, totals)
 
     def dense() -> None:
         if builder.parameters:
@@ -28,5 +30,5 @@ def backward(builder: Builder) -> Callable[[], None]:
             with builder.during(*SUMS):
                 builder.call("gradient_sum", flat.elements, builder.step, flat, total)
 
-    builder.on_table = on_table
+    builder.on_tables = on_tables
     return dense

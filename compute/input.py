@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import accumulate
 
 import numpy as np
 
 from streamtrain.compute import held as holding
 from streamtrain.compute import stateful
-from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Table, Value
+from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Tables, Value
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
+from streamtrain.compute.ops.embedding import place_of
 from streamtrain.compute.ops.first_seen import slots_of
-from streamtrain.compute.spec import Ref
+from streamtrain.compute.spec import Ref, Refs
 from streamtrain.compute.start import ZERO, Start
 from streamtrain.compute.stateful.transform import Held
 
 EMBEDDING = Start.uniform(0.05)   # what tables start from
+GRADIENT_BYTES = 1 << 17   # of tables that are updated together: what one call leaves for the next stays in the L2
 CLIP = 8.0   # deviations
 FLOOR = LEAST_DEVIATION   # its inverse is a float32
 NUMBERS, VECTORS = "numbers", "vectors"   # blocks of the slot
@@ -118,7 +121,7 @@ class InputShape:
         return tuple(bag for bag in self.bags if not bag.embed)
 
 
-# dx, whose first column is that column of the input matrix -> the gradient of a table's touched rows
+# dx, whose first column is that column of the input matrix -> the gradients of the touched rows of tables
 Gather = Callable[[Ref, int], None]
 
 
@@ -165,7 +168,9 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
     at = 0
     if shape.numbers:
         at = numbers(builder, NUMBERS, blocks.pop(NUMBERS), x, at)
-    tables = [*embed(builder, shape, x, at)] if shape.categories else []
+    tables: list[Gather] = []
+    if shape.categories:
+        tables.append(embed(builder, shape.categories, builder.slot("categories", "i32", len(shape.categories)), x, at))
     learned = [at] if tables else []   # the columns of tables: their bounds, in any order
     at += sum(category.embed for category in shape.categories)
     learned += [at] if tables else []
@@ -182,7 +187,7 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
     for each, column, count, index in holding.build(builder, shape.held, label_dtype, x, at):
         if index is not None:
             rows_of = stateful.get(each.transform).rows_of(each)
-            tables.append(embed_one(builder, Category(each.name, count, each.embed), index, 0, x, column, rows_of))
+            tables.append(embed(builder, [Category(each.name, count, each.embed)], index, x, column, rows_of))
             learned += [column, column + each.embed]
     window = (min(learned), max(learned)) if learned else (0, width)
 
@@ -211,34 +216,55 @@ def numbers(builder: Builder, block: str, chosen: Sequence[Standardize | None], 
     return at + columns
 
 
-def embed(builder: Builder, shape: InputShape, x: Ref, at: int) -> Iterator[Gather]:
-    """Adds a table <name>.embedding [buckets, embed] per category column."""
-    indices = builder.slot("categories", "i32", len(shape.categories))
-    for column, category in enumerate(shape.categories):
-        yield embed_one(builder, category, indices, column, x, at)
-        at += category.embed
-
-
-def embed_one(
-    builder: Builder, category: Category, indices: Ref, column: int, x: Ref, at: int, rows_of: str = ""
+def embed(
+    builder: Builder, categories: Sequence[Category], indices: Ref, x: Ref, at: int, rows_of: str = ""
 ) -> Gather:
-    """Adds a table <name>.embedding [buckets, embed], of which the rows that a column of `indices` says go into x from
-    column `at` on."""
-    rows, width, columns, buckets = builder.rows, x.shape[1], indices.shape[1], category.buckets
-    table = builder.table(f"{category.name}.embedding", buckets, category.embed, EMBEDDING, rows_of)
-    builder.call("embedding_forward", rows, columns, column, buckets, category.embed, width, at, indices, table, x)
+    """Adds a table <name>.embedding [buckets, embed] for each column of `indices`, of which the rows that it says go
+    into x, side by side from column `at` on."""
+    rows, columns = indices.shape
+    tables = []
+    for column, its in enumerate(categories):
+        table = builder.table(f"{its.name}.embedding", its.buckets, its.embed, EMBEDDING, rows_of)
+        tables.append((table, column, at))
+        at += its.embed
+    builder.call("embedding_forward", rows, columns, len(tables), x.shape[1], _places(builder, tables, "forward"),
+                 indices, Refs(tuple(table for table, _, _ in tables)), x)
 
     def gather(dx: Ref, first: int) -> None:
-        weight = builder.slot("weight", "f32", 1)
-        slots = slots_of(rows)
-        seen = builder.buffer(f"{category.name}.seen", slots, dtype="i64")
-        lead = builder.buffer(f"{category.name}.lead", rows, dtype="i32")
-        gradient = builder.buffer(f"{category.name}.gradient", rows, category.embed, dtype="f64")
-        builder.call("embedding_lead", rows, columns, column, buckets, slots, indices, weight, seen, lead)
-        builder.call("embedding_gradient", rows, category.embed, dx.shape[1], at - first, dx, lead, gradient)
-        builder.on_table(Table(table, gradient, indices, column, lead))
+        weight, slots = builder.slot("weight", "f32", 1), slots_of(rows)
+        for some in _some_at_a_time(tables, rows):
+            parameters, places = Refs(tuple(table for table, _, _ in some)), _places(builder, some, "gradient")
+            count, total, name = len(some), sum(table.shape[1] for table, _, _ in some), parameters.refs[0].name
+            seen = builder.buffer(f"{name}.seen", slots, dtype="i64")
+            lead = builder.buffer(f"{name}.lead", count, rows, dtype="i32")
+            gradient = builder.buffer(f"{name}.gradient", rows, total, dtype="f64")
+            builder.call("embedding_lead", rows, columns, count, slots, places, indices, weight, seen, lead)
+            builder.call("embedding_gradient", rows, count, total, dx.shape[1], first, places, dx, lead, gradient)
+            builder.on_tables(Tables(parameters, places, gradient, indices, lead))
 
     return gather
+
+
+_Placed = tuple[Ref, int, int]   # a table, the column of its categories, the first of its columns in the input matrix
+
+
+def _places(builder: Builder, tables: Sequence[_Placed], name: str) -> Ref:
+    """What kernels must know of tables, in one constant."""
+    before = accumulate((table.shape[1] for table, _, _ in tables), initial=0)
+    found = [place_of(column, table.shape[0], table.shape[1], at, first)
+             for (table, column, at), first in zip(tables, before, strict=False)]  # fmt: skip
+    return builder.constant(f"{tables[0][0].name}.{name}.places", found, "i64")
+
+
+def _some_at_a_time(tables: Sequence[_Placed], rows: int) -> Iterator[Sequence[_Placed]]:
+    """As many as have gradients of at most GRADIENT_BYTES, which is memory of a step; of one, any."""
+    some: list[_Placed] = []
+    for each in tables:
+        if some and 8 * rows * sum(table.shape[1] for table, _, _ in [*some, each]) > GRADIENT_BYTES:
+            yield some
+            some = []
+        some.append(each)
+    yield some
 
 
 def pool(builder: Builder, bag: Bag, x: Ref, at: int, begin: Start, adds: bool = False) -> Gather:
@@ -270,7 +296,8 @@ def pool(builder: Builder, bag: Bag, x: Ref, at: int, begin: Start, adds: bool =
         else:
             builder.call("bag_max_gradient", *given, winner, lead, gradient)
         indices = Ref(index.space, index.name, index.dtype, (entries, 1))
-        builder.on_table(Table(table, gradient, indices, 0, lead, ends))
+        places = _places(builder, [(table, 0, at)], "gradient")
+        builder.on_tables(Tables(Refs((table,)), places, gradient, indices, replace(lead, shape=(1, entries)), ends))
 
     return gather
 

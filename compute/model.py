@@ -26,7 +26,7 @@ from streamtrain.compute.graph import Graph, Outlet, Vertex
 from streamtrain.compute.heads import add_losses
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.module import Module, Network
-from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, Step, flat, size_bytes
+from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, Step, flat, refs_of, size_bytes
 from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view, views
 from streamtrain.compute.tiling import Tiling, tiled
@@ -285,7 +285,7 @@ def _bytes(block: BlockSpec) -> int:
 
 def _refs(steps: Iterable[Step]) -> Iterator[Ref]:
     for call in flat(steps):
-        yield from (arg for arg in call.args if isinstance(arg, Ref))
+        yield from refs_of(call.args)
 
 
 def _slot_offsets(layout: _native.SlotLayout, phases: Mapping[str, Any]) -> dict[tuple[str, str], int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -71,13 +71,16 @@ class Arg:
     dtype: str = "i64"   # T: the template's type
     shape: tuple[str | int, ...] = ()
     optional: bool = False   # a null pointer is allowed
+    of: str = ""   # the size that says of how many arrays it is a table of addresses; they have shapes of their own, of
+                   # which `shape` says the first axis where that is the rows
 
     def native_type(self, types: str) -> str:
         """The C++ type as the native registry writes it."""
         dtype = TEMPLATE_TYPES[types] if self.dtype == "T" else self.dtype
         if self.role in ("size", "value"):
             return dtype
-        return f"const {dtype}*" if self.role in ("given", "known") else f"{dtype}*"
+        pointer = "**" if self.of else "*"
+        return f"const {dtype}{pointer}" if self.role in ("given", "known") else f"{dtype}{pointer}"
 
 
 def size(name: str) -> Arg:
@@ -110,6 +113,11 @@ def changed(name: str, dtype: str, *shape: str | int, optional: bool = False) ->
 def scratch(name: str, dtype: str, *shape: str | int, optional: bool = False) -> Arg:
     """An array whose content neither matters before nor after."""
     return Arg(name, "scratch", dtype, shape, optional)
+
+
+def each(arg: Arg, of: str) -> Arg:
+    """Of as many arrays as the size `of` says. The kernel has a table of their addresses."""
+    return replace(arg, of=of)
 
 
 def step_begun(name: str = "step") -> Arg:
@@ -195,12 +203,32 @@ class Ref:
 
 
 @dataclass(frozen=True)
+class Refs:
+    """Several arrays that are one argument."""
+
+    refs: tuple[Ref, ...]
+
+
+Argument = Ref | Refs | int | float | None
+
+
+def refs_of(args: Iterable[Argument]) -> Iterator[Ref]:
+    """The arrays among arguments, in order."""
+    for arg in args:
+        if isinstance(arg, Refs):
+            yield from arg.refs
+        elif isinstance(arg, Ref):
+            yield arg
+
+
+@dataclass(frozen=True)
 class Call:
-    """One op over plan memory. Sizes and values are plan constants; arrays are Refs, None where optional."""
+    """One op over plan memory. Sizes and values are plan constants; arrays are Refs, or Refs of several; None where
+    optional."""
 
     op: str
     types: str
-    args: tuple[Ref | int | float | None, ...]
+    args: tuple[Argument, ...]
 
 
 Run = Callable[[int, int], None]   # with the rows present, and the slot's address

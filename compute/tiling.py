@@ -6,15 +6,25 @@ Sums over rows are those over tiles, added in their order: a tile's rows are par
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from streamtrain.compute import ops
 from streamtrain.compute.builder import Builder
-from streamtrain.compute.spec import DTYPES, WRITES, Arg, Call, Outside, PerRow, Ref, Step, Tiled, Tiles, Turn
+from streamtrain.compute.spec import (
+    WRITES,
+    Arg,
+    Call,
+    Outside,
+    PerRow,
+    Ref,
+    Step,
+    Tiled,
+    Tiles,
+    Turn,
+    refs_of,
+    size_bytes,
+)
 
 Key = tuple[str, str]                 # space and name
 
@@ -41,6 +51,8 @@ def row_bytes(arg: Arg, value: Ref, call: Call) -> int:
     """Of an array that has rows of the batch, as the op says; 0 of another."""
     if not arg.shape or not isinstance(arg.shape[0], str):
         return 0
+    if arg.of:
+        return _bytes_of(value.shape[0], value.shape[1:], value)
     names = [each.name for each in ops.get(call.op).args]
 
     def size(name: str | int) -> int | PerRow:
@@ -48,10 +60,11 @@ def row_bytes(arg: Arg, value: Ref, call: Call) -> int:
         assert isinstance(found, int)
         return found
 
-    rows = size(arg.shape[0])
-    if not isinstance(rows, PerRow):
-        return 0
-    return rows.times * math.prod(map(size, arg.shape[1:])) * np.dtype(DTYPES[value.dtype]).itemsize
+    return _bytes_of(size(arg.shape[0]), map(size, arg.shape[1:]), value)
+
+
+def _bytes_of(rows: int, columns: Iterable[int], value: Ref) -> int:
+    return rows.times * size_bytes(value.dtype, (*columns,)) if isinstance(rows, PerRow) else 0
 
 
 def tiled(builder: Builder, phases: Mapping[str, Sequence[Call | Outside]], output: Ref, fused: bool) -> Tiling:
@@ -93,8 +106,8 @@ def _arrays(call: Call | Outside) -> Iterator[tuple[Ref, str, bool]]:
         yield from ((ref, "changed", False) for ref in (*call.args, *call.besides))
         return
     for arg, value in zip(ops.get(call.op).args, call.args, strict=True):
-        if isinstance(value, Ref):
-            yield value, arg.role, row_bytes(arg, value, call) > 0
+        for ref in refs_of([value]):
+            yield ref, arg.role, row_bytes(arg, ref, call) > 0
 
 
 def _accesses(calls: Sequence[Call | Outside]) -> list[list[Access]]:

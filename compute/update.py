@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import accumulate, groupby
 from typing import Any
 
 import numpy as np
 
 from streamtrain.compute import optimizers
-from streamtrain.compute.builder import UPDATE, Builder, Table
+from streamtrain.compute.builder import UPDATE, Builder, Tables
 from streamtrain.compute.optimizers import GROUPS, KEPT, SETTINGS
-from streamtrain.compute.spec import Ref
+from streamtrain.compute.spec import Argument, Ref, Refs
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,22 @@ class Update:
     def backward(self, builder: Builder, dense: bool) -> Callable[[], None]:
         """To be called before the way back; gives what adds the calls behind it. `dense`: of the dense parameters too.
 
-        A table is updated as soon as its gradient is there, so that no two need memory at the same time, unless the
-        norm of all has to be known first.
+        Tables are updated as soon as their gradients are there, so that they need memory one after the other, unless
+        the norm of all has to be known first.
         """
-        waiting: list[Table] = []
+        waiting: list[Tables] = []
 
-        def at_once(table: Table) -> None:
+        def at_once(tables: Tables) -> None:
             with builder.during(*UPDATE):
-                self._rows(builder, table, None)
+                self._rows(builder, tables, None)
 
-        builder.on_table = waiting.append if self._by_norm else at_once
+        builder.on_tables = waiting.append if self._by_norm else at_once
 
         def update() -> None:
             stretches = self._stretches(builder) if dense else []
             scales = self._scales(builder, stretches, waiting) if self._by_norm else [None] * (len(waiting) + 1)
-            for table, scale in zip(waiting, scales[1:], strict=True):
-                self._rows(builder, table, scale)
+            for tables, scale in zip(waiting, scales[1:], strict=True):
+                self._rows(builder, tables, scale)
             if dense:
                 self._dense(builder, stretches, scales[0])
 
@@ -76,34 +76,34 @@ class Update:
                 builder.call("max_norm", *block.shape, builder.step, self.max_norm,
                              Ref("state", block.name, block.dtype, block.shape))  # fmt: skip
 
-    def _rows(self, builder: Builder, table: Table, scale: Ref | None) -> None:
-        parameter = table.parameter
-        settings = builder.constant(f"{self.name}.settings.{parameter.name}", [self._row(0, "embedding")], "f64")
-        held = [Ref("state", self.state_name(kept, parameter.name), parameter.dtype, parameter.shape)
+    def _rows(self, builder: Builder, tables: Tables, scale: Ref | None) -> None:
+        parameters = tables.parameters.refs
+        settings = builder.constant(f"{self.name}.settings.{parameters[0].name}", [self._row(0, "embedding")], "f64")
+        held = [Refs(tuple(replace(each, name=self.state_name(kept, each.name)) for each in parameters))
                 for kept in self.kept]
-        entries, columns = table.categories.shape
-        builder.call(f"{self._op}_rows", builder.rows, entries, columns, table.column, *parameter.shape, builder.step,
-                     settings, scale, table.ends, table.categories, table.lead, table.gradient, parameter,
-                     *_padded(held))
+        builder.call(f"{self._op}_rows", builder.rows, *tables.sizes, builder.step, settings, scale, tables.places,
+                     tables.ends, tables.categories, tables.lead, tables.gradient, tables.parameters, *_padded(held))
 
     def _scales(
-        self, builder: Builder, stretches: Sequence[_Stretch], tables: Sequence[Table]
+        self, builder: Builder, stretches: Sequence[_Stretch], waiting: Sequence[Tables]
     ) -> list[Ref | None]:
-        """Adds what clips by norm; gives by how much the dense parameters are scaled, and each table."""
-        count = len(stretches) + len(tables)
-        groups = [*(stretch.group for stretch in stretches), *["embedding"] * len(tables)]
+        """Adds what clips by norm; gives by how much the dense parameters are scaled, and the tables."""
+        ends = list(accumulate(map(len, waiting), initial=len(stretches)))
+        count = ends[-1]
+        groups = [*(stretch.group for stretch in stretches), *["embedding"] * (count - len(stretches))]
         squares, scales = builder.buffer("squares", count, dtype="f64"), builder.buffer("scales", count)
         if stretches:
             settings, flat = self._settings(builder, stretches), builder.flat("gradient")
             builder.call("gradient_squares", flat.elements, *settings.shape, settings, flat, squares)
-        for at, table in enumerate(tables, len(stretches)):
-            entries, dim = table.gradient.shape
-            builder.call("gradient_squares_rows", builder.rows, entries, dim, table.ends, table.lead, table.gradient,
-                         replace(squares, shape=(1,), start=at))
+        for tables, at in zip(waiting, ends[:-1], strict=True):
+            entries, _, number, total = tables.sizes
+            builder.call("gradient_squares_rows", builder.rows, entries, number, total, tables.places, tables.ends,
+                         tables.lead, tables.gradient, replace(squares, shape=(number,), start=at))
         limits = builder.constant("clip.limits", [self._groups[group]["clip_group_norm"] for group in groups], "f64")
         group = builder.constant("clip.groups", [GROUPS.index(group) for group in groups], "i32")
         builder.call("clip_norm", count, group, limits, self._clip, squares, scales)
-        return [scales, *(replace(scales, shape=(1,), start=at) for at in range(len(stretches), count))]
+        return [scales, *(replace(scales, shape=(len(tables),), start=at)
+                          for tables, at in zip(waiting, ends[:-1], strict=True))]
 
     def _settings(self, builder: Builder, stretches: Sequence[_Stretch]) -> Ref:
         return builder.constant(f"{self.name}.settings", np.array([each.settings for each in stretches]), "f64")
@@ -125,5 +125,5 @@ class Update:
         return [*(float(plain[name]) for name in SETTINGS), *self._entry.factors(options)]
 
 
-def _padded(held: list[Ref]) -> list[Ref | None]:
+def _padded(held: Sequence[Argument]) -> list[Argument]:
     return [*held, *[None] * (len(KEPT) - len(held))]

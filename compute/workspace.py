@@ -15,7 +15,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import DTYPES, WRITES, Call, Key, Outside, Ref, Step, Tiled, flat
+from streamtrain.compute.spec import DTYPES, WRITES, Call, Key, Outside, Ref, Step, Tiled, flat, refs_of
 
 K = TypeVar("K")                       # what a buffer is found by
 _ALWAYS = None                         # needed in every call of every phase, and between them
@@ -108,7 +108,7 @@ def _arguments(call: Call | Outside) -> Sequence[tuple[Ref, str]]:
     if isinstance(call, Outside):
         return [(ref, "changed") for ref in call.args]
     roles = [arg.role for arg in ops.get(call.op).args]
-    return [(ref, role) for ref, role in zip(call.args, roles, strict=True) if isinstance(ref, Ref)]
+    return [(ref, role) for arg, role in zip(call.args, roles, strict=True) for ref in refs_of([arg])]
 
 
 def place(sizes: Mapping[K, int], live: Mapping[K, Spans | None], start: int) -> tuple[dict[K, int], int]:

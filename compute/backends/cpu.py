@@ -17,6 +17,7 @@ from streamtrain.compute import ops
 from streamtrain.compute.bound import at_address
 from streamtrain.compute.spec import (
     DTYPES,
+    Arg,
     Array,
     Before,
     Call,
@@ -25,6 +26,7 @@ from streamtrain.compute.spec import (
     PerRow,
     Program,
     Ref,
+    Refs,
     Step,
     Tiled,
     Turn,
@@ -61,26 +63,39 @@ def value_bits(native_type: str, number: int | float) -> int:
     return int(number) & 0xFFFFFFFFFFFFFFFF
 
 
-def arguments(program: Program, call: Call) -> list[tuple[int, int, int, int]]:
-    """(memory, bits, bytes of a row, own offset) of each argument of a call: bytes of what lies elsewhere for each
-    tile, the offset of what a thread has alone, else -1."""
+Cell = tuple[int, int, int, int]   # memory, bits, bytes of a row, own offset
+
+
+def arguments(program: Program, call: Call) -> list[tuple[Cell, list[Cell]]]:
+    """Each argument of a call, and of a table of addresses what each is of."""
     op, found = ops.get(call.op), []
     for spec, arg, native_type in zip(op.args, call.args, op.signature(call.types), strict=True):
-        if isinstance(arg, Ref):
-            place = program.place(arg)
-            is_local = place.memory == "work" and arg.name in program.local
-            moves = place.memory == "slot" or (place.memory == "work" and not is_local)
-            own = own_offset(program, arg, is_local) if is_local or arg.own else -1
-            found.append((MEMORIES[place.memory], place.offset, row_bytes(spec, arg, call) if moves else 0, own))
+        table: list[Cell] = []
+        if isinstance(arg, Refs):
+            cell = (MEMORIES["addresses"], 0, 0, -1)
+            table = [address(program, call, spec, ref) for ref in arg.refs]
+        elif isinstance(arg, Ref):
+            cell = address(program, call, spec, arg)
         elif isinstance(arg, PerRow):
-            found.append((MEMORIES["per_row"], arg.times, 0, -1))
+            cell = (MEMORIES["per_row"], arg.times, 0, -1)
         elif isinstance(arg, Before):
-            found.append((MEMORIES["before"], arg.times, 0, -1))
+            cell = (MEMORIES["before"], arg.times, 0, -1)
         elif isinstance(arg, Turn):
-            found.append((MEMORIES["turn"], 0, 0, -1))
+            cell = (MEMORIES["turn"], 0, 0, -1)
         else:
-            found.append((MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0, -1))
+            cell = (MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0, -1)
+        found.append((cell, table))
     return found
+
+
+def address(program: Program, call: Call, spec: Arg, ref: Ref) -> Cell:
+    """Of an array: bytes of a row of what lies elsewhere for each tile, else 0; the offset of what a thread has alone,
+    else -1."""
+    place = program.place(ref)
+    is_local = place.memory == "work" and ref.name in program.local
+    moves = place.memory == "slot" or (place.memory == "work" and not is_local)
+    own = own_offset(program, ref, is_local) if is_local or ref.own else -1
+    return MEMORIES[place.memory], place.offset, row_bytes(spec, ref, call) if moves else 0, own
 
 
 def own_offset(program: Program, ref: Ref, is_local: bool) -> int:
@@ -95,7 +110,7 @@ def compile(
     """The native plan of a program over (state, base, share), whose tiles are dealt among so many threads."""
     outside: list[Outside] = []
 
-    def entry(call: Call | Outside) -> tuple[str, str, list[tuple[int, int, int, int]], int]:
+    def entry(call: Call | Outside) -> tuple[str, str, list[tuple[Cell, list[Cell]]], int]:
         if isinstance(call, Call):
             return call.op, call.types, arguments(program, call), 0
         outside.append(call)

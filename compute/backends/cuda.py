@@ -12,12 +12,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.backends._cublas import PLAIN, TRANSPOSED, WORKSPACE_BYTES, Cublas
 from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device, import_cupy, instances_of
-from streamtrain.compute.spec import Call, PerRow, Program, Ref
+from streamtrain.compute.spec import Argument, Call, PerRow, Program, Ref, Refs
 from streamtrain.errors import StreamtrainError
 
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
@@ -67,6 +68,7 @@ class CudaPlan:
         self.enqueued = self.turn = 0
         self.in_round = False
         self.step_address = self.output_address = 0   # of the plan this belongs to
+        self.tables: list[Any] = []   # of addresses
         self._constants()
         calls = [call for phase in program.phases for call in program.kernels(phase)]
         self.device.load(instances_of((call.op, call.types) for call in calls))
@@ -102,12 +104,27 @@ class CudaPlan:
         place = self.program.place(ref)
         return place.offset + (slot if place.memory == "slot" else int(self.memory[place.memory].data.ptr))
 
+    def value(self, arg: Argument, slot: int) -> int | float:
+        """As a kernel takes it: of an array its address, of several that of a table of them."""
+        if isinstance(arg, Refs):
+            return self.table(np.array([self.address(ref, slot) for ref in arg.refs], np.uint64))
+        if isinstance(arg, Ref):
+            return self.address(arg, slot)
+        if isinstance(arg, PerRow):
+            return int(arg)   # a graph's launches are fixed
+        return 0 if arg is None else arg
+
+    def table(self, addresses: NDArray[np.uint64]) -> int:
+        """Where they lie on the device, as long as the plan lives."""
+        self.tables.append(self.device.buffer(addresses.nbytes))
+        at = int(self.tables[-1].data.ptr)
+        self.device.copy(at, int(addresses.ctypes.data), addresses.nbytes, TO_DEVICE, self.device.compute)
+        self.device.compute.synchronize()
+        return at
+
     def launcher(self, call: Call, slot: int) -> Callable[[], None]:
         """What a call does on the compute stream, with addresses for this slot buffer."""
-        values = [
-            self.address(arg, slot) if isinstance(arg, Ref) else 0 if arg is None
-            else int(arg) if isinstance(arg, PerRow) else arg for arg in call.args   # a graph's launches are fixed
-        ]
+        values = [self.value(arg, slot) for arg in call.args]
         op = ops.get(call.op)
         if (own := op.on_cuda) is not None:
             return lambda: own(self, *values)

@@ -10,7 +10,7 @@ import numpy as np
 from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.bound import at_address
-from streamtrain.compute.spec import DTYPES, Array, Call, Outside, Program, Ref, flat
+from streamtrain.compute.spec import DTYPES, Arg, Argument, Array, Call, Outside, Program, Ref, Refs, flat
 
 HELP = "NumPy, the meaning of every op; for tests"
 PRIORITY = None
@@ -78,14 +78,20 @@ class ReferencePlan:
             call.bind(*map(self._outside, call.args))(self.step.rows, 0)
             return
         op = ops.get(call.op)
-        values = [
-            (self._step(arg) if spec.dtype == "step" else self._shaped(self.array(arg), [
-                int(dim) if isinstance(dim, int) else self._size(call, dim) for dim in spec.shape
-            ])) if isinstance(arg, Ref) else arg
-            for arg, spec in zip(call.args, op.args, strict=True)
-        ]
+        values = [self._value(call, arg, spec) for arg, spec in zip(call.args, op.args, strict=True)]
         with np.errstate(all="ignore"):
             op.reference(*values)
+
+    def _value(self, call: Call, arg: Argument, spec: Arg) -> Any:
+        if isinstance(arg, Refs):
+            return [self.array(ref) for ref in arg.refs]
+        if not isinstance(arg, Ref):
+            return arg
+        if spec.dtype == "step":
+            return self._step(arg)
+        return self._shaped(self.array(arg), [
+            int(dim) if isinstance(dim, int) else self._size(call, dim) for dim in spec.shape
+        ])  # fmt: skip
 
     def _step(self, ref: Ref) -> _native.StepBlock | None:
         """The plan's own, or one that lies in its workspace."""

@@ -10,33 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops import bag, embedding
 from streamtrain.compute.ops._batch import step
+from streamtrain.compute.ops._touched import SIZES, TOUCHED, example_touched, touched
 from streamtrain.compute.optimizers import KEPT, SETTINGS
-from streamtrain.compute.spec import Array, Op, changed, given, size, step_changed
+from streamtrain.compute.spec import Arg, Array, Op, changed, each, given, size, step_changed
 
 # new parameter and new state from (rate, number of the step, gradient, parameter, state..., factors...)
 Formula = Callable[..., tuple[Array, ...]]
 Factors = Mapping[str, float]
 
 
-_TOUCHED = (   # rows of a table
-    size("rows"), size("entries"), size("columns"), size("column"), size("buckets"), size("dim"), step_changed(),
-)
-_BATCH = (
-    given("ends", "i32", "rows", optional=True), given("categories", "i32", "entries", "columns"),
-    given("lead", "i32", "entries"), given("g", "f64", "entries", "dim"),
-)
-
-
-def _touched(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    """Rows of one entry each, or of any number."""
-    batch = {**embedding.example(rng, n), "entries": n}
-    if n % 2:
-        bags = bag.example(rng, n)
-        batch |= {name: bags[name] for name in ("entries", "buckets", "dim", "ends", "lead")}
-        batch |= {"categories": bags["index"][:, None], "columns": 1, "column": 0}
-    return batch
 
 
 def _shaped(settings: Sequence[float], scale: float, rate: float, g: Array, p: Array) -> tuple[Array, Array]:
@@ -77,21 +60,19 @@ def _flat(
 
 
 def _of_touched(
-    formula: Formula, rows: int, entries: int, columns: int, column: int, buckets: int, dim: int, step: Any,
-    settings: Array, scale: Array | None, ends: Array | None, categories: Array, lead: Array, g: Array,
-    *rest: Array | None,
+    formula: Formula, rows: int, entries: int, columns: int, tables: int, total: int, step: Any, settings: Array,
+    scale: Array | None, places: Array, ends: Array | None, categories: Array, lead: Array, g: Array,
+    *rest: Sequence[Array] | None,
 ) -> None:
-    """The reference of a kernel over the touched rows of a table."""
+    """The reference of a kernel over the touched rows of tables."""
+    kept = [arrays for arrays in rest if arrays is not None]
     if not step.weight_sum > 0:
         return
-    held = [array for array in rest if array is not None]
-    used = rows if ends is None else int(ends[-1]) if rows else 0
-    leaders = np.flatnonzero(lead[:used] == np.arange(used))
-    at = embedding.bucket(categories, column, buckets)[leaders]
-    its, factor = [kept[at] for kept in held], 1.0 if scale is None else float(scale[0])
-    after = _updated(formula, settings[0], factor, step, g[leaders], its)
-    for kept, fresh in zip(held, after, strict=True):
-        kept[at] = fresh
+    for table, (leaders, at, its_g) in enumerate(touched(rows, places, ends, categories, lead, g)):
+        held = [arrays[table] for arrays in kept]
+        its, factor = [array[at] for array in held], 1.0 if scale is None else float(scale[table])
+        for array, fresh in zip(held, _updated(formula, settings[0], factor, step, its_g[leaders], its), strict=True):
+            array[at] = fresh
 
 
 def _settings(rng: np.random.Generator, ends: Sequence[int], factors: Factors) -> Array:
@@ -115,15 +96,13 @@ def update(
         return {**batch, "g": rng.normal(size=n), "p": rng.normal(size=n), **held}
 
     def example_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
-        batch = _touched(rng, n)
-        table = (batch["buckets"], batch["dim"])
-        held = {each: abs(rng.normal(size=table)) for each in ("p", *kept)}
-        gradient, settings = rng.normal(size=(batch["entries"], batch["dim"])), _settings(rng, [0], factors)
-        scale = {"scale": [0.5]} if n % 3 else {}
-        return {**batch, "step": step(), "settings": settings, **scale, "g": gradient, **held}
+        batch = example_touched(rng, n)
+        held = {name: [abs(rng.normal(size=table.shape)) for table in batch["table"]] for name in ("p", *kept)}
+        scale = {"scale": rng.random(batch["tables"])} if n % 3 else {}
+        return {**batch, "step": step(), "settings": _settings(rng, [0], factors), **scale, **held}
 
-    def held(*shape: str) -> tuple[Any, ...]:
-        return changed("p", "f32", *shape), *(changed(each, "f32", *shape, optional=True) for each in KEPT)
+    def held(*shape: str) -> tuple[Arg, ...]:
+        return changed("p", "f32", *shape), *(changed(name, "f32", *shape, optional=True) for name in KEPT)
 
     return (
         Op(name,
@@ -131,7 +110,7 @@ def update(
             given("scale", "f32", "stretches", optional=True), given("g", "f32", "n"), *held("n")),
            partial(_flat, formula), example, each=() if rows else ("n",), rows=rows),
         Op(f"{name}_rows",
-           (*_TOUCHED, given("settings", "f64", 1, columns), given("scale", "f32", 1, optional=True), *_BATCH,
-            *held("buckets", "dim")),
-           partial(_of_touched, of_rows or formula), example_rows, rows=("entries",)),
+           (*SIZES, step_changed(), given("settings", "f64", 1, columns),
+            given("scale", "f32", "tables", optional=True), *TOUCHED, *(each(arg, "tables") for arg in held())),
+           partial(_of_touched, of_rows or formula), example_rows, rows=("tables", "entries")),
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from streamtrain.compute.ops import bag, embedding
+from streamtrain.compute.ops._touched import ENDS, GRADIENT, LEAD, example_touched, leaders_of
+from streamtrain.compute.ops.embedding import PLACES, by_table
 from streamtrain.compute.spec import Array, Op, given, out, size, value
 
 HELP = "gradients scaled to a norm, by group and all together"
@@ -21,11 +22,12 @@ def squares(n: int, stretches: int, columns: int, settings: Array, g: Array, fou
 
 
 def squares_rows(
-    rows: int, entries: int, dim: int, ends: Array | None, lead: Array, g: Array, found: Array
+    rows: int, entries: int, tables: int, total: int, places: Array, ends: Array | None, lead: Array, g: Array,
+    found: Array,
 ) -> None:
-    used = rows if ends is None else int(ends[-1]) if rows else 0
-    leaders = lead[:used] == np.arange(used)
-    found[:] = (g[:used][leaders].astype(np.float32).astype(np.float64) ** 2).sum()
+    for table, (_, gradient, its) in enumerate(by_table(places, lead, g)):
+        leading = gradient[leaders_of(rows, ends, its)].astype(np.float32)
+        found[table] = (leading.astype(np.float64) ** 2).sum()
 
 
 def reference(stretches: int, group: Array, limits: Array, limit: float, squares: Array, scale: Array) -> None:
@@ -50,14 +52,6 @@ def example_clip(rng: np.random.Generator, n: int) -> dict[str, Any]:
             "limit": 3.0 * (n % 2), "squares": rng.random(count) * 9}  # fmt: skip
 
 
-def example_rows(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    batch = {**embedding.example(rng, n), "entries": n}
-    if n % 2:
-        bags = bag.example(rng, n)
-        batch |= {name: bags[name] for name in ("entries", "ends", "lead")}
-    return {**batch, "g": rng.normal(size=(batch["entries"], batch["dim"]))}
-
-
 OPS = (
     Op(
         "gradient_squares",
@@ -67,9 +61,9 @@ OPS = (
     ),
     Op(
         "gradient_squares_rows",
-        (size("rows"), size("entries"), size("dim"), given("ends", "i32", "rows", optional=True),
-         given("lead", "i32", "entries"), given("g", "f64", "entries", "dim"), out("squares", "f64", 1)),
-        squares_rows, example_rows,
+        (size("rows"), size("entries"), size("tables"), size("total"), PLACES, ENDS, LEAD, GRADIENT,
+         out("squares", "f64", "tables")),
+        squares_rows, example_touched, rows=("tables",),
     ),
     Op(
         "clip_norm",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import weights
-from streamtrain.compute.ops.embedding import BATCH, CATEGORIES, bucket
+from streamtrain.compute.ops.embedding import CATEGORIES, bucket
 from streamtrain.compute.spec import Array, Op, changed, given, part, size
 from streamtrain.compute.spec import value as plain
 
@@ -61,6 +61,7 @@ def example_of_all(rng: np.random.Generator, n: int) -> dict[str, Any]:
     return {**example(rng, n), "sums": [3.0, 2.0, 1.5]}
 
 
+BATCH = tuple(size(name) for name in ("rows", "columns", "column", "buckets"))
 ROWS = ("f32", "rows")
 SUMS = ("f64", "buckets", 2)
 OPS = (

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 
 from streamtrain import _native
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
-from streamtrain.compute.spec import Ref
+from streamtrain.compute.spec import Ref, Refs
 from streamtrain.compute.vertices import Examples
 from streamtrain.compute.vertices._reading import learns, same_rows
 
@@ -19,22 +20,18 @@ EXAMPLES: Examples = (([3, 4, 1], {}),)
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
     rows, width = same_rows(inputs), sum(value.columns for value in inputs)
-    y, at = builder.buffer(f"{name}.output", rows, width), 0
-    places = []
-    for value in inputs:
-        builder.call("copy_columns", rows, value.columns, value.columns, 0, width, at, value.ref, y)
-        places.append(at)
-        at += value.columns
+    y = builder.buffer(f"{name}.output", rows, width)
+    ends = accumulate(value.columns for value in inputs)
+    parts = [(end - value.columns, value.columns) for end, value in zip(ends, inputs, strict=True)]
+    told = builder.constant(f"{name}.parts", parts, "i64")
+    builder.call("concat_forward", rows, len(inputs), width, told, Refs(tuple(value.ref for value in inputs)), y)
 
     def backward(dy: Ref) -> list[Gradient | None]:
-        found: list[Gradient | None] = []
-        for value, first in zip(inputs, places, strict=True):
-            if not value.learns:
-                found.append(None)
-                continue
-            dx = builder.buffer(f"{name}.gradient", rows, value.columns)
-            builder.call("copy_columns", rows, value.columns, width, first, value.columns, 0, dy, dx)
-            found.append(Gradient(dx))
+        found = [Gradient(builder.buffer(f"{name}.gradient", rows, value.columns)) if value.learns else None
+                 for value in inputs]
+        wanted = [(part, to.ref) for part, to in zip(parts, found, strict=True) if to is not None]
+        told = builder.constant(f"{name}.gradient.parts", [part for part, _ in wanted], "i64")
+        builder.call("concat_gradient", rows, len(wanted), width, told, dy, Refs(tuple(ref for _, ref in wanted)))
         return found
 
     return builder.on_backward(backward, inputs, Value(y, learns=learns(inputs)))

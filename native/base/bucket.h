@@ -26,6 +26,19 @@ ST_INLINE void by_dim(i64 dim, Body body) {
     body(dim);
 }
 
+// One of the tables of a batch's entries, as place_of() tells it (compute/ops/embedding.py): the column of its
+// categories, its rows and their numbers, the first of its columns in the input matrix, and how many numbers of an
+// entry's gradient belong to the tables before it.
+constexpr i64 table_columns = 5;
+struct EntryTable {
+    i64 number, column, buckets, dim, at, before;
+
+    ST_MEMBER EntryTable(const i64 *tables_tk, i64 table)
+        : number(table), column(tables_tk[table * table_columns]), buckets(tables_tk[table * table_columns + 1]),
+          dim(tables_tk[table * table_columns + 2]), at(tables_tk[table * table_columns + 3]),
+          before(tables_tk[table * table_columns + 4]) {}
+};
+
 // The rows of a long table lie anywhere, so they are asked for before they are needed, and into the L2: fewer lines are
 // on their way to the L1 at a time.
 constexpr i64 rows_ahead = 64;
@@ -49,6 +62,40 @@ ST_INLINE void fetch_ahead(i64 turn, i64 turns, Fetch fetch) {
         for (i64 first = 0; first < smaller(rows_ahead, turns); ++first) fetch(first);
     if (turn + rows_ahead < turns) fetch(turn + rows_ahead);
 #endif
+}
+
+// body(table, dim, e) for each entry of each table, one table after the other; `dim` as by_dim() has it. Before,
+// fetch(table, dim, e) of later ones: the first of the next table while this one is gone through.
+template <class Fetch, class Body>
+ST_INLINE void by_table(i64 tables, const i64 *tables_tk, i64 entries, Fetch fetch, Body body) {
+#if ST_CUDA
+    (void)fetch;
+    ST_ROWS(i, tables * entries) {
+        const EntryTable table(tables_tk, i / entries);
+        body(table, table.dim, i % entries);
+    }
+#else
+    auto fetch_first = [&](const EntryTable &table) {
+        for (i64 e = 0; e < smaller(rows_ahead, entries); ++e) fetch(table, table.dim, e);
+    };
+    if (tables > 0) fetch_first(EntryTable(tables_tk, 0));
+    for (i64 t = 0; t < tables; ++t) {
+        const EntryTable table(tables_tk, t);
+        if (t + 1 < tables) fetch_first(EntryTable(tables_tk, t + 1));
+        by_dim(table.dim, [&](i64 dim) ST_LAMBDA {
+            for (i64 e = 0; e < entries; ++e) {
+                if (e + rows_ahead < entries) fetch(table, dim, e + rows_ahead);
+                body(table, dim, e);
+            }
+        });
+    }
+#endif
+}
+
+// Of what lies as the entries do nothing has to be fetched.
+template <class Body>
+ST_INLINE void by_table(i64 tables, const i64 *tables_tk, i64 entries, Body body) {
+    by_table(tables, tables_tk, entries, [](const EntryTable &, i64, i64) ST_LAMBDA {}, body);
 }
 
 }  // namespace ST_ISA

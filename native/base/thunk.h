@@ -40,7 +40,11 @@ constexpr const char *argument_name = nullptr;
     template <>                                               \
     inline constexpr const char *argument_name<type *> = text "*"; \
     template <>                                               \
-    inline constexpr const char *argument_name<const type *> = "const " text "*";
+    inline constexpr const char *argument_name<const type *> = "const " text "*"; \
+    template <>                                               \
+    inline constexpr const char *argument_name<type *const *> = text "**"; \
+    template <>                                               \
+    inline constexpr const char *argument_name<const type *const *> = "const " text "**";
 ST_ARGUMENT(f32, "f32")
 ST_ARGUMENT(f64, "f64")
 ST_ARGUMENT(i32, "i32")
@@ -54,7 +58,8 @@ template <auto function>
 struct Exported;
 template <class... A, void (*function)(A...)>
 struct Exported<function> {
-    static_assert(((argument_name<A> != nullptr) && ...), "a kernel takes f32, f64, i32, i64, u8, u64 or pointers");
+    static_assert(((argument_name<A> != nullptr) && ...),
+                  "a kernel takes f32, f64, i32, i64, u8, u64, pointers or tables of pointers");
     static constexpr const char *names[] = {argument_name<A>...};
     static constexpr u32 count = sizeof...(A);
     template <std::size_t... i>

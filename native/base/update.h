@@ -84,59 +84,67 @@ ST_INLINE void update_all(i64 stretches, StepBlock *step, const f64 *settings_sk
     if (bad) step->not_finite = 1;
 }
 
-// Of the batch's entries those that lead (kernels/embedding.h): the row of the table that each is for.
+// Of the batch's entries those that lead (kernels/embedding.h): the row of each table that each is for. Of each array
+// with an entry for each of the batch's there are `capacity`, table by table.
 struct Touched {
-    i64 rows, columns, column, buckets, dim;
-    const i32 *ends_r, *categories_ec, *lead_e;
+    i64 rows, capacity, columns, tables;
+    const i64 *tables_tk;
+    const i32 *ends_r, *categories_ec, *lead_te;
+    const f64 *g_eu;
 };
 
 template <bool plain, class Formula>
-ST_INLINE void update_touched(const Touched &touched, i64 dim, StepBlock *step, const Formula &formula,
-                              const Shaping &shaping, const f64 *g_ed, f32 *p_bd, f32 *const *held) {
+ST_INLINE void update_touched(const Touched &touched, StepBlock *step, const Formula &formula, const Shaping &shaping,
+                              const f32 *scale_t, f32 *const *p_t, f32 *const *const *held_t) {
     const i64 entries = entry_count(touched.rows, touched.ends_r);
-    auto start = [&](i64 e) {
-        return embedding_bucket(touched.categories_ec, e, touched.columns, touched.column, touched.buckets) * dim;
+    auto start = [&](const EntryTable &table, i64 dim, i64 e) ST_LAMBDA {
+        return embedding_bucket(touched.categories_ec, e, touched.columns, table.column, table.buckets) * dim;
     };
-    ST_ROWS(e, entries) {
-        fetch_ahead(e, entries, [&](i64 later) ST_LAMBDA {
-            fetch_row(p_bd + start(later), dim);
-            ST_UNROLL for (int k = 0; k < Formula::kept; ++k) fetch_row(held[k] + start(later), dim);
-        });
-        if (touched.lead_e[e] != e) continue;
-        i64 at = start(e);
+    auto fetch = [&](const EntryTable &table, i64 dim, i64 e) ST_LAMBDA {
+        const i64 row = start(table, dim, e);
+        fetch_row(p_t[table.number] + row, dim);
+        ST_UNROLL for (int k = 0; k < Formula::kept; ++k) fetch_row(held_t[k][table.number] + row, dim);
+    };
+    by_table(touched.tables, touched.tables_tk, entries, fetch, [&](const EntryTable &table, i64 dim, i64 e) ST_LAMBDA {
+        const i64 t = table.number;
+        if (touched.lead_te[t * touched.capacity + e] != e) return;
+        const f64 *g = touched.g_eu + table.before * touched.capacity + e * dim;
+        Shaping its = shaping;
+        if (scale_t) its.scale = scale_t[t];
+        f32 *p = p_t[t], *held[3];
+        ST_UNROLL for (int k = 0; k < Formula::kept; ++k) held[k] = held_t[k][t];
+        const i64 at = start(table, dim, e);
         i32 bad = 0;
-        ST_LANES(d, dim)
-            bad |= update_one<plain>(formula, shaping, static_cast<f32>(g_ed[e * dim + d]), p_bd, held, at + d);
+        ST_LANES(d, dim) bad |= update_one<plain>(formula, its, static_cast<f32>(g[d]), p, held, at + d);
         if (bad) step->not_finite = 1;
-    }
+    });
 }
 
 // Other rows keep what they have, whatever would shrink them.
 template <class Formula>
-ST_INLINE void update_rows(const Touched &touched, StepBlock *step, const f64 *settings_k, const f32 *scale,
-                           const f64 *g_ed, f32 *p_bd, f32 *const *held) {
+ST_INLINE void update_rows(const Touched &touched, StepBlock *step, const f64 *settings_k, const f32 *scale_t,
+                           f32 *const *p_t, f32 *const *const *held_t) {
     if (!(step->weight_sum > 0)) return;
-    const Shaping shaping(step, settings_k, scale);
+    const Shaping shaping(step, settings_k, scale_t);
     const Formula formula(shaping.rate, step->number, settings_k + update_columns);
-    by_dim(touched.dim, [&](i64 dim) ST_LAMBDA {
-        if (shaping.plain)
-            update_touched<true>(touched, dim, step, formula, shaping, g_ed, p_bd, held);
-        else
-            update_touched<false>(touched, dim, step, formula, shaping, g_ed, p_bd, held);
-    });
+    if (shaping.plain)
+        update_touched<true>(touched, step, formula, shaping, scale_t, p_t, held_t);
+    else
+        update_touched<false>(touched, step, formula, shaping, scale_t, p_t, held_t);
 }
 
 }  // namespace ST_ISA
 }  // namespace st
 
 #define ST_OPTIMIZER_ROWS(name, Formula)                                                                           \
-    ST_KERNEL void name##_rows(i64 rows, i64 entries, i64 columns, i64 column, i64 buckets, i64 dim,               \
-                               StepBlock *step, const f64 *settings_k, const f32 *scale, const i32 *ends_r,        \
-                               const i32 *categories_ec, const i32 *lead_e, const f64 *g_ed, f32 *p_bd, f32 *a_bd, \
-                               f32 *b_bd, f32 *c_bd) {                                                             \
-        f32 *held[] = {a_bd, b_bd, c_bd};                                                                          \
-        update_rows<Formula>({rows, columns, column, buckets, dim, ends_r, categories_ec, lead_e}, step,           \
-                             settings_k, scale, g_ed, p_bd, held);                                                 \
+    ST_KERNEL void name##_rows(i64 rows, i64 entries, i64 columns, i64 tables, i64 total, StepBlock *step,         \
+                               const f64 *settings_k, const f32 *scale_t, const i64 *tables_tk, const i32 *ends_r, \
+                               const i32 *categories_ec, const i32 *lead_te, const f64 *g_eu, f32 *const *p_t,     \
+                               f32 *const *a_t, f32 *const *b_t, f32 *const *c_t) {                                \
+        (void)total;                                                                                               \
+        f32 *const *held_t[] = {a_t, b_t, c_t};                                                                    \
+        update_rows<Formula>({rows, entries, columns, tables, tables_tk, ends_r, categories_ec, lead_te, g_eu},    \
+                             step, settings_k, scale_t, p_t, held_t);                                              \
     }                                                                                                              \
     ST_EXPORT(name##_rows)
 

@@ -45,9 +45,19 @@ nb::dlpack::dtype dtype_of(const std::string &text) {
     return nb::dtype<u8>();
 }
 
-// The argument as the eight bytes a thunk reads; arrays by address after their dtype was compared.
-u64 argument_bits(const std::string &where, const std::string &type, nb::handle value) {
+using Addresses = std::vector<std::vector<u64>>;
+
+// The argument as the eight bytes a thunk reads; arrays by address after their dtype was compared, lists of them by the
+// addresses that are kept in `tables`.
+u64 argument_bits(const std::string &where, const std::string &type, nb::handle value, Addresses &tables) {
     u64 bits = 0;
+    if (type.size() > 2 && type.substr(type.size() - 2) == "**" && nb::isinstance<nb::list>(value)) {
+        std::vector<u64> table;
+        for (nb::handle each : nb::borrow<nb::list>(value))
+            table.push_back(argument_bits(where, type.substr(0, type.size() - 1), each, tables));
+        tables.push_back(std::move(table));
+        return reinterpret_cast<u64>(tables.back().data());
+    }
     if (type.back() == '*') {
         if (value.is_none()) return 0;
         if (nb::isinstance<StepBlock>(value)) {
@@ -89,8 +99,10 @@ void call_kernel(const std::string &name, const std::string &types, nb::list arg
                 std::to_string(arguments.size()));
     std::vector<u64> cells(entry.argument_count);
     std::vector<void *> pointers(entry.argument_count);
+    Addresses tables;
     for (u32 i = 0; i < entry.argument_count; ++i) {
-        cells[i] = argument_bits("kernel " + name + " argument " + std::to_string(i), entry.arguments[i], arguments[i]);
+        cells[i] = argument_bits("kernel " + name + " argument " + std::to_string(i), entry.arguments[i], arguments[i],
+                                 tables);
         pointers[i] = &cells[i];
     }
     WithoutGil released;

@@ -14,19 +14,23 @@ ST_KERNEL void gradient_squares(i64 n, i64 stretches, i64 columns, const f64 *se
 }
 ST_EXPORT(gradient_squares)
 
-// The same over the entries that lead (kernels/embedding.h).
-ST_KERNEL void gradient_squares_rows(i64 rows, i64 entries, i64 dim, const i32 *ends_r, const i32 *lead_e,
-                                     const f64 *g_ed, f64 *squares) {
-    ST_ROWS(once, 1) {
-        f64 total = 0;
+// The same of tables, over the entries that lead (kernels/embedding.h).
+ST_KERNEL void gradient_squares_rows(i64 rows, i64 entries, i64 tables, i64 total, const i64 *tables_tk,
+                                     const i32 *ends_r, const i32 *lead_te, const f64 *g_eu, f64 *squares_t) {
+    (void)total;
+    ST_ROWS(t, tables) {
+        const EntryTable table(tables_tk, t);
+        const i32 *lead_e = lead_te + t * entries;
+        const f64 *g_ed = g_eu + table.before * entries;
+        f64 its = 0;
         for (i64 e = 0; e < entry_count(rows, ends_r); ++e) {
             if (lead_e[e] != e) continue;
-            total += sum<f64>(dim, [&](i64 d) {
-                f64 g = static_cast<f32>(g_ed[e * dim + d]);
+            its += sum<f64>(table.dim, [&](i64 d) {
+                f64 g = static_cast<f32>(g_ed[e * table.dim + d]);
                 return g * g;
             });
         }
-        ST_FIRST_LANE squares[0] = total;
+        ST_FIRST_LANE squares_t[t] = its;
     }
 }
 ST_EXPORT(gradient_squares_rows)

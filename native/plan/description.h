@@ -12,18 +12,23 @@
 namespace st {
 
 // What a kernel's argument is: its own bits, the address of a byte offset in one of the plan's memories, a size that
-// goes with the rows at hand, or those before them, or which tile of the batch they are (see kernels/chain_sum.h).
+// goes with the rows at hand, or those before them, or which tile of the batch they are (see kernels/chain_sum.h), or
+// the address of a table of addresses.
 enum class Memory : u32 {
-    value = 0, work = 1, state = 2, base = 3, share = 4, slot = 5, step = 6, per_row = 7, before = 8, turn = 9
+    value = 0, work = 1, state = 2, base = 3, share = 4, slot = 5, step = 6, per_row = 7, before = 8, turn = 9,
+    addresses = 10
 };
 constexpr const char *memory_names[] = {
-    "value", "work", "state", "base", "share", "slot", "step", "per_row", "before", "turn"};
+    "value", "work", "state", "base", "share", "slot", "step", "per_row", "before", "turn",
+    "addresses"};
 
 struct PlanArgument {
     Memory memory;
-    u64 bits;        // value: its own; per_row, before: the size for each row; turn: 0; else the offset in bytes
+    u64 bits;        // value: its own; per_row, before: the size for each row; turn, addresses: 0; else the offset in
+                     // bytes
     u64 row_bytes;   // work, slot: what lies elsewhere for each tile, so much further for each row before it; else 0
     i64 own = -1;    // from 0 on: what holds one tile's; of a thread beside the first, at this offset of its own memory
+    std::vector<PlanArgument> table{};   // of addresses: what each is of
 };
 
 // A kernel, or with none the `outside`-th call out of the plan. Of a stretch by tiles, one that is told its turn is

@@ -28,6 +28,7 @@ u64 cell_bits(const PlanArgument &argument, const ThreadCalls::Memories &memorie
         case Memory::per_row:
         case Memory::before:
         case Memory::turn: return 0;   // set at every run
+        case Memory::addresses:
         case Memory::value: break;
     }
     return argument.bits;
@@ -38,9 +39,13 @@ u64 cell_bits(const PlanArgument &argument, const ThreadCalls::Memories &memorie
 ThreadCalls::ThreadCalls(const PlanStretch &described, const std::string &isa, const Memories &memories,
                          std::vector<Outside> &outside)
     : by_tiles_(described.by_tiles) {
-    u64 count = 0;
-    for (const PlanCall &call : described.calls) count += call.kernel.empty() ? OUTSIDE_CELLS : call.arguments.size();
-    cells_.reserve(count);
+    u64 count = 0, addresses = 0;
+    for (const PlanCall &call : described.calls) {
+        count += call.kernel.empty() ? OUTSIDE_CELLS : call.arguments.size();
+        for (const PlanArgument &argument : call.arguments) addresses += argument.table.size();
+    }
+    cells_.reserve(count);   // so that they stay where they are
+    addresses_.reserve(addresses);
     pointers_.reserve(count);
     for (const PlanCall &call : described.calls)
         call.kernel.empty() ? compile_outside(outside.at(call.outside)) : compile_kernel(call, isa, memories);
@@ -58,33 +63,47 @@ void ThreadCalls::compile_kernel(const PlanCall &call, const std::string &isa, c
 }
 
 void ThreadCalls::compile_argument(const PlanArgument &argument, const Memories &memories) {
-    u64 bits = cell_bits(argument, memories);
-    u32 cell = add_cell(bits);
-    bool in_slot = argument.memory == Memory::slot;
-    if (in_slot || (by_tiles_ && argument.row_bytes > 0))
-        moving_cells_.push_back({cell, in_slot, in_slot ? argument.bits : bits, argument.row_bytes});
+    const bool is_table = argument.memory == Memory::addresses;
+    const u32 cell = add_cell(is_table ? compile_addresses(argument, memories) : cell_bits(argument, memories));
+    if (!is_table) moves(cells_[cell], argument);
     if (argument.memory == Memory::per_row) row_cells_.push_back({cell, argument.bits});
     if (argument.memory == Memory::before) before_cells_.push_back({cell, argument.bits});
     if (argument.memory == Memory::turn) turn_cells_.push_back(cell);
+}
+
+u64 ThreadCalls::compile_addresses(const PlanArgument &argument, const Memories &memories) {
+    const u64 *first = addresses_.data() + addresses_.size();
+    for (const PlanArgument &each : argument.table) {
+        addresses_.push_back(cell_bits(each, memories));
+        moves(addresses_.back(), each);
+    }
+    return reinterpret_cast<u64>(first);
+}
+
+// Where the argument is of a slot, or of a tile's rows, the cell is set at every run.
+void ThreadCalls::moves(u64 &cell, const PlanArgument &argument) {
+    const bool in_slot = argument.memory == Memory::slot;
+    if (in_slot || (by_tiles_ && argument.row_bytes > 0))
+        moving_cells_.push_back({&cell, in_slot, in_slot ? argument.bits : cell, argument.row_bytes});
 }
 
 void ThreadCalls::compile_outside(Outside &call) {
     calls_.push_back({call_outside, static_cast<u32>(cells_.size()), -1});
     add_cell(reinterpret_cast<u64>(&call));
     row_cells_.push_back({add_cell(0), 1});
-    moving_cells_.push_back({add_cell(0), true, 0, 0});
+    moving_cells_.push_back({&cells_[add_cell(0)], true, 0, 0});
 }
 
 u32 ThreadCalls::add_cell(u64 bits) {
     cells_.push_back(bits);
-    pointers_.push_back(&cells_.back());   // stays: the vector was reserved
+    pointers_.push_back(&cells_.back());
     return static_cast<u32>(cells_.size() - 1);
 }
 
 void ThreadCalls::set_cells(const u8 *slot, const Tile &tile) {
     for (const MovingCell &cell : moving_cells_) {
         u64 start = cell.in_slot ? reinterpret_cast<u64>(slot) + cell.start : cell.start;
-        cells_[cell.cell] = start + static_cast<u64>(tile.first) * cell.row_bytes;
+        *cell.cell = start + static_cast<u64>(tile.first) * cell.row_bytes;
     }
     for (const RowCell &cell : row_cells_) cells_[cell.cell] = static_cast<u64>(tile.rows) * cell.times;
     for (const RowCell &cell : before_cells_) cells_[cell.cell] = static_cast<u64>(tile.first) * cell.times;

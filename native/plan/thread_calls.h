@@ -44,7 +44,7 @@ class ThreadCalls {
         i64 in_order;      // which of those that are; -1: none
     };
     struct MovingCell {    // cells that are set to an address, or slot + offset, and what lies before the tile
-        u32 cell;
+        u64 *cell;
         bool in_slot;
         u64 start, row_bytes;
     };
@@ -55,6 +55,8 @@ class ThreadCalls {
 
     void compile_kernel(const PlanCall &call, const std::string &isa, const Memories &memories);
     void compile_argument(const PlanArgument &argument, const Memories &memories);
+    u64 compile_addresses(const PlanArgument &argument, const Memories &memories);
+    void moves(u64 &cell, const PlanArgument &argument);
     void compile_outside(Outside &call);
     u32 add_cell(u64 bits);
     void set_cells(const u8 *slot, const Tile &tile);
@@ -62,6 +64,7 @@ class ThreadCalls {
     bool by_tiles_;
     u32 in_order_ = 0;
     std::vector<u64> cells_;           // arguments of all calls
+    std::vector<u64> addresses_;       // what those are of that are tables of addresses
     std::vector<void *> pointers_;     // pointers_[i] = &cells_[i]
     std::vector<Call> calls_;
     std::vector<MovingCell> moving_cells_;

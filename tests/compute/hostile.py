@@ -26,7 +26,7 @@ INDEXES: dict[str, Sequence[int]] = {"index": (-1, -(2**31), 2**31 - 1)}
 KINDS: dict[str, Sequence[float]] = {**VALUES, **WEIGHTS, **INDEXES}
 OVERFLOWS = ("huge", "infinite", "nan", "mixed")   # what a float may hold no longer on the way
 ALL_OF_THEM = ("weight_0", "weight_tiny")   # so that the batch has no other weight
-BY_ROW = ("rows", "entries", "n")
+BY_ROW = (("rows",), ("entries",), ("n",))
 LEARNED = ("p", "table", "w", "bias")
 FINITE = ("numbers", "label", "scale", "table", "weights")   # decoders refuse others; so is a table as a step begins
 FROM_RECORDS = ("categories", "index", "label", "hashes")   # integers that a record may have chosen
@@ -38,6 +38,8 @@ def takes(op: Op, arg: Arg, kind: str, content: Any) -> bool:
     """Whether this kind is put into the argument. Values: numbers of rows, and parameters. What an optimizer keeps is
     finite, and so are statistics."""
     names = {each.name for each in op.args}
+    if isinstance(content, list):
+        return all(takes(op, arg, kind, one) for one in content)
     if arg.role not in ("given", "changed") or not isinstance(content, np.ndarray):
         return False
     if kind in WEIGHTS:
@@ -50,7 +52,7 @@ def takes(op: Op, arg: Arg, kind: str, content: Any) -> bool:
         return False
     if arg.name == "label" and (content == np.floor(content)).all():   # a class, a count: decoders see to it
         return False
-    return arg.name == "g" or (arg.dtype != "f64" and (arg.shape[0] in BY_ROW or arg.name in LEARNED))
+    return arg.name == "g" or (arg.dtype != "f64" and (arg.shape[:1] in BY_ROW or arg.name in LEARNED))
 
 
 def put_into(op: Op, kind: str, given: Mapping[str, Any]) -> bool:
@@ -59,9 +61,9 @@ def put_into(op: Op, kind: str, given: Mapping[str, Any]) -> bool:
     rng, found = np.random.default_rng(11), False
     for arg in op.args:
         content = given[arg.name]
-        if takes(op, arg, kind, content):
-            put = (rng.random(content.shape) < SHARE) | (kind in ALL_OF_THEM) | (content.size == 1)
-            content[put] = rng.choice(np.array(KINDS[kind], content.dtype), int(put.sum()))
+        for one in arrays_of(content) if takes(op, arg, kind, content) else ():
+            put = (rng.random(one.shape) < SHARE) | (kind in ALL_OF_THEM) | (one.size == 1)
+            one[put] = rng.choice(np.array(KINDS[kind], one.dtype), int(put.sum()))
             found = True
     if isinstance(given.get("step"), _native.StepBlock) and "weight" in given:
         given["step"].weight_sum = float(np.maximum(given["weight"], 0).sum(dtype=np.float64))
@@ -71,21 +73,31 @@ def put_into(op: Op, kind: str, given: Mapping[str, Any]) -> bool:
 def widened(op: Op, values: Sequence[Any], seed: int = 0) -> list[Any]:
     """Arguments in double; with a seed each number that is read a rounding of a float away."""
     rng, found = np.random.default_rng(seed), []
+
+    def wide(arg: Arg, content: Any) -> Any:
+        if isinstance(content, list):
+            return [wide(arg, one) for one in content]
+        if not isinstance(content, np.ndarray) or content.dtype != np.float32:
+            return content
+        moved = 1 + ROUNDING * rng.uniform(-1, 1, content.shape) if seed and arg.role in ("given", "changed") else 1.0
+        return content.astype(np.float64) * moved
+
     for arg, content in zip(op.args, values, strict=True):
-        if isinstance(content, np.ndarray) and content.dtype == np.float32:
-            content = content.astype(np.float64)
-            if seed and arg.role in ("given", "changed"):
-                content *= 1 + ROUNDING * rng.uniform(-1, 1, content.shape)
-        found.append(content)
+        found.append(wide(arg, content))
     return found
 
 
 def fill_outputs(op: Op, given: Mapping[str, Any]) -> None:
     """With what shows where it is read before it is written."""
     for arg in op.args:
-        content = given[arg.name]
-        if arg.role in ("out", "part", "scratch") and isinstance(content, np.ndarray):
-            content[...] = np.nan if content.dtype.kind == "f" else 77
+        for content in arrays_of(given[arg.name]):
+            if arg.role in ("out", "part", "scratch") and isinstance(content, np.ndarray):
+                content[...] = np.nan if content.dtype.kind == "f" else 77
+
+
+def arrays_of(content: Any) -> list[Any]:
+    """Of an argument that is one, or several."""
+    return content if isinstance(content, list) else [content]
 
 
 def bits(content: Any, fields: Sequence[str]) -> Any:

@@ -25,6 +25,8 @@ SHAPES: list[dict[str, Any]] = [
     {"layers": [RELU, {"dense": 4, "activation": "tanh"}], "standardize": True, "categories": 2},
     {"layers": [RELU, RELU], "loss": "softmax_cross_entropy"},
     {"loss": "mean_squared_error", "standardize_label": True, "optimizer": "momentum"},
+    {"graph": [{"name": "a", **RELU, "of": "input"}, {"name": "b", "concat": ["a", "input", "input.first"]}]},
+    {"categories": 5, "layers": [RELU], "bags": [0, 1], "optimizer": "adagrad"},
     {},
 ]
 

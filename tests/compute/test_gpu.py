@@ -14,7 +14,8 @@ from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import Device
 from streamtrain.compute.backends.reference import at_address
 from streamtrain.compute.model import Model
-from streamtrain.compute.spec import DTYPES, TEMPLATE_TYPES, Op
+from streamtrain.compute.spec import Op
+from tests.compute.test_ops import arguments, outcomes
 from tests.train.arena_run import SPEC, two_rounds
 
 pytestmark = pytest.mark.gpu
@@ -32,51 +33,50 @@ def device() -> Device:
     return found
 
 
-def run_on(device: Device, op: Op, types: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The op's outputs by name after one launch."""
-    sizes = {arg.name: int(given[arg.name]) for arg in op.args if arg.role == "size"}
-    held: dict[str, Any] = {}
+def run_on(device: Device, op: Op, types: str, given: list[Any]) -> list[Any]:
+    """The op's arguments after one launch; a step block as bytes."""
+    held: list[Any] = []   # what lives as long as the launch
+
+    def address(content: Any) -> int:
+        held.append(device.cupy.asarray(content))
+        return int(held[-1].data.ptr)
+
+    found: list[Any] = []
     values: list[Any] = []
-    for arg in op.args:
-        if arg.role in ("size", "value"):
-            values.append(given[arg.name])
-            continue
-        if arg.dtype == "step":
-            content = at_address(given[arg.name].address, _native.STEP_BYTES).copy()
+    for value in given:
+        if isinstance(value, _native.StepBlock):
+            values.append(address(at_address(value.address, _native.STEP_BYTES).copy()))
+            found.append(held[-1])
+        elif isinstance(value, list):
+            table = [address(one) for one in value]
+            found.append(held[-len(table) :])
+            values.append(address(np.array(table, np.uint64)))
+        elif isinstance(value, np.ndarray):
+            values.append(address(value))
+            found.append(held[-1])
         else:
-            shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
-            dtype = DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]
-            content = np.ascontiguousarray(np.broadcast_to(given.get(arg.name, np.zeros(shape)), shape), dtype)
-        held[arg.name] = device.cupy.asarray(content)
-        values.append(int(held[arg.name].data.ptr))
+            values.append(0 if value is None else value)
+            found.append(value)
     with device.handle, device.compute:
         device.cupy.cuda.runtime.deviceSynchronize()
         device.launch(op, types, values)
         device.compute.synchronize()
-    return {arg.name: held[arg.name].get() for arg in op.args if arg.role in ("out", "part", "changed")}
+    return [[one.get() for one in each] if isinstance(each, list) else each.get() if hasattr(each, "get") else each
+            for each in found]  # fmt: skip
 
 
 @pytest.mark.parametrize("n", [0, 1, 31, 1000, 5000])
 @pytest.mark.parametrize(("op", "types"), [(op, types) for op in DEVICE_OPS for types in op.types])
 def test_every_op_agrees_with_its_reference(device: Device, op: Op, types: str, n: int) -> None:
-    given = op.example(np.random.default_rng(7), n)
-    found = run_on(device, op, types, given)
-    values, sizes = [], {arg.name: int(given[arg.name]) for arg in op.args if arg.role == "size"}
-    for arg in op.args:
-        if arg.role in ("size", "value") or arg.dtype == "step":
-            values.append(given[arg.name])
-        else:
-            shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
-            dtype = DTYPES[TEMPLATE_TYPES[types] if arg.dtype == "T" else arg.dtype]
-            content = np.broadcast_to(given.get(arg.name, np.zeros(shape)), shape)
-            values.append(np.ascontiguousarray(content, dtype).copy())
+    found = run_on(device, op, types, arguments(op, types, n))
+    expected = arguments(op, types, n)
     with np.errstate(all="ignore"):
-        op.reference(*values)
-    for arg, value in zip(op.args, values, strict=True):
-        if arg.role in ("out", "part", "changed") and arg.dtype != "step":
+        op.reference(*expected)
+    for one, value in zip(outcomes(op, found), outcomes(op, expected), strict=True):
+        if isinstance(value, np.ndarray):
             scale = max(1.0, float(np.nanmax(np.abs(value), initial=0)))
             limit = op.tolerance if value.dtype == np.float32 else min(op.tolerance, 1e-11)
-            np.testing.assert_allclose(found[arg.name], value, rtol=limit, atol=limit * scale, err_msg=arg.name)
+            np.testing.assert_allclose(one, value, rtol=limit, atol=limit * scale)
 
 
 @pytest.mark.parametrize("shape", [

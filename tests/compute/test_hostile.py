@@ -14,7 +14,7 @@ from long_tables import some
 from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.spec import Array, Op
-from tests.compute.hostile import KINDS, OVERFLOWS, WEIGHTS, bits, fill_outputs, put_into, widened
+from tests.compute.hostile import KINDS, OVERFLOWS, WEIGHTS, arrays_of, bits, fill_outputs, put_into, widened
 from tests.compute.test_ops import STEP_FIELDS, arguments, copy_of_step
 
 SIZES = (0, 1, 33, 1000)
@@ -40,10 +40,10 @@ def meaning(op: Op, values: list[Any] | None, wide: bool = True, seed: int = 0) 
     return values
 
 
-def outcomes(op: Op, values: list[Any]) -> Iterator[tuple[int, str, Any]]:
-    for at, (arg, value) in enumerate(zip(op.args, values, strict=True)):
+def outcomes(op: Op, values: list[Any]) -> Iterator[tuple[str, Any]]:
+    for arg, value in zip(op.args, values, strict=True):
         if arg.role in ("out", "part", "changed") and value is not None:
-            yield at, arg.name, value
+            yield from ((arg.name, one) for one in arrays_of(value))
 
 
 def assert_near(kind: str, name: str, found: Array, expected: Array, limit: Array) -> None:
@@ -74,19 +74,20 @@ def compare(op: Op, types: str, n: int, kind: str, found: list[Any], usual: list
     step = next((value for value in found if isinstance(value, _native.StepBlock)), None)
     if kind in OVERFLOWS and step is not None and step.not_finite:
         return   # the batch is left out
-    for at, name, value in outcomes(op, found):
+    columns = [[value for _, value in outcomes(op, values)] for values in (exact, narrow, usual, *near)]
+    for (name, value), its, plain, before, *moved in zip(outcomes(op, found), *columns, strict=True):
         if isinstance(value, _native.StepBlock):
-            assert_step(kind, value, exact[at])
+            assert_step(kind, value, its)
         elif value.dtype.kind != "f":
             if kind not in OVERFLOWS:
-                np.testing.assert_array_equal(value, narrow[at], f"{kind}: {name}")
+                np.testing.assert_array_equal(value, plain, f"{kind}: {name}")
         elif value.size:
             with np.errstate(all="ignore"):
-                spread = np.max([abs(other[at].astype(np.float64) - exact[at]) for other in near], 0)
-            largest = max(1.0, float(abs(usual[at][np.isfinite(usual[at])]).max(initial=0)))
+                spread = np.max([abs(other.astype(np.float64) - its) for other in moved], 0)
+            largest = max(1.0, float(abs(before[np.isfinite(before)]).max(initial=0)))
             tolerance = op.tolerance if value.dtype == np.float32 else min(op.tolerance, 1e-12)
-            limit = OFTEN * spread + tolerance * (abs(exact[at].astype(np.float64)) + largest)
-            assert_near(kind, name, value, exact[at].astype(np.float64), limit)
+            limit = OFTEN * spread + tolerance * (abs(its.astype(np.float64)) + largest)
+            assert_near(kind, name, value, its.astype(np.float64), limit)
 
 
 @pytest.mark.parametrize(("op", "types"), CASES, ids=[f"{op.name}-{types}" for op, types in CASES])
@@ -100,7 +101,7 @@ def test_hostile_records(op: Op, types: str) -> None:
             for isa in _native.supported_isas():
                 found = given(op, types, n, kind) or []
                 _native.call_kernel(op.name, types, found, isa)
-                seen.add(tuple(bits(value, STEP_FIELDS) for _, _, value in outcomes(op, found)))
+                seen.add(tuple(bits(value, STEP_FIELDS) for _, value in outcomes(op, found)))
             assert len(seen) == 1, f"{kind}: bits differ between instruction sets"
             compare(op, types, n, kind, found, usual)
 

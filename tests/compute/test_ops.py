@@ -42,6 +42,10 @@ def arguments(op: Op, types: str, n: int) -> list[Any]:
             values.append(given[arg.name])
         elif arg.optional and given.get(arg.name) is None:
             values.append(None)
+        elif arg.of:
+            arrays = [np.array(content, dtype_of(arg, types), order="C") for content in given[arg.name]]
+            assert len(arrays) == sizes[arg.of]
+            values.append(arrays)
         else:
             shape = tuple(dim if isinstance(dim, int) else sizes[dim] for dim in arg.shape)
             content = given.get(arg.name, np.zeros(shape))
@@ -49,8 +53,14 @@ def arguments(op: Op, types: str, n: int) -> list[Any]:
     return values
 
 
+def those_of(op: Op, values: list[Any], *roles: str) -> list[Any]:
+    """Those of several arrays one by one."""
+    mine = [value for arg, value in zip(op.args, values, strict=True) if arg.role in roles]
+    return [one for value in mine for one in (value if isinstance(value, list) else [value])]
+
+
 def outcomes(op: Op, values: list[Any]) -> list[Any]:
-    return [value for arg, value in zip(op.args, values, strict=True) if arg.role in ("out", "part", "changed")]
+    return those_of(op, values, "out", "part", "changed")
 
 
 def assert_close(found: Any, expected: Any, tolerance: float) -> None:
@@ -77,13 +87,9 @@ def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: 
         _native.call_kernel(op.name, types, found, isa)
         for one, other in zip(outcomes(op, found), outcomes(op, expected), strict=True):
             assert_close(one, other, op.tolerance)
-        inputs = [v for arg, v in zip(op.args, found, strict=True) if arg.role == "given" and isinstance(v, np.ndarray)]
-        before = [
-            v for arg, v in zip(op.args, arguments(op, types, n), strict=True)
-            if arg.role == "given" and isinstance(v, np.ndarray)
-        ]
-        for one, other in zip(inputs, before, strict=True):
-            np.testing.assert_array_equal(one, other)
+        for one, other in zip(*(those_of(op, each, "given") for each in (found, arguments(op, types, n))), strict=True):
+            if isinstance(one, np.ndarray):
+                np.testing.assert_array_equal(one, other)
         results = [v for v in outcomes(op, found) if v is not None]
         bits.add(tuple(
             tuple(getattr(v, name) for name in STEP_FIELDS) if isinstance(v, _native.StepBlock) else v.tobytes()

@@ -10,12 +10,15 @@ import pytest
 
 from streamtrain import _native
 from streamtrain.compute import ops
+from streamtrain.compute.ops._touched import example_touched
 from streamtrain.compute.ops.first_seen import slots_of
 from tests.compute.test_ops import arguments, assert_close, outcomes
 
 SLOT_OF = 0x9E3779B1   # native/base/first_seen.h: a slot is the upper bits of bucket times this
 ROWS = 300
-OF_ROWS = ("embedding_forward", "embedding_gradient", "bag_forward", "bag_gradient", "adam_rows", "adagrad_rows")
+OF_TABLES = ("embedding_forward", "embedding_gradient", "adam_rows", "adagrad_rows", "gradient_sum_rows")
+OF_BAGS = ("bag_forward", "bag_gradient")
+LEARNED = ("table", "p", "a", "b", "totals")   # what has a table's shape
 
 
 def leads(isa: str, buckets: int, ends: Any, index: Any, weight: Any) -> tuple[Any, Any]:
@@ -50,13 +53,17 @@ def test_a_gradient_of_minus_0_stays_one(isa: str) -> None:
     assert np.signbit(gradient[:2]).all() and not gradient[:2].any() and gradient[2] == 5
 
 
-@pytest.mark.parametrize("name", OF_ROWS)
+@pytest.mark.parametrize("name", [*OF_TABLES, *OF_BAGS])
 @pytest.mark.parametrize("dim", [1, 7, 8, 9, 16, 17, 80])
 def test_rows_of_any_size(name: str, dim: int) -> None:
     """Sizes with a body of their own and those beside them, each instruction set to the same bits."""
     op = ops.get(name)
 
     def example(random: np.random.Generator, n: int) -> dict[str, Any]:
+        if name in OF_TABLES:
+            batch, plain = example_touched(random, n, dim), op.example(random, n)
+            learned = {each: [abs(random.normal(size=table.shape)) for table in batch["table"]] for each in LEARNED}
+            return plain | batch | {each: learned[each] for each in LEARNED if each in plain}
         given = {**op.example(random, n), "dim": dim, "width": dim + 5, "at": 2}
         sizes = {**given, "rows": n}
         for arg in op.args:
@@ -65,7 +72,7 @@ def test_rows_of_any_size(name: str, dim: int) -> None:
         return given
 
     sized = replace(op, example=example)
-    for n in (1, 77, 300):
+    for n in (2, 78, 300):
         expected, bits = arguments(sized, "", n), set()
         op.reference(*expected)
         for isa in _native.supported_isas():

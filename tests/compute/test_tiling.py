@@ -13,7 +13,7 @@ from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.model import Model
 from streamtrain.compute.ops.chain_sum import FIRST, LAST, NEXT
-from streamtrain.compute.spec import Call, Op, PerRow, Ref, Tiled, flat
+from streamtrain.compute.spec import Arg, Call, Op, PerRow, Ref, Tiled, flat
 from streamtrain.compute.tiling import tiled
 from tests.compute.test_model import HIDDEN, IDS, SHAPES
 from tests.compute.test_ops import arguments
@@ -32,12 +32,18 @@ def rows_of(op: Op) -> str:
 def part(op: Op, values: list[Any], first: int, end: int) -> list[Any]:
     """The arguments of a call for some of the rows, over the same memory."""
     name = rows_of(op)
+
+    def its(arg: Arg, value: Any) -> Any:
+        if isinstance(value, list):
+            return [its(arg, one) for one in value]
+        return value[first:end] if isinstance(value, np.ndarray) and arg.shape[:1] == (name,) else value
+
     found = []
     for arg, value in zip(op.args, values, strict=True):
         if arg.name in (name, "before"):
             found.append(end - first if arg.name == name else value + first)
         else:
-            found.append(value[first:end] if isinstance(value, np.ndarray) and arg.shape[:1] == (name,) else value)
+            found.append(its(arg, value))
     return found
 
 
@@ -56,9 +62,9 @@ def test_rows_of_a_tile_are_those_of_the_batch(op: Op, types: str) -> None:
         for arg, one, other in zip(op.args, whole, tiles, strict=True):
             if arg.name in sums:
                 np.testing.assert_allclose(one, sums[arg.name], rtol=1e-4, atol=1e-4)
-            elif arg.role != "given" and isinstance(one, np.ndarray):
-                assert arg.role == "scratch" or arg.shape[0] == rows_of(op), arg.name
-                assert arg.role == "scratch" or one.tobytes() == other.tobytes(), arg.name
+            elif arg.role not in ("given", "scratch") and isinstance(one, np.ndarray | list):
+                assert arg.shape[0] == rows_of(op), arg.name
+                assert [each.tobytes() for each in one] == [each.tobytes() for each in other], arg.name
 
 
 def outcome(rigged: Any, isa: str = "", steps: int = 3) -> bytes:

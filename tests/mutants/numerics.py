@@ -55,8 +55,9 @@ GUARDS = [
         "tests/compute/test_dense_bits.py::test_bits_are_those_of_one_ascending_chain",
     ),
     (
-        "a table row's gradient in double", "native/kernels/embedding.h", "ST_FOR(d, dim) to[d] += from[d];",
-        "ST_FOR(d, dim) to[d] = static_cast<f32>(to[d] + from[d]);",
+        "a table row's gradient in double", "native/kernels/embedding.h",
+        "ST_FOR(d, dim) to[d] += from[r * width + d];",
+        "ST_FOR(d, dim) to[d] = static_cast<f32>(to[d] + from[r * width + d]);",
         "tests/regress/test_0271_gradient_sums_over_a_million_rows.py::test_of_a_table_row",
     ),
     (

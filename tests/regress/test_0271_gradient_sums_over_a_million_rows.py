@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
+from streamtrain.compute.ops.embedding import places_of
 
 ROWS, INPUTS = 1_000_000, 3
 
@@ -39,6 +40,7 @@ def test_of_a_dense_layer(batch: Any, outputs: int, isa: str) -> None:
 @pytest.mark.parametrize("isa", _native.supported_isas())
 def test_of_a_table_row(batch: Any, isa: str) -> None:
     """All rows of the batch have the same category."""
-    dx, lead, gradient = batch[0], np.zeros(ROWS, np.int32), np.zeros((ROWS, INPUTS))
-    _native.call_kernel("embedding_gradient", "", [ROWS, INPUTS, INPUTS, 0, dx, lead, gradient], isa)
+    dx, lead, gradient = batch[0], np.zeros((1, ROWS), np.int32), np.zeros((ROWS, INPUTS))
+    places = np.array(places_of([(0, 1, INPUTS)], at=0))
+    _native.call_kernel("embedding_gradient", "", [ROWS, 1, INPUTS, INPUTS, 0, places, dx, lead, gradient], isa)
     assert off(gradient[0], dx.sum(0, dtype=np.float64)) < 1e-12

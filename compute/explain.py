@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from streamtrain.compute import ops, workspace
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.graph import INPUT
 from streamtrain.compute.model import Model
-from streamtrain.compute.spec import Call, Outside, PerRow, Program, flat, refs_of, size_bytes
+from streamtrain.compute.spec import Call, Outside, PerRow, Program, Step, flat, launches, refs_of, size_bytes
 
 TORCH = "torch"
 
@@ -25,7 +25,7 @@ def explained(model: Model, program: Program) -> dict[str, Any]:
         "state_bytes": dict(sorted(_bytes_by_group(model).items())),
         "workspace_bytes": program.workspace_bytes,
         "workspace_bytes_apart": _apart(program, builder.buffers),
-        "phases": {phase: _phase(flat(steps)) for phase, steps in program.phases.items()},
+        "phases": {phase: _phase(steps) for phase, steps in program.phases.items()},
     }
 
 
@@ -73,14 +73,16 @@ def _apart(program: Program, buffers: Any) -> int:
     return workspace.place(sizes, dict.fromkeys(sizes), min(placed, default=0))[1]
 
 
-def _phase(calls: Iterable[Call | Outside]) -> dict[str, Any]:
-    """How often each op is called, and multiplications and additions of matrix products for a row."""
+def _phase(steps: Sequence[Step]) -> dict[str, Any]:
+    """How often each op is called, in how many launches, and multiplications and additions of matrix products for a
+    row."""
     names: Counter[str] = Counter()
     flop = 0
-    for call in calls:
+    for call in flat(steps):
         names[TORCH if isinstance(call, Outside) else call.op] += 1
         flop += 0 if isinstance(call, Outside) else _flop(call)
-    return {"calls": names.total(), "ops": dict(names.most_common()), "product_flop_per_row": flop}
+    told = {"calls": names.total(), "launches": sum(1 for _ in launches(steps))}
+    return told | {"ops": dict(names.most_common()), "product_flop_per_row": flop}
 
 
 def _flop(call: Call) -> int:

@@ -22,6 +22,7 @@ from streamtrain.compute import (
 )
 from streamtrain.compute.bound import Memory, bound
 from streamtrain.compute.builder import GRADIENT, PREDICTING, TRAINING, UPDATE, BlockSpec, Builder, Value
+from streamtrain.compute.fusion import fused
 from streamtrain.compute.graph import Graph, Outlet, Vertex
 from streamtrain.compute.heads import add_losses
 from streamtrain.compute.model_spec import ModelSpec
@@ -44,6 +45,7 @@ class Model:
     # passes over a plan that change no bit; False in tests
     overlays = True   # buffers that are not needed at the same time may share their memory
     tiles = True      # what goes by rows is done for a tile of rows at a time, where a backend has tiles
+    fuses = True      # elementwise calls that follow each other are one launch
 
     def __init__(self, spec: Mapping[str, Any], module: Module | None = None) -> None:
         """`module`: the network of a spec that names one; without it the state is laid out and nothing computed."""
@@ -180,6 +182,8 @@ class Model:
         found = Tiling(phases)
         if 0 < tile_rows < slot_layout.row_capacity:
             found = tiled(builder, phases, output, self.tiles)
+        if self.fuses:
+            found = replace(found, phases={phase: fused(steps) for phase, steps in found.phases.items()})
         buffers = _buffer_bytes(builder, found, tile_rows)
         offsets, workspace_bytes, constants = self._workspace(builder, found, output, buffers)
         offsets |= _slot_offsets(slot_layout, phases)

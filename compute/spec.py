@@ -247,20 +247,34 @@ class Outside:
 
 
 @dataclass(frozen=True)
-class Tiled:
-    """Calls that are made for the first rows of a batch, as many as a tile has, then for the next, and so on."""
+class Chain:
+    """Elementwise calls on as many elements that are one launch: an element goes through all of them."""
 
     calls: tuple[Call, ...]
 
 
-Step = Call | Outside | Tiled
+@dataclass(frozen=True)
+class Tiled:
+    """Calls that are made for the first rows of a batch, as many as a tile has, then for the next, and so on."""
+
+    calls: tuple[Call | Chain, ...]
+
+
+Launch = Call | Outside | Chain
+Step = Launch | Tiled
 Key = tuple[str, str, int]   # of a Ref: space, name and start
 
 
-def flat(steps: Iterable[Step]) -> Iterator[Call | Outside]:
-    """The calls of a phase in the order they are made for one tile."""
+def launches(steps: Iterable[Step]) -> Iterator[Launch]:
+    """Those of a phase in the order they are made for one tile."""
     for step in steps:
         yield from step.calls if isinstance(step, Tiled) else (step,)
+
+
+def flat(steps: Iterable[Step]) -> Iterator[Call | Outside]:
+    """The calls of a phase, likewise."""
+    for launch in launches(steps):
+        yield from launch.calls if isinstance(launch, Chain) else (launch,)
 
 
 @dataclass(frozen=True)
@@ -288,12 +302,12 @@ class Program:
     own: Mapping[Key, int] = field(default_factory=dict)   # bytes within what a thread has alone, see workspace.own
     own_bytes: int = 0
 
-    def kernels(self, phase: str) -> list[Call]:
-        """The phase's calls for a backend that calls nothing but kernels; UserMistake where there is another."""
-        calls = [call for call in flat(self.phases[phase]) if isinstance(call, Call)]
-        if any(isinstance(step, Outside) for step in self.phases[phase]):
+    def kernels(self, phase: str) -> list[Call | Chain]:
+        """The phase's launches for a backend that calls nothing but kernels; UserMistake where it has another call."""
+        found = list(launches(self.phases[phase]))
+        if any(isinstance(launch, Outside) for launch in found):
             raise UserMistake('a network of another library is computed on the CPU; set backend = "cpu"')
-        return calls
+        return [launch for launch in found if not isinstance(launch, Outside)]
 
     def place(self, ref: Ref) -> Place:
         if ref.space == "step":

@@ -22,6 +22,7 @@ from streamtrain.compute.spec import (
     Tiled,
     Tiles,
     Turn,
+    flat,
     refs_of,
     size_bytes,
 )
@@ -219,7 +220,7 @@ def _local(builder: Builder, phases: Mapping[str, Sequence[Step]], output: Ref) 
     for steps in phases.values():
         groups: dict[str, int] = {}
         for at, step in enumerate(steps):
-            for call in step.calls if isinstance(step, Tiled) else (step,):
+            for call in flat([step]):
                 for ref, role, by_rows in _arrays(call):
                     if ref.space == "work":
                         good = isinstance(step, Tiled) and by_rows

@@ -15,7 +15,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.spec import DTYPES, WRITES, Call, Key, Outside, Ref, Step, Tiled, flat, refs_of
+from streamtrain.compute.spec import DTYPES, WRITES, Call, Key, Outside, Ref, Step, flat, launches, refs_of
 
 K = TypeVar("K")                       # what a buffer is found by
 _ALWAYS = None                         # needed in every call of every phase, and between them
@@ -66,7 +66,7 @@ def lives(phases: Phases, output: Ref, local: Collection[str] = ()) -> dict[str,
                     spans[phase] = (spans.get(phase, (first, last))[0], last)
     spans = found.get(output.name)
     if output.space == "work" and spans and "predict" in spans:
-        spans["predict"] = (spans["predict"][0], sum(1 for _ in flat(phases["predict"])))
+        spans["predict"] = (spans["predict"][0], sum(1 for _ in launches(phases["predict"])))
     return found
 
 
@@ -96,12 +96,14 @@ def key_of(ref: Ref, is_local: bool) -> Key:
 
 
 def _timed(steps: Sequence[Step]) -> Iterator[tuple[Call | Outside, int, tuple[int, int]]]:
-    """Each call, when it is made, and the first and last of the calls it is made again and again with."""
+    """Each call, when it is made, and the first and last of those it is made again and again with. Those of a chain
+    are made at the same time."""
     at = 0
     for step in steps:
-        calls = step.calls if isinstance(step, Tiled) else (step,)
-        yield from ((call, at + i, (at, at + len(calls) - 1)) for i, call in enumerate(calls))
-        at += len(calls)
+        made = list(launches([step]))
+        for when, launch in enumerate(made, at):
+            yield from ((call, when, (at, at + len(made) - 1)) for call in flat([launch]))
+        at += len(made)
 
 
 def _arguments(call: Call | Outside) -> Sequence[tuple[Ref, str]]:

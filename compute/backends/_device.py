@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import logging
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from streamtrain.compute import ops
-from streamtrain.compute.backends._source import OPTIONS, header_of, name_expression, source
+from streamtrain.compute.backends._source import OPTIONS, Instance, chain_name, header_of, name_expression, source
 from streamtrain.compute.spec import Op
 
 THREADS = 256        # per block of an elementwise kernel
@@ -35,7 +35,7 @@ class Device:
         with self.handle:
             self.compute = self.cupy.cuda.Stream(non_blocking=True)
             self.upload = self.cupy.cuda.Stream(non_blocking=True)
-        self._functions: dict[tuple[str, str], Any] = {}
+        self._functions: dict[tuple[Instance, ...], Any] = {}
 
     def buffer(self, size_bytes: int) -> Any:
         """Zeroed device memory; its address is `.data.ptr`. CuPy's allocations start on 512 bytes."""
@@ -53,23 +53,30 @@ class Device:
         if size_bytes:
             self.runtime.memcpyAsync(to, source, size_bytes, kind, stream.ptr)
 
-    def load(self, instances: Iterable[tuple[str, str]]) -> None:
-        """Compiles these kernels (op, types) from the text built into the native module."""
-        wanted = sorted(set(instances))
-        names = [name_expression(op, types) for op, types in wanted]
-        text = source(header_of(op) for op, _ in wanted)
+    def load(self, instances: Iterable[Instance], chains: Iterable[Sequence[Instance]] = ()) -> None:
+        """Compiles these kernels (op, types), and of each chain one, from the text built into the native module."""
+        wanted, chained = sorted(set(instances)), sorted(set(map(tuple, chains)))
+        names: dict[tuple[Instance, ...], str] = {(instance,): name_expression(*instance) for instance in wanted}
+        names |= {chain: name_expression(chain_name(chain), "") for chain in chained}
+        text = source((header_of(op) for op, _ in wanted), chained)
         with self.handle:
-            module = self.cupy.RawModule(code=text, options=OPTIONS, name_expressions=names)
-            for instance, name in zip(wanted, names, strict=True):
-                self._functions[instance] = module.get_function(name)
+            module = self.cupy.RawModule(code=text, options=OPTIONS, name_expressions=list(names.values()))
+            for chain, name in names.items():
+                self._functions[chain] = module.get_function(name)
 
     def launch(self, op: Op, types: str, values: list[Any]) -> None:
         """On the current stream; arrays as addresses (0: null)."""
-        grid, block = shape_of(op, {arg.name: value for arg, value in zip(op.args, values, strict=True)})
+        self.launch_chain([(op.name, types)], [values])
+
+    def launch_chain(self, chain: Sequence[Instance], values: Sequence[Sequence[Any]]) -> None:
+        """Elementwise ops on as many elements, each with its own arguments, as one launch; or one op of any kind."""
+        found = [ops.get(name) for name, _ in chain]
+        grid, block = shape_of(found[0], {arg.name: its for arg, its in zip(found[0].args, values[0], strict=True)})
         typed = tuple(
-            SCALARS.get(native, np.uint64)(value) for native, value in zip(op.signature(types), values, strict=True)
+            SCALARS.get(native, np.uint64)(value) for op, (_, types), its in zip(found, chain, values, strict=True)
+            for native, value in zip(op.signature(types), its, strict=True)
         )
-        self._functions[op.name, types]((grid,), (block,), typed)
+        self._functions[tuple(chain)]((grid,), (block,), typed)
 
     def register(self, address: int, size_bytes: int) -> bool:
         """Pins host memory for this process, so that copies from it overlap; False (and a warning) if it cannot be."""
@@ -91,7 +98,7 @@ def shape_of(op: Op, sizes: dict[str, Any]) -> tuple[int, int]:
     return min(max(rows, 1), 1 << 20), 32
 
 
-def instances_of(calls: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
+def instances_of(calls: Iterable[Instance]) -> set[Instance]:
     """The kernels behind these ops on CUDA: host-only ones stand for what finishes cuBLAS's work."""
     found = {(op, types) for op, types in calls if not ops.get(op).host_only}
     return found | {("dense_finish", ""), ("dense_finish_mask", "")}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -30,12 +30,37 @@ def header_of(op: str) -> str:
     raise KeyError(op)
 
 
-def source(headers: Iterable[str]) -> str:
-    """One translation unit of these kernel headers."""
+Instance = tuple[str, str]   # an op and its types
+
+
+def source(headers: Iterable[str], chains: Iterable[Sequence[Instance]] = ()) -> str:
+    """One translation unit of these kernel headers, and of a kernel for each chain of elementwise ones."""
     texts, seen = _native.kernel_texts(), set[str]()
     base = expanded("base/kernel.h", texts, seen)
-    kernels = "".join(expanded(header, texts, seen) for header in sorted(set(headers)))
-    return f"{base}\nnamespace st {{\ninline namespace ST_ISA {{\n{kernels}\n}}\n}}\n"
+    parts = ["".join(expanded(header, texts, seen) for header in sorted(set(headers)))]
+    if chains := list(chains):
+        stems = sorted({header_of(op) for chain in chains for op, _ in chain})
+        called = "".join(expanded(header, texts, {"base/kernel.h"}) for header in stems)
+        parts += ["namespace chained {", "#undef ST_KERNEL", "#define ST_KERNEL ST_INLINE", called, "}",
+                  *map(chain_kernel, chains)]  # fmt: skip
+    body = "\n".join(parts)
+    return f"{base}\nnamespace st {{\ninline namespace ST_ISA {{\n{body}\n}}\n}}\n"
+
+
+def chain_name(chain: Sequence[Instance]) -> str:
+    """Of its kernel."""
+    return "_then_".join(f"{op}_{types}" if types else op for op, types in chain)
+
+
+def chain_kernel(chain: Sequence[Instance]) -> str:
+    """The calls one after the other, each with its own arguments: a thread has the same elements in all of them."""
+    parameters, calls = [], []
+    for at, (op, types) in enumerate(chain):
+        names = [f"a{at}_{number}" for number in range(len(ops.get(op).args))]
+        signature = [re.sub(r"\bstep\b", "StepBlock", each) for each in ops.get(op).signature(types)]
+        parameters += [f"{type_} {name}" for type_, name in zip(signature, names, strict=True)]
+        calls.append(f"chained::{op}{f'<{types}>' if types else ''}({', '.join(names)});")
+    return f"__global__ void {chain_name(chain)}({', '.join(parameters)}) {{\n{chr(10).join(calls)}\n}}"
 
 
 def name_expression(op: str, types: str) -> str:

@@ -21,6 +21,7 @@ from streamtrain.compute.spec import (
     Array,
     Before,
     Call,
+    Chain,
     InSlot,
     Outside,
     PerRow,
@@ -31,6 +32,8 @@ from streamtrain.compute.spec import (
     Tiled,
     Turn,
     flat,
+    launches,
+    size_bytes,
 )  # fmt: skip
 from streamtrain.compute.tiling import row_bytes
 from streamtrain.compute.workspace import key_of
@@ -63,7 +66,7 @@ def value_bits(native_type: str, number: int | float) -> int:
     return int(number) & 0xFFFFFFFFFFFFFFFF
 
 
-Cell = tuple[int, int, int, int]   # memory, bits, bytes of a row, own offset
+Cell = tuple[int, int, int, int, int]   # memory, bits, bytes of a row, own offset, step of an element
 
 
 def arguments(program: Program, call: Call) -> list[tuple[Cell, list[Cell]]]:
@@ -72,30 +75,31 @@ def arguments(program: Program, call: Call) -> list[tuple[Cell, list[Cell]]]:
     for spec, arg, native_type in zip(op.args, call.args, op.signature(call.types), strict=True):
         table: list[Cell] = []
         if isinstance(arg, Refs):
-            cell = (MEMORIES["addresses"], 0, 0, -1)
+            cell = (MEMORIES["addresses"], 0, 0, -1, 0)
             table = [address(program, call, spec, ref) for ref in arg.refs]
         elif isinstance(arg, Ref):
             cell = address(program, call, spec, arg)
         elif isinstance(arg, PerRow):
-            cell = (MEMORIES["per_row"], arg.times, 0, -1)
+            cell = (MEMORIES["per_row"], arg.times, 0, -1, 0)
         elif isinstance(arg, Before):
-            cell = (MEMORIES["before"], arg.times, 0, -1)
+            cell = (MEMORIES["before"], arg.times, 0, -1, 1)
         elif isinstance(arg, Turn):
-            cell = (MEMORIES["turn"], 0, 0, -1)
+            cell = (MEMORIES["turn"], 0, 0, -1, 0)
         else:
-            cell = (MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0, -1)
+            cell = (MEMORIES["value"], 0 if arg is None else value_bits(native_type, arg), 0, -1, 0)
         found.append((cell, table))
     return found
 
 
 def address(program: Program, call: Call, spec: Arg, ref: Ref) -> Cell:
     """Of an array: bytes of a row of what lies elsewhere for each tile, else 0; the offset of what a thread has alone,
-    else -1."""
+    else -1; bytes of an element, of the step block 0."""
     place = program.place(ref)
     is_local = place.memory == "work" and ref.name in program.local
     moves = place.memory == "slot" or (place.memory == "work" and not is_local)
     own = own_offset(program, ref, is_local) if is_local or ref.own else -1
-    return MEMORIES[place.memory], place.offset, row_bytes(spec, ref, call) if moves else 0, own
+    element = 0 if ref.space == "step" else size_bytes(ref.dtype, (1,))
+    return MEMORIES[place.memory], place.offset, row_bytes(spec, ref, call) if moves else 0, own, element
 
 
 def own_offset(program: Program, ref: Ref, is_local: bool) -> int:
@@ -110,16 +114,19 @@ def compile(
     """The native plan of a program over (state, base, share), whose tiles are dealt among so many threads."""
     outside: list[Outside] = []
 
-    def entry(call: Call | Outside) -> tuple[str, str, list[tuple[Cell, list[Cell]]], int]:
+    def entry(call: Call | Outside, chain: int) -> tuple[str, str, list[tuple[Cell, list[Cell]]], int, int]:
         if isinstance(call, Call):
-            return call.op, call.types, arguments(program, call), 0
+            return call.op, call.types, arguments(program, call), 0, chain
         outside.append(call)
-        return "", "", [], len(outside) - 1
+        return "", "", [], len(outside) - 1, 0
 
     def entries(steps: Iterable[Step]) -> list[tuple[bool, list[Any]]]:
-        """Stretches of calls, and whether they are made tile by tile."""
+        """Stretches of calls, and whether they are made tile by tile; the first of a chain says how many it has."""
         runs = groupby(steps, key=lambda step: id(step) if isinstance(step, Tiled) else 0)
-        return [(tiles != 0, [entry(call) for call in flat(run)]) for tiles, run in runs]
+        return [(tiles != 0, [
+            entry(call, len(launch.calls) if isinstance(launch, Chain) and not at else 0)
+            for launch in launches(run) for at, call in enumerate(flat([launch]))
+        ]) for tiles, run in runs]  # fmt: skip
 
     output = program.output
     plan = _native.CpuPlan(

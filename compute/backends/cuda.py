@@ -18,7 +18,8 @@ from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.backends._cublas import PLAIN, TRANSPOSED, WORKSPACE_BYTES, Cublas
 from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device, import_cupy, instances_of
-from streamtrain.compute.spec import Argument, Call, PerRow, Program, Ref, Refs
+from streamtrain.compute.backends._source import Instance
+from streamtrain.compute.spec import Argument, Call, Chain, PerRow, Program, Ref, Refs
 from streamtrain.errors import StreamtrainError
 
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
@@ -47,6 +48,10 @@ def device_count() -> int:
     return int(import_cupy().cuda.runtime.getDeviceCount())
 
 
+def chain_of(launch: Chain) -> tuple[Instance, ...]:
+    return tuple((call.op, call.types) for call in launch.calls)
+
+
 class CudaPlan:
     """The phases of a program on one device."""
 
@@ -70,8 +75,9 @@ class CudaPlan:
         self.step_address = self.output_address = 0   # of the plan this belongs to
         self.tables: list[Any] = []   # of addresses
         self._constants()
-        calls = [call for phase in program.phases for call in program.kernels(phase)]
-        self.device.load(instances_of((call.op, call.types) for call in calls))
+        made = [launch for phase in program.phases for launch in program.kernels(phase)]
+        self.device.load(instances_of((launch.op, launch.types) for launch in made if isinstance(launch, Call)),
+                         [chain_of(launch) for launch in made if isinstance(launch, Chain)])
         self.graphs = {phase: self._capture(phase) for phase in program.phases}
 
     def _constants(self) -> None:
@@ -122,8 +128,11 @@ class CudaPlan:
         self.device.compute.synchronize()
         return at
 
-    def launcher(self, call: Call, slot: int) -> Callable[[], None]:
+    def launcher(self, call: Call | Chain, slot: int) -> Callable[[], None]:
         """What a call does on the compute stream, with addresses for this slot buffer."""
+        if isinstance(call, Chain):
+            chain, of_each = chain_of(call), [[self.value(arg, slot) for arg in each.args] for each in call.calls]
+            return lambda: self.device.launch_chain(chain, of_each)
         values = [self.value(arg, slot) for arg in call.args]
         op = ops.get(call.op)
         if (own := op.on_cuda) is not None:

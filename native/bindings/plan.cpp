@@ -25,21 +25,21 @@
 namespace st {
 namespace {
 
-using Place = std::tuple<u32, u64, u64, i64>;                                      // see PlanArgument
+using Place = std::tuple<u32, u64, u64, i64, u64>;                                      // see PlanArgument
 using Arguments = std::vector<std::pair<Place, std::vector<Place>>>;
-using Calls = std::vector<std::tuple<std::string, std::string, Arguments, u32>>;   // see PlanCall
-using Stretches = std::vector<std::pair<bool, Calls>>;                             // see PlanStretch
+using Calls = std::vector<std::tuple<std::string, std::string, Arguments, u32, u32>>;   // see PlanCall
+using Stretches = std::vector<std::pair<bool, Calls>>;                                  // see PlanStretch
 
 PlanArgument argument_of(const Place &place) {
-    const auto &[memory, bits, row_bytes, own] = place;
+    const auto &[memory, bits, row_bytes, own, element] = place;
     if (memory >= std::size(memory_names)) mistake("plan", "a memory of PLAN_MEMORIES", std::to_string(memory));
-    return {static_cast<Memory>(memory), bits, row_bytes, own};
+    return {static_cast<Memory>(memory), bits, row_bytes, own, element};
 }
 
 std::vector<PlanCall> calls_of(const Calls &calls) {
     std::vector<PlanCall> out;
-    for (const auto &[kernel, types, arguments, outside] : calls) {
-        PlanCall call{kernel, types, {}, outside};
+    for (const auto &[kernel, types, arguments, outside, chain] : calls) {
+        PlanCall call{kernel, types, {}, outside, chain};
         for (const auto &[place, table] : arguments) {
             PlanArgument &argument = call.arguments.emplace_back(argument_of(place));
             for (const Place &each : table) argument.table.push_back(argument_of(each));

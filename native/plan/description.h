@@ -28,15 +28,17 @@ struct PlanArgument {
                      // bytes
     u64 row_bytes;   // work, slot: what lies elsewhere for each tile, so much further for each row before it; else 0
     i64 own = -1;    // from 0 on: what holds one tile's; of a thread beside the first, at this offset of its own memory
+    u64 element = 0;                     // of a chain: how much further a strip begins for each element before it
     std::vector<PlanArgument> table{};   // of addresses: what each is of
 };
 
 // A kernel, or with none the `outside`-th call out of the plan. Of a stretch by tiles, one that is told its turn is
-// made in the order of the tiles.
+// made in the order of the tiles. The first of a chain says how many calls it has: elementwise ones on as many
+// elements, which are all made for a strip of them, then for the next.
 struct PlanCall {
     std::string kernel, types;
     std::vector<PlanArgument> arguments;
-    u32 outside = 0;
+    u32 outside = 0, chain = 0;
 };
 
 // A call out of a plan, to what is no kernel, on the rows present in the slot at this address.

@@ -1,11 +1,14 @@
 #include "plan/thread_calls.h"
 
+#include <algorithm>
+
 #include "base/fail.h"
 
 namespace st {
 namespace {
 
 constexpr u64 OUTSIDE_CELLS = 3;   // which one, the rows present, the slot
+constexpr u64 STRIP = 1024;        // elements that go through a chain at a time: what its calls work on stays in the L1
 
 void call_outside(void **arguments) {
     const i64 rows = *static_cast<i64 *>(arguments[1]);
@@ -47,8 +50,25 @@ ThreadCalls::ThreadCalls(const PlanStretch &described, const std::string &isa, c
     cells_.reserve(count);   // so that they stay where they are
     addresses_.reserve(addresses);
     pointers_.reserve(count);
-    for (const PlanCall &call : described.calls)
+    u32 of_chain = 0;   // calls to come
+    for (const PlanCall &call : described.calls) {
+        if (call.chain > 0) {
+            of_chain = call.chain;
+            chains_.push_back({of_chain, {}, {}});
+        }
         call.kernel.empty() ? compile_outside(outside.at(call.outside)) : compile_kernel(call, isa, memories);
+        if (call.chain > 0) calls_.back().chain = static_cast<i64>(chains_.size()) - 1;
+        if (of_chain > 0) add_to_chain(chains_.back(), call.arguments), --of_chain;
+    }
+}
+
+void ThreadCalls::add_to_chain(Chain &chain, const std::vector<PlanArgument> &arguments) {
+    u64 *cell = cells_.data() + calls_.back().first_pointer;
+    for (const PlanArgument &argument : arguments) {
+        if (argument.memory == Memory::per_row) chain.counts.push_back(cell);
+        if (argument.element > 0) chain.moving.push_back({cell, argument.element});
+        ++cell;
+    }
 }
 
 void ThreadCalls::compile_kernel(const PlanCall &call, const std::string &isa, const Memories &memories) {
@@ -110,17 +130,45 @@ void ThreadCalls::set_cells(const u8 *slot, const Tile &tile) {
     for (u32 cell : turn_cells_) cells_[cell] = tile.turn;
 }
 
+void ThreadCalls::run_chain(u64 first, const Chain &chain) {
+    const u64 elements = *chain.counts[0];
+    auto move = [&](u64 by) {
+        for (const StripCell &each : chain.moving) *each.cell += by * each.element;
+    };
+    for (u64 done = 0, count = 0; done < elements; done += count, move(count)) {
+        count = std::min(STRIP, elements - done);
+        for (u64 *cell : chain.counts) *cell = count;
+        for (u64 at = first; at < first + chain.calls; ++at)
+            calls_[at].thunk(pointers_.data() + calls_[at].first_pointer);
+    }
+    move(u64{0} - elements);   // back: what does not go with the tile is not set again
+}
+
+template <class Make>
+void ThreadCalls::run_all(Make make) {
+    for (u64 at = 0; at < calls_.size(); ++at) {
+        const Call &call = calls_[at];
+        if (call.chain < 0) {
+            make(call);
+            continue;
+        }
+        const Chain &chain = chains_[static_cast<u64>(call.chain)];
+        run_chain(at, chain);
+        at += chain.calls - 1;
+    }
+}
+
 void ThreadCalls::run(const u8 *slot, const Tile &tile) {
     set_cells(slot, tile);
-    for (const Call &call : calls_) call.thunk(pointers_.data() + call.first_pointer);
+    run_all([&](const Call &call) { call.thunk(pointers_.data() + call.first_pointer); });
 }
 
 void ThreadCalls::run(const u8 *slot, const Tile &tile, TileOrder &order) {
     set_cells(slot, tile);
-    for (const Call &call : calls_) {
+    run_all([&](const Call &call) {
         auto make = [&] { call.thunk(pointers_.data() + call.first_pointer); };
         call.in_order < 0 ? make() : order.in_turn(static_cast<u32>(call.in_order), tile.number, make);
-    }
+    });
 }
 
 }  // namespace st

@@ -42,6 +42,16 @@ class ThreadCalls {
         Thunk thunk;
         u32 first_pointer;
         i64 in_order;      // which of those that are; -1: none
+        i64 chain = -1;    // that begins with it; -1: none
+    };
+    struct StripCell {     // cells that go with the strip of a chain: by so much for each element
+        u64 *cell;
+        u64 element;
+    };
+    struct Chain {
+        u32 calls;
+        std::vector<u64 *> counts;
+        std::vector<StripCell> moving;
     };
     struct MovingCell {    // cells that are set to an address, or slot + offset, and what lies before the tile
         u64 *cell;
@@ -58,8 +68,12 @@ class ThreadCalls {
     u64 compile_addresses(const PlanArgument &argument, const Memories &memories);
     void moves(u64 &cell, const PlanArgument &argument);
     void compile_outside(Outside &call);
+    void add_to_chain(Chain &chain, const std::vector<PlanArgument> &arguments);
     u32 add_cell(u64 bits);
     void set_cells(const u8 *slot, const Tile &tile);
+    void run_chain(u64 first, const Chain &chain);
+    template <class Make>
+    void run_all(Make make);
 
     bool by_tiles_;
     u32 in_order_ = 0;
@@ -67,6 +81,7 @@ class ThreadCalls {
     std::vector<u64> addresses_;       // what those are of that are tables of addresses
     std::vector<void *> pointers_;     // pointers_[i] = &cells_[i]
     std::vector<Call> calls_;
+    std::vector<Chain> chains_;
     std::vector<MovingCell> moving_cells_;
     std::vector<RowCell> row_cells_, before_cells_;
     std::vector<u32> turn_cells_;

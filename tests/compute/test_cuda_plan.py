@@ -27,6 +27,10 @@ SHAPES: list[dict[str, Any]] = [
     {"loss": "mean_squared_error", "standardize_label": True, "optimizer": "momentum"},
     {"graph": [{"name": "a", **RELU, "of": "input"}, {"name": "b", "concat": ["a", "input", "input.first"]}]},
     {"categories": 5, "layers": [RELU], "bags": [0, 1], "optimizer": "adagrad"},
+    {"graph": [
+        {"name": "a", "dense": 8, "activation": "gelu", "of": "input"}, {"name": "b", "dropout": 0.3, "of": "a"},
+        {"name": "c", "multiply": ["a", "b"]}, {"name": "d", "scale": ["c"], "by": 0.5},
+    ]},
     {},
 ]
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from streamtrain import _native
+from streamtrain.compute.spec import flat
 
 COUNT = 200_000
 
@@ -59,7 +60,7 @@ def test_each_layer_and_each_step_draws_its_own(rig: Any, spec: Any) -> None:
     assert losses.pop((2, 3)) == losses.pop((2, 4))
     assert len(set(losses.values())) == len(losses)
     rigged = rig(spec(layers=[{"dropout": 0.5}, {"dropout": 0.5}]))
-    streams = [call.args[3] for call in rigged.model.program(rigged.layout).kernels("train")
+    streams = [call.args[3] for call in flat(rigged.model.program(rigged.layout).phases["train"])
                if call.op == "dropout"]  # fmt: skip
     assert streams == [0, 1]   # the inputs learn nothing: no way back
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from streamtrain.compute import ops
-from streamtrain.compute.backends._source import OPTIONS, header_of, name_expression, source
-from streamtrain.compute.spec import Op
+from streamtrain.compute.backends._source import OPTIONS, chain_name, header_of, name_expression, source
+from streamtrain.compute.fusion import is_elementwise
+from streamtrain.compute.spec import Call, Op, PerRow
 
 pytestmark = pytest.mark.long
 
@@ -28,6 +29,19 @@ def test_all_kernels_compile(nvrtc: Any, arch: str) -> None:
 def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
     """As far as PTX, which takes half the time: what becomes of that is compiled above."""
     nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "compute_90", FLAGS)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_chains_compile(nvrtc: Any, arch: str) -> None:
+    """Of each elementwise op behind another, and of all of them."""
+    rows = PerRow(8)
+    found = [(op.name, op.types[0]) for op in DEVICE_OPS
+             if is_elementwise(Call(op.name, op.types[0], (rows, *[None] * (len(op.args) - 1))))]  # fmt: skip
+    assert len(found) > 40
+    chains = [found[:2], found]
+    names = [name_expression(chain_name(chain), "") for chain in chains]
+    lowered = nvrtc.compile(source([], chains), names, arch, FLAGS)
+    assert len(set(lowered.values())) == 2
 
 
 def test_a_broken_kernel_is_reported(nvrtc: Any) -> None:

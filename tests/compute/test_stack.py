@@ -10,6 +10,7 @@ import pytest
 
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import Model
+from streamtrain.compute.spec import flat
 from streamtrain.errors import UserMistake
 
 TWO = [{"name": "a", "dense": 4, "of": "input.first"}, {"name": "b", "dense": 4, "of": "input.rest"}]
@@ -80,7 +81,7 @@ def test_dropout_draws_for_each_of_the_stacked_rows(rig: Any, spec: Any) -> None
     graph = [{"name": "a", "dense": 1, "of": "input"}, {"name": "s", "stack": ["a", "a", "a"]},
              {"name": "d", "dropout": 0.5, "of": "s"}, {"name": "u", "unstack": "d"}]  # fmt: skip
     rigged = rig(spec(graph=graph), rows=300, capacity=300)
-    calls = [call for call in rigged.model.program(rigged.layout).kernels("train") if call.op == "dropout"]
+    calls = [call for call in flat(rigged.model.program(rigged.layout).phases["train"]) if call.op == "dropout"]
     assert {(call.args[0].times, call.args[1].times) for call in calls} == {(3, 3)}
 
 

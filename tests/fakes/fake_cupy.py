@@ -129,20 +129,32 @@ class Event:
 class RawModule:
     def __init__(self, code: str, options: tuple[str, ...], name_expressions: list[str]) -> None:
         assert "namespace st" in code and "--fmad=false" in options
-        self.names = name_expressions
+        self.names, self.code = name_expressions, code
 
     def get_function(self, name: str) -> Any:
         assert name in self.names
-        found = re.fullmatch(r"st::(\w+)(?:<(\w+)>)?", name)
-        assert found is not None
-        op, types = found[1], found[2] or ""
+        calls = self._calls(name)
 
         def launch(grid: tuple[int], block: tuple[int], arguments: tuple[Any, ...]) -> None:
             assert grid[0] >= 1 and block[0] in (32, 256)
             values = [value.item() for value in arguments]
-            _current[-1].add(lambda: _native.call_kernel(op, types, values))
+            _current[-1].add(lambda: [_native.call_kernel(*call, values[first:end]) for call, first, end in calls])
 
         return launch
+
+    def _calls(self, name: str) -> list[tuple[tuple[str, str], int, int]]:
+        """The kernels, and which arguments are whose: of a chain as its text says."""
+        chain = re.search(rf"__global__ void {name.removeprefix('st::')}\(([^)]*)\) {{\n(.*?)\n}}", self.code, re.S)
+        if chain is None:
+            found = re.fullmatch(r"st::(\w+)(?:<(\w+)>)?", name)
+            assert found is not None
+            return [((found[1], found[2] or ""), 0, 99)]
+        given, calls = [each.split()[-1] for each in chain[1].split(", ")], []
+        for op, types, names in re.findall(r"chained::(\w+)(?:<(\w+)>)?\((.*?)\);", chain[2]):
+            first, count = given.index(names.split(", ")[0]), len(names.split(", "))
+            assert given[first : first + count] == names.split(", ")
+            calls.append(((op, types), first, first + count))
+        return calls
 
 
 class FakeCublas:

@@ -178,7 +178,7 @@ GUARDS = [
     (
         "what a prediction gives outlives the phase",
         "compute/workspace.py",
-        '        spans["predict"] = (spans["predict"][0], sum(1 for _ in flat(phases["predict"])))\n',
+        '        spans["predict"] = (spans["predict"][0], sum(1 for _ in launches(phases["predict"])))\n',
         "        pass\n",
         f"{WORKSPACE}::test_an_output_is_there_behind_the_last_call",
     ),

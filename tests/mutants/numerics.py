@@ -23,6 +23,30 @@ GUARDS = [
         "tests/compute/test_model.py::test_work_goes_up_to_the_rows_present",
     ),
     (
+        "addresses in a table go with slot and tile", "native/plan/thread_calls.cpp",
+        "in_slot ? argument.bits : cell, argument.row_bytes});", "in_slot ? argument.bits : cell, 0});",
+        "tests/compute/test_address_tables.py::test_addresses_go_with_slot_tile_and_thread",
+    ),
+    (
+        "what a chain needs lies in no two places", "compute/workspace.py",
+        "made = list(launches([step]))", "made = list(flat([step]))",
+        "tests/compute/test_fusion.py::test_what_a_chain_needs_lies_in_no_two_places",
+    ),
+    (
+        "an element is the same to all calls of a chain", "compute/fusion.py",
+        " and _agree(places, its)", "", "tests/compute/test_fusion.py::test_what_is_not_elementwise_ends_a_chain",
+    ),
+    (
+        "a strip begins where the one before ended", "native/plan/thread_calls.cpp",
+        "*each.cell += by * each.element;", "*each.cell += 0 * by * each.element;",
+        "tests/compute/test_fusion.py::test_it_changes_no_bit",
+    ),
+    (
+        "a table's rows lie behind those before it", "native/kernels/embedding.h",
+        "f64 *gradient_rd = gradient_ru + table.before * rows;", "f64 *gradient_rd = gradient_ru;",
+        "tests/compute/test_model.py",
+    ),
+    (
         "no more rows than a slot has", "native/bindings/plan.cpp", "if (header->rows > plan.rows())", "if (false)",
         "tests/compute/test_model.py::test_a_slot_of_more_rows_than_the_plans_capacity_is_refused",
     ),

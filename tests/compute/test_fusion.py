@@ -1,0 +1,106 @@
+"""Elementwise calls behind each other are one launch: which are, and that it changes no bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamtrain.compute import workspace
+from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.fusion import fused, is_elementwise
+from streamtrain.compute.model import Model
+from streamtrain.compute.spec import Call, Chain, Outside, PerRow, Ref, Tiled, flat, launches
+
+CAPACITY = 2 * TILE_ROWS + 77
+GELU = {"dense": 24, "activation": "gelu"}
+RESIDUAL: list[dict[str, Any]] = [
+    {"name": "a", **GELU, "of": "input"}, {"name": "b", **GELU, "of": "a"}, {"name": "c", "add": ["a", "b"]},
+    {"name": "s", "scale": ["c"], "by": 0.5}, {"name": "d", "dense": 24, "activation": "relu", "of": "s"},
+    {"name": "drop", "dropout": 0.3, "of": "d"}, {"name": "e", "multiply": ["drop", "s"]},
+    {"name": "o", "average": ["e", "a"]},
+]  # fmt: skip
+NETWORKS: dict[str, dict[str, Any]] = {
+    "a list": {"layers": [GELU, {"dropout": 0.2}, GELU, {"dropout": 0.2}], "categories": 2},
+    "a graph": {"graph": RESIDUAL, "standardize": True},
+    "a cross network": {"layers": [{"cross": 3}]},
+}
+ROWS = PerRow(1000)
+
+
+def work(name: str, columns: int = 1, start: int = 0, dtype: str = "f32") -> Ref:
+    return Ref("work", name, dtype, (ROWS, columns), start)
+
+
+def scaled(y: Ref, x: Ref, columns: int = 1) -> Call:
+    return Call("affine", "", (ROWS * columns, 2.0, 0.5, y, x))
+
+
+def outcome(rigged: Any, threads: int, phase: str = "train") -> bytes:
+    plan = rigged.plan(threads=threads)
+    rigged.statistics(plan)
+    for _ in range(3):
+        rigged.fill()
+        rigged.step(plan)
+    plan.predict(rigged.address)
+    return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize(("rows", "capacity"), [(1, 64), (43, 64), (TILE_ROWS + 1, CAPACITY), (CAPACITY, CAPACITY)])
+def test_it_changes_no_bit(
+    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, name: str, rows: int, capacity: int
+) -> None:
+    """Of batches of a strip or of many, by one thread or three."""
+    found = []
+    for fuses, threads in ((False, 1), (True, 1), (True, 3)):
+        monkeypatch.setattr(Model, "fuses", fuses)
+        rigged = rig(spec(**NETWORKS[name]), rows=rows, capacity=capacity)
+        steps = rigged.model.program(rigged.layout).phases["train"]
+        assert fuses == any(isinstance(each, Chain) for each in launches(steps))
+        found.append(outcome(rigged, threads))
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_follows_each_other_is_one_launch(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(graph=RESIDUAL), capacity=CAPACITY)
+    steps = rigged.model.program(rigged.layout).phases["train"]
+    chains = [[call.op for call in each.calls] for each in launches(steps) if isinstance(each, Chain)]
+    assert ["gelu_forward", "add_forward", "affine"] in chains
+    assert ["dropout", "multiply_forward", "add_forward", "affine"] in chains
+    assert sum(1 for _ in launches(steps)) == sum(1 for _ in flat(steps)) - sum(len(chain) - 1 for chain in chains)
+
+
+def test_what_is_not_elementwise_ends_a_chain() -> None:
+    """So does another number of elements, and a buffer whose elements another call counts from elsewhere."""
+    a, b, c = (work(name) for name in "abc")
+    chain = [scaled(b, a), scaled(c, b)]
+    rows = Call("copy_columns", "", (ROWS, 1, 1, 0, 1, 0, c, a))
+    assert fused([*chain, rows, *chain]) == (Chain(tuple(chain)), rows, Chain(tuple(chain)))
+    wide = scaled(work("d", 2), work("e", 2), 2)
+    assert fused([*chain, wide]) == (Chain(tuple(chain)), wide)
+    behind = scaled(work("d"), work("c", start=1))
+    assert fused([*chain, behind]) == (Chain(tuple(chain)), behind)
+    itself = scaled(work("c", start=1), c)
+    assert fused([scaled(b, a), itself, itself]) == (scaled(b, a), itself, itself)
+    outside = Outside(lambda *_: lambda *_: None, (c,))
+    assert fused([*chain, outside]) == (Chain(tuple(chain)), outside)
+    assert fused([Tiled((*chain, rows))]) == (Tiled((Chain(tuple(chain)), rows)),)
+
+
+def test_one_that_is_for_no_rows_is_not_elementwise() -> None:
+    """Nor one that writes what another element is made of."""
+    a, b = work("a"), work("b")
+    assert is_elementwise(scaled(b, a)) and not is_elementwise(Call("affine", "", (1000, 2.0, 0.5, b, a)))
+    assert not is_elementwise(Call("gradient_squares", "", (ROWS, 1, 1, a, a, b)))
+
+
+def test_what_a_chain_needs_lies_in_no_two_places() -> None:
+    """Its strips are done one after the other: what its first call reads is needed by the last."""
+    x, a, b, c = (work(name) for name in "xabc")
+    tile = Tiled((Call("copy_columns", "", (ROWS, 1, 1, 0, 1, 0, c, x)), scaled(a, x), scaled(b, a), scaled(c, b)))
+    sizes, local = dict.fromkeys("xabc", 4000), frozenset("xab")   # of one tile
+    for steps, count in ((fused([tile]), 4), ((tile,), 3)):
+        live = workspace.lives({"train": steps}, work("another"), local)
+        assert len(set(workspace.place(sizes, live, 0)[0].values())) == count
+        assert len(set(workspace.own({"train": steps}, local, sizes)[0].values())) == count - 1

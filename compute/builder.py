@@ -88,7 +88,7 @@ class Tables:
     """Embedding tables of one batch's entries, with what their sparse update needs."""
 
     parameters: Refs   # of each [buckets, dim]
-    places: Ref        # i64 [tables, columns of a place]: see compute/ops/embedding.py
+    places: Ref        # i64 [tables, columns of a place]: see compute/ops/entry_table.py
     gradient: Ref      # f64 [entries, all their dims]: table by table [entries, dim], valid for leading entries
     categories: Ref    # i32 [entries, columns]
     lead: Ref          # i32 [tables, entries]

@@ -17,7 +17,7 @@ from streamtrain.compute import held as holding
 from streamtrain.compute import stateful
 from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Tables, Value
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
-from streamtrain.compute.ops.embedding import place_of
+from streamtrain.compute.ops.entry_table import place_of
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import Ref, Refs
 from streamtrain.compute.start import ZERO, Start

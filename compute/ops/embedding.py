@@ -11,19 +11,11 @@ from typing import Any
 import numpy as np
 
 from streamtrain.compute.ops._batch import weights
+from streamtrain.compute.ops.entry_table import PLACE, place_of
 from streamtrain.compute.ops.first_seen import slots_of
 from streamtrain.compute.spec import Array, Op, each, given, out, part, scratch, size
 
 HELP = "rows of tables by category, and their gradient in row order"
-PLACE = 5   # numbers that say of a table what place_of() does
-
-
-def place_of(column: int, buckets: int, dim: int, at: int, before: int) -> list[int]:
-    """A table as kernels are told it: the column of its categories, its rows and their numbers, the first of its
-    columns in the input matrix, and how many numbers of an entry's gradient belong to the tables before it."""
-    return [column, buckets, dim, at, before]
-
-
 BATCH = (size("rows"), size("columns"), size("tables"))
 PLACES = given("places", "i64", "tables", PLACE)
 CATEGORIES = given("categories", "i32", "rows", "columns")

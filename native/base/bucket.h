@@ -26,7 +26,7 @@ ST_INLINE void by_dim(i64 dim, Body body) {
     body(dim);
 }
 
-// One of the tables of a batch's entries, as place_of() tells it (compute/ops/embedding.py): the column of its
+// One of the tables of a batch's entries, as place_of() tells it (compute/ops/entry_table.py): the column of its
 // categories, its rows and their numbers, the first of its columns in the input matrix, and how many numbers of an
 // entry's gradient belong to the tables before it.
 constexpr i64 table_columns = 5;

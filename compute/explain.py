@@ -11,7 +11,8 @@ from streamtrain.compute import ops, workspace
 from streamtrain.compute.builder import Builder
 from streamtrain.compute.graph import INPUT
 from streamtrain.compute.model import Model
-from streamtrain.compute.spec import Call, Outside, PerRow, Program, Step, flat, launches, refs_of, size_bytes
+from streamtrain.compute.spec import Call, Outside, PerRow, Program, Step, Tiled, flat, launches, refs_of, size_bytes
+from streamtrain.compute.tiling import row_bytes
 
 TORCH = "torch"
 
@@ -74,15 +75,26 @@ def _apart(program: Program, buffers: Any) -> int:
 
 
 def _phase(steps: Sequence[Step]) -> dict[str, Any]:
-    """How often each op is called, in how many launches, and multiplications and additions of matrix products for a
-    row."""
-    names: Counter[str] = Counter()
-    flop = 0
-    for call in flat(steps):
-        names[TORCH if isinstance(call, Outside) else call.op] += 1
-        flop += 0 if isinstance(call, Outside) else _flop(call)
-    told = {"calls": names.total(), "launches": sum(1 for _ in launches(steps))}
-    return told | {"ops": dict(names.most_common()), "product_flop_per_row": flop}
+    """What the passes made of it: how often each op is called, how many calls go by tiles of rows, how many launches
+    they all are; and for a row the bytes that calls read and write, and what matrix products multiply and add."""
+    calls = list(flat(steps))
+    kernels = [call for call in calls if isinstance(call, Call)]
+    names = Counter(TORCH if isinstance(call, Outside) else call.op for call in calls)
+    return {
+        "calls": len(calls),
+        "launches": sum(1 for _ in launches(steps)),
+        "by_tiles": sum(1 for _ in flat(step for step in steps if isinstance(step, Tiled))),
+        "ops": dict(names.most_common()),
+        "bytes_per_row": sum(map(_row_bytes, kernels)),
+        "product_flop_per_row": sum(map(_flop, kernels)),
+    }
+
+
+def _row_bytes(call: Call) -> int:
+    """Of arrays with the batch's rows."""
+    given = zip(ops.get(call.op).args, call.args, strict=True)
+    each = ((arg, ref) for arg, value in given for ref in refs_of([value]))
+    return sum(row_bytes(arg, ref, call) * (2 if arg.role == "changed" else 1) for arg, ref in each)
 
 
 def _flop(call: Call) -> int:

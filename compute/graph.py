@@ -9,11 +9,12 @@ import heapq
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from streamtrain import _native
 from streamtrain.compute import layers, vertices
 from streamtrain.compute.builder import Builder, Mismatch, Value
+from streamtrain.compute.dead_vertices import live
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.errors import UserMistake
 
@@ -56,6 +57,7 @@ class Graph:
 
     vertices: tuple[Vertex, ...]
     columns: Mapping[str, tuple[int, int]]
+    prunes: ClassVar[bool] = True   # what nothing depends on is left out; False in tests
 
     @staticmethod
     def of_layers(named: Sequence[tuple[str, str, dict[str, Any]]]) -> Graph:
@@ -95,8 +97,10 @@ class Graph:
             if end == outlet.made and end not in (vertex.name for vertex in vertices):
                 options = {"size": outlet.columns, "activation": layers.get(LAYER).NONE}
                 vertices.append(Vertex(end, LAYER, (outlet.of or last,), options))
-        wanted, heads = self._needed(vertices, ends), _heads(vertices, ends)
+        wanted, heads = live({vertex.name: vertex.reads for vertex in vertices}, ends), _heads(vertices, ends)
         found = [vertex for vertex in vertices if vertex.name in wanted]
+        if not self.prunes:
+            found += [vertex for vertex in vertices if vertex.name not in wanted]
         return [replace(vertex, options={**vertex.options, "zero": True}) if vertex.name in heads else vertex
                 for vertex in found]  # fmt: skip
 
@@ -125,17 +129,6 @@ class Graph:
     def _end(self, outlet: Outlet) -> str:
         """The vertex that a loss takes."""
         return outlet.taken if any(vertex.name == outlet.taken for vertex in self.vertices) else outlet.made
-
-    @staticmethod
-    def _needed(vertices: Sequence[Vertex], ends: Sequence[str]) -> set[str]:
-        reads = {vertex.name: vertex.reads for vertex in vertices}
-        found, waiting = set[str](), list(ends)
-        while waiting:
-            name = waiting.pop()
-            if name not in found:
-                found.add(name)
-                waiting += reads.get(name, ())
-        return found
 
     def _value(self, builder: Builder, made: dict[str, Value], name: str) -> Value:
         """Columns of the input are taken out of it when they are first read."""

@@ -18,12 +18,14 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
 import numpy as np  # noqa: E402
+from fma_peak import peak_flops  # noqa: E402
 
 from streamtrain import _native  # noqa: E402
 from streamtrain.compute.model import Model, aligned  # noqa: E402
 
 SMOKE = ["--seconds", "0.1", "--rows", "32"]
 ROWS = (32, 256, 4096)
+SHARE_BAR, FROM_ROWS = 0.75, 256   # of the peak in fused multiply-adds, of a whole step of wide layers
 BUCKETS, DIM = 100_000, 16
 Step = Callable[[], object]
 
@@ -40,6 +42,13 @@ class Network:
     categories: int = 0
     classes: int = 1
     rivals: Sequence[str] = ("eager", "fused")
+
+    @property
+    def product_flop(self) -> int:
+        """Multiplications and additions of matrix products a row, forward and backward."""
+        tables = DIM * self.categories   # of the input the gradient is that of tables alone
+        pairs = list(itertools.pairwise([self.numbers + tables, *self.layers, self.classes]))
+        return 2 * (sum(2 * a * b for a, b in pairs) + tables * pairs[0][1] + sum(a * b for a, b in pairs[1:]))
 
 
 NETWORKS = (
@@ -148,6 +157,7 @@ def main() -> None:
     if importlib.util.find_spec("torch") is None:
         print(json.dumps({"skipped": "PyTorch is not installed; pip install '.[bench]'"}))
         return
+    peak = peak_flops(isa)
     for network in NETWORKS:
         for rows in given.rows:
             forms = [*network.rivals, *(["compile"] if given.compile else [])]
@@ -161,6 +171,8 @@ def main() -> None:
                 "rival": round(rows / rival), "ratio": round(rival / mine, 2),
                 "bar": bar if bar is None or isa == "v4" else bar / 2,
                 "unit": f"rows/s, PyTorch {forms[others.index(rival)]}",
+                "share": round(rows * network.product_flop / mine / peak, 2),
+                "share_bar": SHARE_BAR if len(network.layers) > 1 and rows >= FROM_ROWS else None,
             }), flush=True)  # fmt: skip
 
 

@@ -21,6 +21,7 @@ if ISA == "v3":
     os.environ["ATEN_CPU_CAPABILITY"] = "avx2"   # before torch is imported
 
 import numpy as np  # noqa: E402
+from fma_peak import peak_flops  # noqa: E402
 
 from streamtrain import _native  # noqa: E402
 from streamtrain.compute.model import Model, aligned  # noqa: E402
@@ -28,9 +29,12 @@ from streamtrain.compute.model import Model, aligned  # noqa: E402
 FEATURES = 28
 SPEC = {"input": {"numbers": FEATURES}, "loss": "binary_cross_entropy", "optimizer": {"name": "adam"}}
 BARS = {   # (network, rows) -> least ratio to PyTorch eager, by instruction set
-    ("28-64-64-1", 256): {"v4": 6.0, "v3": 3.5}, ("28-64-64-1", 1024): {"v4": 3.5, "v3": 1.8},
-    ("logistic", 256): {"v4": 10.0, "v3": 10.0},
+    ("28-64-64-1", 32): {"v4": 25.0, "v3": 12.5}, ("28-64-64-1", 256): {"v4": 6.0, "v3": 3.5},
+    ("28-64-64-1", 1024): {"v4": 3.5, "v3": 1.8}, ("28-64-64-1", 4096): {"v4": 3.0, "v3": 1.5},
+    ("28-64-64-1", 65536): {"v4": 3.0, "v3": 1.5}, ("logistic", 32): {"v4": 150.0, "v3": 75.0},
+    ("logistic", 256): {"v4": 50.0, "v3": 25.0}, ("logistic", 4096): {"v4": 12.0, "v3": 6.0},
 }
+SHARE_BAR, FROM_ROWS = 0.75, 256   # of the peak in fused multiply-adds, of a whole step with products
 PARTIAL_FIT_BAR = 25.0
 COMPILED = {("28-64-64-1", 256): {"v4": 4.0, "v3": 2.0}}   # to torch.compile, with --compile: that takes half a minute
 ROWS, CAPACITIES = (8, 32, 256), (256, 4096, 65536)   # of slots that are not full: the time is that of their rows
@@ -48,6 +52,12 @@ def ours(sizes: list[int], rows: int, capacity: int = 0) -> Callable[[], object]
     """A step of the native plan on a slot of this row capacity; without one, on a full slot."""
     layers = [{"dense": size, "activation": "relu"} for size in sizes]
     return stepping(Model({**SPEC, "layers": layers}), rows, capacity or rows)
+
+
+def product_flop(sizes: list[int]) -> int:
+    """Multiplications and additions of matrix products a row, forward and backward."""
+    pairs = list(zip([FEATURES, *sizes], [*sizes, 1], strict=True))
+    return 2 * (sum(2 * a * b for a, b in pairs) + sum(a * b for a, b in pairs[1:]))
 
 
 def stepping(model: Model, rows: int, capacity: int) -> Callable[[], object]:
@@ -116,18 +126,20 @@ def best_seconds(calls: list[Callable[[], object]], seconds: float) -> list[floa
     return best
 
 
-def show(name: str, rows: int, isa: str, seconds: list[float], rival: str, bar: float | None) -> None:
+def show(
+    name: str, rows: int, isa: str, seconds: list[float], rival: str, bar: float | None, **more: float | None
+) -> None:
     mine, other = (rows / each for each in seconds)
     print(json.dumps({
         "bench": f"step {name} {rows} rows {isa}", "ours": round(mine), "rival": round(other),
-        "ratio": round(mine / other, 2), "bar": bar, "unit": f"rows/s, {rival}",
+        "ratio": round(mine / other, 2), "bar": bar, "unit": f"rows/s, {rival}", **more,
     }), flush=True)
 
 
 def measure(seconds: float) -> None:
     """All figures for the selected instruction set."""
     isa = _native.select_isa(ISA or "auto")
-    have_torch = importlib.util.find_spec("torch") is not None
+    have_torch, peak = importlib.util.find_spec("torch") is not None, peak_flops(isa)
     if not have_torch:
         print("PyTorch is not installed (pip install '.[bench]'): only scikit-learn is compared", file=sys.stderr)
     for (name, rows), bars in BARS.items():
@@ -140,9 +152,13 @@ def measure(seconds: float) -> None:
         if not rivals:
             continue
         found = best_seconds([ours(sizes, rows), *rivals.values()], seconds / len(BARS))
+        share = {}
+        if sizes:
+            share = {"share": round(rows * product_flop(sizes) / found[0] / peak, 2),
+                     "share_bar": SHARE_BAR if rows >= FROM_ROWS else None}  # fmt: skip
         for rival, its_seconds in zip(rivals, found[1:], strict=True):
             bar = bars.get(isa) if rival == "PyTorch eager" else PARTIAL_FIT_BAR if "partial" in rival else None
-            show(name, rows, isa, [found[0], its_seconds], rival, bar)
+            show(name, rows, isa, [found[0], its_seconds], rival, bar, **share)
 
 
 def measure_compiled(seconds: float) -> None:

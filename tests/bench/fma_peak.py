@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,3 +23,18 @@ def fma_turns(isa: str) -> Callable[[int], float]:
     turns = ctypes.CDLL(library).fma_turns
     turns.argtypes, turns.restype = [ctypes.c_long], ctypes.c_double
     return turns
+
+
+def peak_flops(isa: str, seconds: float = 0.3) -> float:
+    """The most of many short stretches, operations a second of processor time."""
+    turns, count, best = fma_turns(isa), 1 << 16, 0.0
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end or not best:
+        start = time.process_time()
+        done = turns(count)
+        took = time.process_time() - start
+        if took < 1e-3:
+            count *= 2
+        else:
+            best = max(best, done / took)
+    return best

@@ -32,6 +32,32 @@ def test_a_list_of_layers_is_the_graph_of_the_same(rig: Any, spec: Any) -> None:
     assert chain.state.tobytes() == graph.state.tobytes() and chain.share.tobytes() == graph.share.tobytes()
 
 
+def test_leaving_it_out_changes_nothing_else(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what nothing reads computed too, in the midst of others and with draws of its own."""
+    graph = [
+        {"name": "used", **RELU, "of": "input"}, {"name": "dead", "dense": 9, "activation": "tanh", "of": "used"},
+        {"name": "dead2", "dropout": 0.5, "of": "dead"}, {"name": "dead3", "concat": ["dead2", "used"]},
+        {"name": "drop", "dropout": 0.3, "of": "used"}, {"name": "last", **RELU, "of": "drop"},
+        {"name": "output", "dense": 1, "of": "last"},
+    ]  # fmt: skip
+    found: list[dict[str, bytes]] = []
+    begun: dict[str, Any] = {}
+    for prunes in (True, False):
+        monkeypatch.setattr(Graph, "prunes", prunes)
+        rigged = rig(spec(graph=graph, categories=2, standardize=True))
+        for name, view in rigged.model.views(rigged.state).items():
+            view[:] = begun.setdefault(name, view.copy())   # tables are drawn behind all dense parameters
+        plan = rigged.plan()
+        for _ in range(5):
+            rigged.step(plan)
+        plan.predict(rigged.address)
+        views = rigged.model.views(rigged.state)
+        assert ("dead.weight" in views) != prunes
+        found.append({name: view.tobytes() for name, view in views.items() if "dead" not in name})
+        found[-1]["output"] = plan.output()[: rigged.rows].tobytes()
+    assert found[0] == found[1]
+
+
 def test_what_nothing_reads_is_not_computed(spec: Any) -> None:
     used = {"name": "used", **RELU, "of": "input"}
     model = Model(spec(graph=[{"name": "dead", "dense": 99, "of": "used"}, used]))

@@ -1,4 +1,4 @@
-"""A pass over the vertices of a graph: what nothing depends on that a loss takes is not computed, and has no parameters."""
+"""A pass over the vertices of a graph: what no loss depends on is not computed, and has no parameters."""
 
 from __future__ import annotations
 

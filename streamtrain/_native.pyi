@@ -328,7 +328,6 @@ class Source: ...
 
 class KafkaSource(Source):
     ended: bool
-    errors: int
     def __init__(
         self, consumer: KafkaConsumer, topic: str, end_offsets: Sequence[tuple[int, int]], bounded: bool
     ) -> None: ...

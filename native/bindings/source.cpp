@@ -23,8 +23,7 @@ void bind_sources(nb::module_ &m) {
         .def(nb::init<Consumer &, std::string, std::vector<std::pair<i32, i64>>, bool>(), nb::arg("consumer"),
              nb::arg("topic"), nb::arg("end_offsets"), nb::arg("bounded"), nb::keep_alive<1, 2>())
         .def("read_with", &KafkaSource::read_with, nb::arg("consumer"), nb::keep_alive<1, 2>())
-        .def_prop_ro("ended", &KafkaSource::ended)
-        .def_prop_ro("errors", &KafkaSource::errors);
+        .def_prop_ro("ended", &KafkaSource::ended);
     nb::class_<MemorySource, Source>(m, "MemorySource")
         .def(nb::init<>())
         .def(

@@ -14,6 +14,13 @@ ST_KERNEL void class_prior(i64 outputs, i64 classes, const f64 *seen_c, f32 *off
 ST_EXPORT(class_prior)
 
 ST_KERNEL void add_offset(i64 rows, i64 outputs, const f32 *offset_k, f32 *z_rk) {
+#if !ST_CUDA
+    if (outputs == 1) {   // rows lie in the lanes
+        const f32 offset = offset_k[0];
+        ST_FOR(r, rows) z_rk[r] += offset;
+        return;
+    }
+#endif
     ST_ROWS(r, rows) {
         f32 *z = z_rk + r * outputs;
         ST_LANES(k, outputs) z[k] += offset_k[k];

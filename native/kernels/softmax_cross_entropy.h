@@ -13,10 +13,16 @@ ST_KERNEL void softmax_cross_entropy(i64 rows, i64 classes, const f32 *z_rk, con
         f32 *p = p_rk + r * classes, *dz = dz_rk + r * classes, weight = weight_r[r];
         i64 label = label_r[r] >= 0 && label_r[r] < classes ? label_r[r] : 0;
         f32 largest = maximum<f32>(classes, z[0], [&](i64 k) { return z[k]; });
-        f32 total = softmax_row(classes, z, largest, p), part = static_cast<f32>(weight * share);
-        ST_LANES(k, classes) dz[k] = weight > 0 ? part * (p[k] - (k == label ? 1.0f : 0.0f)) : 0.0f;
-        const f32 at_label = p[label];
-        const i32 before = sum<i32>(classes, [&](i64 k) { return p[k] > at_label || (p[k] == at_label && k < label); });
+        const f32 total = powers_of_row(classes, z, largest, p), of_all = 1.0f / total;
+        meet();
+        const f32 at_label = p[label] * of_all, part = static_cast<f32>(weight * share);
+        meet();
+        const i32 before = sum<i32>(classes, [&](i64 k) {
+            const f32 its = p[k] * of_all;
+            p[k] = its;
+            dz[k] = weight > 0 ? part * (its - (k == label ? 1.0f : 0.0f)) : 0.0f;
+            return its > at_label || (its == at_label && k < label) ? 1 : 0;
+        });
         ST_FIRST_LANE rank_r[r] = at_label == at_label ? before : static_cast<i32>(classes);
         ST_FIRST_LANE loss_r[r] = weight > 0 ? log(total) - (z[label] - largest) : 0.0f;
     }

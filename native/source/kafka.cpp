@@ -95,7 +95,6 @@ bool KafkaSource::view(const MessageView &message, RecordView &out) {
     if (message.error != 0) {
         if (!is_passing(message.error))   // librdkafka recovers from the others by itself
             throw KafkaFailure(message.error, message.error_text ? message.error_text : "consumer error");
-        ++errors_;
         return false;
     }
     if (bounded_ && message.offset >= end_of(message.partition)) return end(message.partition, message.offset, out);

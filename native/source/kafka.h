@@ -29,7 +29,6 @@ class KafkaSource final : public Source {
 
     // In the place of the consumer before; start() comes next.
     void read_with(Consumer &consumer);
-    u64 errors() const { return errors_; }   // passing ones: brokers away, time-outs
 
   private:
     // Whether the message gives a view.
@@ -48,7 +47,6 @@ class KafkaSource final : public Source {
     bool bounded_, paused_ = false;
     bool holds_ = false;                 // some partition, since the last start()
     std::vector<MessageView> messages_;
-    u64 errors_ = 0;
 };
 
 }  // namespace st

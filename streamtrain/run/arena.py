@@ -15,14 +15,24 @@ log = get_logger("streamtrain.run.cores")
 _RANGES_PER_SLOT = 512  # a slot with more changes of partition is published before it is full
 
 
+def slot_layout(job: Job) -> _native.SlotLayout:
+    """Of a slot that holds all rows of an update."""
+    return _native.SlotLayout.make(job.train.update_rows, _RANGES_PER_SLOT, job.schema.block_specs())
+
+
+def slot_count(job: Job, ingest_threads: int = 1) -> int:
+    """Each thread but one has a slot of its own beside the ring's."""
+    return job.train.prefetch_buffer + ingest_threads - 1
+
+
 def make_arena(job: Job, model: Model, ingest_threads: int = 1) -> _native.Arena:
-    """Slots, rounds and state for one run of the job, in shared memory; each thread but one has a slot of its own."""
+    """Slots, rounds and state for one run of the job, in shared memory."""
     train = job.train
     return _native.Arena.create(
         workers=train.workers,
         averaging_frequency=train.averaging_frequency,
-        slot_count=train.prefetch_buffer + ingest_threads - 1,
-        slot_layout=_native.SlotLayout.make(train.update_rows, _RANGES_PER_SLOT, job.schema.block_specs()),
+        slot_count=slot_count(job, ingest_threads),
+        slot_layout=slot_layout(job),
         state_layout=model.layout,
     )
 

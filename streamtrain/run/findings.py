@@ -22,6 +22,7 @@ from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.moves import is_files
+from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
@@ -190,9 +191,9 @@ def _snapshot(
 
 
 def _sizes(job: Job) -> Iterator[Finding]:
-    row_bytes = sum(block.row_bytes for block in job.schema.block_specs())
-    ring_bytes = row_bytes * job.train.update_rows * job.train.prefetch_buffer
-    slots = f"{job.train.prefetch_buffer} slots of {job.train.update_rows} rows of {row_bytes} bytes"
+    layout, count = slot_layout(job), slot_count(job)
+    ring_bytes = layout.slot_bytes * count
+    slots = f"{count} slots of {layout.row_capacity} rows, {layout.slot_bytes / layout.row_capacity:.0f} bytes each"
     text = f"ring {ring_bytes / MB:,.1f} MB ({slots})"
     yield Finding("sizes", "warning" if ring_bytes > RING_BYTES else "ok", text)
     growth, train = job.train.batch_growth, job.train

@@ -52,11 +52,6 @@ class Block(NamedTuple):
     ragged: bool = False  # each row has as many as its cell; a slot is full when there is no more room for them
     least: int = 0  # elements that a slot has room for, however few its rows
 
-    @property
-    def row_bytes(self) -> int:
-        """Of a row's elements, in the mean."""
-        return self.width * (1 if self.dtype == "u8" else 8 if self.dtype.endswith("64") else 4)
-
 
 class Wrong(Exception):
     """A cell does not fit its column."""

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
@@ -292,14 +293,8 @@ class Admin:
             TopicPartition(name, at): _OffsetSpec.latest() for name, (_, count) in known.items() for at in range(count)
         }  # fmt: skip
 
-        def question(client: AdminClient) -> dict[tuple[str, int], int]:
-            futures = client.list_offsets(
-                asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self.timeout_s
-            )
-            return {(at.topic, at.partition): each.result(self.timeout_s + 1).offset for at, each in futures.items()}
-
         try:
-            offsets = self._ask(f"topics {', '.join(known)}", question) if asked else {}
+            offsets = self._ask(f"topics {', '.join(known)}", partial(self._listed, asked)) if asked else {}
         except KafkaSettling:  # one of them: each is waited for by itself
             offsets = {(name, at): end for name, (_, count) in known.items()
                        for at, end in enumerate(self.last_stable(name, count))}  # fmt: skip
@@ -315,20 +310,23 @@ class Admin:
         ends = self.last_stable(name, partitions)
         return [end if offset < 0 else offset for offset, end in zip(found, ends, strict=True)]
 
+    def _listed(
+        self, asked: dict[TopicPartition, Any], client: AdminClient,
+        isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
+    ) -> dict[tuple[str, int], int]:
+        """The offsets of topics and partitions."""
+        futures = client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
+        return {(at.topic, at.partition): each.result(self.timeout_s + 1).offset for at, each in futures.items()}
+
     def _offsets(
         self, name: str, partitions: int, spec: Any, isolation: IsolationLevel = IsolationLevel.READ_COMMITTED
     ) -> list[int]:
         asked = {TopicPartition(name, partition): spec for partition in range(partitions)}
         begun = time.monotonic()
-
-        def question(client: AdminClient) -> list[int]:
-            futures = client.list_offsets(asked, isolation_level=isolation, request_timeout=self.timeout_s)
-            found = {part.partition: future.result(self.timeout_s + 1) for part, future in futures.items()}
-            return [found[partition].offset for partition in range(partitions)]
-
         while True:
             try:
-                return self._ask(f"topic {name}", question)
+                found = self._ask(f"topic {name}", partial(self._listed, asked, isolation=isolation))
+                return [found[name, partition] for partition in range(partitions)]
             except KafkaSettling:
                 if self.absent(name):
                     raise no_such_topic(name, self.bootstrap) from None

@@ -123,15 +123,6 @@ class KafkaConsumer(_Client[_native.KafkaConsumer]):
         self.answered()
         return count
 
-    def topic_id(self, topic: str, timeout_s: float = 10) -> str:
-        """The topic's id in base64; a topic deleted and made again has another. Raises as partition_count does."""
-        try:
-            found = self.native.topic_id(topic, int(timeout_s * 1000))
-        except _native.KafkaFailure as failure:
-            raise self.explain(failure) from None
-        self.answered()
-        return found
-
     def bounds(self, topic: str, partition: int, timeout_s: float = 8) -> tuple[int, int]:
         """(first offset, last stable offset). Raises as partition_count does."""
         try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,7 +49,7 @@ def main() -> None:
         for stream in (each for each in STREAMS if each.name in NAMES):
             path = stream.write(Path(folder))
             if path is None:
-                print(json.dumps({"skipped": f"{stream.name}: its data is not at hand"}))
+                print(f"{stream.name}: its data is not at hand; left out", file=sys.stderr)
                 continue
             file = first_job(path, stream.label)
             records = records_of(Job.load(file), path, given.rows)

@@ -157,7 +157,9 @@ def measure(seconds: float) -> None:
             share = {"share": round(rows * product_flop(sizes) / found[0] / peak, 2),
                      "share_bar": SHARE_BAR if rows >= FROM_ROWS else None}  # fmt: skip
         for rival, its_seconds in zip(rivals, found[1:], strict=True):
-            bar = bars.get(isa) if rival == "PyTorch eager" else PARTIAL_FIT_BAR if "partial" in rival and rows == 256 else None
+            bar = bars.get(isa) if rival == "PyTorch eager" else None
+            if "partial" in rival and rows == 256:
+                bar = PARTIAL_FIT_BAR
             show(name, rows, isa, [found[0], its_seconds], rival, bar, **share)
 
 

@@ -112,7 +112,7 @@ def test_topic_facts(kafka: Any, topic: str, consumer: KafkaConsumer) -> None:
         with suppress(confluent_kafka.KafkaException):
             return admin.describe_topics(confluent_kafka.TopicCollection([topic]))[topic].result(20)
 
-    assert consumer.topic_id(topic) == str(wait_for(described).topic_id)
+    assert consumer.native.topic_id(topic, 10_000) == str(wait_for(described).topic_id)
     assert consumer.partition_count(topic) == 2
     with pytest.raises(StreamtrainError, match="nowhere"):
         consumer.partition_count("nowhere-" + topic)

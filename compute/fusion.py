@@ -9,7 +9,10 @@ from collections.abc import Iterable, Iterator
 from streamtrain.compute import ops
 from streamtrain.compute.spec import Call, Chain, Outside, PerRow, Step, Tiled, refs_of
 
-_Place = tuple[int, str]   # where in a buffer an array begins, and its type
+MOST = 8   # calls of a chain: what they work on is needed at the same time, and has to stay in a core's L1
+
+_Place = tuple[int, str]                 # where in a buffer an array begins, and its type
+_Places = dict[tuple[str, str], _Place]   # by space and name
 
 
 def fused(steps: Iterable[Step]) -> tuple[Step, ...]:
@@ -34,10 +37,10 @@ def is_elementwise(call: Call) -> bool:
 
 def _chained(steps: Iterable[Step]) -> Iterator[Step]:
     chain: list[Call] = []
-    places: dict[tuple[str, str], _Place] = {}
+    places: _Places = {}
     for step in steps:
         its = _places(step)
-        if chain and not (its and step.args[0] == chain[0].args[0] and _agree(places, its)):   # type: ignore[union-attr]
+        if chain and not (its and isinstance(step, Call) and _goes_on(chain, places, step, its)):
             yield _one(chain)
             chain, places = [], {}
         if its and isinstance(step, Call):
@@ -49,22 +52,23 @@ def _chained(steps: Iterable[Step]) -> Iterator[Step]:
         yield _one(chain)
 
 
+def _goes_on(chain: list[Call], places: _Places, call: Call, its: _Places) -> bool:
+    """Whether it is for as many elements, and element i is the same to all wherever they see the same buffer."""
+    same = all(places.get(key, place) == place for key, place in its.items())
+    return same and len(chain) < MOST and call.args[0] == chain[0].args[0]
+
+
 def _one(chain: list[Call]) -> Call | Chain:
     return chain[0] if len(chain) == 1 else Chain(tuple(chain))
 
 
-def _places(step: Step) -> dict[tuple[str, str], _Place] | None:
+def _places(step: Step) -> _Places | None:
     """Where the arrays of an elementwise call lie; none of another, or one that sees a buffer from two places."""
     if isinstance(step, Outside | Tiled | Chain) or not is_elementwise(step):
         return None
-    places: dict[tuple[str, str], _Place] = {}
+    places: _Places = {}
     for ref in refs_of(step.args):
         place = (ref.start, ref.dtype)
         if places.setdefault((ref.space, ref.name), place) != place:
             return None
     return places
-
-
-def _agree(one: dict[tuple[str, str], _Place], other: dict[tuple[str, str], _Place]) -> bool:
-    """Whether element i is the same to both wherever they see the same buffer."""
-    return all(one.get(key, place) == place for key, place in other.items())

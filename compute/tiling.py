@@ -18,6 +18,7 @@ from streamtrain.compute.spec import (
     Outside,
     PerRow,
     Ref,
+    Refs,
     Step,
     Tiled,
     Tiles,
@@ -205,7 +206,10 @@ def _with_sums(builder: Builder, calls: Iterable[Call]) -> Iterator[Call]:
     """Behind each sum over rows what adds it to those of the tiles before. What a tile writes without rows is own."""
     for call in calls:
         own = {ref: replace(ref, own=True) for ref, role, by_rows in _arrays(call) if role in WRITES and not by_rows}
-        yield replace(call, args=tuple(own.get(arg, arg) if isinstance(arg, Ref) else arg for arg in call.args))
+        yield replace(call, args=tuple(
+            Refs(tuple(own.get(each, each) for each in arg.refs)) if isinstance(arg, Refs)
+            else own.get(arg, arg) if isinstance(arg, Ref) else arg for arg in call.args
+        ))
         if ops.get(call.op).tiles != "sum":
             continue
         for ref, role, by_rows in _arrays(call):

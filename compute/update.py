@@ -94,7 +94,8 @@ class Update:
         squares, scales = builder.buffer("squares", count, dtype="f64"), builder.buffer("scales", count)
         if stretches:
             settings, flat = self._settings(builder, stretches), builder.flat("gradient")
-            builder.call("gradient_squares", flat.elements, *settings.shape, settings, flat, squares)
+            builder.call("gradient_squares", flat.elements, *settings.shape, settings, flat,
+                         replace(squares, shape=(len(stretches),)))
         for tables, at in zip(waiting, ends[:-1], strict=True):
             entries, _, number, total = tables.sizes
             builder.call("gradient_squares_rows", builder.rows, entries, number, total, tables.places, tables.ends,
@@ -102,7 +103,7 @@ class Update:
         limits = builder.constant("clip.limits", [self._groups[group]["clip_group_norm"] for group in groups], "f64")
         group = builder.constant("clip.groups", [GROUPS.index(group) for group in groups], "i32")
         builder.call("clip_norm", count, group, limits, self._clip, squares, scales)
-        return [scales, *(replace(scales, shape=(len(tables),), start=at)
+        return [replace(scales, shape=(len(stretches),)), *(replace(scales, shape=(len(tables),), start=at)
                           for tables, at in zip(waiting, ends[:-1], strict=True))]
 
     def _settings(self, builder: Builder, stretches: Sequence[_Stretch]) -> Ref:

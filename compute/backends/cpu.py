@@ -98,7 +98,7 @@ def address(program: Program, call: Call, spec: Arg, ref: Ref) -> Cell:
     is_local = place.memory == "work" and ref.name in program.local
     moves = place.memory == "slot" or (place.memory == "work" and not is_local)
     own = own_offset(program, ref, is_local) if is_local or ref.own else -1
-    element = 0 if ref.space == "step" else size_bytes(ref.dtype, (1,))
+    element = 0 if spec.dtype == "step" else size_bytes(ref.dtype, (1,))
     return MEMORIES[place.memory], place.offset, row_bytes(spec, ref, call) if moves else 0, own, element
 
 

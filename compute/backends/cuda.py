@@ -19,7 +19,7 @@ from streamtrain.compute import ops
 from streamtrain.compute.backends._cublas import PLAIN, TRANSPOSED, WORKSPACE_BYTES, Cublas
 from streamtrain.compute.backends._device import TO_DEVICE, TO_HOST, Device, import_cupy, instances_of
 from streamtrain.compute.backends._source import Instance
-from streamtrain.compute.spec import Argument, Call, Chain, PerRow, Program, Ref, Refs
+from streamtrain.compute.spec import Argument, Call, Chain, PerRow, Program, Ref, Refs, flat, refs_of
 from streamtrain.errors import StreamtrainError
 
 HELP = "an NVIDIA GPU through CuPy, one worker per device"
@@ -48,6 +48,14 @@ def device_count() -> int:
     return int(import_cupy().cuda.runtime.getDeviceCount())
 
 
+def most_rows(program: Program) -> int:
+    """That any call is for: a stack has several for each of the batch's."""
+    calls = (call for phase in program.phases.values() for call in flat(phase))
+    times = [arg.shape[0].times for call in calls for arg in refs_of(call.args)
+             if arg.shape and isinstance(arg.shape[0], PerRow)]  # fmt: skip
+    return program.rows * max(times, default=1)
+
+
 def chain_of(launch: Chain) -> tuple[Instance, ...]:
     return tuple((call.op, call.types) for call in launch.calls)
 
@@ -63,7 +71,8 @@ class CudaPlan:
         sizes = {**self.sizes, "work": program.workspace_bytes, "step": _native.STEP_BYTES}
         self.memory = {name: self.device.buffer(size) for name, size in sizes.items()}
         self.slots = [self.device.buffer(program.slot_bytes) for _ in range(SLOT_BUFFERS)]
-        self._ones, self.workspace = self.device.buffer(program.rows * 4), self.device.buffer(WORKSPACE_BYTES)
+        self._ones_count = most_rows(program)
+        self._ones, self.workspace = self.device.buffer(self._ones_count * 4), self.device.buffer(WORKSPACE_BYTES)
         self.ones = int(self._ones.data.ptr)
         with self.device.handle:
             self.cublas = Cublas(self.device.cupy, self.device.compute.ptr, self.workspace.data.ptr)
@@ -82,7 +91,7 @@ class CudaPlan:
 
     def _constants(self) -> None:
         compute, work = self.device.compute, int(self.memory["work"].data.ptr)
-        ones = np.ones(self.program.rows, np.float32).tobytes()
+        ones = np.ones(self._ones_count, np.float32).tobytes()
         places = [(work + offset, content) for offset, content in self.program.constants]
         with self.device.handle:
             for to, content in [*places, (self.ones, ones)]:

@@ -28,6 +28,11 @@ SHAPES: list[dict[str, Any]] = [
     {"graph": [{"name": "a", **RELU, "of": "input"}, {"name": "b", "concat": ["a", "input", "input.first"]}]},
     {"categories": 5, "layers": [RELU], "bags": [0, 1], "optimizer": "adagrad"},
     {"graph": [
+        {"name": "s", "stack": ["input", "input", "input"]}, {"name": "h", "dense": 4, "activation": "tanh", "of": "s"},
+        {"name": "a", "unstack": "h", "index": 0}, {"name": "b", "unstack": "h", "index": 2},
+        {"name": "c", "concat": ["a", "b"]},
+    ]},
+    {"graph": [
         {"name": "a", "dense": 8, "activation": "gelu", "of": "input"}, {"name": "b", "dropout": 0.3, "of": "a"},
         {"name": "c", "multiply": ["a", "b"]}, {"name": "d", "scale": ["c"], "by": 0.5},
     ]},

@@ -8,7 +8,7 @@ import pytest
 
 from streamtrain.compute import workspace
 from streamtrain.compute.backends.cpu import TILE_ROWS
-from streamtrain.compute.fusion import fused, is_elementwise
+from streamtrain.compute.fusion import MOST, fused, is_elementwise
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Chain, Outside, PerRow, Ref, Tiled, flat, launches
 
@@ -86,6 +86,23 @@ def test_what_is_not_elementwise_ends_a_chain() -> None:
     outside = Outside(lambda *_: lambda *_: None, (c,))
     assert fused([*chain, outside]) == (Chain(tuple(chain)), outside)
     assert fused([Tiled((*chain, rows))]) == (Tiled((Chain(tuple(chain)), rows)),)
+
+
+def test_a_chain_has_an_end(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a chain works on is needed at the same time: a long one would take as much memory, and no CUDA kernel has so
+    many arguments."""
+    calls = [scaled(work(f"b{at + 1}"), work(f"b{at}")) for at in range(100)]
+    lengths = [len(each.calls) for each in fused(calls) if isinstance(each, Chain)]
+    assert set(lengths[:-1]) == {MOST} and sum(lengths) == 100
+    graph = [{"name": "a", **GELU, "of": "input"}, *(
+        {"name": f"m{at}", "multiply": [f"m{at - 1}" if at else "a", "a"]} for at in range(60)
+    )]  # fmt: skip
+    sizes = []
+    for fuses in (True, False):
+        monkeypatch.setattr(Model, "fuses", fuses)
+        rigged = rig(spec(graph=graph), capacity=CAPACITY)
+        sizes.append(rigged.model.program(rigged.layout, ("predict",)).workspace_bytes)
+    assert sizes[0] < MOST / 2 * sizes[1], sizes
 
 
 def test_one_that_is_for_no_rows_is_not_elementwise() -> None:

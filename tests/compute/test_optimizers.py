@@ -236,6 +236,19 @@ def test_clipping_by_norm_scales_what_is_together(rig: Any, spec: Any) -> None:
     assert all(grouped[name] == pytest.approx(norm) for name, norm in plain.items() if name.endswith("weight"))
 
 
+def test_clipping_by_norm_is_what_the_reference_does(rig: Any, spec: Any) -> None:
+    told = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
+    told["optimizer"] = {"name": "sgd", "clip_norm": 0.3, "clip_group_norm": 0.2}
+    found = []
+    for backend in ("cpu", "reference"):
+        rigged = rig(told)
+        plan = rigged.plan(backend)
+        for _ in range(2):
+            rigged.step(plan, learning_rate=0.5)
+        found.append(rigged.state[: rigged.model.learned_bytes].view(np.float32).copy())
+    np.testing.assert_allclose(*found, atol=1e-5)
+
+
 def test_a_norm_that_is_not_finite_is_flagged_and_leaves_no_trace(rig: Any, spec: Any) -> None:
     """Not between the parameters either, which a round's start does not set again."""
     rigged = rig({**spec(numbers=1), "optimizer": {"name": "adam", "clip_norm": 1.0}})

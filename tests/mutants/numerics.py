@@ -34,7 +34,8 @@ GUARDS = [
     ),
     (
         "an element is the same to all calls of a chain", "compute/fusion.py",
-        " and _agree(places, its)", "", "tests/compute/test_fusion.py::test_what_is_not_elementwise_ends_a_chain",
+        "return same and len(chain)", "return len(chain)",
+        "tests/compute/test_fusion.py::test_what_is_not_elementwise_ends_a_chain",
     ),
     (
         "a strip begins where the one before ended", "native/plan/thread_calls.cpp",

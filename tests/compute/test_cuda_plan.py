@@ -28,7 +28,7 @@ SHAPES: list[dict[str, Any]] = [
     {"graph": [{"name": "a", **RELU, "of": "input"}, {"name": "b", "concat": ["a", "input", "input.first"]}]},
     {"categories": 5, "layers": [RELU], "bags": [0, 1], "optimizer": "adagrad"},
     {"graph": [
-        {"name": "s", "stack": ["input", "input", "input"]}, {"name": "h", "dense": 4, "activation": "tanh", "of": "s"},
+        {"name": "s", "stack": ["input"] * 3}, {"name": "h", "dense": 4, "activation": "tanh", "of": "s"},
         {"name": "a", "unstack": "h", "index": 0}, {"name": "b", "unstack": "h", "index": 2},
         {"name": "c", "concat": ["a", "b"]},
     ]},

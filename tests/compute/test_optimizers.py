@@ -240,7 +240,7 @@ def test_clipping_by_norm_is_what_the_reference_does(rig: Any, spec: Any) -> Non
     told = spec(layers=[{"dense": 6, "activation": "tanh"}], categories=2, bags=[0, 1, 2])
     told["optimizer"] = {"name": "sgd", "clip_norm": 0.3, "clip_group_norm": 0.2}
     found = []
-    for backend in ("cpu", "reference"):
+    for backend in ("cpu", "precise"):
         rigged = rig(told)
         plan = rigged.plan(backend)
         for _ in range(2):

@@ -106,8 +106,8 @@ GUARDS = [
         "tests/compute/test_quality.py::test_the_first_window_grows_and_a_full_one_stays_until_the_next_is_full",
     ),
     (
-        "accuracy is weighted", "native/kernels/score_binary.h", "? f64(weight_r[r]) : 0.0;\n        });",
-        "? 1.0 : 0.0;\n        });", "tests/compute/test_metrics.py::test_binary",
+        "accuracy is weighted", "native/kernels/score_binary.h", "(label_r[r] >= 0.5f) ? f64(weight) : 0.0;",
+        "(label_r[r] >= 0.5f) ? 1.0 : 0.0;", "tests/compute/test_metrics.py::test_binary",
     ),
     (
         "the AUC is weighted", "native/kernels/score_binary.h", "weight > 0 ? weight : 0, smaller(",

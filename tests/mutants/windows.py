@@ -108,8 +108,8 @@ GUARDS = [
     (
         "a slot holds all batches of an update",
         "streamtrain/run/arena.py",
-        "make(train.update_rows,",
-        "make(train.batch_rows,",
+        "make(job.train.update_rows,",
+        "make(job.train.batch_rows,",
         _ACCUMULATE + "test_it_is_one_batch_of_all_their_rows_to_the_bits",
     ),
 ]

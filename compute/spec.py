@@ -172,6 +172,7 @@ class Op:
     rows: tuple[str, ...] = ()   # ... or a block of 32 threads for each of them (ST_ROWS); () of both: one block
     types: tuple[str, ...] = ("",)
     on_cuda: Callable[..., None] | None = None   # its other way there: from OnCuda and the kernel's arguments
+    launches: tuple[str, ...] = ()   # ops whose kernels that way launches
     products: tuple[str, ...] = ()   # of a matrix product: the sizes whose product is its multiplications
     tiles: Tiles = ""   # whether it may be run on a tile of a batch's rows after another, see compute/tiling.py
     tolerance: float = 2e-6      # of a backend against the reference, relative to the largest magnitude; double: 1e-12

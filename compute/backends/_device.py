@@ -99,6 +99,7 @@ def shape_of(op: Op, sizes: dict[str, Any]) -> tuple[int, int]:
 
 
 def instances_of(calls: Iterable[Instance]) -> set[Instance]:
-    """The kernels behind these ops on CUDA: host-only ones stand for what finishes cuBLAS's work."""
-    found = {(op, types) for op, types in calls if not ops.get(op).host_only}
-    return found | {("dense_finish", ""), ("dense_finish_mask", "")}
+    """The kernels behind these ops on CUDA: of those that have another way there, what it launches."""
+    given = list(calls)
+    found = {(op, types) for op, types in given if not ops.get(op).host_only}
+    return found | {(launched, "") for op, _ in given for launched in ops.get(op).launches}

@@ -40,6 +40,7 @@ OPS = (
         (size("rows"), size("inputs"), size("outputs"), given("x", "f32", "rows", "inputs"),
          given("w", "f32", "inputs", "outputs"), given("bias", "f32", "outputs"), value("activation", "i32"),
          out("y", "f32", "rows", "outputs")),
-        reference, example, products=("rows", "inputs", "outputs"), on_cuda=on_cuda, tiles="rows",
+        reference, example, products=("rows", "inputs", "outputs"), on_cuda=on_cuda,
+        launches=("dense_finish",), tiles="rows",
     ),
 )

@@ -40,6 +40,7 @@ OPS = (
         (size("rows"), size("inputs"), size("outputs"), given("dy", "f32", "rows", "outputs"),
          given("w", "f32", "inputs", "outputs"), given("mask", "f32", "rows", "inputs", optional=True),
          out("dx", "f32", "rows", "inputs")),
-        reference, example, products=("rows", "inputs", "outputs"), on_cuda=on_cuda, tiles="rows",
+        reference, example, products=("rows", "inputs", "outputs"), on_cuda=on_cuda,
+        launches=("dense_finish_mask",), tiles="rows",
     ),
 )

@@ -27,8 +27,10 @@ BAR = 1.02            # of one worker's loss at most, with 2
 SHAPE = ("train.batch_rows=32", "train.averaging_frequency=4")
 WAYS: dict[str, tuple[str, ...]] = {   # how W workers make up for the mean, which goes as far as one of them
     "the mean, rate x W": (),
-    "the outer step": ('train.averaging.name="outer_nesterov"', "train.averaging.rate=1.0", "train.averaging.momentum=0.2"),
-}
+    "the outer step": (
+        'train.averaging.name="outer_nesterov"', "train.averaging.rate=1.0", "train.averaging.momentum=0.2",
+    ),
+}  # fmt: skip
 
 
 def median_loss(file: Path, records: Sequence[bytes], seeds: int, workers: int, sets: Sequence[str]) -> float:

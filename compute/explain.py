@@ -25,7 +25,7 @@ def explained(model: Model, program: Program) -> dict[str, Any]:
         "vertices": vertices(model, builder),
         "state_bytes": dict(sorted(_bytes_by_group(model).items())),
         "workspace_bytes": program.workspace_bytes,
-        "workspace_bytes_apart": _apart(program, builder.buffers),
+        "workspace_bytes_apart": _apart(program),
         "phases": {phase: _phase(steps) for phase, steps in program.phases.items()},
     }
 
@@ -62,14 +62,14 @@ def _bytes_by_group(model: Model) -> Counter[str]:
     return found
 
 
-def _apart(program: Program, buffers: Any) -> int:
+def _apart(program: Program) -> int:
     """Of the workspace, if every buffer had memory of its own."""
-    sizes = {name: 0 for name in buffers}
+    sizes: dict[str, int] = {}   # those of tiles' sums too, which no layer asks for
     for steps in program.phases.values():
         for call in flat(steps):
             for ref in refs_of(call.args):
                 if ref.space == "work":
-                    sizes[ref.name] = max(sizes[ref.name], ref.start + size_bytes(ref.dtype, ref.shape))
+                    sizes[ref.name] = max(sizes.get(ref.name, 0), size_bytes(ref.dtype, (ref.start + ref.elements,)))
     placed = [offset for (space, _), offset in program.offsets.items() if space == "work"]
     return workspace.place(sizes, dict.fromkeys(sizes), min(placed, default=0))[1]
 

@@ -103,8 +103,9 @@ class Update:
         limits = builder.constant("clip.limits", [self._groups[group]["clip_group_norm"] for group in groups], "f64")
         group = builder.constant("clip.groups", [GROUPS.index(group) for group in groups], "i32")
         builder.call("clip_norm", count, group, limits, self._clip, squares, scales)
-        return [replace(scales, shape=(len(stretches),)), *(replace(scales, shape=(len(tables),), start=at)
-                          for tables, at in zip(waiting, ends[:-1], strict=True))]
+        of_tables = [replace(scales, shape=(len(tables),), start=at)
+                     for tables, at in zip(waiting, ends[:-1], strict=True)]  # fmt: skip
+        return [replace(scales, shape=(len(stretches),)), *of_tables]
 
     def _settings(self, builder: Builder, stretches: Sequence[_Stretch]) -> Ref:
         return builder.constant(f"{self.name}.settings", np.array([each.settings for each in stretches]), "f64")

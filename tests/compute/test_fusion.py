@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from streamtrain.compute import workspace
 from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.explain import explained
 from streamtrain.compute.fusion import MOST, fused, is_elementwise
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Chain, Outside, PerRow, Ref, Tiled, flat, launches
@@ -69,6 +71,18 @@ def test_what_follows_each_other_is_one_launch(rig: Any, spec: Any) -> None:
     assert ["gelu_forward", "add_forward", "affine"] in chains
     assert ["dropout", "multiply_forward", "add_forward", "affine"] in chains
     assert sum(1 for _ in launches(steps)) == sum(1 for _ in flat(steps)) - sum(len(chain) - 1 for chain in chains)
+
+
+def test_explain_tells_what_the_passes_made(rig: Any, spec: Any) -> None:
+    rigged = rig(spec(graph=RESIDUAL), capacity=CAPACITY)
+    program = rigged.model.program(rigged.layout)
+    steps, told = program.phases["train"], explained(rigged.model, program)["phases"]["train"]
+    assert told["launches"] == sum(1 for _ in launches(steps)) < told["calls"] == sum(told["ops"].values())
+    assert 0 < told["by_tiles"] < told["calls"]
+    one = Chain((scaled(work("b", 3), work("a", 3), 3),))
+    alone = replace(program, phases={"train": (one,)})
+    found = explained(rigged.model, alone)["phases"]["train"]
+    assert (found["bytes_per_row"], found["launches"], found["by_tiles"]) == (2 * 3 * 4, 1, 0)
 
 
 def test_what_is_not_elementwise_ends_a_chain() -> None:

@@ -41,19 +41,19 @@ ST_INLINE T sum(i64 n, Term term) {
 }
 
 // Several at once, each as sum() has it: terms(i, its) puts the i-th term of each into `its`.
-template <int count, class Terms>
-ST_INLINE void sums(i64 n, f64 (&totals)[count], Terms terms) {
+template <class T, int count, class Terms>
+ST_INLINE void sums(i64 n, T (&totals)[count], Terms terms) {
 #if ST_CUDA
-    f64 part[count] = {};
+    T part[count] = {};
     for (i64 i = threadIdx.x; i < n; i += lanes) {
-        f64 its[count];
+        T its[count];
         terms(i, its);
         ST_UNROLL for (int k = 0; k < count; ++k) part[k] += its[k];
     }
 #else
-    f64 part[count][lanes] = {};
+    T part[count][lanes] = {};
     auto add = [&](i64 i, i64 lane) ST_LAMBDA {
-        f64 its[count];
+        T its[count];
         terms(i, its);
         ST_UNROLL for (int k = 0; k < count; ++k) part[k][lane] += its[k];
     };

@@ -5,22 +5,38 @@
 
 #if !ST_CUDA   // there it is cuBLAS
 
-// One output: the chains run along the rows of x, so rows lie in the lanes.
-ST_INLINE void dense_forward_one(i64 rows, i64 inputs, const f32 *x_ri, const f32 *w_i, f32 bias, bool relu, f32 *y_r) {
-    i64 r = 0;
-    for (; r + vector_lanes <= rows; r += vector_lanes) {
-        const f32 *x = x_ri + r * inputs;
-        Vector sum = broadcast(bias);
-        i64 i = 0;
-        for (; i + 4 <= inputs; i += 4) {
+// One output: the chains run along the rows of x, so rows lie in the lanes. Of `count` vectors of rows at once, since
+// the next step of a chain waits for the last.
+template <int count>
+ST_INLINE void dense_forward_rows(i64 inputs, const f32 *x_ri, const f32 *w_i, f32 bias, bool relu, f32 *y_r) {
+    Vector sum[count];
+    ST_UNROLL for (int k = 0; k < count; ++k) sum[k] = broadcast(bias);
+    i64 i = 0;
+    for (; i + 4 <= inputs; i += 4)
+        ST_UNROLL for (int k = 0; k < count; ++k) {
             Vector v[4];
-            load_columns(x + i, inputs, v);
-            ST_UNROLL for (int j = 0; j < 4; ++j) sum = fma(v[j], broadcast(w_i[i + j]), sum);
+            load_columns(x_ri + k * vector_lanes * inputs + i, inputs, v);
+            ST_UNROLL for (int j = 0; j < 4; ++j) sum[k] = fma(v[j], broadcast(w_i[i + j]), sum[k]);
         }
-        for (; i < inputs; ++i) sum = fma(load_column(x + i, inputs), broadcast(w_i[i]), sum);
-        if (relu) sum = sum <= 0 ? Vector{} : sum;
-        store(y_r + r, sum);
+    for (; i < inputs; ++i)
+        ST_UNROLL for (int k = 0; k < count; ++k)
+            sum[k] = fma(load_column(x_ri + k * vector_lanes * inputs + i, inputs), broadcast(w_i[i]), sum[k]);
+    ST_UNROLL for (int k = 0; k < count; ++k) {
+        if (relu) sum[k] = sum[k] <= 0 ? Vector{} : sum[k];
+        store(y_r + k * vector_lanes, sum[k]);
     }
+}
+
+static void dense_forward_one(i64 rows, i64 inputs, const f32 *x_ri, const f32 *w_i, f32 bias, bool relu, f32 *y_r) {
+    constexpr int at_once = 2;
+    i64 r = 0;
+    auto take = [&](auto count) {
+        constexpr i64 taken = count() * vector_lanes;
+        for (; r + taken <= rows; r += taken)
+            dense_forward_rows<count()>(inputs, x_ri + r * inputs, w_i, bias, relu, y_r + r);
+    };
+    take(std::integral_constant<int, at_once>{});
+    take(std::integral_constant<int, 1>{});
     for (; r < rows; ++r) {
         f32 sum = bias;
         for (i64 i = 0; i < inputs; ++i) sum = fma(x_ri[r * inputs + i], w_i[i], sum);

@@ -18,24 +18,30 @@ ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f
                             const f64 *base_classes_2, StepBlock *step, f64 *loss_4, f64 *classes_2, f64 *hits_2,
                             i64 *rows_1, f64 *histogram_lbm) {
     ST_ROWS(once, 1) {
-        f64 totals[5];
-        sums(rows, totals, [&](i64 r, f64 *its) ST_LAMBDA {
-            const f32 weight = weight_r[r] > 0 ? weight_r[r] : 0.0f;
-            its[0] = f64(weight) * loss_r[r];
-            its[1] = weight > 0 ? f64(weight) * label_r[r] : 0.0;
-            its[2] = (z_r[r] >= 0) == (label_r[r] >= 0.5f) ? f64(weight) : 0.0;
-            its[3] = weight > 0 ? 1.0 : 0.0;
-            its[4] = weight > 0 && weight != 1 ? 1.0 : 0.0;
+        i32 counts[4];
+        sums(rows, counts, [&](i64 r, i32 *its) ST_LAMBDA {
+            const i32 counted = weight_r[r] > 0 ? 1 : 0, one = label_r[r] >= 0.5f ? 1 : 0;
+            its[0] = counted;
+            its[1] = counted & (weight_r[r] != 1 ? 1 : 0);
+            its[2] = counted & one;
+            its[3] = counted & (one ^ (z_r[r] >= 0 ? 0 : 1));
         });
-        const auto [loss, label, right, count, other_weights] = totals;
+        const auto [count, other_weights, ones, hits] = counts;
+        auto weight_of = [&](i64 r) ST_LAMBDA { return f64(weight_r[r] > 0 ? weight_r[r] : 0.0f); };
+        const f64 loss = sum<f64>(rows, [&](i64 r) ST_LAMBDA { return weight_of(r) * loss_r[r]; });
+        f64 right = hits;   // of weights that are all 1 or 0
+        if (other_weights != 0)
+            right = sum<f64>(rows, [&](i64 r) ST_LAMBDA {
+                return (z_r[r] >= 0) == (label_r[r] >= 0.5f) ? weight_of(r) : 0.0;
+            });
         f64 seen0 = base_classes_2[0] + classes_2[0], seen1 = base_classes_2[1] + classes_2[1];
         ConstantScore constant;
         if (other_weights == 0 && abs(seen1 - seen0) > count) {
-            constant = score_constant_far(seen0, seen1, count - label, label);
+            constant = score_constant_far(seen0, seen1, count - ones, ones);
             meet();
             ST_FIRST_LANE {
-                classes_2[0] += count - label;
-                classes_2[1] += label;
+                classes_2[0] += count - ones;
+                classes_2[1] += ones;
             }
         } else {
             auto class_of = [&](i64 r) { return label_r[r] >= 0.5f ? i64(1) : i64(0); };
@@ -47,7 +53,7 @@ ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f
             loss_4[2] += constant.loss;
             hits_2[0] += right;
             hits_2[1] += constant.right;
-            rows_1[0] += static_cast<i64>(count);
+            rows_1[0] += count;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }

@@ -10,13 +10,19 @@ from numpy.typing import NDArray
 
 # memory: slot and state layouts
 
-RANGE_BYTES: int
+# structs, as numpy.dtype() takes them
+SLOT_HEADER: Any
+RANGE: Any
+DEAD_LETTER_HEAD: Any  # what an entry of the dead letters begins with
+DEAD_LETTER_ROWS: Any  # ... each of its ranges of rows ...
+DEAD_LETTER_HEADER_SIZES: Any  # ... and each of its headers
+ROUND_RECORD: Any  # of the round log
+SLOT_RECORD: Any
 MAX_WORKERS: int
 MAX_PARTITIONS: int
 SCHEMA_ENTRY: int
 SCHEMA_TEXT_LIMIT: int
 MAX_COLUMNS: int
-DEAD_LETTER_HEAD: str  # of struct: what an entry of the dead letters begins with
 MAX_CLASSES: int
 DEAD_LETTER_KEY_BYTES: int
 
@@ -52,6 +58,7 @@ LOGIT_BINS_OF_ONE: int
 LOGIT_EVEN_TO: int
 LOGIT_MOMENTS: int
 VOCABULARY_HEAD: tuple[str, ...]  # words of a vocabulary's head
+PLATEAU: tuple[str, ...]  # words of a `plateau` block
 OUTER_VELOCITY: str
 OUTER_SETTINGS: str
 SCHEDULE_STANDING: str
@@ -291,7 +298,6 @@ class Worker:
     base_address: int
     def __init__(self, arena: Arena, worker: int) -> None: ...
     def follow(self, rate_of: Callable[[int, float], float]) -> None: ...
-    def begin(self) -> None: ...
     def score_means(self, plan: Plan, state: int, base: int, share: int) -> None: ...
     def run_closed_round(self, plan: Plan) -> None: ...
     def run(self, plan: Plan, timeout_s: float) -> WorkerStatus: ...
@@ -420,6 +426,7 @@ class KafkaCode(enum.IntEnum):
     FENCED = ...
 
 def kafka_response(code: int) -> KafkaResponse: ...
+def kafka_is_passing(code: int) -> bool: ...
 
 def kafka_responses() -> list[tuple[int, str, KafkaResponse]]:
     """(code, name, response) of every code the table names."""

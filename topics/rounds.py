@@ -1,7 +1,7 @@
 """The rounds topic: what every round trained, in row order, and under which terms. One log per publication, in parts.
 
-Each part is one message and tells all but the other parts' columns. The columns are raw little-endian structs;
-RANGE_DTYPE is struct Range of native/ring/slot.h.
+Each part is one message and tells all but the other parts' columns. The columns are raw little-endian structs, Range of
+native/ring/slot.h and those of native/train/round_log.h.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamtrain._native import RANGE_BYTES
+from streamtrain import _native
 from streamtrain.errors import CheckFailed
 from streamtrain.topics.manifest import Counts, Run
 from streamtrain.topics.named_schemas import Answer
@@ -37,28 +37,9 @@ TOPIC = Topic(
     written="alone",
 )
 
-RANGE_DTYPE = np.dtype(
-    [
-        ("from_offset", "<i8"), ("to_offset", "<i8"), ("from_row", "<i4"), ("to_row", "<i4"), ("partition", "<i4"),
-        ("record_rows", "<i4"), ("trained", "<u4"), ("dead", "<u4"), ("filtered", "<u4"), ("tombstones", "<u4"),
-        ("records", "<u4"), ("reserved", "<u4", (3,)),
-    ]
-)  # fmt: skip
-SLOT_DTYPE = np.dtype(
-    [
-        ("slot", "<i8"), ("rows", "<u4"), ("trained", "<u4"), ("dead", "<u4"), ("filtered", "<u4"),
-        ("tombstones", "<u4"), ("range_count", "<u4"), ("loss_sum", "<f8"), ("weight_sum", "<f8"), ("rejected", "u1"),
-        ("reserved", "u1", (7,)),
-    ]
-)  # fmt: skip
-ROUND_DTYPE = np.dtype(
-    [
-        ("round", "<i8"), ("first_slot", "<i8"), ("slots", "<u4"), ("workers", "<u4"), ("closed_by", "u1"),
-        ("statistics_pass", "u1"), ("reserved", "u1", (6,)), ("newest_event_ms", "<i8"),
-    ]
-)  # fmt: skip
-assert RANGE_DTYPE.itemsize == RANGE_BYTES and SLOT_DTYPE.itemsize == 56 and ROUND_DTYPE.itemsize == 40
-
+RANGE_DTYPE = np.dtype(_native.RANGE)
+SLOT_DTYPE = np.dtype(_native.SLOT_RECORD)
+ROUND_DTYPE = np.dtype(_native.ROUND_RECORD)
 BYTE_DTYPE = np.dtype("u1")
 _STRUCTS = {"rounds": ROUND_DTYPE, "slots": SLOT_DTYPE, "ranges": RANGE_DTYPE}
 _COLUMNS = {**_STRUCTS, "schemas": BYTE_DTYPE}

@@ -23,8 +23,7 @@ OPTIONS: dict[str, Option] = {
     "threshold": Number(least=0, below=1, default=1e-3, help="share of the best loss by which a better one is less"),
     "least": Number(least=0, most=1, default=0.0, help="what is left of the rate in any case"),
 }
-STANDING = ("left", "best", "since", "evaluations", "loss", "weight", "rows",   # as native/state/rules/plateau.h has it
-            "every", "patience", "threshold", "factor", "least")   # fmt: skip
+STANDING = _native.PLATEAU
 
 
 def factor(options: Mapping[str, Any], step: int) -> float:

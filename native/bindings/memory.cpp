@@ -13,6 +13,7 @@
 #include <variant>
 
 #include "base/fail.h"
+#include "bindings/struct_layout.h"
 #include "ring/dead_letter_ring.h"
 #include "ring/slot.h"
 
@@ -58,27 +59,49 @@ SlotLayout slot_layout(u32 row_capacity, u32 range_capacity,
     return SlotLayout::make(row_capacity, range_capacity, specs);
 }
 
-template <class... Field>
-std::string struct_format(const Field &...) {
-    std::string format = "<";
-    ((format += "iIqQ"[(sizeof(Field) == 8 ? 2 : 0) + (std::is_signed_v<Field> ? 0 : 1)]), ...);
-    return format;
+void bind_slot_structs(nb::module_ &m) {
+    {
+        using Struct = SlotHeader;
+        m.attr("SLOT_HEADER") = struct_layout(
+            {ST_FIELD(number), ST_FIELD(round), ST_FIELD(rows), ST_FIELD(range_count), ST_FIELD(newest_timestamp_ms),
+             ST_FIELD(newest_event_time_ms), ST_FIELD(reserved)}, sizeof(Struct));
+    }
+    {
+        using Struct = Range;
+        m.attr("RANGE") = struct_layout(
+            {ST_FIELD(from_offset), ST_FIELD(to_offset), ST_FIELD(from_row), ST_FIELD(to_row), ST_FIELD(partition),
+             ST_FIELD(record_rows), ST_FIELD(trained), ST_FIELD(dead), ST_FIELD(filtered), ST_FIELD(tombstones),
+             ST_FIELD(records), ST_FIELD(reserved)}, sizeof(Struct));
+    }
 }
 
-// As Python's struct has it, of what it is: its fields lie one behind the other.
-std::string dead_letter_head() {
-    const auto [entry, round, slot, offset, left_out, partition, ranges, key, value, header, around, record] =
-        DeadLetterHead{};
-    return struct_format(entry, round, slot, offset, left_out, partition, ranges, key, value, header, around, record);
+void bind_dead_letter_structs(nb::module_ &m) {
+    {
+        using Struct = DeadLetterHead;
+        m.attr("DEAD_LETTER_HEAD") = struct_layout(
+            {ST_FIELD(entry_bytes), ST_FIELD(round), ST_FIELD(slot), ST_FIELD(offset), ST_FIELD(rows_left_out),
+             ST_FIELD(partition), ST_FIELD(ranges), ST_FIELD(key_bytes), ST_FIELD(value_bytes), ST_FIELD(header_bytes),
+             ST_FIELD(around_left_out), ST_FIELD(record_bytes)}, sizeof(Struct));
+    }
+    {
+        using Struct = DeadLetterRows;
+        m.attr("DEAD_LETTER_ROWS") = struct_layout(
+            {ST_FIELD(row_from), ST_FIELD(row_to), ST_FIELD(path_bytes), ST_FIELD(reason_bytes)}, sizeof(Struct));
+    }
+    {
+        using Struct = DeadLetterHeaderSizes;
+        m.attr("DEAD_LETTER_HEADER_SIZES") =
+            struct_layout({ST_FIELD(name_bytes), ST_FIELD(value_bytes)}, sizeof(Struct));
+    }
 }
 
 }  // namespace
 
 void bind_memory(nb::module_ &m) {
-    m.attr("RANGE_BYTES") = sizeof(Range);
+    bind_slot_structs(m);
+    bind_dead_letter_structs(m);
     m.attr("MAX_WORKERS") = MAX_WORKERS;
     m.attr("MAX_PARTITIONS") = MAX_PARTITIONS;
-    m.attr("DEAD_LETTER_HEAD") = dead_letter_head();
     m.attr("SCHEMA_ENTRY") = SCHEMA_ENTRY;
     m.attr("SCHEMA_TEXT_LIMIT") = SCHEMA_TEXT_LIMIT;
     m.attr("MAX_COLUMNS") = MAX_COLUMNS;

@@ -47,7 +47,6 @@ nb::dict progress_dict(const Arena &arena) {
     dict["score_loss_sum"] = progress.score_loss_sum;
     dict["score_weight_sum"] = progress.score_weight_sum;
     dict["worker_deaths"] = progress.worker_deaths;
-    dict["heartbeat_ns"] = progress.heartbeat_ns;
     return dict;
 }
 

@@ -3,8 +3,6 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -15,8 +13,10 @@
 #include "base/vocabulary.h"
 #include "bindings/bindings.h"
 #include "bindings/buffer.h"
+#include "bindings/struct_layout.h"
 #include "state/changed.h"
 #include "state/rule.h"
+#include "state/rules/plateau.h"
 
 namespace st {
 namespace {
@@ -54,36 +54,33 @@ void average(const StateLayout &layout, Address start, const std::vector<std::tu
     fold_round(layout, from, contributions, reinterpret_cast<u8 *>(mean));
 }
 
-// Names of the words of a struct of 8 bytes each, by where they lie.
-template <std::size_t words>
-nb::tuple in_their_order(const std::pair<std::size_t, const char *> (&named)[words], std::size_t bytes) {
-    const char *found[words] = {};
-    for (const auto &[offset, name] : named) found[offset / 8] = name;
-    if (bytes != 8 * words || std::ranges::count(found, nullptr))
-        throw std::logic_error("a block of words: expected each of them named once");
-    nb::list names;
-    for (const char *name : found) names.append(name);
-    return nb::tuple(names);
+// Names of the words of a struct of 8 bytes each.
+template <class Struct> nb::object words_of(std::vector<FieldLayout> fields) {
+    static_assert(sizeof(Struct) % 8 == 0);
+    if (fields.size() != sizeof(Struct) / 8) throw std::logic_error("a block of words: expected each of them once");
+    return struct_layout(std::move(fields), sizeof(Struct))["names"];
 }
 
 void bind_words(nb::module_ &m) {
-#define ST_WORD(name) {offsetof(Words, name), #name}
-    using std::pair;
     {
-        using Words = ColumnMoments;
-        const pair<std::size_t, const char *> named[] = {
-            ST_WORD(count), ST_WORD(mean), ST_WORD(squares), ST_WORD(clip), ST_WORD(half_life), ST_WORD(floor),
-            ST_WORD(outside), ST_WORD(least), ST_WORD(clipped), ST_WORD(raw_mean), ST_WORD(raw_squares)};
-        m.attr("MOMENTS") = in_their_order(named, sizeof(Words));
+        using Struct = ColumnMoments;
+        m.attr("MOMENTS") = words_of<Struct>(
+            {ST_FIELD(count), ST_FIELD(mean), ST_FIELD(squares), ST_FIELD(clip), ST_FIELD(half_life), ST_FIELD(floor),
+             ST_FIELD(outside), ST_FIELD(least), ST_FIELD(clipped), ST_FIELD(raw_mean), ST_FIELD(raw_squares)});
     }
     {
-        using Words = VocabularyHead;
-        const pair<std::size_t, const char *> named[] = {
-            ST_WORD(clock_ms), ST_WORD(rounds), ST_WORD(evicted), ST_WORD(used), ST_WORD(shift), ST_WORD(admit),
-            ST_WORD(evict_ms), ST_WORD(reserved)};
-        m.attr("VOCABULARY_HEAD") = in_their_order(named, sizeof(Words));
+        using Struct = VocabularyHead;
+        m.attr("VOCABULARY_HEAD") = words_of<Struct>(
+            {ST_FIELD(clock_ms), ST_FIELD(rounds), ST_FIELD(evicted), ST_FIELD(used), ST_FIELD(shift), ST_FIELD(admit),
+             ST_FIELD(evict_ms), ST_FIELD(reserved)});
     }
-#undef ST_WORD
+    {
+        using Struct = rules::Plateau;
+        m.attr("PLATEAU") = words_of<Struct>(
+            {ST_FIELD(left), ST_FIELD(best), ST_FIELD(since), ST_FIELD(evaluations), ST_FIELD(loss), ST_FIELD(weight),
+             ST_FIELD(rows), ST_FIELD(every), ST_FIELD(patience), ST_FIELD(threshold), ST_FIELD(factor),
+             ST_FIELD(least)});
+    }
 }
 
 }  // namespace

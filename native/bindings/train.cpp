@@ -8,6 +8,7 @@
 #include "bindings/addresses.h"
 #include "bindings/bindings.h"
 #include "bindings/plan_column.h"
+#include "bindings/struct_layout.h"
 #include "train/first_moments.h"
 #include "train/log_filler.h"
 #include "train/round_log.h"
@@ -47,7 +48,6 @@ void bind_worker(nb::module_ &m) {
                  });
              },
              nb::arg("rate_of"))
-        .def("begin", [](Worker &worker) { worker.round().begin(); })
         .def("score_means",
              [](Worker &worker, Plan &plan, Address state, Address base, Address share) {
                  worker.score_means({plan, {0, reinterpret_cast<u8 *>(state), reinterpret_cast<u8 *>(base),
@@ -91,9 +91,26 @@ void bind_log(nb::module_ &m) {
             nb::arg("slot"), nb::arg("ranges"));
 }
 
+void bind_log_structs(nb::module_ &m) {
+    {
+        using Struct = RoundRecord;
+        m.attr("ROUND_RECORD") = struct_layout(
+            {ST_FIELD(round), ST_FIELD(first_slot), ST_FIELD(slots), ST_FIELD(workers), ST_FIELD(closed_by),
+             ST_FIELD(statistics_pass), ST_FIELD(reserved), ST_FIELD(newest_event_ms)}, sizeof(Struct));
+    }
+    {
+        using Struct = SlotRecord;
+        m.attr("SLOT_RECORD") = struct_layout(
+            {ST_FIELD(slot), ST_FIELD(rows), ST_FIELD(trained), ST_FIELD(dead), ST_FIELD(filtered),
+             ST_FIELD(tombstones), ST_FIELD(range_count), ST_FIELD(loss_sum), ST_FIELD(weight_sum), ST_FIELD(rejected),
+             ST_FIELD(reserved)}, sizeof(Struct));
+    }
+}
+
 }  // namespace
 
 void bind_train(nb::module_ &m) {
+    bind_log_structs(m);
     bind_worker(m);
     bind_log(m);
     nb::class_<RoundLogThread>(m, "RoundLogThread")

@@ -1,9 +1,9 @@
 // The dead letters of a slot, gathered until it has its number.
-// An entry is a DeadLetterHead, then per range of rows {i64 from, i64 to, u32 remainder, u32 path bytes, u32 reason
-// bytes, path, reason}, then the key, per header {u32 name bytes, u32 value bytes, name, value}, and the record's bytes
-// (none when they go by reference). Between them stand the schemas that the slot's records name: entries of the
-// partition SCHEMA_ENTRY, with the schema's name as key, its text in the headers' place and why there is none as value,
-// those two at the name's first entry of a run alone (record_bytes is 1 there).
+// An entry is a DeadLetterHead, then per range of rows DeadLetterRows, path and reason, then the key, per header
+// DeadLetterHeaderSizes, name and value, and the record's bytes (none when they go by reference). Between them stand
+// the schemas that the slot's records name: entries of the partition SCHEMA_ENTRY, with the schema's name as key, its
+// text in the headers' place and why there is none as value, those two at the name's first entry of a run alone
+// (record_bytes is 1 there).
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -30,6 +30,15 @@ struct DeadLetterHead {
 };
 static_assert(sizeof(DeadLetterHead) == 72);
 
+struct DeadLetterRows {
+    i64 row_from, row_to;
+    u32 path_bytes, reason_bytes;
+};
+
+struct DeadLetterHeaderSizes {
+    u32 name_bytes, value_bytes;
+};
+
 struct DeadLetterHeader {
     const char *name;
     const u8 *value;
@@ -49,7 +58,7 @@ constexpr u64 DEAD_LETTER_TEXT_LIMIT = 2048;          // of a path or a reason: 
 constexpr i64 ROUND_LETTERS = 4'000;
 constexpr u64 ROUND_LETTER_BYTES = u64{2} << 20;
 constexpr u64 ROUND_LETTER_BYTES_AT_MOST = 2 * ROUND_LETTER_BYTES + (u64{1} << 20) + 2 * SCHEMA_TEXT_LIMIT;
-static_assert(sizeof(DeadLetterHead) + DEAD_LETTER_ROWS_LIMIT + 28 + 2 * DEAD_LETTER_TEXT_LIMIT +
+static_assert(sizeof(DeadLetterHead) + DEAD_LETTER_ROWS_LIMIT + sizeof(DeadLetterRows) + 2 * DEAD_LETTER_TEXT_LIMIT +
                   DEAD_LETTER_KEY_LIMIT + DEAD_LETTER_HEADERS_LIMIT + DEAD_LETTER_VALUE_LIMIT + 8 <= (u64{1} << 20));
 constexpr i64 UNPUBLISHED_LETTERS = 20'000;           // ingest opens no round above it: a publication is no longer than
                                                       // this and a round, however small the letters
@@ -126,8 +135,7 @@ class DeadLetters {
             }
             const u64 path_bytes = std::min(row.path.size(), DEAD_LETTER_TEXT_LIMIT);
             const u64 reason_bytes = std::min(row.reason.size(), DEAD_LETTER_TEXT_LIMIT);
-            put(row.row_from); put(row.row_to);
-            put<u32>(row.remainder); put(static_cast<u32>(path_bytes)); put(static_cast<u32>(reason_bytes));
+            put(DeadLetterRows{row.row_from, row.row_to, static_cast<u32>(path_bytes), static_cast<u32>(reason_bytes)});
             append(row.path.data(), path_bytes);
             append(row.reason.data(), reason_bytes);
             ++head.ranges;
@@ -136,12 +144,13 @@ class DeadLetters {
 
     void put_headers(const std::vector<DeadLetterHeader> &headers, DeadLetterHead &head) {
         for (const DeadLetterHeader &header : headers) {
-            const u64 name_bytes = std::strlen(header.name), bytes = 8 + name_bytes + header.size;
+            const u64 name_bytes = std::strlen(header.name), value_bytes = header.size;
+            const u64 bytes = sizeof(DeadLetterHeaderSizes) + name_bytes + value_bytes;
             if (head.header_bytes + bytes > DEAD_LETTER_HEADERS_LIMIT) {
                 ++head.around_left_out;
                 continue;
             }
-            put(static_cast<u32>(name_bytes)); put(static_cast<u32>(header.size));
+            put(DeadLetterHeaderSizes{static_cast<u32>(name_bytes), static_cast<u32>(value_bytes)});
             append(header.name, name_bytes);
             append(header.value, header.size);
             head.header_bytes += static_cast<u32>(bytes);

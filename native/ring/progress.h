@@ -14,7 +14,6 @@ struct Progress {
     bool held, waiting_for_schema;
     f64 score_loss_sum, score_weight_sum;     // of the newest mean on its round's last slot
     u32 worker_deaths;
-    i64 heartbeat_ns;                         // monotonic
 };
 
 inline Progress progress_of(const Arena &arena) {
@@ -35,7 +34,6 @@ inline Progress progress_of(const Arena &arena) {
         .score_loss_sum = control.averager.score_loss_sum,
         .score_weight_sum = control.averager.score_weight_sum,
         .worker_deaths = control.supervisor.worker_deaths.load(),
-        .heartbeat_ns = control.coordinator.heartbeat_ns.load(),
     };
 }
 

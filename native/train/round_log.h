@@ -9,7 +9,7 @@
 
 namespace st {
 
-// As they go into the round log: topics/rounds.py has the same layouts.
+// As they go into the round log.
 struct RoundRecord {
     i64 round, first_slot;
     u32 slots, workers;

@@ -19,8 +19,6 @@ class WorkerRound {
     // run's.
     void follow(std::function<f32(i64 steps, f64 left)> rate_of) { rate_of_ = std::move(rate_of); }
 
-    // Restores the start of the open round in the worker's vector.
-    void begin();
     // The round is over, whoever averaged it: the next call of train() begins one.
     void leave() { in_round_ = false; }
 
@@ -29,10 +27,12 @@ class WorkerRound {
     bool train(Plan &plan, i64 deadline_ns);
 
   private:
-    // restart() begins the round, again where it was begun before; next_slot() gives the worker's next slot number, or
+    // begin() restores the start of the open round in the worker's vector; restart() does, again where the round was
+    // begun before; next_slot() gives the worker's next slot number, or
     // one of the below; collect() notes the results of the steps in flight; after_step() notes one and is false when
     // the slot must be left out and the round done again.
     static constexpr i64 NO_MORE = -1, AT_DEADLINE = -2;
+    void begin();
     void restart(Plan &plan);
     i64 next_slot(i64 deadline_ns);
     void enqueue(Plan &plan, i64 slot);

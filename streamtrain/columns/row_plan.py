@@ -21,6 +21,7 @@ from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.held import BLOCKS
 from streamtrain.compute.model import aligned
+from streamtrain.compute.spec import DTYPES
 from streamtrain.errors import RecordError, UserMistake
 
 Array = NDArray[Any]
@@ -79,8 +80,7 @@ class Part(NamedTuple):
     def dtype(self) -> np.dtype[Any]:
         if self.holds is not None:
             return self.holds
-        kind, bits = self.block.dtype[0], int(self.block.dtype[1:])
-        return np.dtype(f"{kind}{bits // 8}")
+        return np.dtype(DTYPES[self.block.dtype])
 
 
 class RowPlan:

@@ -16,6 +16,8 @@ from streamtrain.files.records import FileRecords
 from streamtrain.fitting.parallel_wrapper import given_as
 from streamtrain.job import Job
 
+_HEADER = np.dtype(_native.SLOT_HEADER)
+
 
 @dataclass(frozen=True)
 class HeldRows:
@@ -26,7 +28,7 @@ class HeldRows:
 
     @property
     def rows(self) -> int:
-        return sum(int(slot[16:20].view(np.uint32)[0]) for slot in self.slots)
+        return sum(int(slot[: _HEADER.itemsize].view(_HEADER)["rows"][0]) for slot in self.slots)
 
 
 def hold(job: Job, source: Any, what: str, batch_rows: int = BATCH_ROWS) -> HeldRows:

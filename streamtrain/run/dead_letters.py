@@ -5,13 +5,13 @@ Used by the coordinator, in its publishing thread.
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
 from streamtrain import _native
+from streamtrain.run.ring_structs import HEAD, HEADER_SIZES, ROWS
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import dead_letters
 from streamtrain.topics.dead_letters import DeadLetter, DeadRange
@@ -19,11 +19,6 @@ from streamtrain.topics.rounds import Structs
 from streamtrain.topics.topic import Message
 
 NameOf = Callable[[int], str]  # what a partition's records are of
-_HEAD = struct.Struct(_native.DEAD_LETTER_HEAD)
-_SCHEMA = _native.SCHEMA_ENTRY
-_ROWS = struct.Struct("<qqIII")
-_HEADER = struct.Struct("<II")
-
 _LEFT_OUT: dict[int, str] = {
     _native.Rejected.NOT_FINITE: (
         "batch left out: its loss, the parameters or the optimizer state were not finite after its step"
@@ -174,47 +169,45 @@ def _entries(ring: bytes, name_of: NameOf, run: int) -> Iterator[DeadLetter]:
     """What each slot's pass over a record could not use; the first of a record in a round holds its key and bytes."""
     at = 0
     while at < len(ring):
-        head = _HEAD.unpack_from(ring, at)
-        size, round_, _, offset, left_out, partition, ranges, key_bytes, value_bytes, *header, record_bytes = head
-        header_bytes, around_left_out = header
-        if partition == _SCHEMA:
-            at += size
+        head = HEAD.read(ring, at)
+        if head.partition == _native.SCHEMA_ENTRY:
+            at += head.entry_bytes
             continue
-        cursor = at + _HEAD.size
+        cursor = at + HEAD.size
         rows = []
-        for _ in range(ranges):
-            row_from, row_to, _, path_bytes, reason_bytes = _ROWS.unpack_from(ring, cursor)
-            cursor += _ROWS.size
-            path = ring[cursor : cursor + path_bytes]
-            reason = ring[cursor + path_bytes : cursor + path_bytes + reason_bytes]
-            cursor += path_bytes + reason_bytes
-            rows.append(DeadRange(row_from, row_to, path.decode("utf-8", "replace"), reason.decode("utf-8", "replace")))
-        headers_at = cursor + key_bytes
-        value_at = headers_at + header_bytes
-        has_value = value_bytes or not record_bytes
+        for _ in range(head.ranges):
+            dead = ROWS.read(ring, cursor)
+            reason_at = cursor + ROWS.size + dead.path_bytes
+            path = ring[cursor + ROWS.size : reason_at].decode("utf-8", "replace")
+            cursor = reason_at + dead.reason_bytes
+            rows.append(DeadRange(dead.row_from, dead.row_to, path, ring[reason_at:cursor].decode("utf-8", "replace")))
+        headers_at = cursor + head.key_bytes
+        value_at = headers_at + head.header_bytes
+        has_value = head.value_bytes or not head.record_bytes
         yield DeadLetter(
-            topic=name_of(partition),
-            partition=partition,
-            offset=offset,
+            topic=name_of(head.partition),
+            partition=head.partition,
+            offset=head.offset,
             rows=tuple(rows),
             run=run,
-            round=round_,
-            key=ring[cursor:headers_at] if key_bytes else None,
-            value=ring[value_at : value_at + value_bytes] if has_value else None,
-            value_bytes=record_bytes,
-            rows_left_out=left_out,
+            round=head.round,
+            key=ring[cursor:headers_at] if head.key_bytes else None,
+            value=ring[value_at : value_at + head.value_bytes] if has_value else None,
+            value_bytes=head.record_bytes,
+            rows_left_out=head.rows_left_out,
             headers=tuple(_headers(ring, headers_at, value_at)),
-            around_left_out=around_left_out,
+            around_left_out=head.around_left_out,
         )
-        at += size
+        at += head.entry_bytes
 
 
 def _headers(ring: bytes, at: int, end: int) -> Iterator[tuple[str, bytes]]:
     while at < end:
-        name_bytes, value_bytes = _HEADER.unpack_from(ring, at)
-        value_at = at + _HEADER.size + name_bytes
-        at = value_at + value_bytes
-        yield ring[value_at - name_bytes : value_at].decode("utf-8", "replace"), ring[value_at:at]
+        sizes = HEADER_SIZES.read(ring, at)
+        name_at = at + HEADER_SIZES.size
+        value_at = name_at + sizes.name_bytes
+        at = value_at + sizes.value_bytes
+        yield ring[name_at:value_at].decode("utf-8", "replace"), ring[value_at:at]
 
 
 def rejected_letters(columns: Columns, name_of: NameOf, run: int) -> Iterable[DeadLetter]:

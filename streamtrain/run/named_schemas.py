@@ -5,13 +5,11 @@ Used by the coordinator.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 from streamtrain import _native
+from streamtrain.run.ring_structs import HEAD
 from streamtrain.topics.named_schemas import Answer
-
-_HEAD = struct.Struct(_native.DEAD_LETTER_HEAD)
 
 
 class NamedSchemas:
@@ -35,11 +33,11 @@ def _entries(ring: bytes) -> Iterator[tuple[str, Answer | None]]:
     """None: it has been told before."""
     at = 0
     while at < len(ring):
-        size, *_, name_bytes, refusal_bytes, text_bytes, _, is_new = _HEAD.unpack_from(ring, at)
-        name_at = at + _HEAD.size
-        text_at = name_at + name_bytes
-        refusal_at = text_at + text_bytes
+        head = HEAD.read(ring, at)
+        name_at = at + HEAD.size
+        text_at = name_at + head.key_bytes
+        refusal_at = text_at + head.header_bytes
         text = ring[text_at:refusal_at].decode()
-        refusal = ring[refusal_at : refusal_at + refusal_bytes].decode("utf-8", "replace")
-        yield ring[name_at:text_at].decode("ascii"), (text, refusal) if is_new else None
-        at += size
+        refusal = ring[refusal_at : refusal_at + head.value_bytes].decode("utf-8", "replace")
+        yield ring[name_at:text_at].decode("ascii"), (text, refusal) if head.record_bytes else None
+        at += head.entry_bytes

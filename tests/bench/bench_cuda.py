@@ -8,11 +8,16 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+
 import numpy as np
+from slots import set_rows
 
 from streamtrain import _native
 from streamtrain.compute.backends import cuda
@@ -69,7 +74,7 @@ class Ours:
     def fill(slot: Any, layout: _native.SlotLayout, rows: int, seed: int) -> None:
         for block, content in zip(layout.blocks, (*batch(rows, seed), np.ones(rows, np.float32)), strict=True):
             slot[block.offset : block.offset + content.nbytes].view(np.float32)[:] = content.reshape(-1)
-        slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
+        set_rows(slot, rows)
 
     def steps(self) -> tuple[float, float]:
         return timed(lambda at: self.plan.enqueue(self.slots[at]), self.plan.collect)

@@ -9,16 +9,21 @@ import importlib.util
 import itertools
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
+
 import numpy as np  # noqa: E402
 from fma_peak import peak_flops  # noqa: E402
+from slots import set_rows  # noqa: E402
 
 from streamtrain import _native  # noqa: E402
 from streamtrain.compute.model import Model, aligned  # noqa: E402
@@ -85,7 +90,7 @@ def ours(network: Network, rows: int, threads: int = 1) -> Step:
     slot, state = aligned(layout.slot_bytes), model.initial_state(1)
     for block, content in zip(layout.blocks, given.values(), strict=True):
         slot[block.offset : block.offset + content.nbytes] = content.reshape(-1).view(np.uint8)
-    slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
+    set_rows(slot, rows)
     parts = [aligned(model.statistics_bytes) for _ in range(2)]
     plan = model.compile("cpu", layout, state, *parts, threads=threads)
     plan.step.learning_rate, plan.step.number = 1e-3, 100

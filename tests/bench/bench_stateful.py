@@ -15,7 +15,7 @@ from typing import Any
 sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "fakes")]
 
 from bench_transforms import COLUMNS, LOSS, flights
-from slots import RowSlot
+from slots import RowSlot, set_rows
 
 from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model, aligned
@@ -41,7 +41,7 @@ def step(schema: Schema, rows: int) -> Callable[[], object]:
     given = flights(rows)
     slot = RowSlot(schema, rows)
     assert [count for count, _ in slot.batches(given)] == [rows]
-    slot.slot[16:20].view("u4")[0] = rows  # SlotHeader.rows
+    set_rows(slot.slot, rows)
     spec = {"input": schema.engine_inputs(), "layers": LAYERS, "loss": LOSS, "optimizer": {"name": "adam"}}
     model = Model(spec)
     state, base, share = model.initial_state(1), *(aligned(model.statistics_bytes) for _ in range(2))

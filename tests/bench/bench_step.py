@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 ISA = os.environ.get("STREAMTRAIN_ISA", "")
@@ -19,9 +20,11 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 if ISA == "v3":
     os.environ["ATEN_CPU_CAPABILITY"] = "avx2"   # before torch is imported
+sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 import numpy as np  # noqa: E402
 from fma_peak import peak_flops  # noqa: E402
+from slots import set_rows  # noqa: E402
 
 from streamtrain import _native  # noqa: E402
 from streamtrain.compute.model import Model, aligned  # noqa: E402
@@ -68,7 +71,7 @@ def stepping(model: Model, rows: int, capacity: int) -> Callable[[], object]:
     x, y = batch(rows)
     for block, content in zip(layout.blocks, (x, y, np.ones(rows, np.float32)), strict=True):
         slot[block.offset : block.offset + content.nbytes].view(np.float32)[:] = content.reshape(-1)
-    slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
+    set_rows(slot, rows)
     plan = model.compile("cpu", layout, state, aligned(model.statistics_bytes), aligned(model.statistics_bytes))
     step, address = plan.step, int(slot.ctypes.data)
     step.learning_rate = 1e-3

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slots import set_rows
 
 from streamtrain import _native
 from streamtrain.compute import backends, losses
@@ -84,7 +85,7 @@ class Rig:
         blocks += [*((head.block, head.label_dtype, 1) for head in self.model.parsed.heads), ("weight", "f32", 1)]
         self.layout = _native.SlotLayout.make(capacity, 4, blocks)
         self.slot = aligned(self.layout.slot_bytes)
-        self.slot[16:20].view(np.uint32)[0] = rows   # SlotHeader.rows
+        set_rows(self.slot, rows)
         self.blocks: dict[str, np.ndarray[Any, Any]] = {}
         for block in self.layout.blocks:
             if block.ragged:

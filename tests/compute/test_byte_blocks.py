@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from slots import set_rows
 
 from streamtrain import _native
 from streamtrain.compute import backends, ops
@@ -41,7 +42,7 @@ def test_flags_in_a_slot_choose_columns(backend: str) -> None:
     chosen = random.integers(0, 2, WIDTH).astype(np.uint8)
     slot = aligned(SLOTS.slot_bytes)
     slot[:] = 0
-    slot[16:20] = np.frombuffer(np.uint32(1).tobytes(), np.uint8)  # the header's rows
+    set_rows(slot, 1)
     block = SLOTS.blocks[1]
     slot[block.offset : block.offset + WIDTH] = chosen
     nothing = aligned(64)

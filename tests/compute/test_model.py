@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slots import set_rows
 from stateful_examples import examples as held_examples
 from stateful_examples import held_of
 
@@ -153,10 +154,10 @@ def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, 
         plan = rigged.plan()
         if fuller:
             state, share = rigged.state.copy(), rigged.share.copy()
-            rigged.slot[16:20].view(np.uint32)[0] = capacity   # SlotHeader.rows
+            set_rows(rigged.slot, capacity)
             rigged.step(plan)
             rigged.state[:], rigged.share[:] = state, share
-            rigged.slot[16:20].view(np.uint32)[0] = 50
+            set_rows(rigged.slot, 50)
         for block in rigged.blocks.values():
             block[50:].view(np.uint8)[:] = junk
         rigged.statistics(plan)
@@ -337,7 +338,7 @@ def test_a_plan_that_only_predicts_needs_no_label_weight_or_share(rig: Any, spec
     from streamtrain.compute.model import aligned
 
     slot = aligned(layout.slot_bytes)
-    slot[16:20].view(np.uint32)[0] = 50   # SlotHeader.rows
+    set_rows(slot, 50)
     offset = layout.blocks[0].offset
     slot[offset : offset + 64 * 20].view(np.float32)[:] = rigged.blocks["numbers"].reshape(-1)
     plan = rigged.model.compile("cpu", layout, rigged.state, rigged.base, phases=PREDICTING)
@@ -359,7 +360,7 @@ def test_a_slot_layout_that_does_not_fit_is_refused(rig: Any, spec: Any) -> None
 def test_a_slot_of_more_rows_than_the_plans_capacity_is_refused(rig: Any, spec: Any) -> None:
     rigged = rig(spec())
     plan = rigged.plan()
-    rigged.slot[16:20].view(np.uint32)[0] = 65   # SlotHeader.rows
+    set_rows(rigged.slot, 65)
     for phase in (plan.train, plan.enqueue, plan.predict):
         with pytest.raises(UserMistake, match="plan: expected a slot of at most 64 rows, got 65"):
             phase(rigged.address)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from slots import set_rows
 from waiting import wait_for
 
 from streamtrain import _native
@@ -82,7 +83,7 @@ def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any
         mine = plan_threads() - before
         rigged.statistics(plan)
         for step in range(2000):
-            rigged.slot[16:20].view(np.uint32)[0] = rows.integers(0, CAPACITY + 1)   # SlotHeader.rows
+            set_rows(rigged.slot, rows.integers(0, CAPACITY + 1))
             rigged.step(plan, learning_rate=1e-3)
             if step % 500 == 499:
                 wait_until_asleep(mine)

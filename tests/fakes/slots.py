@@ -14,10 +14,11 @@ from streamtrain import _native
 from streamtrain.columns.formats import Format, record_format
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
+from streamtrain.compute.spec import DTYPES
 from streamtrain.errors import UserMistake
 
 CONVENIENCE_ROWS = 1024  # rows a slot of our own holds, where nobody else says
-_DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64, "u8": np.uint8}
+HEADER = np.dtype(_native.SLOT_HEADER)
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def slot_views(layout: _native.SlotLayout, slot: NDArray[np.uint8]) -> dict[str,
     entries for each row, read when it is asked for (Ragged)."""
     views: dict[str, Any] = {}
     for block in layout.blocks:
-        dtype = np.dtype(_DTYPES[block.dtype])
+        dtype = np.dtype(DTYPES[block.dtype])
         if block.ragged:
             views[block.name] = Ragged(block, layout.row_capacity, slot)
             continue
@@ -73,7 +74,7 @@ class Ragged:
     """A ragged block of a slot: [:rows] gives an object a row, an array of its entries."""
 
     def __init__(self, block: _native.Block, rows: int, slot: NDArray[np.uint8]) -> None:
-        dtype = np.dtype(_DTYPES[block.dtype])
+        dtype = np.dtype(DTYPES[block.dtype])
         self._ends = slot[block.offset : block.offset + 4 * (rows + 1)].view(np.uint32)
         self._values = slot[block.values : block.values + block.capacity * dtype.itemsize].view(dtype)
 
@@ -82,6 +83,11 @@ class Ragged:
         for row in range(rows.stop):
             found[row] = self._values[self._ends[row] : self._ends[row + 1]].copy()
         return found
+
+
+def set_rows(slot: NDArray[np.uint8], rows: int) -> None:
+    """How many rows the slot holds, of which its header tells."""
+    slot[: HEADER.itemsize].view(HEADER)["rows"] = rows
 
 
 def aligned_bytes(size: int) -> NDArray[np.uint8]:

@@ -32,6 +32,10 @@ class Worker:
         self.values: Mapping[str, Array] = {}
         self.weight = 0.0
 
+    def begin(self) -> None:
+        """The open round, of which no slot has come yet."""
+        assert self.rounds.run(self.plan, 0.01) == _native.WorkerStatus.WORKING
+
     def _train(self, slot: int) -> None:
         for name, value in self.values.items():
             self.state[name][...] = value   # a statistics block's share lies in the state as well

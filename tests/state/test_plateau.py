@@ -83,7 +83,7 @@ def test_a_rounds_rate_is_told_by_its_start() -> None:
     run.workers[0].rounds.follow(rate_of)
     for loss in (1.0, 2.0, 0.5, 0.7):
         run.train([scored(loss, 10)], [1.0])
-        run.workers[0].rounds.begin()
+        run.workers[0].begin()
     assert [left for _, left in dict.fromkeys(asked)] == [1, 1, 0.5, 0.5, 0.25]
 
 

@@ -14,7 +14,7 @@ from streamtrain import _native
 from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.ops.sketch import CELLS, EDGES, SIDE
 from streamtrain.compute.spec import DTYPES
-from tests.state.block_rounds import STEPS, Array, BlockRounds, Spec
+from tests.state.block_rounds import STEPS, Array, BlockRounds, Spec, Worker
 
 RULES = _native.state_rules()
 ROUNDS_OF = [(1, [2.0]), (2, [1.0, 0.3]), (3, [5.0, 0.0, 1e-3]), (5, [1.0, 2.0, 3.0, 4.0, 1e9])]   # workers, weights
@@ -250,12 +250,13 @@ def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str, dtype: str
     run = BlockRounds(blocks, 2, drawn(rule, blocks, random))
     run.train([drawn(rule, blocks, random) for _ in range(2)], [1.0, 2.0])
     mean = run.mean()
-    for index, worker in enumerate(run.workers):
+    for index in range(2):
         for _ in range(2):
+            worker = Worker(run.arena, run.layout, index)
             for memory in (worker.state, worker.base):
                 for block in memory.values():
                     block[...] = 77   # of a step whose round is begun again, or of the round before
-            worker.rounds.begin()
+            worker.begin()
             for name, *_ in blocks:
                 assert np.array_equal(worker.state[name], run.begun(name, index))
                 if name in worker.base:

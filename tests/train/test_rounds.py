@@ -72,16 +72,15 @@ def test_a_worker_that_starts_again_in_mid_round_changes_nothing() -> None:
     for run in (undisturbed, disturbed):
         run.fill([batch(seed) for seed in range(4)])
         run.train()
+    second, plan = disturbed.crew[1]
+    disturbed.fill([batch(4), batch(5)], closed=False)
+    assert second.run(plan, 0.1) == _native.WorkerStatus.WORKING  # dies after a step
+    for run in (undisturbed, disturbed):
         run.fill([batch(seed) for seed in range(4, 8)])
     undisturbed.train()
     first, plan = disturbed.crew[0]
     first.run_closed_round(plan)  # published; the successor must not train again
-    disturbed.crew[0] = disturbed.worker(0)
-    second, plan = disturbed.worker(1)
-    second.begin()
-    plan.step.number = 1
-    plan.train(disturbed.arena.slot_address(5))  # dies after a step
-    disturbed.crew[1] = disturbed.worker(1)
+    disturbed.crew = [disturbed.worker(index) for index in range(2)]
     rounds, plan = disturbed.crew[1]
     rounds.run_closed_round(plan)
     assert disturbed.arena.progress()["finished_round"] == 1

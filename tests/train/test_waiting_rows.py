@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from example_format import example_format, is_columnar
-from slots import RowSlot, Tally, slot_views
+from slots import HEADER, RowSlot, Tally, slot_views
 
 from streamtrain import _native
 from streamtrain.columns.formats import encode_records
@@ -20,20 +20,12 @@ from streamtrain.columns.schema import Schema
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import view
 from streamtrain.run import dead_letters
+from streamtrain.topics.rounds import RANGE_DTYPE
 from tests.columns.test_transforms import FORMATS, WHERE, chain_rows, chained
 from tests.train.arena_run import SPEC
 
 CAPACITY, SLOTS = 40, 64
 DeadRow = tuple[int, int, str, str]  # record, row, path, reason
-RANGE = np.dtype(
-    [("from_offset", "i8"), ("to_offset", "i8"), ("from_row", "i4"), ("to_row", "i4"), ("partition", "i4"),
-     ("record_rows", "i4"), ("trained", "u4"), ("dead", "u4"), ("filtered", "u4"), ("tombstones", "u4"),
-     ("records", "u4"), ("reserved", "u4", 3)]
-)  # fmt: skip
-HEADER = np.dtype(
-    [("number", "i8"), ("round", "i8"), ("rows", "u4"), ("range_count", "u4"), ("newest_timestamp_ms", "i8"),
-     ("newest_event_time_ms", "i8"), ("reserved", "u8", 3)]
-)  # fmt: skip
 
 
 class Stream:
@@ -64,8 +56,8 @@ class Stream:
         found = []
         for number in range(self.arena.progress()["slots_filled"]):
             slot = view(self.arena.slot_address(number), self.layout.slot_bytes)
-            header = slot[:64].view(HEADER)[0]
-            ranges = slot[64:].view(np.uint8)[: 64 * int(header["range_count"])].view(RANGE)
+            header = slot[: HEADER.itemsize].view(HEADER)[0]
+            ranges = slot[HEADER.itemsize :][: RANGE_DTYPE.itemsize * int(header["range_count"])].view(RANGE_DTYPE)
             rows = {name: blocks[: header["rows"]].tobytes() for name, blocks in slot_views(self.layout, slot).items()}
             found.append((header, ranges, rows))
         return found

@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
+from streamtrain import exits
+
 
 class StreamtrainError(Exception):
     """Base of every error raised on purpose. `exit_code` is what the command line ends with."""
 
-    exit_code = 1
+    exit_code = exits.FAILED
 
 
 class CheckFailed(StreamtrainError):
     """A check found a difference, or a ceiling (dead letters, deaths of workers) was passed."""
 
-    exit_code = 1
+    exit_code = exits.FAILED
 
 
 class UserMistake(StreamtrainError):
     """The job file, a flag or a call is wrong, or a topic does not fit the job; nothing was changed."""
 
-    exit_code = 2
+    exit_code = exits.MISTAKE
 
 
 class KafkaUnreachable(StreamtrainError):
     """No broker answered in time. Asking again may mend it."""
 
-    exit_code = 3
+    exit_code = exits.UNREACHABLE
 
 
 class KafkaSettling(KafkaUnreachable):
@@ -34,7 +36,7 @@ class KafkaSettling(KafkaUnreachable):
 class TooManyOpenFiles(KafkaUnreachable):
     """This process may open no more files, a connection to Kafka neither. A trainer does not wait for that to pass."""
 
-    exit_code = 1
+    exit_code = exits.FAILED
 
 
 class KafkaDenied(UserMistake):
@@ -44,22 +46,22 @@ class KafkaDenied(UserMistake):
 class KafkaBroken(StreamtrainError):
     """Kafka's client, or what it was doing, is of no use any more; one made anew may be."""
 
-    exit_code = 1
+    exit_code = exits.FAILED
 
 
 class Replaced(StreamtrainError):
     """A newer run of the same job has taken over; this one is fenced and must not go on."""
 
-    exit_code = 4
+    exit_code = exits.REPLACED
 
 
 class SnapshotError(StreamtrainError):
     """A snapshot is missing a chunk, fails its digest, or does not fit the model."""
 
-    exit_code = 1
+    exit_code = exits.FAILED
 
 
 class RecordError(StreamtrainError):
     """A record or a request row could not be decoded."""
 
-    exit_code = 1
+    exit_code = exits.FAILED

@@ -8,9 +8,10 @@ import sys
 
 import typer.main
 
+from streamtrain import exits
 from streamtrain.cli.app import app
 from streamtrain.cli.failure import report_failure
-from streamtrain.cli.stopping import INTERRUPTED, StoppedAtOnce
+from streamtrain.cli.stopping import StoppedAtOnce
 from streamtrain.errors import StreamtrainError
 from streamtrain.run.environment import ENVIRONMENT
 
@@ -35,10 +36,10 @@ def main(arguments: list[str] | None = None) -> None:
         report_failure(error, given)
         raise SystemExit(error.exit_code) from None
     except KeyboardInterrupt:
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(exits.INTERRUPTED) from None
     except StoppedAtOnce:
         sys.stdout.flush()
-        os._exit(INTERRUPTED)  # no client's destructor waits for a Kafka that is away
+        os._exit(exits.INTERRUPTED)  # no client's destructor waits for a Kafka that is away
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,14 +12,11 @@ import typer
 import typer.core
 import typer.main
 
-from streamtrain import __version__
+from streamtrain import __version__, exits
 from streamtrain.cli.commands import REGISTRY
 from streamtrain.registry import nearest
 
-EPILOG = (
-    "Exit codes: 0 done; 1 a check failed or a ceiling was passed; 2 the user's mistake, or Kafka does not let this "
-    "user in; 3 Kafka cannot be reached; 4 replaced by a newer run; 130 stopped by Ctrl-C, or at once."
-)
+EPILOG = f"Exit codes: {'; '.join(f'{code} {means}' for code, means in exits.OF_COMMANDS.items())}."
 
 
 @cache

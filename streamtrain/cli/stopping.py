@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM while a command works: the first asks it to finish what it has begun, the second ends it.
 
-Exit code 0 after a SIGTERM where all that was begun is finished, else INTERRUPTED.
+Exit code 0 after a SIGTERM where all that was begun is finished, else exits.INTERRUPTED.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import FrameType, TracebackType
 from typing import Self, TypeVar, cast
 
-INTERRUPTED = 130
+from streamtrain import exits
+
 T = TypeVar("T")
 _END = object()
 
@@ -33,6 +34,11 @@ class StopSignals:
 
     def is_set(self) -> bool:
         return self._asked > 0
+
+    @property
+    def code(self) -> int:
+        """What the command ends with where all that was begun is finished."""
+        return exits.INTERRUPTED if self.interrupted else exits.DONE
 
     def wait_for(self, function: Callable[[], T]) -> T | None:
         """What the function gives; None where a signal has come or comes meanwhile, which breaks the function off."""

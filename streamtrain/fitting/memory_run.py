@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from typing import Any
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain.background import in_background
 from streamtrain.build import build_digest
 from streamtrain.columns.plan import native_plan
@@ -24,7 +24,6 @@ from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.kafka.chunks import Stored
 from streamtrain.log import get_logger
-from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver

@@ -9,10 +9,10 @@ import signal
 import sys
 from typing import NoReturn
 
-from streamtrain import failpoints
+from streamtrain import exits, failpoints
 from streamtrain.errors import KafkaBroken, StreamtrainError
 from streamtrain.log import configure_logging, get_logger
-from streamtrain.run import exits, roles
+from streamtrain.run import roles
 from streamtrain.run.process import die_with_parent, show_as
 
 log = get_logger("streamtrain.run.__main__")

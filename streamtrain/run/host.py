@@ -16,10 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain.failpoints import for_life
 from streamtrain.log import get_logger
-from streamtrain.run import exits
 from streamtrain.run.environment import ENVIRONMENT
 from streamtrain.run.fork_server import ForkedProcess, ForkServer
 
@@ -31,6 +30,7 @@ Process: TypeAlias = subprocess.Popen[str] | ForkedProcess
 _CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGABRT}
 _CRASHES_TO_REJECT = 3
 _OTHER_DEATHS = 10
+_ENDS_A_RUN = (exits.DONE, *exits.OF_ERRORS, exits.RUN_OVER)  # of a worker, which is not healed
 
 
 class RunOver(Exception):
@@ -171,7 +171,7 @@ class Host:
             if code is None:
                 continue
             self.children.remove(child)
-            if child.worker is not None and not 0 <= code <= 4 and code != exits.RUN_OVER:
+            if child.worker is not None and code not in _ENDS_A_RUN:
                 self.heal(child, code)
             else:
                 yield child, code
@@ -214,6 +214,6 @@ class Host:
             self._other_deaths[round_, slot] += 1
             if self._other_deaths[round_, slot] >= _OTHER_DEATHS:
                 at = "at one batch" if slot >= 0 else f"between the batches of round {round_}"
-                raise RunOver(1, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
+                raise RunOver(exits.FAILED, f"workers died {_OTHER_DEATHS} times {at} ({how})", is_error=True)
         self.ring.clear_dead(worker)
         self._spawn_worker(worker)

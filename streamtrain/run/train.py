@@ -17,15 +17,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain.compute.model import Model
-from streamtrain.errors import KafkaUnreachable
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
 from streamtrain.origins.choice import origin_of
-from streamtrain.run import exits
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver
@@ -68,6 +66,11 @@ class Interrupts:
     def _on_signal(self, number: int, frame: object) -> None:
         self.asked += 1
         self.interrupted = number == signal.SIGINT
+
+    @property
+    def code(self) -> int:
+        """What the command ends with where all that was begun is finished."""
+        return exits.INTERRUPTED if self.interrupted else exits.DONE
 
     def comes_within(self, seconds: float) -> bool:
         """Waits so long; true at once when a signal has come or comes."""
@@ -122,18 +125,18 @@ class Supervisor:
                 self._let_say_why(ended)
                 self._end_children()
                 if ended.code is not None:
-                    if ended.code not in (0, 130):
+                    if ended.code not in (exits.DONE, exits.INTERRUPTED):
                         (log.debug if ended.is_told else log.error)(str(ended))
                     return ended.code
                 pause_s = back_off.pause_s(self._published, time.monotonic() - began, ended.is_error)
                 if pause_s is None:
                     log.error(f"{ended}; so ended {back_off.errors} runs one after the other")
-                    return 1
+                    return exits.FAILED
                 log.warning(f"{ended}; a new run follows", pause_s=pause_s)
                 self._on_event({"event": "restarting", "reason": str(ended), "pause_s": pause_s})
                 if self._stop.comes_within(pause_s):
                     log.warning("stopped between two runs; what is not published is trained by the next start")
-                    return 130 if self._stop.interrupted else 0
+                    return self._stop.code
             except BaseException:
                 self._end_children()
                 raise
@@ -195,7 +198,7 @@ class Supervisor:
             return
         coordinator = self._coordinator.process
         assert coordinator.stdin is not None
-        code = 1 if ended.code is None else ended.code
+        code = exits.FAILED if ended.code is None else ended.code
         with contextlib.suppress(BrokenPipeError, subprocess.TimeoutExpired):
             coordinator.stdin.write(json.dumps({"reason": str(ended), "exit_code": code}) + "\n")
             coordinator.stdin.flush()
@@ -215,24 +218,24 @@ class Supervisor:
         while True:
             self._pass_events()
             if self._over_early:
-                raise RunOver(0, self._over_early)
+                raise RunOver(exits.DONE, self._over_early)
             if self._stop.asked and not self._running:
-                raise RunOver(130 if self._stop.interrupted else 0, "stopped before it began")
+                raise RunOver(self._stop.code, "stopped before it began")
             if self._stop.asked >= 2:
-                raise RunOver(130, "stopped at once")
+                raise RunOver(exits.INTERRUPTED, "stopped at once")
             if self._stop.asked and drained_s is None:
                 drained_s = time.monotonic()
                 log.info("draining: the open round is averaged and published")
                 self._host.tell(_native.Stop.DRAIN)
             if drained_s is not None and time.monotonic() - drained_s > _DRAIN_S:
                 raise RunOver(
-                    KafkaUnreachable.exit_code if self._unreachable else 1,
+                    exits.UNREACHABLE if self._unreachable else exits.FAILED,
                     f"not drained in {_DRAIN_S:.0f} s; what is not published is trained again by the next start",
                 )
             for child, code in self._host.ended():
                 self._on_exit(child.label, code)
             if not self._host.children:
-                raise RunOver(0 if not self._stop.interrupted else 130, "done")
+                raise RunOver(self._stop.code, "done")
             time.sleep(_POLL_S)
 
     def _pass_events(self) -> None:
@@ -255,10 +258,10 @@ class Supervisor:
             self._on_event(event)
 
     def _on_exit(self, label: str, code: int) -> None:
-        if code == 0:
+        if code == exits.DONE:
             return
-        given_up = code == KafkaUnreachable.exit_code and self._started  # only a command's first run may
-        if 1 <= code <= 4 and not given_up:
+        given_up = code == exits.UNREACHABLE and self._started  # only a command's first run may
+        if code in exits.OF_ERRORS and not given_up:
             raise RunOver(code, f"{label} ended with exit code {code}", is_told=True)
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
         raise RunOver(None, f"{label} {how}", is_error=code == exits.UNEXPECTED)

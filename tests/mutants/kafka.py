@@ -168,8 +168,8 @@ GUARDS = [
     (
         "only a command's first run gives up on Kafka",
         "streamtrain/run/train.py",
-        "        if 1 <= code <= 4 and not given_up:\n",
-        "        if 1 <= code <= 4:\n",
+        "        if code in exits.OF_ERRORS and not given_up:\n",
+        "        if code in exits.OF_ERRORS:\n",
         "tests/regress/test_0143_patience.py::test_a_run_after_the_first_waits_for_a_broker",
     ),
     (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from streamtrain import exits
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
@@ -57,7 +58,7 @@ def check_runs(check: Check, snapshots: Snapshots, logs: Logs, found: Control, n
         same = entry is not None and entry.run == end.run
         check.expect(same, f"the end of run {number} is of another run than its entry")
         told = f"run {number} ended with exit code {end.exit_code}, no command has that"
-        check.expect(end.exit_code in _EXIT_CODES, told)
+        check.expect(end.exit_code in exits.OF_COMMANDS, told)
     newest = snapshots.newest
     ours = Newest(newest.manifest.version, newest.digest, newest.manifest.lineage)
     if found.newest is None or found.newest.version < ours.version:
@@ -68,9 +69,6 @@ def check_runs(check: Check, snapshots: Snapshots, logs: Logs, found: Control, n
     elif found.newest.version == ours.version:
         check.expect(found.newest == ours, f"control names another snapshot {ours.version} as the newest")
     check.span = f"{len(found.runs)} runs, {len(found.ends)} ends"
-
-
-_EXIT_CODES = (0, 1, 2, 3, 4, 130)
 
 
 def _told(newest: Newest | None) -> str:

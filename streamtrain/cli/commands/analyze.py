@@ -15,7 +15,7 @@ from streamtrain.cli.choice import one_of
 from streamtrain.cli.output import table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.stopping import StopSignals
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.columns.row_plan import Around
 from streamtrain.errors import SnapshotError, UserMistake
@@ -84,7 +84,7 @@ def analyze(
     note = f"distinct above 1,000 to {DISTINCT_ERROR:.1%}, quantiles to {QUANTILE_ERROR:.0%}"
     session.out.document(document, _shown(document, against), f"{document['rows']:,} rows, "
                          f"{document['unusable_rows']:,} of them unusable; {note}")  # fmt: skip
-    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+    raise typer.Exit(stop.code)
 
 
 def _record(message: Message) -> tuple[bytes, Around]:

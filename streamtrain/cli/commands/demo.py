@@ -11,10 +11,9 @@ from typing import Annotated
 
 import typer
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain.cli.demo_view import DemoView
 from streamtrain.cli.session import Session, command
-from streamtrain.cli.stopping import INTERRUPTED
 from streamtrain.demo import demo as the_demo
 from streamtrain.log import configure_logging
 from streamtrain.ui.app import nicegui
@@ -64,7 +63,7 @@ def demo(
     except KeyboardInterrupt:
         if not session.as_json:
             print("stopped; everything it started has ended", file=sys.stderr)
-        raise typer.Exit(INTERRUPTED) from None
+        raise typer.Exit(exits.INTERRUPTED) from None
     raise typer.Exit(0 if summary.ok else 1)
 
 

@@ -12,7 +12,7 @@ import typer
 
 from streamtrain.cli import metrics
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.stopping import StopSignals
 from streamtrain.errors import UserMistake
 from streamtrain.log import get_logger
 from streamtrain.run.roles import predictor
@@ -62,7 +62,7 @@ def predict(
         counters = predictor.answer(config, stop, report)
     text = f"{counters['rows']:,} rows in {counters['requests']:,} requests answered, snapshot {counters['version']}"
     session.out.document({"job": found.name, **counters, "stopped": stop.is_set()}, text)
-    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+    raise typer.Exit(stop.code)
 
 
 class _View:

@@ -11,7 +11,7 @@ import typer
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.stopping import StopSignals
 from streamtrain.clients.writer import RecordWriter
 from streamtrain.columns.forms import FileRows
 from streamtrain.files.blocks import Size
@@ -73,7 +73,7 @@ def produce(
         writer.flush()
         bar.show(writer.rows_written)
     session.out.document(*_told(writer, time.monotonic() - started_s, stop.is_set()))
-    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+    raise typer.Exit(stop.code)
 
 
 def _told(writer: RecordWriter, seconds: float, stopped: bool) -> tuple[dict[str, Any], str]:

@@ -12,8 +12,9 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from streamtrain import exits
 from streamtrain.cli.session import Session, command
-from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.stopping import StopSignals
 from streamtrain.cli.token import HOST, TokenFile, token_for
 from streamtrain.compute.torch import in_process_of_its_own
 from streamtrain.errors import UserMistake
@@ -70,7 +71,7 @@ def serve(
         command.here(listener)
     else:
         command.in_processes()
-    raise typer.Exit(INTERRUPTED if command.interrupted else 0)
+    raise typer.Exit(exits.INTERRUPTED if command.interrupted else 0)
 
 
 class _Command:
@@ -132,7 +133,7 @@ class _Command:
 def _at_once() -> NoReturn:
     """An exception would be the event loop's, which may keep it."""
     sys.stdout.flush()
-    os._exit(INTERRUPTED)
+    os._exit(exits.INTERRUPTED)
 
 
 def _require() -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from streamtrain.cli.session import Session, command
-from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.stopping import StopSignals
 from streamtrain.cli.token import HOST, TokenFile, is_local, token_for
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
@@ -69,7 +69,7 @@ def ui_(
             serve(application(cluster, hosts, token, root_path), host, port, ready, stop.is_set)
         finally:
             cluster.close()
-    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+    raise typer.Exit(stop.code)
 
 
 def _kafka(session: Session, jobs: list[Job]) -> KafkaSettings:

@@ -10,10 +10,11 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from streamtrain import exits
 from streamtrain.cli.choice import one_of
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.cli.stopping import INTERRUPTED, StopSignals
+from streamtrain.cli.stopping import StopSignals
 from streamtrain.clients.repacking import Repacked, Repacker
 from streamtrain.clients.writer import MOST_PACK_ROWS, PACK_ROWS
 from streamtrain.columns.row_plan import Rows, cell_path
@@ -101,7 +102,7 @@ def _to_file(
         try:
             written = write_rows(output, parts, batches())
         except Stopped:
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(exits.INTERRUPTED) from None
     document = {"output": output, "rows_read": records.rows, "rows_written": written, "filtered": told.filtered,
                 "left_out": told.count, "first_left_out": told.first, "snapshot": snapshot,
                 "columns": [part.name for part in parts],
@@ -130,7 +131,7 @@ def _repack(session: Session, job: Job, wanted: Repacking) -> None:
                 "seconds": round(time.monotonic() - started_s, 3)}  # fmt: skip
     text = f"{told.rows:,} rows of {told.messages:,} messages to {wanted.to}, in {told.records:,} packed records"
     session.out.document(document, text, *_left_lines(told.left_out, told.first, told.filtered))
-    raise typer.Exit(INTERRUPTED if stop.interrupted else 0)
+    raise typer.Exit(stop.code)
 
 
 def _left_lines(count: int, first: list[str], filtered: int) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain.background import in_background
 from streamtrain.columns.plan import native_plan
 from streamtrain.compute.state import attach
@@ -19,7 +19,6 @@ from streamtrain.files.found import FoundFile
 from streamtrain.files.placed import placed_records
 from streamtrain.job import Job
 from streamtrain.origins.files import files_from
-from streamtrain.run import exits
 from streamtrain.run.ready import round_cutter, wait_ready
 from streamtrain.schemas import bare_format
 

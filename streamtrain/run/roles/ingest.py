@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain._native import KafkaResponse
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.schema import Schema
@@ -24,7 +24,6 @@ from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.log import get_logger
-from streamtrain.run import exits
 from streamtrain.run.ready import round_cutter, wait_ready
 from streamtrain.schemas import Answers, SchemaRegistry, decoded_by
 

@@ -9,13 +9,12 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from streamtrain import _native
+from streamtrain import _native, exits
 from streamtrain.compute import backends, schedules
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.state import attach
 from streamtrain.compute.torch import TorchModule, in_process_of_its_own
 from streamtrain.errors import CheckFailed
-from streamtrain.run import exits
 
 HELP = "trains batches and averages the workers' vectors"
 

@@ -47,7 +47,7 @@ class PythonEncoder {
           rows_(plan_columns(columns), std::move(convert), encoder_->keeps_others(),
                 encoder_->keeps_matrices()) {}
 
-    // The record of one dict; None where it is no row but columns.
+    // The record of one dict; None where it may be columns.
     nb::object encode_row(nb::dict row) {
         return checked([&]() -> nb::object {
             if (!rows_.read_row(row.ptr())) return nb::none();

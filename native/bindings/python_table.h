@@ -30,10 +30,15 @@ class PythonTable {
 
     RowTable table;
 
-    // A dict, if it is one row: false, and nothing read, where the first of the job's columns holds more than a value.
+    // A dict, if it is one row. False: it may be columns, which streamtrain/columns/forms.py tells.
     bool read_row(PyObject *row) {
         start(1);
-        return read_dict(row, 0, true);
+        try {
+            return read_dict(row, 0, true);
+        } catch (const CellMistake &) {
+            if (undecided_) return false;
+            throw;
+        }
     }
 
     // `rows`: a list of dicts.
@@ -136,12 +141,12 @@ class PythonTable {
         }
     }
 
-    // `alone`: false where this is no row but columns.
+    // `alone`: false where this may be columns.
     bool read_dict(PyObject *row, u64 r, bool alone) {
         PyObject *key, *value;
         Py_ssize_t at = 0;
         u64 place = 0;
-        bool first = alone;
+        undecided_ = alone;
         while (PyDict_Next(row, &at, &key, &value)) {
             const u32 c = place < order_.size() && order_[place].key.ptr() == key ? order_[place].column
                                                                                  : learn(place, key);
@@ -149,15 +154,15 @@ class PythonTable {
             if (c >= NODES) [[unlikely]] {
                 if (c == NOWHERE) continue;
                 const u32 node = c - NODES;
-                if (first && PySequence_Check(value) && !is_scalar(value) && table.tree.is_name(target_of(node)))
+                if (undecided_ && PySequence_Check(value) && !is_scalar(value) && table.tree.is_name(target_of(node)))
                     return false;
-                first = false;
+                undecided_ = false;
                 tree_->each(value, node, [this, r](u32 column, PyObject *cell) { put(cell, column, r); });
                 continue;
             }
-            if (first && c < named_ && !takes_list(c)) {   // lists are no columns' sign
+            if (undecided_ && c < named_ && !takes_list(c)) {   // lists are no columns' sign
                 if (!is_scalar(value)) return false;
-                first = false;
+                undecided_ = false;
             }
             if (PyFloat_CheckExact(value) && std::isfinite(PyFloat_AS_DOUBLE(value))) {
                 table.columns[c].given = true;
@@ -319,7 +324,7 @@ class PythonTable {
     };
 
     nb::callable convert_;
-    bool others_, matrices_;
+    bool others_, matrices_, undecided_ = false;   // the last: no column but lists has shown that a dict is a row
     u32 named_ = 0;
     nb::dict names_, keys_;        // what a column's name and a row's key lead to; of flat rows the same
     std::optional<PythonTree> tree_;

@@ -5,7 +5,7 @@ Only the job's columns decide, and only they can be a mistake: what the job igno
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,14 +91,25 @@ class Names(NamedTuple):
         return cls(schema.decoded_names, schema.heads, schema.lists)
 
 
-def is_columns(row: Mapping[str, Any], names: Names) -> bool:
-    """Whether a dict holds columns: the decoders' rule, that its first key that the job knows is the name of a column
-    and holds an array. Where all that it knows are lists, one that is deeper than its cells are."""
-    for name, value in row.items():
+def shows_columns(
+    items: Iterable[tuple[Any, Any]], names: Names, is_array: Callable[[Any], bool] = is_array
+) -> bool | None:
+    """Whether a map holds columns: the decoders' rule, that its first key that the job knows is the name of a column
+    and holds an array. None where all that it knows are lists, which do not show it."""
+    for name, value in items:
         if name in names.columns and name not in names.lists:
             return is_array(value)
         if name in names.heads:
             return False
+    return None
+
+
+def is_columns(row: Mapping[str, Any], names: Names) -> bool:
+    """Whether a program's dict holds columns. Where all that the job knows are lists, one that is deeper than its cells
+    are shows it."""
+    shown = shows_columns(row.items(), names)
+    if shown is not None:
+        return shown
     return any(_depth(row[name]) > deep for name, deep in names.lists.items() if name in row)
 
 

@@ -74,7 +74,7 @@ class Records:
         self.encode = self._encoder.encode_row  # of_dict() without its checks
 
     def of_dict(self, row: dict[str, Any], spare_bytes: int = 0) -> bytes | None:
-        """The record of one row; None where the dict is no row but columns."""
+        """The record of one row; None where the dict may be columns: blocks() tells."""
         try:
             value = self._encoder.encode_row(row)
         except ValueError as error:

@@ -13,6 +13,7 @@ from streamtrain import _native
 from streamtrain.columns.formats import Format, parse
 from streamtrain.columns.formats.parsed import MISSING_ENTRY, Pairs, Unusable
 from streamtrain.columns.formats.sparse_text import named
+from streamtrain.columns.forms import Names, shows_columns
 from streamtrain.columns.kinds.cell import Symbol
 from streamtrain.columns.paths import nested
 from streamtrain.columns.plan import native_plan
@@ -73,12 +74,10 @@ def record_rows(
 
 
 def holds_columns(schema: Schema, row: Pairs) -> bool:
-    """Whether a map is columns. Columns whose cells are lists do not show it."""
-    used = schema.record_names
-    keys = (used | schema.heads) - schema.lists.keys()
-    known = ((key, value) for key, value in row if isinstance(key, str) and key in keys)
-    first, value = next(known, (None, None))
-    return first in used and type(value) is list
+    """Whether a record's map is columns. Columns whose cells are lists do not show it."""
+    names = Names(schema.record_names, schema.heads, schema.lists)
+    texts = (item for item in row if isinstance(item[0], str))
+    return bool(shows_columns(texts, names, lambda value: type(value) is list))
 
 
 def _turned(schema: Schema, columns: Pairs, broken: str | None) -> RecordRows:

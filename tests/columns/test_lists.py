@@ -196,6 +196,16 @@ def test_columns_are_told_from_a_row_by_those_that_are_no_lists() -> None:
     assert is_columns({"tags": np.zeros((2, 2))}, names) and not is_columns({"tags": np.zeros(2)}, names)
 
 
+def test_a_dict_whose_first_column_is_of_lists_is_no_row_before_it_is_known() -> None:
+    records = Records(schema_of(tags=TAGS), "json", "there", 10, 1_000_000)
+    for columns in ({"tags": [["a"], ["b"]], "late": [0, 1]}, {"tags": [["a"], ["b"]]}):
+        assert records.of_dict(columns) is None
+        assert [record.rows for block in records.blocks(columns, None, False) for record in block] == [2]
+    assert records.of_dict({"tags": [["a"], 3], "late": 1}) is None
+    with pytest.raises(UserMistake, match=r"^row at \$.tags: expected list of texts"):
+        list(records.blocks({"tags": ["a", ["b"]], "late": 1}, None, False))
+
+
 def test_many_rows_of_lists_alone_are_written_one_by_one() -> None:
     schema = schema_of(tags=TAGS).for_requests()
     rows = [{"tags": ["a", "b"]}, {"tags": []}, {"tags": ["c"]}]

@@ -33,6 +33,12 @@ std::string error_text(std::string_view path, std::string_view reason, std::stri
            ",\"where\":" + json_quoted(where) + "}}";
 }
 
+std::string answer_too_large(u64 most_bytes) {
+    std::string most = std::to_string(most_bytes);
+    for (std::size_t at = most.size(); at > 3;) most.insert(at -= 3, 1, ',');
+    return "expected an answer of at most " + most + " bytes, got more; send fewer rows at once";
+}
+
 f64 shortest(f32 value) {
     char text[32];
     const char *end = std::to_chars(text, text + sizeof text, value).ptr;

@@ -12,6 +12,10 @@
 
 namespace st {
 
+// Why a row, or a whole request, has no prediction.
+inline constexpr std::string_view not_finite = "expected a finite prediction, got NaN or infinity";
+std::string answer_too_large(u64 most_bytes);
+
 // The keys of an answer.
 inline constexpr std::string_view prediction_key = "prediction", probabilities_key = "probabilities";
 

@@ -6,11 +6,6 @@
 #include "decode/bad_rows.h"
 
 namespace st {
-namespace {
-
-constexpr std::string_view not_finite = "expected a finite prediction, got NaN or infinity";
-
-}   // namespace
 
 BodyScorer::BodyScorer(Plan &plan, std::shared_ptr<void> owner, std::shared_ptr<const DecodePlan> decode,
                        AnswerWriter writer, u64 most_bytes)
@@ -43,11 +38,7 @@ BodyAnswer BodyScorer::score(std::string_view body) {
             return refused(Form::broken, end->path, end->reason);
         }
         take_slot();
-        if (text_.size() > most_bytes_) {
-            const std::string most = std::to_string(most_bytes_);
-            return refused(Form::too_large, "$",
-                           "expected an answer of at most " + most + " bytes, got more; send fewer rows at once");
-        }
+        if (text_.size() > most_bytes_) return refused(Form::too_large, "$", answer_too_large(most_bytes_));
     }
     const u32 rows = static_cast<u32>(passed_) - errors_;
     if (!batch_.record().many()) return {std::string_view(text_).substr(1), Form::row, rows, errors_};

@@ -11,8 +11,7 @@ constexpr std::size_t answer_bytes = 900'000;   // what fits a message of 1,000,
 constexpr std::size_t batch_bytes = 16'000'000;   // of answers written at once, about
 constexpr std::size_t problem_bytes = 2'000;    // a reason goes into a header
 constexpr std::string_view no_value = "expected a row, got a record without a value";
-constexpr std::string_view not_finite = "expected a finite prediction, got NaN or infinity";
-constexpr std::string_view too_large = "expected an answer of at most 900,000 bytes, got more; send fewer rows at once";
+const std::string too_large = answer_too_large(answer_bytes);
 
 // At most `size` bytes, not cutting a UTF-8 character.
 std::string_view cut(std::string_view text, std::size_t size) {

@@ -127,9 +127,9 @@ def test_a_prediction_that_is_not_finite_is_an_error() -> None:
     weight = Model(model.spec).views(model.state(3))["output.weight"][:, 0]
     row = {f"x{at}": 3e38 * float(np.sign(value)) for at, value in enumerate(weight)}
     calm = dict.fromkeys(row, 1.0)
-    with pytest.raises(RecordError, match=r"^row at \$: the prediction is not finite"):
+    with pytest.raises(RecordError, match=r"^row at \$: expected a finite prediction"):
         scorer_of(model).predict(row)
-    with pytest.raises(RecordError, match=r"^row 2 at \$: the prediction is not finite"):
+    with pytest.raises(RecordError, match=r"^row 2 at \$: expected a finite prediction"):
         scorer_of(model).predict([calm, calm, row])
 
 

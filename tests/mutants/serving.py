@@ -15,7 +15,7 @@ GUARDS = [
     ),
     (
         "an answer to a body is bounded", "native/predict/body_scorer.cpp",
-        "if (text_.size() > most_bytes_) {", "if (false) {",
+        "if (text_.size() > most_bytes_) return", "if (false) return",
         f"{_BODIES}::test_an_answer_that_is_too_large_is_refused",
     ),
     (

@@ -104,7 +104,8 @@ void bind_settings(nb::module_ &m) {
         .value("RESEND", Purpose::resend)
         .value("WRITE", Purpose::write)
         .value("STREAM", Purpose::stream)
-        .value("ADMIN", Purpose::admin);
+        .value("ADMIN", Purpose::admin)
+        .value("START", Purpose::start);
     m.def("kafka_client_settings", &client_settings, nb::arg("purpose"), nb::arg("given"), nb::arg("own"),
           nb::arg("clients") = 1);
     m.def("kafka_settings", [] {
@@ -268,6 +269,7 @@ void bind_kafka(nb::module_ &m) {
         .value("INCONSISTENT", rd::inconsistent)
         .value("FENCED", rd::fenced);
     m.def("kafka_response", &response_to, nb::arg("code"));
+    m.def("kafka_is_passing", &is_passing, nb::arg("code"));
     m.def("kafka_responses", [] {
         nb::list out;
         for (const KafkaResponse &entry : kafka_responses())

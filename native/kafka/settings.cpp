@@ -21,7 +21,8 @@ constexpr u32 snapshots = of(follow, serve);
 constexpr u32 members = of(requests, requests_once);
 constexpr u32 readers = records | snapshots | members;
 constexpr u32 consumers = readers | of(group);
-constexpr u32 producers = all & ~(consumers | of(admin));
+constexpr u32 administrators = of(admin, start);
+constexpr u32 producers = all & ~(consumers | administrators);
 constexpr u32 transactions = of(publish, answer, resend);
 constexpr u32 answerers = of(answer, answer_once);
 constexpr u32 none = 0;
@@ -73,7 +74,8 @@ constexpr KafkaSetting table[] = {
     {"session.timeout.ms", "10000", Hold::given, members, "a killed predictor's partitions are free after this"},
     {"heartbeat.interval.ms", "2000", Hold::given, members, "several in a session"},
     {"topic.metadata.refresh.interval.ms", "10000", Hold::given, readers, "new partitions are found soon"},
-    {"reconnect.backoff.max.ms", "1000", Hold::given, all & ~of(write, stream), soon_back},
+    {"reconnect.backoff.max.ms", "1000", Hold::given, all & ~of(write, stream, start), soon_back},
+    {"reconnect.backoff.max.ms", "200", Hold::fixed, of(start), "it is waited for"},
 
     {"linger.ms", "0", Hold::fixed, of(publish), "a publication is sent as a whole"},
     {"linger.ms", "0", Hold::given, answerers, "an answer is waited for"},
@@ -89,6 +91,7 @@ constexpr KafkaSetting table[] = {
     {"queue.buffering.max.messages", "200000", Hold::fixed, of(stream), "a stream as fast as it goes never waits"},
     {"partitioner", "murmur2_random", Hold::given, answerers, "where the Java clients put the same key"},
     {"log_level", "3", Hold::fixed, of(stream), "a broker that has just started warns of what it then does"},
+    {"log_level", "0", Hold::fixed, of(start), "refused connections are no news before it is up"},
 };
 
 }   // namespace

@@ -29,6 +29,7 @@ enum class Purpose : int {
     write,          // a program's rows
     stream,         // the demo's rows and requests
     admin,          // asks for topics and makes them: confluent-kafka's AdminClient; reads and writes no record
+    start,          // as admin, of a Kafka of ours that is starting
     count
 };
 

@@ -21,6 +21,7 @@ from streamtrain.broker.folder import Record, load_record, locked, plan_record
 from streamtrain.broker.node import loaded_classes, log_tail, node_folder, start_node
 from streamtrain.broker.process import Process
 from streamtrain.errors import KafkaUnreachable, UserMistake
+from streamtrain.kafka.settings import Purpose, client_settings
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +108,8 @@ class Broker:
     def _wait_ready(self) -> None:
         """Ready is a metadata answer of our cluster that names every node; an open port says nothing."""
         deadline = time.monotonic() + READY_TIMEOUT_S
-        settings: dict[str, Any] = {"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}
-        settings |= {"log_level": 0, "error_cb": lambda _error: None}  # refused connections are no news here
+        settings: dict[str, Any] = {**client_settings(Purpose.START, {}, {"bootstrap.servers": self.bootstrap})}
+        settings["error_cb"] = lambda _error: None
         admin = AdminClient(settings)
         while True:
             try:

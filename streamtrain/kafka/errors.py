@@ -30,7 +30,7 @@ def response_to(code: int) -> KafkaResponse:
 
 def is_passing(code: int) -> bool:
     """Whether time alone may mend it."""
-    return response_to(code) <= KafkaResponse.MISSING
+    return _native.kafka_is_passing(code)
 
 
 class Heard:
@@ -83,14 +83,14 @@ def explain(code: int, text: str, what: str, bootstrap: str, heard: Heard | None
     """Our error for one of Kafka's at `bootstrap`, while `what` was asked; `heard` by the same client meanwhile."""
     response = response_to(code)
     said = f"; {heard.text}" if heard is not None and heard.text else ""
-    if response <= KafkaResponse.MISSING and heard is not None and response_to(heard.code) is KafkaResponse.DENIED:
+    if is_passing(code) and heard is not None and response_to(heard.code) is KafkaResponse.DENIED:
         response, text = KafkaResponse.DENIED, heard.text
-    if response <= KafkaResponse.MISSING and os.strerror(errno.EMFILE) in said:
+    elif is_passing(code) and os.strerror(errno.EMFILE) in said:
         return TooManyOpenFiles(
             f"{what}: expected to open a connection to Kafka at {bootstrap}, got: {os.strerror(errno.EMFILE)}; "
             "let this process open more (ulimit -n, LimitNOFILE=)"
         )
-    if response <= KafkaResponse.MISSING:
+    elif is_passing(code):
         kind = KafkaSettling if code > 0 or response is KafkaResponse.MISSING else KafkaUnreachable
         return kind(
             f"{what}: expected an answer from Kafka at {bootstrap}, got none ({text}{said}); "

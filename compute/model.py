@@ -78,12 +78,6 @@ class Model:
         return self.layout.state_bytes
 
     @property
-    def held_bytes(self) -> int:
-        """Of what transforms with state hold, among the statistics."""
-        names = [each.block() for each in self.parsed.input.held]
-        return sum(block.bytes for block in self.blocks if any(block.name in (n, f"{n}.all") for n in names))
-
-    @property
     def graph(self) -> Graph:
         """The vertices by the names their parameters begin with; of a list of layers "dense0", "dense1"."""
         if self.parsed.graph is not None:

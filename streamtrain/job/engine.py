@@ -74,13 +74,8 @@ def graph_of(tables: Sequence[Mapping[str, Any]], schema: Schema) -> dict[str, A
 
 
 def state_bytes(file: JobFile) -> int:
-    """Size of a snapshot but for headers, other statistics and scores, some 100 kB: parameters, the state of the
-    optimizer and of transforms.
-
-    Raises UserMistake where the engine cannot build such a model.
-    """
-    model = Model(engine_spec(file))
-    return model.learned_bytes + model.held_bytes
+    """Size of a snapshot but for headers. UserMistake where the engine cannot build such a model."""
+    return Model(engine_spec(file)).state_bytes
 
 
 def figures(file: JobFile) -> list[str]:

@@ -11,7 +11,6 @@ from streamtrain import _native
 from streamtrain.columns.formats import lacks_schema
 from streamtrain.columns.plan import native_plan
 from streamtrain.columns.row_plan import cell_path
-from streamtrain.compute.model import Model
 from streamtrain.errors import KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.files.records import FileRecords
@@ -201,7 +200,7 @@ def _sizes(job: Job) -> Iterator[Finding]:
     grown = most if growth is None else f"1 to {most}, a row more every {growth:,}"
     text = f"batches of {grown}; {TOLD_ROWS:,} rows make {train.updates(TOLD_ROWS):,} updates"
     yield Finding("updates", "ok", text)
-    snapshot_bytes = Model(job.model_spec()).state_bytes
+    snapshot_bytes = job.state_bytes
     rate = snapshot_bytes / job.publish.interval_s
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 

@@ -243,7 +243,7 @@ def of_all() -> dict[str, object]:
 def test_the_engine_takes_the_model_spec(job_text: str) -> None:
     job = Job.parse(job_text, sets=["model.layers=[{dense=2048},{dense=64}]"])
     model = Model(job.model_spec())
-    assert job.state_bytes == model.learned_bytes
+    assert job.state_bytes == model.state_bytes
 
 
 def test_a_manifest_that_sorts_keys_keeps_the_order_of_columns(job_text: str) -> None:

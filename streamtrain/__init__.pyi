@@ -1,10 +1,10 @@
 from streamtrain.clients.answers import ModelAnswer as ModelAnswer
-from streamtrain.clients.history import Published as Published
-from streamtrain.clients.history import RunEnded as RunEnded
 from streamtrain.clients.history import history as history
 from streamtrain.clients.live_model import LiveModel as LiveModel
 from streamtrain.clients.predictions import read_predictions as read_predictions
-from streamtrain.clients.snapshots import Snapshot as Snapshot
+from streamtrain.clients.published import Published as Published
+from streamtrain.clients.published import RunEnded as RunEnded
+from streamtrain.clients.snapshot import Snapshot as Snapshot
 from streamtrain.clients.snapshots import follow_snapshots as follow_snapshots
 from streamtrain.clients.writer import RecordWriter as RecordWriter
 from streamtrain.compute.minimizers import Iteration as Iteration

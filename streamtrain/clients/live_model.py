@@ -22,10 +22,10 @@ from streamtrain.clients.scorer import Errors, Scorer
 from streamtrain.columns.served import Served
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaUnreachable, StreamtrainError, UserMistake
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.errors import explain
 from streamtrain.kafka.following import Following
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.predictions import RowAnswer
 
 log = logging.getLogger("streamtrain.live_model")

@@ -20,11 +20,11 @@ from streamtrain.compute.metrics import numbers
 from streamtrain.compute.quality import WINDOW_ROWS
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicEnds
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import RoundLogTail
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.moves import is_files, told_files
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog

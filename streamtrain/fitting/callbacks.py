@@ -13,7 +13,7 @@ from streamtrain.errors import UserMistake
 from streamtrain.fitting.fitted import Fitted, fitted_of
 from streamtrain.fitting.history import History
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Stored
+from streamtrain.topics.chunks import Stored
 
 MOMENTS = ("on_begin", "on_round", "on_epoch", "on_end")
 

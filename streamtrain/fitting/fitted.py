@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from streamtrain.clients.scorer import Errors, Scorer
-from streamtrain.clients.snapshots import Snapshot, snapshot_of
+from streamtrain.clients.snapshot import Snapshot, snapshot_of
 from streamtrain.columns.served import Served
 from streamtrain.compute.module import Module
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import SnapshotError, UserMistake
 from streamtrain.fitting.history import History
-from streamtrain.kafka.chunks import Stored
 from streamtrain.topics import manifest
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import sha256
 
 _MANIFEST = "manifest.msgpack"

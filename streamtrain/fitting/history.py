@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streamtrain.clients.history import Published
+from streamtrain.clients.published import Published
 from streamtrain.compute import metrics, schedules
 from streamtrain.errors import UserMistake
 

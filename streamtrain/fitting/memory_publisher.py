@@ -7,10 +7,10 @@ from collections import Counter
 from streamtrain.columns.row_plan import cell_path
 from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.watching import Watching
-from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.run.dead_letters import Letters
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.publication import Assembled
+from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.snapshots import Publication
 
 _ROWS_TOLD = 5

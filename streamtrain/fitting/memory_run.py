@@ -22,17 +22,17 @@ from streamtrain.fitting.feed import Feed
 from streamtrain.fitting.memory_publisher import MemoryPublisher
 from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Stored
 from streamtrain.log import get_logger
 from streamtrain.run.arena import make_arena, worker_config
-from streamtrain.run.dead_letters import Letters
+from streamtrain.run.beginning import publish_fresh
 from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
-from streamtrain.run.lineage import Lineage
-from streamtrain.run.publication import Assembler, adopt
+from streamtrain.run.lineage import first_lineage
+from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Ended, Publishing
-from streamtrain.run.round_log import Columns, UnpublishedRounds
+from streamtrain.run.round_log import UnpublishedRounds
 from streamtrain.schemas import bare_format
-from streamtrain.topics.manifest import Position, Run, Slot
+from streamtrain.topics.chunks import Stored
+from streamtrain.topics.manifest import Position, Positions, Run, Slot
 
 log = get_logger("streamtrain.fit")
 
@@ -141,10 +141,8 @@ class MemoryRun:
         slot = Slot(arena.slot_layout.row_capacity, arena.slot_layout.range_capacity)
         assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest())
         state = view(ring.mean_address(0), layout.state_bytes)
-        self._model.layout.begin_lineage(self._model.initial_state(job.train.seed), job.train.workers, state)
-        lineage = Lineage(uuid.uuid4().hex, job.train.seed, -1, 0, [Position(0)], _TOPIC_ID)
-        first = assembler.assemble(lineage, state, -1, Columns.empty(), {})
-        lineage = adopt(lineage, first, self._publisher.publish(first, Letters.none()))
+        lineage = first_lineage(job, Positions(_TOPIC_ID, (Position(0),)))
+        lineage = publish_fresh(lineage, self._model, state, assembler, self._publisher)
         ring.begin(
             round=-1, learning_rate=job.optimizer.learning_rate, seed=lineage.seed, positions=[(0, 0, 0)]
         )

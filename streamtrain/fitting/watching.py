@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from streamtrain.clients.history import Published, published_of
+from streamtrain.clients.published import Published, published_of
 from streamtrain.compute.module import Module
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.callbacks import Callbacks, Moment
@@ -13,8 +13,8 @@ from streamtrain.fitting.fitted import Fitted, fitted_of
 from streamtrain.fitting.history import History, Step
 from streamtrain.fitting.pace import Pace
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Stored
 from streamtrain.run.publication import Assembled
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import Run
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from torch import Tensor, from_numpy, nn
 
-from streamtrain.clients.snapshots import Snapshot
+from streamtrain.clients.snapshot import Snapshot
 from streamtrain.compute.module_spec import COUNTERS, Inputs, ModuleSpec
 from streamtrain.errors import UserMistake
 

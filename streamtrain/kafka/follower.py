@@ -9,10 +9,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from streamtrain._native import KafkaCode
 from streamtrain.errors import KafkaSettling, KafkaUnreachable, SnapshotError, StreamtrainError
-from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.errors import is_passing
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.chunks import Chunks, Located, Stored
 from streamtrain.topics.shelves import is_manifest, is_model_chunk
 
 log = logging.getLogger("streamtrain.snapshots")

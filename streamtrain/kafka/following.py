@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from streamtrain.errors import KafkaBroken
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.chunks import Stored
 
 T = TypeVar("T")
 

@@ -9,19 +9,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping, MutableSequence
 from contextlib import suppress
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from streamtrain import _native
 from streamtrain._native import KafkaCode, KafkaResponse
 from streamtrain.errors import KafkaBroken, KafkaSettling, KafkaUnreachable, SnapshotError, UserMistake
 from streamtrain.kafka.admin import SETTLING_S, TIMEOUT_S, Admin
-from streamtrain.kafka.chunks import Chunks, Located, Stored
 from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.renewing import Renewing
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics import snapshots
+from streamtrain.topics.chunks import Chunks, Held, Located, Stored
 from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
 from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
@@ -32,23 +32,6 @@ _FIRST_STEP = 4  # offsets looked at from the end: a commit marker, the manifest
 _STEP_GROWTH = 4
 _AT_ONCE = 16  # messages: chunks are large
 _WIDER_LOOKS = 2  # for chunks, when an aborted transaction of another producer lies between them
-
-
-class Held(NamedTuple):
-    """What the topic holds before a new lineage begins; no snapshot in it has a version above `version`."""
-
-    newest: Located | None = None
-    kept: tuple[Kept, ...] = ()
-    version: int = 0
-
-    @classmethod
-    def of(cls, newest: Located) -> Held:
-        """Where nothing is damaged."""
-        return cls(newest, kept_after(*newest), newest.manifest.version)
-
-    def above(self, version: int) -> Held:
-        """As it is, with no version that was given before at or below `version`."""
-        return self._replace(version=max(self.version, version))
 
 
 class SnapshotTopic:

@@ -24,11 +24,11 @@ from streamtrain.errors import (
     UserMistake,
 )
 from streamtrain.failpoints import hit
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import ANY_PARTITION, TransactionalProducer
 from streamtrain.kafka.errors import response_to
 from streamtrain.kafka.settings import Purpose
 from streamtrain.log import Reminder, get_logger
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from streamtrain.errors import SnapshotError, UserMistake
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.moving.snapshot_file import Origin, SnapshotFile, head, place_of
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import encode
 from streamtrain.topics.topic import sha256
 

@@ -16,7 +16,6 @@ from streamtrain.files.found import FoundFile
 from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
@@ -25,6 +24,7 @@ from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
 from streamtrain.run.lineage import check_fit, resumed_lineage
 from streamtrain.schemas import SchemaRegistry, decoded_by, is_framed, registry_of, with_schema
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.topic import job_topics
 
 MB = 1_000_000

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping
 from streamtrain.build import build_digest
 from streamtrain.errors import SnapshotError
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.kafka.transaction import Unfinished
 from streamtrain.topics import control
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Newest, RunEnd, RunEntry
 from streamtrain.topics.manifest import Run
 from streamtrain.topics.topic import Message, Topic, all_topics

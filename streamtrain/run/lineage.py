@@ -12,9 +12,8 @@ from typing import Any
 
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.snapshots import Held
 from streamtrain.origins.origin import Gaps, Origin
+from streamtrain.topics.chunks import Held, Located
 from streamtrain.topics.manifest import Counts, Imported, Kept, Manifest, Parent, Position, Positions, Restored
 from streamtrain.topics.shelves import kept_after
 
@@ -59,10 +58,9 @@ class StartFlags:
     accept_gap: bool = False
 
 
-def fresh_lineage(job: Job, origin: Origin, held: Held) -> Lineage:
-    """A new lineage where the origin begins; versions go on above all there are."""
-    positions, gaps = origin.begin()
-    lineage = Lineage(
+def first_lineage(job: Job, positions: Positions, gaps: Gaps = ()) -> Lineage:
+    """A new lineage of a job that has none, which begins at `positions`."""
+    return Lineage(
         id=uuid.uuid4().hex,
         seed=job.train.seed,
         round=-1,
@@ -71,6 +69,12 @@ def fresh_lineage(job: Job, origin: Origin, held: Held) -> Lineage:
         topic_id=positions.topic_id,
         gaps=gaps,
     )
+
+
+def fresh_lineage(job: Job, origin: Origin, held: Held) -> Lineage:
+    """A new lineage where the origin begins; versions go on above all there are."""
+    positions, gaps = origin.begin()
+    lineage = first_lineage(job, positions, gaps)
     if held.newest is not None:
         lineage.published(*held.newest)
     lineage.version, lineage.kept, lineage.untrained = held.version, held.kept, True

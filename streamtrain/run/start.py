@@ -5,19 +5,14 @@ Used by the coordinator, after fencing and before READY.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
 from streamtrain.compute.snapshot import load
 from streamtrain.errors import SnapshotError
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Located, Stored
-from streamtrain.kafka.snapshots import Held
 from streamtrain.log import get_logger
 from streamtrain.origins.origin import Origin
-from streamtrain.run.dead_letters import Letters
+from streamtrain.run.beginning import State, publish_first, publish_fresh
 from streamtrain.run.held_job import HeldJob, check_published_last
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import (
@@ -28,13 +23,11 @@ from streamtrain.run.lineage import (
     restored_lineage,
     resumed_lineage,
 )
-from streamtrain.run.publication import Assembler, adopt
+from streamtrain.run.publication import Assembler
 from streamtrain.run.publishing import Tell
-from streamtrain.run.round_log import Columns
+from streamtrain.topics.chunks import Held, Located, Stored
 
 log = get_logger(__name__)
-
-State = npt.NDArray[np.uint8]
 
 
 class Start:
@@ -91,8 +84,7 @@ class Start:
 
     def _fresh(self, held: Held, state: State) -> Lineage:
         lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._origin, held))
-        self._model.layout.begin_lineage(self._model.initial_state(lineage.seed), self._job.train.workers, state)
-        lineage = self._publish_first(lineage, state)
+        lineage = publish_fresh(lineage, self._model, state, self._assembler, self._publisher)
         self._tell_started(lineage)
         return lineage
 
@@ -111,13 +103,9 @@ class Start:
             log.warning(f"{error}; its positions are gone on from, it is not kept")
             lineage.kept = newest.manifest.kept
         load(self._assembler.layout, state, wanted.model, wanted.trainer)
-        lineage = self._publish_first(lineage, state)
+        lineage = publish_first(lineage, state, self._assembler, self._publisher)
         self._tell_started(lineage, rows=lineage.rows_seen, restored=version)
         return lineage
-
-    def _publish_first(self, lineage: Lineage, state: State) -> Lineage:
-        assembled = self._assembler.assemble(lineage, state, lineage.round, Columns.empty(), lineage.metrics)
-        return adopt(lineage, assembled, self._publisher.publish(assembled, Letters.none()))
 
     def _tell_started(self, lineage: Lineage, **resumed: int) -> None:
         """The supervisor shows it; the log has it with -v."""

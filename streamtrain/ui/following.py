@@ -19,9 +19,9 @@ from streamtrain.errors import KafkaBroken, KafkaUnreachable, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.kafka.admin import Admin, TopicEnds
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.round_logs import some_round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.ui import marks

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from streamtrain.background import in_background
 from streamtrain.errors import UserMistake
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.round_logs import round_logs_from
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.topic import topic

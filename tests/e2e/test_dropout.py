@@ -7,7 +7,7 @@ from typing import Any
 
 import streamtrain
 from streamtrain import LiveModel
-from streamtrain.clients.snapshots import snapshot_of
+from streamtrain.clients.snapshot import snapshot_of
 from tests.e2e.answers import answered, predicted
 from tests.e2e.harness import LiveJob, rows
 

@@ -20,7 +20,6 @@ from streamtrain.broker import Broker
 from streamtrain.checks.verify import verify
 from streamtrain.errors import Replaced, SnapshotError, UserMistake
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.moving import importing
@@ -28,6 +27,7 @@ from streamtrain.moving.exporting import export
 from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import SnapshotFile
 from streamtrain.run.held_job import HeldJob
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.control import Control
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands

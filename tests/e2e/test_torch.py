@@ -10,7 +10,7 @@ import pytest
 
 import streamtrain
 from streamtrain import LiveModel
-from streamtrain.clients.snapshots import snapshot_of
+from streamtrain.clients.snapshot import snapshot_of
 from streamtrain.compute.module_spec import COUNTERS
 from tests.e2e.answers import answered, predicted
 from tests.e2e.harness import LiveJob, rows

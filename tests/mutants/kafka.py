@@ -272,7 +272,7 @@ GUARDS = [
     ),
     (
         "arrays that are not the model's are refused",
-        "streamtrain/clients/snapshots.py",
+        "streamtrain/clients/snapshot.py",
         "    payload.check(model.layout, arrays)\n",
         "",
         f"{REFUSED}::test_whoever_follows_goes_on[True-another_models]",

@@ -6,9 +6,9 @@ from typing import Any
 
 from publisher import Publisher
 
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.chunks import Stored
 
 
 def test_an_equal_version_is_left_out(kafka: Any) -> None:

@@ -21,11 +21,11 @@ from streamtrain.background import in_background
 from streamtrain.broker import Broker, start_broker
 from streamtrain.errors import KafkaBroken
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.reader import read
 from streamtrain.kafka.transaction import Batch, Transactions, _Unknown
 from streamtrain.run.held_job import HeldJob
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import RunEntry
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import job_topics

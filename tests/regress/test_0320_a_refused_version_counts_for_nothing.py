@@ -13,9 +13,9 @@ from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.snapshots import follow_snapshots
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.follower import Follower
 from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import Message
 
 MODEL = SmallModel.make()

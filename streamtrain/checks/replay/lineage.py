@@ -17,7 +17,7 @@ from streamtrain.compute.quality import Quality
 from streamtrain.compute.snapshot import load, model_payload, trainer_payload
 from streamtrain.compute.state import views
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.chunks import Stored
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.manifest import Run
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 from streamtrain.topics.terms import Terms, columns_digest, model_digest

@@ -16,10 +16,10 @@ from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.moves import ToldFile, told_files
+from streamtrain.topics.chunks import Stored
 
 
 def replay(

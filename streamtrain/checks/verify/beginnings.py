@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from streamtrain.checks.verify.frontier import FirstOffsets, Frontier
 from streamtrain.checks.verify.snapshots import Snapshots
 from streamtrain.checks.verify.terms import setting
-from streamtrain.kafka.chunks import Located
 from streamtrain.origins.moves import begins
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Counts, Manifest
 
 

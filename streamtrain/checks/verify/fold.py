@@ -14,7 +14,7 @@ from streamtrain.checks.verify.frontier import FirstOffsets, Frontier, broken
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
-from streamtrain.kafka.chunks import Located
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import Counts, Imported, Manifest, Run
 from streamtrain.topics.rounds import RoundLog, chain_after, counts_after, first_chain
 

@@ -14,7 +14,7 @@ from streamtrain.checks.verify.terms import setting
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.job import settings_digest
-from streamtrain.kafka.chunks import Located
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.control import Control
 from streamtrain.topics.manifest import Kept, Manifest, Run
 from streamtrain.topics.shelves import kept_after, shelved

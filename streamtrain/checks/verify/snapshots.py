@@ -12,8 +12,8 @@ from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.topics import Topic
 from streamtrain.compute.snapshot import decode as decode_tensors
 from streamtrain.errors import SnapshotError
-from streamtrain.kafka.chunks import Chunks, Located
 from streamtrain.kafka.clients import Message
+from streamtrain.topics.chunks import Chunks, Located
 from streamtrain.topics.manifest import Manifest
 from streamtrain.topics.manifest import decode as decode_manifest
 from streamtrain.topics.manifest import encode as encode_manifest

@@ -15,7 +15,8 @@ import typer
 from streamtrain.cli.output import count_text, table
 from streamtrain.cli.quality import SCORES
 from streamtrain.cli.session import JobFile, Session, command
-from streamtrain.clients.history import Published, history, run_ends
+from streamtrain.clients.history import history, run_ends
+from streamtrain.clients.published import Published
 from streamtrain.compute.metrics import numbers
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job

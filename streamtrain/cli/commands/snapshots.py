@@ -19,11 +19,11 @@ from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.failpoints import arm
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Located
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.moving.exporting import export
 from streamtrain.moving.importing import Import
 from streamtrain.moving.snapshot_file import SUFFIX, SnapshotFile
+from streamtrain.topics.chunks import Located
 from streamtrain.topics.manifest import POSITIONS, Imported, Manifest
 
 ORDER = 100

@@ -19,7 +19,6 @@ from streamtrain.compute.torch import TorchModule, in_process_of_its_own
 from streamtrain.errors import KafkaBroken, KafkaSettling, SnapshotError, StreamtrainError, UserMistake
 from streamtrain.job import Job
 from streamtrain.kafka import library
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.following import Following
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -28,6 +27,7 @@ from streamtrain.run.predictor_events import Events
 from streamtrain.run.request_spans import RequestSpans
 from streamtrain.schemas import Ask, SchemaRegistry, decoded_by, named_format
 from streamtrain.telemetry.tracing import Tracing, opened
+from streamtrain.topics.chunks import Stored
 
 HELP = "answers requests with the newest snapshot"
 log = get_logger(__name__)

@@ -13,8 +13,8 @@ from streamtrain.build import build_digest
 from streamtrain.checks.replay.lineage import LineageState
 from streamtrain.checks.replay.records import Readers, RecordsGone
 from streamtrain.errors import CheckFailed
-from streamtrain.kafka.chunks import Stored
 from streamtrain.kafka.round_logs import round_logs
+from streamtrain.topics.chunks import Stored
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.topic import sha256

@@ -21,8 +21,6 @@ from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
-from streamtrain.kafka.chunks import Located
-from streamtrain.kafka.snapshots import Held
 from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
@@ -31,6 +29,7 @@ from streamtrain.run.lineage import Lineage, fresh_lineage, imported_lineage, re
 from streamtrain.run.publication import Assembler, adopt
 from streamtrain.run.round_log import Columns
 from streamtrain.topics import control, dead_letters, predictions, rounds
+from streamtrain.topics.chunks import Held, Located
 from streamtrain.topics.control import RunEnd, RunEntry
 from streamtrain.topics.dead_letters import DeadLetter
 from streamtrain.topics.manifest import Imported, Run, Slot

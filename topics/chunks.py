@@ -1,4 +1,4 @@
-"""A snapshot as read from its topic, and the gathering of its chunks: whole and with the right digests, or an error."""
+"""What is read of snapshots, and the gathering of one's chunks: whole and with the right digests, or an error."""
 
 from __future__ import annotations
 
@@ -34,6 +34,23 @@ class Stored:
     def kept(self) -> tuple[Kept, ...]:
         """What the next snapshot's manifest lists as kept."""
         return shelves.kept_after(self.manifest, self.digest, self.offset)
+
+
+class Held(NamedTuple):
+    """What the topic holds before a new lineage begins; no snapshot in it has a version above `version`."""
+
+    newest: Located | None = None
+    kept: tuple[Kept, ...] = ()
+    version: int = 0
+
+    @classmethod
+    def of(cls, newest: Located) -> Held:
+        """Where nothing is damaged."""
+        return cls(newest, shelves.kept_after(*newest), newest.manifest.version)
+
+    def above(self, version: int) -> Held:
+        """As it is, with no version that was given before at or below `version`."""
+        return self._replace(version=max(self.version, version))
 
 
 class Chunks:

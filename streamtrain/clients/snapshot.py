@@ -1,0 +1,43 @@
+"""A snapshot as arrays by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamtrain.columns.served import schema_and_model
+from streamtrain.compute import snapshot as payload
+from streamtrain.compute.spec import Array
+from streamtrain.topics.chunks import Stored
+from streamtrain.topics.manifest import Manifest
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One published snapshot. `parameters` are float32 arrays, `statistics` float64 and int64 ones; all read-only."""
+
+    version: int
+    digest: str
+    untrained: bool
+    parameters: Mapping[str, Array]
+    statistics: Mapping[str, Array]
+    manifest: Manifest
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the trainer made it, by this machine's clock."""
+        return max(0.0, time.time() - self.manifest.created_ms / 1000)
+
+
+def snapshot_of(stored: Stored) -> Snapshot:
+    """SnapshotError for what holds no columns and model, or not that model's arrays."""
+    _, model = schema_and_model(stored.manifest)
+    arrays = payload.decode(stored.model)
+    payload.check(model.layout, arrays)
+    parameters = {name: array for name, array in arrays.items() if array.dtype == np.float32}
+    statistics = {name: array for name, array in arrays.items() if array.dtype != np.float32}
+    manifest = stored.manifest
+    return Snapshot(manifest.version, stored.digest.hex(), manifest.untrained, parameters, statistics, manifest)

@@ -1,0 +1,29 @@
+"""How a new lineage begins: with its state in place and published, before anything is trained of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from streamtrain.compute.model import Model
+from streamtrain.run.dead_letters import Letters
+from streamtrain.run.lineage import Lineage
+from streamtrain.run.publication import Assembler, adopt
+from streamtrain.run.publisher import Publisher
+from streamtrain.run.round_log import Columns
+
+State = npt.NDArray[np.uint8]
+
+
+def publish_fresh(
+    lineage: Lineage, model: Model, state: State, assembler: Assembler, publisher: Publisher
+) -> Lineage:
+    """The lineage with the model's first state, which `state` takes."""
+    model.layout.begin_lineage(model.initial_state(lineage.seed), assembler.job.train.workers, state)
+    return publish_first(lineage, state, assembler, publisher)
+
+
+def publish_first(lineage: Lineage, state: State, assembler: Assembler, publisher: Publisher) -> Lineage:
+    """The lineage with the state there is."""
+    first = assembler.assemble(lineage, state, lineage.round, Columns.empty(), lineage.metrics)
+    return adopt(lineage, first, publisher.publish(first, Letters.none()))

@@ -1,6 +1,7 @@
 """What W workers learn together beside one, of as many rows: 32 a batch, averaged every 4 batches. By the mean with W
 times the learning rate, which `init` sets, and by the outer step. Loss is log loss, each row scored before it is
-learned; the job is the one that `init` writes.
+learned; the job is the one that `init` writes, its batches full-grown from the start. Beside it, what one worker learns
+of batches that are W times as large: as many updates, and no mean of what went apart.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ NAMES = ("flights", "elec2", "adult")
 ROWS, SEEDS = 60_000, 3
 WORKERS = (2, 4, 8)   # 4 and 8 are shown
 BAR = 1.02            # of one worker's loss at most, with 2
-SHAPE = ("train.batch_rows=32", "train.averaging_frequency=4")
+BATCH_ROWS = 32
+SHAPE = ('train.batch_growth="off"', "train.averaging_frequency=4")
 WAYS: dict[str, tuple[str, ...]] = {   # how W workers make up for the mean, which goes as far as one of them
     "the mean, rate x W": (),
     "the outer step": (
@@ -33,9 +35,13 @@ WAYS: dict[str, tuple[str, ...]] = {   # how W workers make up for the mean, whi
 }  # fmt: skip
 
 
-def median_loss(file: Path, records: Sequence[bytes], seeds: int, workers: int, sets: Sequence[str]) -> float:
-    rate = workers * Job.load(file).optimizer.learning_rate
-    mine = [*SHAPE, f"train.workers={workers}", f"optimizer.learning_rate={rate}", *sets]
+def median_loss(
+    file: Path, records: Sequence[bytes], seeds: int, workers: int, sets: Sequence[str] = (), times: int = 1
+) -> float:
+    """Of `workers` with batches of `times` 32 rows, and as many times the learning rate."""
+    rate = workers * times * Job.load(file).optimizer.learning_rate
+    mine = [*SHAPE, f"train.batch_rows={times * BATCH_ROWS}", f"train.workers={workers}"]
+    mine += [f"optimizer.learning_rate={rate}", *sets]
     return statistics.median(
         loss(trained(Job.load(file, sets=[*mine, f"train.seed={seed}"]), records)) for seed in range(seeds)
     )
@@ -55,14 +61,16 @@ def main() -> None:
                 continue
             file = first_job(path, stream.label)
             records = records_of(Job.load(file), path, given.rows)
-            alone = median_loss(file, records, given.seeds, 1, ())
+            alone = median_loss(file, records, given.seeds, 1)
             for workers in given.workers:
+                larger = median_loss(file, records, given.seeds, 1, times=workers)
                 for way, sets in WAYS.items():
                     ours = median_loss(file, records, given.seeds, workers, sets)
                     print(json.dumps({
                         "bench": f"{workers} workers {stream.name}, {way}", "ours": round(ours, 5),
                         "rival": round(alone, 5), "ratio": round(ours / alone, 4),
-                        "bar": BAR if workers == 2 else None, "unit": "log loss, of one worker; less is better",
+                        "larger_batches": round(larger / alone, 4), "bar": BAR if workers == 2 else None,
+                        "unit": "log loss, of one worker; less is better",
                     }), flush=True)  # fmt: skip
 
 

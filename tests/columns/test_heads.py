@@ -13,6 +13,8 @@ from slots import RowSlot, decode_rows
 from streamtrain.columns.formats import encode_records
 from streamtrain.columns.labels import block_of
 from streamtrain.columns.schema import Schema
+from streamtrain.compute import losses
+from streamtrain.compute.losses import LabelKind
 from streamtrain.errors import UserMistake
 from tests.columns import reference
 
@@ -21,8 +23,9 @@ LABELS: dict[str, dict[str, Any]] = {
     "late": SKIP, "delay": {**SKIP, "standardize": True}, "mode": {**SKIP, "classes": ["walk", "sit"]},
     "fate": {**SKIP, "classes": ["won", "lost"]}, "stops": SKIP,
 }  # fmt: skip
-LOSSES = {"late": "binary_cross_entropy", "delay": "huber", "mode": "softmax_cross_entropy", "fate": "focal",
-          "stops": "poisson"}  # fmt: skip
+OF_KIND = {losses.label_kind(name): name for name in losses.names()}
+KINDS: dict[str, LabelKind] = {"late": "binary", "delay": "number", "mode": "class", "fate": "binary", "stops": "count"}
+LOSSES = {label: OF_KIND[kind] for label, kind in KINDS.items()}
 COLUMNS: dict[str, Any] = {"x": {}, "w": {"role": "weight", "missing": 1}, "when": {"role": "event_time", "missing": 3}}
 FORMATS = plain_formats(Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy"))
 SCHEMA = Schema.from_columns({**COLUMNS, **LABELS}, "", head_losses=LOSSES)

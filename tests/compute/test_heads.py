@@ -49,7 +49,7 @@ def test_a_model_of_one_loss_has_the_bits_it_had_before_there_were_heads(rig: An
     assert digest.hexdigest()[:16] == ALONE[name]
 
 
-@pytest.mark.parametrize("name", ["binary_cross_entropy", "mean_squared_error", "softmax_cross_entropy"])
+@pytest.mark.parametrize("name", losses.names())
 def test_one_head_of_weight_1_whose_label_all_rows_have_learns_as_a_model_of_one_loss(
     rig: Any, spec: Any, name: str
 ) -> None:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from streamtrain.checks.given_files import GivenFiles
-from streamtrain.checks.verify.topics import ReadTopics, Topic
+from streamtrain.checks.verify.topics import KEYS, ReadTopics, Topic
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin, TopicState
 from streamtrain.kafka.clients import KafkaConsumer, Message
@@ -16,10 +16,6 @@ from streamtrain.kafka.reader import read
 from streamtrain.kafka.settings import Purpose
 
 _TOLD_AFTER = 1000  # messages
-# The order in which their ends are taken: what is named in one is in those after it.
-_ORDER = ("predictions", "snapshots", "dead_letters", "rounds", "control", "requests", "records")
-
-
 OnRead = Callable[[str, int], None]  # gets the name of the topic that is read, and how many messages of it
 
 
@@ -52,7 +48,7 @@ class _Partition:
 def read_topics(job: Job, files: GivenFiles | None = None, on_read: OnRead = _nobody) -> Iterator[ReadTopics]:
     """The job's topics, for as long as the context lasts. Raises KafkaUnreachable when no broker answers; as messages
     are read what `on_read` raises."""
-    names = {key: str(job.topic(key).name) for key in _ORDER}
+    names = {key: str(job.topic(key).name) for key in KEYS}
     admin = Admin(job.kafka.bootstrap, job.kafka_admin())
     states = admin.describe(list(names.values()))
     with ExitStack() as stack:

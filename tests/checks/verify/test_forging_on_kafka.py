@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
 from streamtrain.checks.verify.reader import read_topics
+from streamtrain.checks.verify.topics import KEYS
 from streamtrain.kafka.clients import Message
 from streamtrain.topics.topic import job_topics
 from tests.checks.verify.topics_in_memory import Partition, Written
@@ -52,7 +53,7 @@ def read(job: LiveJob) -> Written:
     """All its topics as lists."""
     with read_topics(job.job) as topics:
         written = Written(job.name)
-        for key in ("snapshots", "rounds", "control", "dead_letters", "predictions", "requests", "records"):
+        for key in KEYS:
             topic = getattr(topics, key)
             found = [(each.low, each.end, list(each.read(each.low, each.end))) for each in topic.partitions]
             written.partitions[key] = [Partition(*each) for each in found]

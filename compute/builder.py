@@ -18,15 +18,16 @@ from streamtrain.compute.start import ZERO, Start
 RULES = _native.state_rules()   # how a block's elements may be stored, by its rule
 
 # The phases of a plan (native/plan/plan.h) that have a call, by what it is part of. Each phase has its calls in the
-# order they are added.
-FORWARD = ("train", "gradient")                            # values, as training has them
-INFERENCE = ("evaluate", "statistics", "predict")          # values, as a prediction has them
-EVALUATE = ("train", "gradient", "evaluate", "statistics")   # loss and scores
-STATISTICS = ("train", "statistics")                       # what a batch adds to the share's statistics
-GRADIENT = ("train", "gradient")                           # the way back
-UPDATE = ("train",)
-SUMS = ("gradient",)                                       # gradients of several batches added up
-PREDICT = ("predict",)                                     # what a prediction makes of the values
+# order they are added; those that are several in one have the calls of those.
+FORWARD = ("forward",)                                # values, as training has them
+INFERENCE = ("evaluate", "statistics", "predict")     # values, as a prediction has them
+VALUES = (*FORWARD, *INFERENCE)
+EVALUATE = ("forward", "evaluate", "statistics")      # loss and scores
+STATISTICS = ("update", "statistics")                 # what a batch adds to the share's statistics
+GRADIENT = ("gradient",)                              # the way back
+UPDATE = ("update",)
+SUMS = ("sum",)                                       # gradients of several batches added up
+PREDICT = ("predict",)                                # what a prediction makes of the values
 
 TRAINING, PREDICTING = ("train", "predict"), ("predict",)  # of a worker's plan, of a scorer's
 
@@ -127,11 +128,9 @@ class Builder:
     constants: dict[str, Array] = field(default_factory=dict)
     averages: list[BlockSpec] = field(default_factory=list)   # learned, but by no optimizer
     foreign: list[BlockSpec] = field(default_factory=list)   # what an optimizer keeps that is not one of ours
-    calls: dict[str, list[Call | Outside]] = field(
-        default_factory=lambda: {phase: [] for phase in _native.PLAN_PHASES}
-    )
+    calls: list[tuple[tuple[str, ...], Call | Outside]] = field(default_factory=list)   # with the phases that have them
     tape: list[tuple[Backward, tuple[Value, ...], Value]] = field(default_factory=list)
-    _phases: tuple[str, ...] = _native.PLAN_PHASES
+    _phases: tuple[str, ...] = VALUES
     _streams: int = 0
 
     @property
@@ -232,13 +231,16 @@ class Builder:
     def call(self, op: str, *args: Argument, types: str = "") -> None:
         """Appends a kernel call to the phases in force."""
         assert len(args) == len(ops.get(op).args), f"{op}: {len(args)} arguments"
-        for phase in self._phases:
-            self.calls[phase].append(Call(op, types, args))
+        self.calls.append((self._phases, Call(op, types, args)))
 
     def outside(self, bind: Callable[..., Run], *args: Ref, besides: tuple[Ref, ...] = ()) -> None:
         """Appends a call out of the plan to the phases in force."""
-        for phase in self._phases:
-            self.calls[phase].append(Outside(bind, args, besides))
+        self.calls.append((self._phases, Outside(bind, args, besides)))
+
+    def calls_of(self, phase: str) -> tuple[Call | Outside, ...]:
+        """In order; a phase that is several in one has each call of theirs once."""
+        wanted = {*_native.PLAN_PHASES[phase]}
+        return tuple(call for phases, call in self.calls if wanted.intersection(phases))
 
     @contextmanager
     def during(self, *phases: str) -> Iterator[None]:

@@ -164,7 +164,7 @@ class Model:
     ) -> Program:
         """The calls of a plan for slots of this layout."""
         builder, output = self._build(slot_layout.row_capacity)
-        asked = {phase: tuple(builder.calls[phase]) for phase in phases}
+        asked = {phase: builder.calls_of(phase) for phase in phases}
         return self.assembled(builder, asked, output, slot_layout, backends.get(backend).TILE_ROWS)
 
     def assembled(

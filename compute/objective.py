@@ -53,7 +53,7 @@ class Objective:
         check_model(model)
         self._slots, self._state = list(slots), state
         share = self._share = aligned(model.statistics_bytes)   # of scores that nobody asks for
-        program = model.program(slot_layout, ("gradient",))
+        program = model.program(slot_layout, ("objective",))
         start = bound(state, model.state_bytes, "state")
         addresses = (start, start + model.learned_bytes, bound(share, model.statistics_bytes, "share"))
         self._plan = backends.get("cpu").compile(program, addresses, isa=isa)
@@ -63,7 +63,7 @@ class Objective:
         self._l1 = {group: its["l1"] for group, its in settings.items()}
         self._weight = 0.0
         for slot in self._slots:
-            self._plan.gradient(slot.ctypes.data)
+            self._plan.objective(slot.ctypes.data)
             self._weight += self._plan.step.weight_sum
         if not self._weight > 0:
             raise UserMistake("rows: expected a weight above 0, got 0 of all of them")
@@ -108,7 +108,7 @@ class Objective:
             part.total[:] = 0
         loss = 0.0
         for slot in slots:
-            self._plan.gradient(slot.ctypes.data)
+            self._plan.objective(slot.ctypes.data)
             loss += self._plan.step.loss_sum
         loss /= weight
         gradient = np.concatenate([part.total for part in self._parts]) / weight

@@ -4,6 +4,8 @@ theirs, for who wants these and no prediction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamtrain import _native
@@ -35,10 +37,11 @@ class Seen:
         for block, chosen in fixed.items():
             self.places |= {(block, column): at + column for column in range(len(chosen))}
             at = input.numbers(builder, block, chosen, x, at)
-        calls = builder.calls["predict"]
-        numbers, before = calls[:], len(calls)
+        numbers = [*builder.calls_of("predict")]
+        before = len(numbers)
         self._indexes: dict[str, _native.Plan] = {}
         for each, column, _, index in held.build(builder, shape.held, model.label_dtype, x, at):
+            calls = builder.calls_of("predict")
             own, before = calls[before:], len(calls)
             if index is None:
                 self.made[each.name] = column
@@ -62,7 +65,7 @@ class Seen:
         plan.predict(slot.ctypes.data)
         return plan.output().view(np.int32)[:, 0]
 
-    def _compiled(self, builder: Builder, calls: list[Call | Outside], output: Ref) -> _native.Plan:
+    def _compiled(self, builder: Builder, calls: Sequence[Call | Outside], output: Ref) -> _native.Plan:
         cpu = backends.get("cpu")
         program = self._model.assembled(builder, {"predict": tuple(calls)}, output, self._layout, cpu.TILE_ROWS)
         start = bound(self._state, self._model.state_bytes, "state")

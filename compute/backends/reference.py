@@ -58,7 +58,7 @@ class ReferencePlan:
 
     def run(self, phase: str, slot: int) -> None:
         self.memories["slot"] = at_address(slot, self.program.slot_bytes)
-        if self.precise:
+        if self.precise and not any(phase in parts[1:] for parts in _native.PLAN_PHASES.values()):
             self.wide = {
                 name: memory[: len(memory) // 4 * 4].view(np.float32).astype(np.float64)
                 for name, memory in self.memories.items()
@@ -68,7 +68,7 @@ class ReferencePlan:
         if phase == "predict":
             assert self.output is not None
             self.output[:] = self.array(self.program.output)
-        if self.precise and phase == "train":
+        if self.precise and phase in ("train", "update"):
             learned = self.program.state.learned_bytes
             self.memories["state"][:learned].view(np.float32)[:] = self.wide["state"][: learned // 4]
 

@@ -126,9 +126,14 @@ void bind_plan(nb::module_ &m) {
     m.attr("PLAN_MEMORIES") = memories;
     m.attr("CHAIN_ROWS") = CHAIN_ROWS;
     m.attr("MAX_PLAN_THREADS") = MAX_PLAN_THREADS;
-    nb::list phases;
-    for (const char *name : phase_names) phases.append(name);
-    m.attr("PLAN_PHASES") = nb::tuple(phases);
+    nb::dict phases;
+    for (const char *name : phase_names) phases[name] = nb::make_tuple(name);
+    for (const WholePhase &each : whole_phases) {
+        nb::list parts;
+        for (Phase part : each.parts) parts.append(phase_names[static_cast<u32>(part)]);
+        phases[phase_names[static_cast<u32>(each.whole)]] = nb::tuple(parts);
+    }
+    m.attr("PLAN_PHASES") = phases;
     nb::class_<Plan> plan(m, "Plan");
     for (u32 at = 0; at < phase_count; ++at)
         plan.def(phase_names[at],

@@ -79,11 +79,8 @@ u8 *CpuPlan::work() const { return workspace_.get() + WORK_START; }
 void CpuPlan::run(Phase phase, const u8 *slot) {
     Stretches &stretches = phases_[static_cast<u32>(phase)];
     if (stretches.empty()) no_phase(phase);
-    if (phase != Phase::predict) {
-        step_->loss_sum = step_->weight_sum = 0;
-        step_->not_finite = 0;
-    }
-    const i64 rows = step_->rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
+    const i64 rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
+    begin_step(*step_, phase, rows);
     for (Stretch &stretch : stretches) {
         ThreadCalls &first = stretch.of_thread[0];
         if (first.by_tiles() && rows > tile_rows_)

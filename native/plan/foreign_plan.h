@@ -28,13 +28,13 @@ class ForeignPlan final : public Plan {
     void run(Phase phase, const u8 *slot) override {
         const auto &call = calls_.phases[static_cast<u32>(phase)];
         if (!call) no_phase(phase);
-        prepare(phase, slot);
+        begin_step(step_, phase, rows_in(slot));
         call(slot);
     }
     u32 steps_ahead() const override { return calls_.steps_ahead; }
     void enqueue(const u8 *slot) override {
         if (!calls_.enqueue) return run(Phase::train, slot);
-        prepare(Phase::train, slot);
+        begin_step(step_, Phase::train, rows_in(slot));
         calls_.enqueue(slot);
     }
     const StepBlock *collect() override { return calls_.collect ? calls_.collect() : &step_; }
@@ -43,12 +43,7 @@ class ForeignPlan final : public Plan {
     u32 width() const override { return width_; }
 
   private:
-    void prepare(Phase phase, const u8 *slot) {
-        step_.rows = reinterpret_cast<const SlotHeader *>(slot)->rows;
-        if (phase == Phase::predict) return;
-        step_.loss_sum = step_.weight_sum = 0;
-        step_.not_finite = 0;
-    }
+    static i64 rows_in(const u8 *slot) { return reinterpret_cast<const SlotHeader *>(slot)->rows; }
 
     alignas(64) StepBlock step_{};
     Calls calls_;

@@ -10,14 +10,41 @@ namespace st {
 // What a plan can be asked to do with a slot's rows; of what calls each is made, compute/builder.py says. A plan has
 // those that it was compiled for.
 enum class Phase : u32 {
-    train = 0,        // score, forward, backward, update; fills the step's results
-    gradient = 1,     // the same without an update: adds the gradient to sums of the plan's; fills the step's results
-    evaluate = 2,     // scores as predictions are; fills the step's results
-    statistics = 3,   // the same, and what the rows add to the statistics
-    predict = 4       // leaves predictions of the rows present in output()
+    forward = 0,      // values as training has them, loss and scores; fills the step's results
+    gradient = 1,     // behind a forward of the same slot: the way back
+    update = 2,       // behind its gradient: parameters follow it; what the rows add to the statistics
+    sum = 3,          // behind its gradient: adds it to sums of the plan's
+    evaluate = 4,     // scores as predictions are; fills the step's results
+    statistics = 5,   // the same, and what the rows add to the statistics
+    predict = 6,      // leaves predictions of the rows present in output()
+    train = 7,        // the calls of a forward, a gradient and an update in one
+    objective = 8     // of a forward, a gradient and a sum
 };
-constexpr const char *phase_names[] = {"train", "gradient", "evaluate", "statistics", "predict"};
+constexpr const char *phase_names[] = {"forward", "gradient", "update", "sum", "evaluate", "statistics", "predict",
+                                       "train", "objective"};
 constexpr u32 phase_count = sizeof phase_names / sizeof phase_names[0];
+
+// The phases that are several in one, and those, each of which goes on with what the one before it has left.
+struct WholePhase {
+    Phase whole;
+    Phase parts[3];
+};
+constexpr WholePhase whole_phases[] = {{Phase::train, {Phase::forward, Phase::gradient, Phase::update}},
+                                       {Phase::objective, {Phase::forward, Phase::gradient, Phase::sum}}};
+
+constexpr bool goes_on(Phase phase) {
+    for (const WholePhase &each : whole_phases)
+        if (phase == each.parts[1] || phase == each.parts[2]) return true;
+    return false;
+}
+
+// Before a phase runs: nothing is known of its batch.
+inline void begin_step(StepBlock &step, Phase phase, i64 rows) {
+    step.rows = rows;
+    if (phase == Phase::predict || goes_on(phase)) return;
+    step.loss_sum = step.weight_sum = 0;
+    step.not_finite = 0;
+}
 
 [[noreturn]] inline void no_phase(Phase phase) {
     mistake("plan", "a phase that it was compiled for", phase_names[static_cast<u32>(phase)]);

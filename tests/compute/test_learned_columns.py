@@ -57,5 +57,5 @@ def test_the_bits_are_those_of_all_columns(rig: Any, spec: Any, monkeypatch: pyt
 )
 def test_no_other_column_is_computed(rig: Any, spec: Any, name: str, expected: set[tuple[int, int]]) -> None:
     made = rig(spec(**NETWORKS[name]))
-    calls = made.model.built(64)[0].calls["train"]
+    calls = made.model.built(64)[0].calls_of("train")
     assert {call.args[1:3] for call in calls if call.op == "dense_grad_input"} == expected

@@ -156,12 +156,12 @@ def test_calls_keep_their_order_where_one_needs_the_other() -> None:
     builder = Builder(PerRow(1000))
     rows = builder.rows
     x, y, z, a = (builder.buffer(name, rows, 1) for name in "xyza")
-    with builder.during("train"):
+    with builder.during("forward"):
         builder.call("affine", rows, 2.0, 0.0, x, builder.slot("numbers", "f32", 1))
         builder.call("weight_sum", rows, x, builder.step)       # of all rows
         builder.call("affine", rows, 1.0, 1.0, a, x)            # has no need to wait
         builder.call("binary_cross_entropy", rows, x, a, x, builder.step, y, z, y)   # has to
-    found = tiled(builder, {"train": builder.calls["train"]}, z, fused=True)
+    found = tiled(builder, {"train": builder.calls_of("train")}, z, fused=True)
     ops_of = " | ".join(" ".join(call.op for call in flat([step])) for step in found.phases["train"])
     assert ops_of == "affine affine | weight_sum | binary_cross_entropy"
     assert found.local == {"y"}
@@ -171,7 +171,7 @@ def test_what_is_not_for_the_rows_of_a_batch_is_not_tiled() -> None:
     builder = Builder(PerRow(1000))
     a = Ref("gradient", "a", "f32", (4,))
     builder.call("add_forward", 4, a, a, a)
-    found = tiled(builder, {"train": builder.calls["train"]}, a, fused=True)
+    found = tiled(builder, {"train": builder.calls_of("train")}, a, fused=True)
     assert found.phases["train"] == (Call("add_forward", "", (4, a, a, a)),)
 
 
@@ -181,12 +181,12 @@ def test_what_a_tile_reads_whole_no_other_tile_of_the_group_changes() -> None:
     rows = builder.rows
     x, dy, y = (builder.buffer(name, rows, 4) for name in ("x", "dy", "y"))
     weight, bias = Ref("gradient", "w", "f32", (4, 4)), Ref("gradient", "b", "f32", (4,))
-    with builder.during("train"):
+    with builder.during("forward"):
         for name in (x, dy):
             builder.call("affine", rows * 4, 2.0, 0.0, name, builder.slot("numbers", "f32", 4))
         builder.call("dense_grad_weight", rows, 4, 4, x, dy, weight, bias, None)
         builder.call("dense_forward", rows, 4, 4, x, weight, bias, 0, y)
-    found = tiled(builder, {"train": builder.calls["train"]}, y, fused=True)
+    found = tiled(builder, {"train": builder.calls_of("train")}, y, fused=True)
     ops_of = " | ".join(" ".join(call.op for call in flat([step])) for step in found.phases["train"])
     assert ops_of == "affine affine dense_grad_weight chain_sum chain_sum | dense_forward" and "x" not in found.local
 
@@ -196,8 +196,8 @@ def test_a_call_out_of_the_plan_is_done_before_what_it_changes_is_read() -> None
     builder = Builder(PerRow(1000))
     rows, weight, bias = builder.rows, Ref("state", "w", "f32", (4, 4)), Ref("state", "b", "f32", (4,))
     y = builder.buffer("y", rows, 4)
-    with builder.during("train"):
+    with builder.during("forward"):
         builder.outside(lambda *arrays: lambda rows, slot: None, builder.step, besides=(weight,))
         builder.call("dense_forward", rows, 4, 4, builder.slot("numbers", "f32", 4), weight, bias, 0, y)
-    found = tiled(builder, {"train": builder.calls["train"]}, y, fused=True)
+    found = tiled(builder, {"train": builder.calls_of("train")}, y, fused=True)
     assert [isinstance(step, Tiled) for step in found.phases["train"]] == [False, True]

@@ -17,8 +17,8 @@ GUARDS = [
     (
         "a gradient is no update",
         "compute/builder.py",
-        'UPDATE = ("train",)',
-        'UPDATE = ("train", "gradient")',
+        'UPDATE = ("update",)',
+        'UPDATE = ("update", "gradient")',
         _PHASES + "test_it_changes_nothing_but_the_parameters_and_has_equal_bits",
     ),
     (

@@ -12,6 +12,13 @@ from typing import Any
 
 from streamtrain.compute.metrics import better, is_lower_better, ranked, reaches, usual
 
+NAME = "early_stopping"  # of a Standing among the metrics of a stream's publication
+
+
+def is_best(metrics: Mapping[str, Any], version: int) -> bool:
+    """Whether a publication of that version, with those metrics, is better than all before it."""
+    return bool(metrics.get(NAME, {}).get("best_version") == version)
+
 
 def judged_by(figures: Sequence[str], score: str | None, minimise: bool | None) -> tuple[str, bool]:
     """The score's name, the usual one where None is given, and whether less of it is better, where a model is judged by
@@ -41,8 +48,8 @@ class Standing:
         return cls(**{each.name: told[each.name] for each in fields(cls) if each.name in told})
 
     def to_dict(self) -> dict[str, Any]:
-        """What is there; other names beside it are left to whoever keeps it."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+        """What is there and finite; other names beside it are left to whoever keeps it."""
+        return {name: value for name, value in asdict(self).items() if value is not None and math.isfinite(value)}
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from streamtrain.errors import SnapshotError
 from streamtrain.topics.topic import MESSAGE_BYTES, sha256
 from streamtrain.topics.wire import DIGEST_BYTES, HEX_128_BIT, Reader, pack, plain
 
-WIRE_VERSION = 3
+WIRE_VERSION = 4
 CHUNK_BYTES = MESSAGE_BYTES
 _PAYLOAD_LIMIT = 1 << 40  # bytes; a manifest that claims more is damaged
 _CHUNK_LIMIT = _PAYLOAD_LIMIT // CHUNK_BYTES
-_SHELF = re.compile(r"[as]/[0-9]{4,9}")
+_SHELF = re.compile(r"[abs]/[0-9]{4,9}")
 WHAT = "snapshot manifest"
 
 
@@ -74,7 +74,8 @@ POSITIONS = ("keep", "beginning", "end")  # the snapshot's own, or what the reco
 
 @dataclass(frozen=True)
 class Kept:
-    """Another snapshot that the topic holds when this one is written, under `shelf` ("s/0003", archived "a/0000")."""
+    """Another snapshot that the topic holds when this one is written, under `shelf`: "s/0003", archived "a/0000", the
+    best "b/0000"."""
 
     shelf: str
     version: int
@@ -87,6 +88,10 @@ class Kept:
     @property
     def archived(self) -> bool:
         return self.shelf.startswith("a/")
+
+    @property
+    def best(self) -> bool:
+        return self.shelf.startswith("b/")
 
 
 class Counts(NamedTuple):
@@ -144,6 +149,7 @@ class Manifest:
     counts: Counts
     gaps: tuple[Mapping[str, Any], ...] = ()
     archived: bool = False
+    best: bool = False  # by early stopping, when it was written: a later one that says so takes its place
     restored: Restored | None = None
     imported: tuple[Imported, ...] = ()  # of the whole lineage: each came from the one before it, the last came here
     kept: tuple[Kept, ...] = ()
@@ -198,6 +204,7 @@ def encode(manifest: Manifest) -> bytes:
         "counts": manifest.counts._asdict(),
         "gaps": [plain(gap) for gap in manifest.gaps],
         "archived": manifest.archived,
+        "best": manifest.best,
         "restored": restored and {"version": restored.version, "digest": restored.digest},
         "imported": [asdict(each) for each in manifest.imported],
         "kept": [list(astuple(entry)) for entry in manifest.kept],
@@ -221,7 +228,7 @@ def decode(value: bytes) -> Manifest:
     version = read.integer("version", 1)
     shelf = read.text("shelf")
     if not _SHELF.fullmatch(shelf):
-        read.fail("shelf", "s/ or a/ and a number", shelf)
+        read.fail("shelf", "s/, a/ or b/ and a number", shelf)
     kept = tuple(_decode_kept(read, item, version) for item in read.items("kept"))
     row_capacity, range_capacity = read.pair(read.value("slot"), "slot")
     return Manifest(
@@ -251,6 +258,7 @@ def decode(value: bytes) -> Manifest:
         counts=Counts(*(counts.integer(name) for name in Counts._fields)),
         gaps=tuple(read.mappings("gaps")),
         archived=read.flag("archived"),
+        best=read.flag("best"),
         restored=None if restored is None else Restored(*_decode_named(restored, version)),
         imported=tuple(_decode_imported(child, version) for child in read.children("imported")),
         kept=kept,

@@ -1,11 +1,14 @@
 """Shelves: the keys under which the snapshots topic holds its snapshots, and which of them a new one displaces.
 
-A shelf is `s/<version mod keep>`, so an old snapshot gives way to a new one, or `a/<number>` of the archive.
+A shelf is `s/<version mod keep>`, so an old snapshot gives way to a new one, `a/<number>` of the archive, or the best
+one's, which gives way to a better one only.
 """
 
 from __future__ import annotations
 
 from streamtrain.topics.manifest import Kept, Manifest
+
+BEST = "b/0000"
 
 
 def manifest_key(shelf: str) -> bytes:
@@ -46,7 +49,9 @@ def shelved(manifest: Manifest, keep: int, archive_keep: int | None) -> tuple[st
     assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
     surplus = _surplus(manifest.kept, keep, room)
     rest = [entry for entry in manifest.kept if entry not in surplus]
-    shelf = _free_archive_shelf(rest) if manifest.archived else f"s/{manifest.version % keep:04d}"
+    assert not (manifest.archived and manifest.best), manifest.version
+    shelf = BEST if manifest.best else f"s/{manifest.version % keep:04d}"
+    shelf = _free_archive_shelf(rest) if manifest.archived else shelf
     return shelf, tuple(entry for entry in rest if entry.shelf != shelf)
 
 
@@ -61,7 +66,7 @@ def _surplus(kept: tuple[Kept, ...], keep: int, archive_room: int | None) -> lis
     places = {f"s/{index:04d}" for index in range(keep)}
     archived = sorted((entry for entry in kept if entry.archived), key=lambda entry: entry.version)
     over = [] if archive_room is None else archived[: max(0, len(archived) - archive_room)]
-    return over + [entry for entry in kept if not entry.archived and entry.shelf not in places]
+    return over + [entry for entry in kept if not (entry.archived or entry.best or entry.shelf in places)]
 
 
 def _free_archive_shelf(stays: list[Kept]) -> str:

@@ -56,8 +56,9 @@ def publish(
     """The messages of a snapshot: tombstones of what it displaces, chunks (slices of the payloads, no copy), manifest.
 
     `manifest.kept` lists what the topic holds before (see `kept_after`); with `manifest.archived` it goes under a key
-    of the archive, else under `version mod keep`. `archive_keep` None leaves archived snapshots as they are. The
-    payloads must stay as they are until the messages are delivered. SnapshotError if the manifest outgrows a message.
+    of the archive, with `best` under that of the best, else under `version mod keep`. `archive_keep` None leaves
+    archived snapshots as they are. The payloads must stay as they are until the messages are delivered. SnapshotError
+    if the manifest outgrows a message.
     """
     full, value = placed(manifest, Payload.of(model), Payload.of(trainer), keep, archive_keep)
     chunk_names = chunk_keys(full.shelf, len(full.model.chunks), len(full.trainer.chunks))

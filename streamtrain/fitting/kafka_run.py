@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 
 from streamtrain.clients.history import history, run_ends
+from streamtrain.compute.early_stopping import NAME
 from streamtrain.errors import CheckFailed, KafkaUnreachable, Replaced, StreamtrainError, UserMistake
 from streamtrain.fitting.fitted import Fitted, fitted_of
 from streamtrain.fitting.history import History, Step
 from streamtrain.job import Job
 from streamtrain.kafka.snapshots import SnapshotTopic
-from streamtrain.run.early_stopping import NAME
 from streamtrain.run.host import Event
 from streamtrain.run.train import Interrupts, TrainOptions, train
 from streamtrain.schemas import with_schema

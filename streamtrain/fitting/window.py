@@ -13,6 +13,7 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.build import build_digest
+from streamtrain.columns.held_rows import HeldRows
 from streamtrain.columns.row_plan import BATCH_ROWS
 from streamtrain.compute import minimizers
 from streamtrain.compute.minimizers import Iteration, Minimum
@@ -24,7 +25,7 @@ from streamtrain.compute.window_statistics import memory, take_scores, take_stat
 from streamtrain.errors import UserMistake
 from streamtrain.fitting.fit import job_of
 from streamtrain.fitting.fitted import Fitted, fitted_of
-from streamtrain.fitting.held_rows import HeldRows, hold
+from streamtrain.fitting.held_rows import hold
 from streamtrain.fitting.history import History
 from streamtrain.fitting.memory_publisher import stored_of
 from streamtrain.job import Job

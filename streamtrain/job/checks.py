@@ -246,7 +246,7 @@ def _early_stopping(file: JobFile, gathered: Gathered) -> Iterator[Mistake]:
     if settings is None:
         return
     if not settings.conditions(minimise=True).end_by_themselves:
-        expected = "one or more of no_improvement, best_score, rows, time"
+        expected = "one or more of no_improvement, best_score, rows, epochs, time"
         yield _mistake(gathered, path, expected, _Words("none that ends training"))
     try:
         settings.figure(figures(file))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -177,9 +177,26 @@ class Averaging(Section):
         return averagings.normal(self.name, self.model_extra or {})
 
 
+class HeldOut(Section):
+    """Rows that are never trained, by which a stream's model is judged: those of files, or of a topic in the records'
+    format, up to where it ends at the first start."""
+
+    files: list[str] | None = Field(
+        default=None, min_length=1, description="paths or patterns, as for --files, from where the trainer is started"
+    )
+    topic: TopicName | None = Field(default=None, description="its name")
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.files is None) == (self.topic is None):
+            raise ValueError("expected files or a topic")
+        return self
+
+
 class EarlyStopping(Section):
     """When a trainer ends by itself: at the first publication at which one of these is so. Scores are those of windows
-    of 10,000 rows, each scored before it was learned; an evaluation is the publication that closes one."""
+    of 10,000 rows, each scored before it was learned, or of rows held out; an evaluation is the publication that closes
+    a window."""
 
     no_improvement: int | None = Field(
         default=None, ge=1, le=1_000_000, description="so many evaluations in a row were not better than the best"
@@ -192,6 +209,16 @@ class EarlyStopping(Section):
     time_s: Annotated[float | None, Duration(1, off=True)] = Field(
         default=None, alias="time", description="so much time has passed since the first publication, by its clock"
     )
+    epochs: int | None = Field(
+        default=None, ge=1, le=1_000_000,
+        description="so many passes are done: starts with an end (--until-end, --files, --max-rows) that came to it",
+    )
+    invalid_score: bool = Field(
+        default=False, description="a score that is not finite, or has no value, as r2 of equal labels"
+    )
+    held_out: HeldOut | None = Field(
+        default=None, description="what it is judged by in place of the windows, { files } or { topic }"
+    )
     score: str | None = Field(
         default=None,
         description='a figure of the window, such as "auc"; if not given, the log loss, or of a number the rmse',
@@ -203,8 +230,8 @@ class EarlyStopping(Section):
     def conditions(self, minimise: bool) -> Conditions:
         """As they are judged, where that is better of the score."""
         return Conditions(
-            minimise, best_score=self.best_score, no_improvement=self.no_improvement,
-            least_improvement=self.least_improvement, rows=self.rows, time_s=self.time_s,
+            minimise, invalid_score=self.invalid_score, best_score=self.best_score, no_improvement=self.no_improvement,
+            least_improvement=self.least_improvement, rows=self.rows, epochs=self.epochs, time_s=self.time_s,
         )  # fmt: skip
 
     def figure(self, known: Sequence[str]) -> tuple[str, bool]:

@@ -118,6 +118,16 @@ class SnapshotTopic:
         held = ", ".join(map(str, sorted(versions))) or "none yet"
         raise UserMistake(f"{self.name}: expected a version it holds ({held}), got {version}")
 
+    def best(self) -> Kept:
+        """Where the best one by early stopping lies; UserMistake where the topic holds none."""
+        newest = self.newest_manifest()
+        for entry in () if newest is None else kept_after(*newest):
+            if entry.best:
+                return entry
+        raise UserMistake(
+            f"{self.name}: expected a snapshot that is the best by train.early_stopping, found none; name a version"
+        )
+
     def manifest_of(self, version: int) -> Located | None:
         """The manifest of that version, without its chunks; None where the topic does not hold it."""
         newest = self.newest_manifest()

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from streamtrain.compute.early_stopping import is_best
 from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.compute.state import Layout
 from streamtrain.job import Job
@@ -57,13 +58,15 @@ class Assembler:
         columns: Columns,
         metrics: Mapping[str, Any],
         worker_deaths: int = 0,
+        created_ms: int | None = None,
     ) -> Assembled:
-        """The publication of what follows `lineage`; `state` is read here and not needed afterwards.
+        """The publication of what follows `lineage`, made at `created_ms` or now; `state` is read here and not needed
+        afterwards.
 
         A publication without a round begins a lineage: it has no log, and its manifest begins chain and counts.
         """
         positions = positions_after(lineage.positions, columns.ranges)
-        log = self._log(lineage, columns, metrics, worker_deaths)
+        log = self._log(lineage, columns, metrics, worker_deaths, created_ms)
         archive = self.job.publish.archive
         snapshot = snapshots.publish(
             self._manifest(lineage, positions, last_round, log),
@@ -76,10 +79,17 @@ class Assembler:
 
     def first(self, lineage: Lineage) -> Manifest:
         """The manifest that begins `lineage`, but for its payloads and its shelf."""
-        positions, log = lineage.positions, self._log(lineage, Columns.empty(), lineage.metrics, 0)
+        positions, log = lineage.positions, self._log(lineage, Columns.empty(), lineage.metrics)
         return self._manifest(lineage, positions, lineage.round, log)
 
-    def _log(self, lineage: Lineage, columns: Columns, metrics: Mapping[str, Any], worker_deaths: int) -> RoundLog:
+    def _log(
+        self,
+        lineage: Lineage,
+        columns: Columns,
+        metrics: Mapping[str, Any],
+        worker_deaths: int = 0,
+        created_ms: int | None = None,
+    ) -> RoundLog:
         """But for the digest of the snapshot, whose manifest takes the log's own."""
         return RoundLog(
             job=self.job.name,
@@ -89,7 +99,7 @@ class Assembler:
             digest=b"",
             terms=(self._terms(lineage, int(columns.rounds["round"][0])),) if len(columns.rounds) else (),
             metrics=metrics,
-            created_ms=time.time_ns() // 1_000_000,
+            created_ms=time.time_ns() // 1_000_000 if created_ms is None else created_ms,
             worker_deaths=worker_deaths,
             rounds=columns.rounds,
             slots=columns.slots,
@@ -124,6 +134,7 @@ class Assembler:
 
     def _manifest(self, lineage: Lineage, positions: list[Position], last_round: int, log: RoundLog) -> Manifest:
         begins = not len(log.rounds)
+        best = last_round >= 0 and is_best(log.metrics, log.version)
         return Manifest(
             job=self.job.name,
             version=log.version,
@@ -147,7 +158,8 @@ class Assembler:
             chain=rounds.first_chain(lineage.id) if begins else rounds.chain_after(lineage.chain, log),
             counts=rounds.counts_after(lineage.counts, log),
             gaps=lineage.gaps,
-            archived=last_round >= 0 and self._archive_is_due(lineage, log.created_ms),
+            archived=last_round >= 0 and not best and self._archive_is_due(lineage, log.created_ms),
+            best=best,
             restored=lineage.restored,
             imported=lineage.imported,
             kept=lineage.kept,

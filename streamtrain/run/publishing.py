@@ -11,17 +11,20 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from streamtrain import _native
 from streamtrain.background import in_background
-from streamtrain.compute.metrics import names as figure_names
+from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.quality import Quality
 from streamtrain.compute.state import view, views
 from streamtrain.errors import CheckFailed
 from streamtrain.job import Job
 from streamtrain.run.dead_letters import Ceiling, Letters, Reasons, publication_letters, unpublished_reasons
-from streamtrain.run.early_stopping import NAME, EarlyStop
+from streamtrain.run.judging import Judging
 from streamtrain.run.lineage import Lineage
 from streamtrain.run.named_schemas import NamedSchemas
 from streamtrain.run.publication import Assembled, Assembler, adopt, score_after_averaging
@@ -43,6 +46,27 @@ class Ended(Enum):
     TOLD_TO_LEAVE = "told to leave"
 
 
+class _Made(NamedTuple):
+    """What a publication is made of."""
+
+    lineage: Lineage
+    state: npt.NDArray[np.uint8]
+    last_round: int
+    columns: Columns
+    metrics: dict[str, Any]
+    deaths: int
+    passes: int  # that it ends
+
+
+class _Published(NamedTuple):
+    """A publication that is kept, with the offset of its manifest."""
+
+    offset: int
+    assembled: Assembled
+    letters: Letters
+    transaction_s: float
+
+
 class Publishing:
     """Makes publications of what follows `lineage`, whose state lies in mean buffer 0."""
 
@@ -55,6 +79,7 @@ class Publishing:
         assembler: Assembler,
         publisher: Publisher,
         tell: Tell,
+        judging: Judging | None = None,
     ) -> None:
         self.lineage = lineage
         self._job = job
@@ -70,10 +95,9 @@ class Publishing:
         self._ceiling = Ceiling(job.records.max_dead_letter_share)
         self._clock = PublicationClock(ring, job.publish.interval_s, job.train.round_interval_s is not None)
         self._reasons = Reasons()  # of the dead letters published
-        early, shapes = job.train.early_stopping, {each.name: each.shape for each in self._layout.blocks}
-        self._early_stop = None if early is None else EarlyStop(early, figure_names(shapes))
+        self._judging = judging
         self._is_over = False  # early: told, and to be ended from outside
-        self._pending: tuple[Future[tuple[int, Letters]], Assembled, int] | None = None
+        self._pending: Future[_Published] | None = None
         self._failure: CheckFailed | None = None
         self._next_progress_s = 0.0
 
@@ -90,7 +114,7 @@ class Publishing:
         while True:
             self._ring.beat()
             progress = self._ring.progress()
-            ended = progress["ingest_ended"] and self._everything_gathered()
+            ended = bool(progress["ingest_ended"] and self._everything_gathered())
             self._gather()  # after the look at the end: what came in between is published too
             self._finish_pending()
             self._publisher.heed(self.pending)
@@ -101,9 +125,9 @@ class Publishing:
             if self._ends_early():
                 self._sleep()
                 continue
-            if not self.pending and waiting and (due or self._clock.wait(0)):
+            if not self.pending and waiting and (due or self._clock.wait(0)) and not self._may_be_last(progress, ended):
                 self._clock.begun()
-                self._begin_publication()
+                self._begin_publication(ended)
             self._say_progress()
             if not self.pending and not waiting and (ended or self._failure):
                 return self._end()
@@ -111,9 +135,9 @@ class Publishing:
 
     def _ends_early(self) -> bool:
         """The newest manifest says that training is over: nothing more is published, and whoever started it ends it."""
-        if self.pending or self._early_stop is None:
+        if self.pending or self._judging is None:
             return False
-        why = "" if self._is_over else self._early_stop.why(self.lineage.metrics)
+        why = "" if self._is_over else self._judging.why(self.lineage.metrics)
         if why:
             self._is_over = True
             self._tell("ended", version=self.lineage.version, rows=self.lineage.rows_seen, dead_letters={})
@@ -122,7 +146,7 @@ class Publishing:
 
     def _sleep(self) -> None:
         if self._pending is not None:
-            wait([self._pending[0]], _TICK_S / 5)
+            wait([self._pending], _TICK_S / 5)
         elif self._unpublished.last_round < 0 or self._publisher.awaited is not None:
             self._ring.wait_round(self._unpublished.gathered_round + 1, _TICK_S)  # its log follows at once
         else:
@@ -156,46 +180,56 @@ class Publishing:
     def _unpublished_bytes(self) -> int:
         return self._unpublished.nbytes + self._ring.dead_letter_bytes_waiting
 
-    def _begin_publication(self) -> None:
+    def _may_be_last(self, progress: dict[str, Any], ended: bool) -> bool:
+        """Whether what would be published may end a pass, which is judged there: more tells it, or ingest's end."""
+        if ended or progress["held"] or self._judging is None or not self._judging.has_end:
+            return False
+        _, last_round = self._ring.pin_newest()
+        self._ring.unpin()
+        self._gather_up_to(last_round)
+        now = self._ring.progress()
+        return bool(now["slots_filled"] == now["slots_released"])
+
+    def _begin_publication(self, ended: bool) -> None:
         buffer, last_round = self._ring.pin_newest()
         self._publisher.prepare(self.lineage)
         state = view(self._ring.mean_address(buffer), self._layout.state_bytes)
-        columns = replace(self._take_up_to(last_round), schemas=self._named_schemas.up_to(last_round))
+        self._gather_up_to(last_round)
+        columns = replace(self._unpublished.take(last_round), schemas=self._named_schemas.up_to(last_round))
         metrics, progress = self._quality.look(views(self._layout, state)), self._ring.progress()
         if self._job.train.report_score_after_averaging:
             metrics["after_averaging"] = score_after_averaging(progress)
-        if self._early_stop is not None:
-            self._note_early_stop(metrics, columns)
-        deaths = progress["worker_deaths"]
-        assembled = self._assembler.assemble(self.lineage, state, last_round, columns, metrics, deaths)
-        self._ring.unpin()
-        committed = in_background(self._publish, assembled, name="publish")
-        self._pending = (committed, assembled, time.monotonic_ns())
+        passes = int(ended and not self._ring.stop())
+        made = _Made(self.lineage, state, last_round, columns, metrics, progress["worker_deaths"], passes)
+        self._pending = in_background(self._publish, made, name="publish")
 
-    def _note_early_stop(self, metrics: dict[str, Any], columns: Columns) -> None:
-        assert self._early_stop is not None
-        version, rows = self.lineage.version + 1, self.lineage.rows_seen + int(columns.slots["trained"].sum())
-        now_ms = time.time_ns() // 1_000_000
-        metrics[NAME] = self._early_stop.after(self.lineage.metrics, metrics, version, rows, now_ms)
-
-    def _take_up_to(self, last_round: int) -> Columns:
+    def _gather_up_to(self, last_round: int) -> None:
         while self._unpublished.last_round < last_round:  # averaged, but its log is still on its way
             self._gather()
-        return self._unpublished.take(last_round)
 
-    def _publish(self, assembled: Assembled) -> tuple[int, Letters]:
-        """In the publishing thread: the manifest's offset, once it is kept, and the dead letters with it."""
+    def _publish(self, made: _Made) -> _Published:
+        """In the publishing thread: judges, assembles and publishes; the state stays pinned meanwhile."""
+        lineage, now_ms = made.lineage, time.time_ns() // 1_000_000
+        if self._judging is not None:
+            self._judging.note(
+                made.metrics, lineage.metrics, made.state, version=lineage.version + 1, created_ms=now_ms,
+                rows=lineage.rows_seen + int(made.columns.slots["trained"].sum()), passes=made.passes,
+            )  # fmt: skip
+        assembled = self._assembler.assemble(
+            lineage, made.state, made.last_round, made.columns, made.metrics, made.deaths, now_ms
+        )
         manifest = assembled.snapshot.manifest
-        names = self._publisher.name_of
+        names, began_ns = self._publisher.name_of, time.monotonic_ns()
         letters = publication_letters(self._ring, assembled.columns, manifest.round, names, manifest.run.number)
-        return self._publisher.publish(assembled, letters), letters
+        offset = self._publisher.publish(assembled, letters)
+        return _Published(offset, assembled, letters, (time.monotonic_ns() - began_ns) / 1e9)
 
     def _finish_pending(self) -> None:
-        if self._pending is None or not self._pending[0].done():
+        if self._pending is None or not self._pending.done():
             return
-        future, assembled, began_ns = self._pending
-        self._pending = None
-        offset, letters = future.result()
+        future, self._pending = self._pending, None
+        self._ring.unpin()
+        offset, assembled, letters, transaction_s = future.result()
         self._ring.release_dead_letters(len(letters.ring), letters.entries)
         self._reasons.update(letters.reasons)
         self.lineage = adopt(self.lineage, assembled, offset)
@@ -209,7 +243,7 @@ class Publishing:
             round=manifest.round,
             rows=manifest.rows_seen,
             bytes=letters.bytes + assembled.bytes,
-            transaction_s=(time.monotonic_ns() - began_ns) / 1e9,
+            transaction_s=transaction_s,
             event_age_s=None if newest < 0 else max(0.0, time.time() - newest / 1000),
             metrics=dict(manifest.metrics),
             dead_letters=dict(letters.reasons.rows.most_common(20)),

@@ -19,8 +19,10 @@ from typing import Any
 
 from streamtrain import _native, exits
 from streamtrain.compute.model import Model
-from streamtrain.files.found import FoundFile
+from streamtrain.errors import UserMistake
+from streamtrain.files.found import FoundFile, found_files
 from streamtrain.job import Job
+from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
 from streamtrain.origins.choice import origin_of
@@ -49,6 +51,10 @@ class TrainOptions:
     files: Sequence[FoundFile] = ()  # in the place of the records topic
     traces: str = ""  # the exporter of spans of publications
     host: HostOptions = field(default_factory=HostOptions)
+
+    @property
+    def has_end(self) -> bool:
+        return self.until_end or bool(self.files) or self.max_rows is not None
 
 
 class Interrupts:
@@ -105,6 +111,7 @@ class Supervisor:
         self._started = self._running = self._published = False  # a run ever, this run, a publication of this run
         self._unreachable = False  # Kafka, by the coordinator's account
         self._until_rows: int | None = None
+        self._held_out: list[FoundFile] = []  # early stopping judges by them
         self._over_early = ""  # why training has ended by itself
 
     def _wishes(self) -> list[Any]:
@@ -142,6 +149,10 @@ class Supervisor:
                 raise
 
     def _prepare(self) -> None:
+        early = self._job.train.early_stopping
+        if early is not None:
+            self._check_ends(early)
+            self._held_out = found_files((early.held_out and early.held_out.files) or ())
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])
@@ -151,6 +162,14 @@ class Supervisor:
         bounded = self._options.max_rows is not None
         threads = _ingest_threads(self._job.ingest.threads, self._intake.most_threads)
         self._ingest_threads = 1 if bounded else threads
+
+    def _check_ends(self, early: EarlyStopping) -> None:
+        """UserMistake where passes are counted and this one has no end."""
+        if early.epochs is not None and not self._options.has_end:
+            raise UserMistake(
+                "train.early_stopping.epochs: expected a start with an end, --until-end, --files or --max-rows, got "
+                "none: a stream without an end has no passes that could be counted; count rows or time, or take it out"
+            )
 
     def _spawn_all(self) -> None:
         self._host.begin()
@@ -174,6 +193,8 @@ class Supervisor:
             "files": [asdict(file) for file in self._options.files],
             "max_rows": self._options.max_rows,
             "until_rows": self._until_rows,
+            "has_end": self._options.has_end,
+            "held_out": [asdict(file) for file in self._held_out],
             "traces": self._options.traces,
         }
 

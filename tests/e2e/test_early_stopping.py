@@ -7,8 +7,19 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgpack
+import numpy as np
+import pytest
+from confluent_kafka import Producer
+
 from streamtrain.clients.history import run_ends
-from tests.e2e.harness import LiveJob
+from streamtrain.columns.served import Served
+from streamtrain.fitting.held_rows import hold
+from streamtrain.job import Job
+from streamtrain.topics.chunks import Stored
+from streamtrain.topics.topic import TopicWish
+from tests.e2e import commands
+from tests.e2e.harness import LiveJob, rows
 
 ROWS = 11_000  # a window and a little more
 
@@ -21,7 +32,10 @@ def live_job(kafka: Any, folder: Path, **settings: Any) -> LiveJob:
 
 def told(job: LiveJob, **settings: Any) -> None:
     """The job file's section, in the place of what it was."""
-    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items() if not isinstance(value, dict)]
+    for name, table in settings.items():
+        if isinstance(table, dict):
+            lines += [f"[train.early_stopping.{name}]", *(f"{key} = {json.dumps(each)}" for key, each in table.items())]
     before = job.path.read_text().partition("[train.early_stopping]")[0]
     job.path.write_text("\n".join([before, "[train.early_stopping]", *lines, ""]))
 
@@ -95,3 +109,158 @@ def test_a_score_and_rows_and_time(kafka: Any, tmp_path: Path) -> None:
             job.produce(ROWS)
         assert trainer.finish() == 0
         assert standing(job)["reason"] == reason
+
+
+def held_file(folder: Path, count: int = 700, flipped: bool = False) -> Path:
+    path = folder / "held.jsonl"
+    told = [{**row, "y": 1 - row["y"] if flipped else row["y"]} for row in rows(count, seed=77)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in told))
+    return path
+
+
+def score_of(job: LiveJob, stored: Stored, path: Path, name: str = "log_loss") -> float:
+    """As `fit` judges rows held out."""
+    held = hold(Job.load(job.path), [path], "held")
+    served = Served.of(stored.manifest, stored.digest, stored.model)
+    return float(held.judge(served.judged(held.layout))[name])
+
+
+def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: Any, tmp_path: Path) -> None:
+    path = held_file(tmp_path)
+    job = live_job(kafka, tmp_path, no_improvement=50, held_out={"files": [str(path)]})
+    for part in range(2):
+        job.produce(4000 + 8000 * part, seed=part)  # no window closes in the first
+        job.train("--until-end")
+        newest = job.newest()
+        state = standing(job)
+        assert state["evaluations"] == part + 1 and state["epochs"] == part + 1
+        assert newest.manifest.metrics["held_out"]["rows"] == state["held_out"]["rows"] == 700
+        assert state["held_out"]["identity"].startswith("files:")
+        assert state["score"] == newest.manifest.metrics["held_out"]["log_loss"] == score_of(job, newest, path)
+    job.verified()
+    job.replayed()
+    held_file(tmp_path, 600)
+    job.produce(3000, seed=5)
+    job.train("--until-end")
+    assert standing(job)["evaluations"] == 1, "other rows begin anew"
+    path.write_text('{"x1": 1, "y": 7}\n')
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 2 and "train.early_stopping.held_out: record 0, row 0 at" in refused.stderr
+
+
+def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: Path) -> None:
+    topic = kafka.fresh_name("held")
+    job = live_job(kafka, tmp_path, no_improvement=50, held_out={"topic": topic})
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 2 and f"expected a topic that Kafka has, got {topic}" in refused.stderr
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+
+    def hold_out(count: int) -> None:
+        for row in rows(count, seed=77):
+            producer.produce(topic, msgpack.packb(row))
+        assert producer.flush(30) == 0
+
+    job.admin.ensure([TopicWish("held", topic, 1)])
+    hold_out(500)
+    trainer = job.start("train")
+    job.produce(ROWS)
+    trainer.wait_rows(ROWS)
+    before = standing(job)
+    assert before["held_out"]["rows"] == 500 and before["held_out"]["to"] == [500]
+    hold_out(100)
+    trainer.children()[0].kill()
+    job.produce(ROWS, seed=1)
+    trainer.wait_rows(2 * ROWS)
+    trainer.process.terminate()
+    assert trainer.finish() == 0
+    after = standing(job)
+    assert after["held_out"] == before["held_out"] and after["evaluations"] > before["evaluations"]
+    assert after["begun_ms"] == before["begun_ms"]
+    job.verified()
+
+
+def worse(job: LiveJob, count: int, seed: int) -> None:
+    """Rows that teach the contrary."""
+    job.produce_values(msgpack.packb({**row, "y": 1 - row["y"]}) for row in rows(count, seed))
+
+
+def snapshots(job: LiveJob, what: str, *arguments: str) -> Any:
+    return commands.run(["snapshots", what, str(job.path), *arguments], {})
+
+
+def best(job: LiveJob) -> Stored:
+    with job.topic() as topic:
+        return topic.version(topic.best().version)
+
+
+@pytest.mark.parametrize(
+    "point", ["", "coordinator.in_commit:4", "coordinator.after_commit:4", "coordinator.after_chunks:4"]
+)
+def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: Path, point: str) -> None:
+    """Publications count with the run entry; what dies is told again to the same end, and the best stays the best."""
+    path = held_file(tmp_path)
+    job = LiveJob(kafka, tmp_path, keep=2, publish_interval="20ms", round_interval="20ms")
+    told(job, no_improvement=3, held_out={"files": [str(path)]})
+    job.produce(ROWS)
+    job.train("--until-end", failpoints=point)
+    first = best(job)
+    at_first = standing(job)
+    assert first.manifest.version == at_first["best_version"] and first.manifest.best
+    assert score_of(job, first, path) == at_first["best_score"]
+    trainer = job.start("train", STREAMTRAIN_FAILPOINTS=point)
+    until = time.monotonic() + 240
+    for seed in range(1, 100):
+        worse(job, ROWS, seed)
+        if trainer.process.poll() is not None or time.monotonic() > until:
+            break
+    assert trainer.finish() == 0
+    state, newest = standing(job), job.newest().manifest
+    assert state["reason"] == "no_improvement" and state["best_version"] == first.manifest.version
+    assert newest.version > first.manifest.version + 2 and not newest.best
+    kept = best(job)
+    assert (kept.model, kept.trainer, kept.digest) == (first.model, first.trainer, first.digest)
+    job.verified()
+    if point:
+        return
+    shown = snapshots(job, "get", "--snapshot", "best", "-o", str(tmp_path / "best.safetensors"))
+    assert shown.returncode == 0 and f"wrote snapshot {first.manifest.version} " in shown.stdout
+    listed = json.loads(snapshots(job, "list", "--json").stdout)["snapshots"]
+    assert [each["version"] for each in listed if each["best"]] == [first.manifest.version]
+    told(job, rows=9**9)
+    job.train("--restore", "best", "--max-rows", "1")
+    with job.topic() as topic:
+        versions = [each.manifest for each in topic.list()]
+    restored = next(each for each in versions if each.restored is not None)
+    assert restored.model.digest == first.manifest.model.digest and restored.parent.version == first.manifest.version
+    job.verified()
+
+
+def test_passes_end_it_and_a_stream_without_an_end_has_none(kafka: Any, tmp_path: Path) -> None:
+    job = live_job(kafka, tmp_path, epochs=2)
+    refused = job.command("train")
+    assert refused.returncode == 2
+    assert "expected a start with an end, --until-end, --files or --max-rows" in refused.stderr
+    job.produce(3000)
+    job.train("--until-end")
+    assert (standing(job)["epochs"], standing(job)["reason"]) == (1, "")
+    job.train("--until-end")  # nothing is there
+    assert standing(job)["epochs"] == 1
+    job.produce(64 * 8 * 3, seed=1)  # the last round is full
+    events = job.train("--until-end")
+    assert (standing(job)["epochs"], standing(job)["reason"]) == (2, "epochs")
+    assert events[-1]["event"] == "stopped_early" and "2 passes over the rows are done" in events[-1]["why"]
+    version = job.newest().manifest.version
+    job.produce(100, seed=2)
+    job.train("--until-end")
+    assert job.newest().manifest.version == version
+    job.verified()
+
+
+def test_a_score_that_is_none_ends_it(kafka: Any, tmp_path: Path) -> None:
+    job = live_job(kafka, tmp_path, rows=10**9, score="calibration", minimise=True, invalid_score=True)
+    trainer = job.start("train")
+    job.produce_values(msgpack.packb({**row, "y": 0}) for row in rows(ROWS))  # none of which there is a share
+    assert trainer.finish() == 0
+    assert standing(job)["reason"] == "invalid_score" and standing(job)["details"] == "the score is nan"
+    assert np.isfinite(job.newest().manifest.metrics["window"]["log_loss"])
+    job.verified()

@@ -151,7 +151,8 @@ def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
 
 WITHOUT_DEFAULT = (
     "name", "records.schema", "records.where", "transforms", "model.graph", "model.torch",
-    *(f"train.early_stopping.{name}" for name in ("no_improvement", "best_score", "rows", "score", "minimise")),
+    *(f"train.early_stopping.{name}" for name in ("no_improvement", "best_score", "rows", "epochs", "score")),
+    *(f"train.early_stopping.{name}" for name in ("minimise", "held_out.files", "held_out.topic")),
 )  # fmt: skip
 
 

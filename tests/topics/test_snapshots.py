@@ -13,7 +13,7 @@ from publisher import example_manifest as manifest
 
 from streamtrain.errors import SnapshotError
 from streamtrain.topics.manifest import CHUNK_BYTES, Imported, Kept, decode, encode
-from streamtrain.topics.shelves import all_keys, kept_after
+from streamtrain.topics.shelves import BEST, all_keys, kept_after
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import sha256
 
@@ -29,7 +29,7 @@ def test_golden_bytes() -> None:
     kept = Kept("a/0000", 2, 5, sha256(b"two"), 3, 1, created_ms=1_749_999_000_000)
     made = publish(manifest(kept=(kept,), imported=(IMPORTED,)), MODEL, TRAINER, keep=4)
     value = bytes(made.messages[-1].value or b"")
-    assert value == (GOLDEN / "manifest.v3.msgpack").read_bytes()
+    assert value == (GOLDEN / "manifest.v4.msgpack").read_bytes()
     assert made.digest == sha256(value)
 
 
@@ -61,13 +61,18 @@ def test_chunks_come_first_then_the_manifest_and_nothing_is_copied() -> None:
 
 
 def publish_all(
-    versions: range, keep: int, archived: frozenset[int] = frozenset(), archive_keep: int | None = None
+    versions: range,
+    keep: int,
+    archived: frozenset[int] = frozenset(),
+    archive_keep: int | None = None,
+    best: frozenset[int] = frozenset(),
 ) -> tuple[dict[bytes | None, object], tuple[Kept, ...]]:
     """Publishes one version after the other into a dict that holds what a compacted topic would hold."""
     topic: dict[bytes | None, object] = {}
     kept: tuple[Kept, ...] = ()
     for version in versions:
-        made = publish(manifest(version, kept=kept, archived=version in archived), MODEL, TRAINER, keep, archive_keep)
+        told = manifest(version, kept=kept, archived=version in archived, best=version in best)
+        made = publish(told, MODEL, TRAINER, keep, archive_keep)
         topic.update((message.key, message.value) for message in made.messages)
         kept = kept_after(made.manifest, made.digest, version * 10)
     return topic, kept
@@ -113,6 +118,12 @@ def test_archived_snapshots_have_keys_of_their_own_and_the_oldest_gives_way() ->
     assert [entry.version for entry in made.manifest.kept if entry.archived] == [12]
 
 
+def test_the_best_has_a_key_of_its_own_and_gives_way_to_a_better_one_alone() -> None:
+    topic, kept = publish_all(range(1, 10), keep=2, best=frozenset({3, 5}))
+    assert [(entry.version, entry.shelf) for entry in kept if entry.best] == [(5, BEST)]
+    assert live(topic) == keys(kept) and sorted(entry.version for entry in kept) == [5, 8, 9]
+
+
 def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
     with pytest.raises(SnapshotError, match="at most 900000 bytes"):
         publish(manifest(schema={"columns": "x" * 1_000_000}), b"", b"", keep=1)
@@ -121,7 +132,7 @@ def test_a_manifest_that_outgrows_a_message_is_refused() -> None:
 @pytest.mark.parametrize(
     ("field", "value", "text"),
     [
-        ("wire", 4, "newer streamtrain"),
+        ("wire", 5, "newer streamtrain"),
         ("version", 0, "version"),
         ("version", True, "version"),
         ("lineage", "00", "lineage"),

@@ -11,6 +11,7 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
 from streamtrain.checks.verify.terms import setting
+from streamtrain.compute.early_stopping import is_best
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.job import settings_digest
@@ -81,8 +82,11 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
         yield f"its settings are of job {manifest.job_settings.get('name')!r}"
     if setting(manifest.job_settings, "train", "workers") != manifest.workers:
         yield f"{manifest.workers} workers, its settings say {setting(manifest.job_settings, 'train', 'workers')}"
-    if manifest.archived != manifest.shelf.startswith("a/") or (manifest.archived and manifest.round < 0):
-        yield f"archived {manifest.archived}, under shelf {manifest.shelf}"
+    for what, told, place in (("archived", manifest.archived, "a/"), ("best", manifest.best, "b/")):
+        if told != manifest.shelf.startswith(place) or (told and manifest.round < 0):
+            yield f"{what} {told}, under shelf {manifest.shelf}"
+    if manifest.best != (manifest.round >= 0 and is_best(manifest.metrics, manifest.version)):
+        yield f"best {manifest.best}, early stopping says {not manifest.best}"
 
 
 class _Made(NamedTuple):

@@ -15,10 +15,10 @@ import typer
 from streamtrain.cli.output import age_text, table
 from streamtrain.cli.progress import Progress
 from streamtrain.cli.session import JobFile, Session, command
+from streamtrain.cli.snapshot_named import BEST, option, snapshots_of
 from streamtrain.columns.portable import safetensors_file
 from streamtrain.errors import UserMistake
 from streamtrain.failpoints import arm
-from streamtrain.job import Job
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.moving.exporting import export
 from streamtrain.moving.importing import Import
@@ -29,13 +29,9 @@ from streamtrain.topics.manifest import POSITIONS, Imported, Manifest
 ORDER = 100
 app = typer.Typer(no_args_is_help=True, add_completion=False)
 
-Version = Annotated[
-    int | None, typer.Option("--snapshot", metavar="N", help="Its version; default: the newest.", show_default=False)
+Named = Annotated[
+    str | None, option("--snapshot", help="Its version, or the best one by early stopping; default: the newest.")
 ]
-
-
-def _topic(job: Job) -> SnapshotTopic:
-    return SnapshotTopic(job.name, job.kafka.bootstrap, job.kafka_consumer())
 
 
 def _row(located: Located) -> dict[str, Any]:
@@ -53,6 +49,7 @@ def _row(located: Located) -> dict[str, Any]:
         "bytes": manifest.model.size + manifest.trainer.size,
         "untrained": manifest.untrained,
         "archived": manifest.archived,
+        "best": manifest.best,
         "metrics": dict(manifest.metrics),
     }
 
@@ -61,7 +58,7 @@ def _row(located: Located) -> dict[str, Any]:
 @command
 def list_(session: Session, job: JobFile) -> None:
     """List the snapshots the topic holds, oldest first."""
-    with _topic(session.job(job)) as topic:
+    with snapshots_of(session.job(job)) as topic:
         rows = [_row(located) for located in topic.list()]
     lines = [
         (
@@ -72,7 +69,7 @@ def list_(session: Session, job: JobFile) -> None:
             f"{row['rows_seen']:,}",
             age_text(max(0.0, time.time() - row["created_ms"] / 1_000)),
             f"{row['bytes']:,}",
-            " ".join(name for name in ("untrained", "archived") if row[name]),
+            " ".join(name for name in ("untrained", "archived", "best") if row[name]),
         )
         for row in rows
     ]
@@ -82,10 +79,10 @@ def list_(session: Session, job: JobFile) -> None:
 
 @app.command("show")
 @command
-def show(session: Session, job: JobFile, snapshot: Version = None) -> None:
+def show(session: Session, job: JobFile, snapshot: Named = None) -> None:
     """Show one snapshot: where it comes from, what it has seen, how well it predicts."""
     found = session.job(job)
-    with _topic(found) as topic:
+    with snapshots_of(found) as topic:
         located = _located(topic, snapshot)
     document = {**_row(located), **_details(located.manifest)}
     lines = [
@@ -95,12 +92,13 @@ def show(session: Session, job: JobFile, snapshot: Version = None) -> None:
     session.out.document(document, table(["", ""], [*lines, *metrics]))
 
 
-def _located(topic: SnapshotTopic, version: int | None) -> Located:
-    if version is None:
+def _located(topic: SnapshotTopic, named: str | None) -> Located:
+    if named is None:
         newest = topic.newest_manifest()
         if newest is None:
             raise UserMistake(f"topic {topic.name}: expected a snapshot, found none yet; start training")
         return newest
+    version = topic.best().version if named == BEST else int(named)
     found = [located for located in topic.list() if located.manifest.version == version]
     if not found:
         held = ", ".join(str(located.manifest.version) for located in topic.list()) or "none yet"
@@ -128,7 +126,7 @@ def _details(manifest: Manifest) -> dict[str, Any]:
 def get(
     session: Session,
     job: JobFile,
-    snapshot: Version = None,
+    snapshot: Named = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -138,7 +136,7 @@ def get(
 ) -> None:
     """Fetch a snapshot's parameters and statistics as a safetensors file, whose metadata tells how to predict."""
     found = session.job(job)
-    with _topic(found) as topic:
+    with snapshots_of(found) as topic:
         stored = topic.load(_located(topic, snapshot), trainer=False)
     version = stored.manifest.version
     file = safetensors_file(stored.manifest, stored.digest, stored.model)
@@ -159,7 +157,7 @@ def get(
 def export_(
     session: Session,
     job: JobFile,
-    snapshot: Version = None,
+    snapshot: Named = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Default: <job>-<version>.snapshot.")
     ] = None,
@@ -168,7 +166,7 @@ def export_(
     """Write a whole snapshot, with what training goes on from, to a file that `import` reads."""
     found = session.job(job)
     cluster = session.admin(found).cluster_id()
-    with _topic(found) as topic:
+    with snapshots_of(found) as topic:
         located = _located(topic, snapshot)
         manifest = located.manifest
         path = output or Path(f"{found.name}-{manifest.version}{SUFFIX}")

@@ -11,6 +11,7 @@ import typer
 
 from streamtrain.cli import metrics
 from streamtrain.cli.session import Files, JobFile, Session, command
+from streamtrain.cli.snapshot_named import option, version_of
 from streamtrain.cli.train_view import TrainView
 from streamtrain.compute import backends
 from streamtrain.errors import UserMistake
@@ -43,8 +44,7 @@ def train(
         bool, typer.Option("--fresh", help="New parameters, back to records.start; versions go on.")
     ] = False,
     restore: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Snapshot N's parameters at the newest positions.", show_default=False),
+        str | None, option("--restore", help="Snapshot N's, or the best one's, parameters at the newest positions.")
     ] = None,
     accept_gap: Annotated[
         bool, typer.Option("--accept-gap", help="Go on where records are gone; recorded in the manifest.")
@@ -67,7 +67,7 @@ def train(
         max_rows=max_rows,
         until_end=until_end,
         fresh=fresh,
-        restore=restore,
+        restore=version_of(found, restore),
         accept_gap=accept_gap,
         files=found_files(files or ()),
         traces=wanted(os.environ),

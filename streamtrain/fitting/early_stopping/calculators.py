@@ -44,7 +44,4 @@ class HeldOut:
         self._held = hold(job, source, "held_out")
 
     def figures(self, moment: Moment) -> Figures:
-        judged = moment.model().scorer.served.judged(self._held.layout)
-        for slot in self._held.slots:
-            judged.add(slot)
-        return summary(judged.scores())
+        return self._held.judge(moment.model().scorer.served.judged(self._held.layout))

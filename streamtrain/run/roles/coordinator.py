@@ -13,19 +13,24 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.build import build_digest
+from streamtrain.compute.early_stopping import NAME
+from streamtrain.compute.metrics import names
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import attach, view
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
+from streamtrain.job.early_stop import HELD_OUT, EarlyStop
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.files import files_from
+from streamtrain.origins.held_out import HeldOut, of_files, of_topic
 from streamtrain.origins.origin import Origin
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.held_job import HeldJob
+from streamtrain.run.judging import Judging
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import Lineage, StartFlags
 from streamtrain.run.publication import Assembler
@@ -46,6 +51,8 @@ class Config:
     kafka: dict[str, dict[str, str]]  # consumer, producer
     topics: dict[str, str]  # names by key
     files: Sequence[Mapping[str, Any]] = ()  # to be trained in the place of the topic
+    held_out: Sequence[Mapping[str, Any]] = ()  # files that early stopping judges by
+    has_end: bool = False  # what is to be trained, whatever comes to the topic meanwhile
     fresh: bool = False
     restore: int | None = None
     accept_gap: bool = False
@@ -66,7 +73,7 @@ def run(config: Config) -> int:
     publishing: Publishing | None = None
     tracing = opened(config.traces)
     try:
-        publishing = _begin(config, job, origin, topics, transactions, tracing)
+        publishing = _begin(config, job, origin, topics, transactions, tracing, admin)
         ended = publishing.run()
     except StreamtrainError as error:
         if publishing is not None and isinstance(error, Replaced):
@@ -84,7 +91,13 @@ def run(config: Config) -> int:
 
 
 def _begin(
-    config: Config, job: Job, origin: Origin, topics: HeldJob, transactions: Transactions, tracing: Tracing | None
+    config: Config,
+    job: Job,
+    origin: Origin,
+    topics: HeldJob,
+    transactions: Transactions,
+    tracing: Tracing | None,
+    admin: Admin,
 ) -> Publishing:
     """Takes the job, decides where to start, puts parameters and positions in place and sets READY."""
     arena = attach(config.arena)
@@ -99,6 +112,7 @@ def _begin(
     flags = StartFlags(config.fresh, config.restore, config.accept_gap)
     state = view(ring.mean_address(0), layout.state_bytes)
     lineage = Start(job, model, origin, topics, publisher, assembler, tell).lineage(flags, state)
+    judging = _judging(config, job, model, assembler, lineage, admin)
     ring.begin(
         round=lineage.round,
         learning_rate=job.optimizer.learning_rate,
@@ -107,9 +121,29 @@ def _begin(
         row_bound=_row_bound(config, lineage),
         positions=[(partition, at.offset, at.row) for partition, at in enumerate(lineage.positions)],
     )
-    publishing = Publishing(job, lineage, ring, UnpublishedRounds(ring), assembler, publisher, tell)
+    unpublished = UnpublishedRounds(ring)
+    publishing = Publishing(job, lineage, ring, unpublished, assembler, publisher, tell, judging)
     ring.start()
     return publishing
+
+
+def _judging(
+    config: Config, job: Job, model: Model, assembler: Assembler, lineage: Lineage, admin: Admin
+) -> Judging | None:
+    """What says when training ends by itself, if anything does; it holds the rows it judges by."""
+    early, layout = job.train.early_stopping, assembler.layout
+    if early is None:
+        return None
+    figures = names({each.name: each.shape for each in layout.blocks})
+    held: HeldOut | None = None
+    if early.held_out is not None and early.held_out.topic is not None:
+        known = lineage.metrics.get(NAME, {}).get(HELD_OUT)
+        held = of_topic(job, early.held_out.topic, config.kafka["consumer"], admin, known)
+    elif early.held_out is not None:
+        held = of_files(job, files_from(config.held_out))
+    if held is None:
+        return Judging(EarlyStop(early, figures), model, layout, config.has_end)
+    return Judging(EarlyStop(early, figures, held.told), model, layout, config.has_end, held.rows)
 
 
 def _say_end(topics: HeldJob, transactions: Transactions, exit_code: int, reason: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from streamtrain.job.early_stop import EarlyStop
 from streamtrain.job.sections import EarlyStopping
-from streamtrain.run.early_stopping import EarlyStop
 
 FIGURES = ["log_loss", "auc", "calibration"]
 DAY_MS = 86_400_000
@@ -53,11 +53,14 @@ def test_evaluations_are_windows_that_close() -> None:
         ({"no_improvement": 2}, [math.nan, math.inf, 0.4], 1),
         ({"best_score": 0.4}, [0.5, 0.41, 0.4], 2),
         ({"rows": 4000}, [0.5, 0.5, 0.5, 0.5], 2),
+        ({"invalid_score": True, "rows": 9**9}, [0.5, math.nan, 0.5], 1),
+        ({"invalid_score": True, "rows": 9**9}, [0.5, None, 0.5], 1),
         ({"time": "2d"}, [0.5, 0.5, 0.5, 0.5], 2),
     ],
 )
-def test_when_it_ends(settings: dict[str, Any], scores: list[float], at: int | None) -> None:
-    found = folded([window(score) for score in scores], **settings)
+def test_when_it_ends(settings: dict[str, Any], scores: list[float | None], at: int | None) -> None:
+    windows = [window(score) if score is not None else {"window": {"rows": 10_000}} for score in scores]
+    found = folded(windows, **settings)
     reasons = [each["reason"] for each in found]
     name = next(name for name in settings if name != "least_improvement")
     assert next((number for number, reason in enumerate(reasons) if reason), None) == at
@@ -85,3 +88,25 @@ def test_other_settings_begin_anew() -> None:
     )
     state = other.after(worse, window(0.7), 4, 3, 3)
     assert (state["evaluations"], state["since"], state["begun_ms"], state["best_version"]) == (1, 0, 3, 4)
+
+
+def test_passes_are_counted_over_starts() -> None:
+    early, before = stop(epochs=2), window(0.5)
+    for version, (passes, told) in enumerate([(0, (0, "")), (1, (1, "")), (0, (1, "")), (1, (2, "epochs"))], 2):
+        state = early.after(before, window(0.5), version, 100, 1, passes)
+        before = {**window(0.5), "early_stopping": state}
+        assert (state["epochs"], state["reason"]) == told
+    assert before["early_stopping"]["details"] == "2 passes over the rows are done"
+
+
+def test_rows_held_out_judge_in_place_of_windows_and_other_rows_begin_anew() -> None:
+    told = {"identity": "files:a", "rows": 3}
+    early = EarlyStop(EarlyStopping(no_improvement=1), FIGURES, told)
+    metrics = {**window(0.9), "held_out": {"log_loss": 0.4}}
+    state = early.after({}, metrics, 2, 1, 1)
+    assert state["score"] == 0.4 and state["held_out"] == told
+    before = {**metrics, "early_stopping": state}
+    assert early.after(before, window(0.9), 3, 2, 2)["evaluations"] == 1, "no window has closed"
+    ended = {**window(0.9), "held_out": {"log_loss": 0.5}}
+    assert early.is_due(before, window(0.9), 1) and early.after(before, ended, 3, 2, 2, 1)["since"] == 1
+    assert EarlyStop(EarlyStopping(no_improvement=1), FIGURES, {**told, "rows": 4}).standing(before) is None

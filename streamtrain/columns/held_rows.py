@@ -1,0 +1,55 @@
+"""Rows that are decoded once and held as slots, to be gone over again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.columns.row_plan import Around, RowPlan, told
+from streamtrain.compute.judged import Judged
+from streamtrain.compute.metrics import summary
+from streamtrain.compute.model import aligned
+from streamtrain.compute.spec import Array
+from streamtrain.errors import UserMistake
+
+_HEADER = np.dtype(_native.SLOT_HEADER)
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """Slots of one layout, in order."""
+
+    layout: _native.SlotLayout
+    slots: list[Array]
+
+    @classmethod
+    def of(
+        cls, plan: RowPlan, records: Iterable[bytes | tuple[bytes, Around]], what: str, bare: bool = True
+    ) -> HeldRows:
+        """All rows of records, in slots of the plan's. UserMistake, which begins with `what`, for a row that cannot be
+        used, and where there is none."""
+        slots: list[Array] = []
+        for batch in plan.batches(records, bare=bare, copy=False):
+            if batch.left_out:
+                raise UserMistake(f"{what}: {told(batch.left_out[0])}; mend it, or leave it out")
+            if batch.count:
+                slot = aligned(plan.layout.slot_bytes)
+                slot[:] = plan.slot
+                slots.append(slot)
+        if not slots:
+            raise UserMistake(f"{what}: expected at least one row, got none")
+        return cls(plan.layout, slots)
+
+    @property
+    def rows(self) -> int:
+        return sum(int(slot[: _HEADER.itemsize].view(_HEADER)["rows"][0]) for slot in self.slots)
+
+    def judge(self, judged: Judged) -> dict[str, Any]:
+        """The figures of all rows, by name (compute/metrics.py)."""
+        for slot in self.slots:
+            judged.add(slot)
+        return summary(judged.scores())

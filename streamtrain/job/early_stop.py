@@ -1,0 +1,78 @@
+"""When a stream's training ends by itself: judged at publications, by windows of rows that are scored before they are
+learned, or by rows held out. Where it stands is in the manifests' metrics and nowhere else, so that a run goes on as
+the one before it, and who verifies a job can count again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from streamtrain.compute.early_stopping import NAME, Standing
+from streamtrain.compute.quality import closed
+from streamtrain.job.sections import EarlyStopping
+
+Metrics = Mapping[str, Any]
+HELD_OUT = "held_out"  # the figures of held-out rows among a manifest's metrics, where it was an evaluation
+
+
+class EarlyStop:
+    """Of one job's settings; `figures` are those its model is judged by. `held_out`: what rows held out are, where they
+    judge it."""
+
+    def __init__(
+        self, settings: EarlyStopping, figures: list[str], held_out: Mapping[str, Any] | None = None
+    ) -> None:
+        self._score, minimise = settings.figure(figures)
+        self._conditions = settings.conditions(minimise)
+        self._told = {**settings.model_dump(mode="json", by_alias=True, exclude_none=True), "score": self._score}
+        self._held_out = None if held_out is None else dict(held_out)
+        self._invalid = settings.invalid_score
+
+    def standing(self, metrics: Metrics) -> Metrics | None:
+        """What a manifest's metrics say of it under these settings; None where they say nothing."""
+        found: Metrics | None = metrics.get(NAME)
+        same = found is not None and (found.get("settings"), found.get(HELD_OUT)) == (self._told, self._held_out)
+        return found if same else None
+
+    def is_due(self, before: Metrics, metrics: Metrics, passes: int) -> bool:
+        """Whether a publication is an evaluation: it closes a window, or ends a pass where rows are held out."""
+        return closed(metrics["window"], before.get("window")) or (self._held_out is not None and passes > 0)
+
+    def why(self, metrics: Metrics) -> str:
+        """Why training has ended with that manifest; "" where it goes on."""
+        found = self.standing(metrics)
+        return "" if found is None or not found["reason"] else found_text(found)
+
+    def after(
+        self, before: Metrics, metrics: Metrics, version: int, rows: int, created_ms: int, passes: int = 0
+    ) -> dict[str, Any]:
+        """Where it stands with a publication of those `metrics`, which ends so many passes, behind one whose metrics
+        were `before`: the settings, when it began, the passes, a Standing, and which condition is met, "" where
+        training goes on."""
+        found = self.standing(before) or {}
+        standing, begun_ms = Standing.from_dict(found), found.get("begun_ms", created_ms)
+        epochs = found.get("epochs", 0) + passes
+        figures = metrics["window"] if self._held_out is None else metrics.get(HELD_OUT, {})
+        judged = self._score in figures or self._invalid  # what has no value is left out, as r2 of equal labels
+        if judged and self.is_due(before, metrics, passes):
+            standing = self._conditions.after(standing, _score(figures.get(self._score)), version)
+        reason, details = self._conditions.met(standing, rows, (created_ms - begun_ms) / 1000, epochs)
+        of_it = {"settings": self._told, "begun_ms": begun_ms, "epochs": epochs, "reason": reason, "details": details}
+        held_out = {} if self._held_out is None else {HELD_OUT: self._held_out}
+        return {**of_it, **held_out, **standing.to_dict()}
+
+
+def _score(figure: float | None) -> float:
+    """Manifests hold nothing for a number that is not finite."""
+    return math.nan if figure is None or not math.isfinite(figure) else figure
+
+
+def found_text(standing: Metrics) -> str:
+    """Why it has ended, and which snapshot is the best."""
+    best = ""
+    if "best_version" in standing:
+        score = standing["settings"]["score"]
+        best = f"; the best is snapshot {standing['best_version']}, {score} {standing['best_score']:.6g}"
+    return f"early stopping, {standing['reason']}: {standing['details']}{best}"

@@ -1,0 +1,56 @@
+"""Judges what is about to be published: by its window, or by rows held out, and where early stopping stands with it.
+
+Used by the coordinator, in the thread that publishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy.typing as npt
+
+from streamtrain.columns.held_rows import HeldRows
+from streamtrain.compute.early_stopping import NAME
+from streamtrain.compute.judged import Judged
+from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.snapshot import load, model_payload
+from streamtrain.compute.state import Layout
+from streamtrain.job.early_stop import HELD_OUT, EarlyStop
+
+
+class Judging:
+    """Of one run, which `has_end` or goes on for ever. `layout` is that of the states it is given; a state of the model
+    alone is made where rows are held out."""
+
+    def __init__(
+        self, early_stop: EarlyStop, model: Model, layout: Layout, has_end: bool, held_out: HeldRows | None = None
+    ) -> None:
+        self.has_end = has_end
+        self._early_stop, self._model, self._layout, self._held_out = early_stop, model, layout, held_out
+        self._state = aligned(model.state_bytes if held_out is not None else 0)
+
+    def why(self, metrics: Mapping[str, Any]) -> str:
+        """Why training has ended with a publication of those metrics; "" where it goes on."""
+        return self._early_stop.why(metrics)
+
+    def note(
+        self,
+        metrics: dict[str, Any],
+        before: Mapping[str, Any],
+        state: npt.NDArray[Any],
+        *,
+        version: int,
+        rows: int,
+        created_ms: int,
+        passes: int,
+    ) -> None:
+        """Puts into the metrics of a publication, which follows one of the metrics `before`, what it is judged by and
+        where early stopping stands with it."""
+        if self._held_out is not None and self._early_stop.is_due(before, metrics, passes):
+            metrics[HELD_OUT] = self._figures(self._held_out, state)
+        metrics[NAME] = self._early_stop.after(before, metrics, version, rows, created_ms, passes)
+
+    def _figures(self, held_out: HeldRows, state: npt.NDArray[Any]) -> dict[str, Any]:
+        load(self._model.layout, self._state, model_payload(self._layout, state))
+        return held_out.judge(Judged(self._model, held_out.layout, self._state))

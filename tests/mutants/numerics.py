@@ -106,7 +106,7 @@ GUARDS = [
         "tests/compute/test_quality.py::test_the_first_window_grows_and_a_full_one_stays_until_the_next_is_full",
     ),
     (
-        "accuracy is weighted", "native/kernels/score_binary.h", "(label_r[r] >= 0.5f) ? f64(weight) : 0.0;",
+        "accuracy is weighted", "native/kernels/score_binary.h", "(label_r[r] >= 0.5f) ? weight_of(r) : 0.0;",
         "(label_r[r] >= 0.5f) ? 1.0 : 0.0;", "tests/compute/test_metrics.py::test_binary",
     ),
     (

@@ -18,8 +18,7 @@ from streamtrain.columns import media
 from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.kinds.cell import Cell
 from streamtrain.columns.kinds.kind import Block, Kind, Named, Settings, Wrong
-
-DTYPES: dict[str, type] = {"u8": np.uint8, "f32": np.float32}
+from streamtrain.compute.spec import DTYPES
 
 
 class Media(Settings):

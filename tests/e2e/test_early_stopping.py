@@ -194,7 +194,7 @@ def best(job: LiveJob) -> Stored:
 
 
 @pytest.mark.parametrize(
-    "point", ["", "coordinator.in_commit:4", "coordinator.after_commit:4", "coordinator.after_chunks:4"]
+    "point", ["", "coordinator.in_commit=2", "coordinator.after_commit=3", "coordinator.after_chunks=4"]
 )
 def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: Path, point: str) -> None:
     """Publications count with the run entry; what dies is told again to the same end, and the best stays the best."""
@@ -202,7 +202,8 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
     job = LiveJob(kafka, tmp_path, keep=2, publish_interval="20ms", round_interval="20ms")
     told(job, no_improvement=3, held_out={"files": [str(path)]})
     job.produce(ROWS)
-    job.train("--until-end", failpoints=point)
+    events = job.train("--until-end", failpoints=point)
+    assert any(event["event"] == "restarting" for event in events) == bool(point)
     first = best(job)
     at_first = standing(job)
     assert first.manifest.version == at_first["best_version"] and first.manifest.best
@@ -214,6 +215,7 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
         if trainer.process.poll() is not None or time.monotonic() > until:
             break
     assert trainer.finish() == 0
+    assert any(event["event"] == "restarting" for event in trainer.events) == bool(point)
     state, newest = standing(job), job.newest().manifest
     assert state["reason"] == "no_improvement" and state["best_version"] == first.manifest.version
     assert newest.version > first.manifest.version + 2 and not newest.best

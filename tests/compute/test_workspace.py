@@ -51,6 +51,20 @@ def test_a_deep_network_of_large_batches_takes_less(rig: Any, spec: Any, monkeyp
     assert sizes[0] < sizes[1] / 2, sizes
 
 
+def test_a_tenth_of_a_buffer_for_each_name(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """26 categories, 3 layers, batches of 65,536 rows: of a whole batch only the gradient of the tables is there."""
+    told = spec(layers=[{"dense": 256, "activation": "tanh"}] * 3, categories=26, numbers=13, standardize=True)
+    for table in told["input"]["categories"]:
+        table["embed"] = 8
+    rigged = rig(told, rows=1, capacity=65_536)
+    sizes = []
+    for passes in (True, False):
+        for name in ("overlays", "tiles", "fuses"):
+            monkeypatch.setattr(Model, name, passes)
+        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
+    assert sizes[0] <= sizes[1] / 10 and sizes[1] > 800e6, sizes
+
+
 def test_what_is_read_before_it_is_written_is_kept() -> None:
     x, a, b, c, y = (work(name) for name in ("x", "a", "b", "c", "y"))
     calls = [scaled(a, x), scaled(b, a), scaled(c, b), scaled(y, c)]

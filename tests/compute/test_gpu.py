@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamtrain import _native
 from streamtrain.compute import backends, ops
 from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import Device
-from streamtrain.compute.backends.reference import at_address
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Op
+from tests.compute.on_device import run_on
 from tests.compute.test_ops import arguments, outcomes
 from tests.train.arena_run import SPEC, two_rounds
 
@@ -33,42 +32,11 @@ def device() -> Device:
     return found
 
 
-def run_on(device: Device, op: Op, types: str, given: list[Any]) -> list[Any]:
-    """The op's arguments after one launch; a step block as bytes."""
-    held: list[Any] = []   # what lives as long as the launch
-
-    def address(content: Any) -> int:
-        held.append(device.cupy.asarray(content))
-        return int(held[-1].data.ptr)
-
-    found: list[Any] = []
-    values: list[Any] = []
-    for value in given:
-        if isinstance(value, _native.StepBlock):
-            values.append(address(at_address(value.address, _native.STEP_BYTES).copy()))
-            found.append(held[-1])
-        elif isinstance(value, list):
-            table = [address(one) for one in value]
-            found.append(held[-len(table) :])
-            values.append(address(np.array(table, np.uint64)))
-        elif isinstance(value, np.ndarray):
-            values.append(address(value))
-            found.append(held[-1])
-        else:
-            values.append(0 if value is None else value)
-            found.append(value)
-    with device.handle, device.compute:
-        device.cupy.cuda.runtime.deviceSynchronize()
-        device.launch(op, types, values)
-        device.compute.synchronize()
-    return [[one.get() for one in each] if isinstance(each, list) else each.get() if hasattr(each, "get") else each
-            for each in found]  # fmt: skip
-
-
 @pytest.mark.parametrize("n", [0, 1, 31, 1000, 5000])
 @pytest.mark.parametrize(("op", "types"), [(op, types) for op in DEVICE_OPS for types in op.types])
 def test_every_op_agrees_with_its_reference(device: Device, op: Op, types: str, n: int) -> None:
-    found = run_on(device, op, types, arguments(op, types, n))
+    found = arguments(op, types, n)
+    run_on(device, op, types, found)
     expected = arguments(op, types, n)
     with np.errstate(all="ignore"):
         op.reference(*expected)

@@ -14,6 +14,7 @@ from streamtrain.errors import StreamtrainError, UserMistake
 from streamtrain.files.records import FileRecords
 from streamtrain.fitting.callbacks import Callbacks
 from streamtrain.fitting.fitted import Fitted
+from streamtrain.fitting.given_labels import check_labels
 from streamtrain.fitting.memory_run import MemoryRun
 from streamtrain.fitting.progress import shown
 from streamtrain.fitting.watching import Watching
@@ -59,6 +60,7 @@ def fit(
     """
     given = job_of(job, module)
     _check_passes(rows, epochs, every_rounds, every_epochs)
+    check_labels(given, rows)
     wanted = _without_clock(given)
     source = rows if files is None else FileRecords(wanted, _paths(rows, files))
     watching = Watching(Callbacks(callbacks), given.network, every_rounds, every_epochs)

@@ -62,7 +62,8 @@ def test_a_worker_that_is_killed_costs_nothing() -> None:
 
 def test_rows_are_told_by_their_number_in_every_pass(caplog: pytest.LogCaptureFixture) -> None:
     given = columns(3000)
-    given["y"][2500] = 5
+    given["y"] = given["y"].astype(float)
+    given["y"][2500] = float("nan")
     fitted = streamtrain.fit(TABLES, given, epochs=4)
     assert caplog.text.count("row 2500 at $.y") == 4 and fitted.manifest.counts.dead == 4
 

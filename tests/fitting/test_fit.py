@@ -154,7 +154,7 @@ def test_too_many_rows_that_cannot_be_used() -> None:
     given = columns(5000)
     given["y"] = np.arange(5000)  # 0 and 1 are the only labels
     with pytest.raises(CheckFailed, match="are dead letters"):
-        streamtrain.fit(TABLES, given)
+        streamtrain.fit(TABLES, iter([given]))  # what an iterator gives is looked at as it comes
 
 
 def test_a_job_file_needs_no_broker(tmp_path: Path) -> None:

@@ -1,0 +1,60 @@
+"""Labels in arrays are looked at before anything runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamtrain import ParallelWrapper, UserMistake, fit
+
+CLASSES = {"role": "label", "classes": 3}
+JOB: dict[str, Any] = {"columns": {"x": {}, "y": CLASSES}, "model": {"loss": "softmax_cross_entropy"}}
+BINARY: dict[str, Any] = {"columns": {"x": {}, "y": {"role": "label"}}}
+
+
+def begun(*_: Any) -> None:
+    raise AssertionError("it has begun")
+
+
+class Begins:
+    on_begin = staticmethod(begun)
+
+
+def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
+    return {"x": np.zeros(len(values)), "y": np.array(values, dtype)}
+
+
+@pytest.mark.parametrize(
+    ("job", "rows", "told"),
+    [
+        (JOB, labels(0, 2, 3, -1), "rows: y: expected a class from 0 to 2, got 3.0 in row 2, as in 2 of 4 rows; mend"),
+        (JOB, labels(0, 2, -1, dtype="i8"), "got -1 in row 2"),
+        (JOB, labels(0, 1.5), "got 1.5 in row 1"),
+        (JOB, labels(0, np.inf), "got inf in row 1"),
+        (BINARY, labels(0, 1, 2, dtype="u1"), "expected a class from 0 to 1, got 2 in row 2"),
+        (JOB, labels(), "expected at least one row, got none"),
+    ],
+)
+@pytest.mark.parametrize("frame", [False, True])
+def test_a_class_that_there_is_not_is_refused_before_anything_runs(
+    job: Any, rows: dict[str, Any], told: str, frame: bool
+) -> None:
+    pandas = pytest.importorskip("pandas")
+    given = pandas.DataFrame(rows) if frame else rows
+    for train in (
+        lambda: fit(job, given, callbacks=[Begins()]),
+        lambda: ParallelWrapper(job, workers=1).fit(given, callbacks=[Begins()]),
+    ):
+        with pytest.raises(UserMistake) as found:
+            train()
+        assert told in str(found.value)
+
+
+def test_what_is_missing_and_names_are_left_to_the_column() -> None:
+    skipped = {"columns": {"x": {}, "y": {**CLASSES, "missing": "skip"}}, "model": JOB["model"]}
+    assert fit(skipped, labels(0, np.nan, 2)).manifest.rows_seen == 2
+    named = {"columns": {"x": {}, "y": {"role": "label", "classes": ["7", "8"]}}, "model": JOB["model"]}
+    assert fit(named, labels(7, 8, dtype="i8")).manifest.rows_seen == 2
+    assert fit(BINARY, {"x": np.zeros(2), "y": np.array([True, False])}).manifest.rows_seen == 2

@@ -58,7 +58,7 @@ least = 0.01
 
 
 def test_a_rate_falls_where_the_loss_stops_improving(kafka: Any, tmp_path: Path) -> None:
-    """Over two runs and workers that die, as of the same rows in one piece; replayed to the same bits."""
+    """Over starts, workers and a coordinator that die, as of the same rows where nobody does; replayed to the bits."""
     more = [msgpack.packb(row) for row in rows(COUNT, seed=1)]
     given = {"partitions": 1, "round_interval": "off", "averaging_frequency": 2, "batch_rows": 16}
     job = LiveJob(kafka, tmp_path, **given, optimizer=PLATEAU.format(patience=2))
@@ -67,8 +67,8 @@ def test_a_rate_falls_where_the_loss_stops_improving(kafka: Any, tmp_path: Path)
     assert any(event["event"] == "worker_died" for event in events)
     half = job.newest().manifest.metrics["rate_left"]
     job.produce_values(more, partition=0)
-    events = job.train("--until-end", failpoints="worker.averaging=5")
-    assert any(event["event"] == "worker_died" for event in events)
+    events = job.train("--until-end", failpoints="coordinator.in_commit=2")
+    assert any(event["event"] == "restarting" for event in events)
     assert job.verified()["rows"]["trained"] == 2 * COUNT
     job.replayed()
     newest = job.newest()

@@ -154,5 +154,5 @@ def add_losses(builder: Builder, heads: Sequence[Head], zs: Sequence[Value]) -> 
     with builder.during(*EVALUATE):
         scores, count_of_rows = (builder.statistic(f"score.{name}", "score", "sum", size, dtype=dtype)[1]
                                  for name, size, dtype in (("loss", 2, "f64"), ("rows", 1, "i64")))
-        builder.call("score_heads", rows, weight, step, scores, count_of_rows)
+        builder.call("score_heads", step, scores, count_of_rows)
     return gradients, predictions

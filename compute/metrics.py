@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from streamtrain.compute.spec import Array
 
 CONSTANT = "constant_"   # prefix of the constant prediction's figures
 LOSS = "loss"            # what is minimised
+GRADIENT = "score.gradient"   # the block of a training's gradients, by which no model is judged
 AMOUNTS = ("rows", "weight")   # what figures are of
 LOWER = ("log_loss", "rmse", "mae", "normalized_entropy", "calibration_error")   # is better
 TOP = tuple(f"top_{most}_accuracy" for most in TOPS)
@@ -38,12 +39,19 @@ def summary(scores: Mapping[str, Array]) -> Figures:
     All are weighted; `rows` and `weight` are those they are of, rows of weight 0 left out. Without any weight only
     these two are there.
 
+    gradient_norm is the mean norm of the updates' gradients before they were clipped; there where it is clipped by
+    norm.
+
     Of a model of several heads rows, weight and loss, the weighted sum of theirs; and each head's, "late.log_loss",
     over the rows that have its label.
     """
     heads = dict.fromkeys(head for head, _ in map(_parts, scores) if head)
-    if not heads:
-        return _figures(scores)
+    found = _of_heads(scores, heads) if heads else _figures(scores)
+    norms, updates = (float(each) for each in scores.get(GRADIENT, np.zeros(2)).reshape(-1))
+    return found | ({"gradient_norm": norms / updates} if updates > 0 else {})
+
+
+def _of_heads(scores: Mapping[str, Array], heads: Iterable[str]) -> Figures:
     loss, weight = (float(each) for each in scores["score.loss"].reshape(-1))
     figures: Figures = {"rows": int(scores["score.rows"].reshape(-1)[0]), "weight": weight}
     figures |= {LOSS: loss / weight} if weight > 0 else {}
@@ -112,7 +120,7 @@ def _figures(scores: Mapping[str, Array]) -> Figures:
 
 def names(shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
     """What a model is judged by, from the shapes of its blocks by name."""
-    blocks = {name: np.ones(shape) for name, shape in shapes.items() if name.startswith("score.")}
+    blocks = {name: np.ones(shape) for name, shape in shapes.items() if name.startswith("score.") and name != GRADIENT}
     for name in blocks:
         if _parts(name)[1] == LOSS:
             blocks[name].reshape(-1)[3:] = 0   # labels that vary: no figure lacks its denominator

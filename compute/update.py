@@ -11,6 +11,7 @@ import numpy as np
 
 from streamtrain.compute import optimizers
 from streamtrain.compute.builder import UPDATE, Builder, Tables
+from streamtrain.compute.metrics import GRADIENT
 from streamtrain.compute.optimizers import GROUPS, KEPT, SETTINGS
 from streamtrain.compute.spec import Argument, Ref, Refs
 
@@ -102,7 +103,8 @@ class Update:
                          tables.lead, tables.gradient, replace(squares, shape=(number,), start=at))
         limits = builder.constant("clip.limits", [self._groups[group]["clip_group_norm"] for group in groups], "f64")
         group = builder.constant("clip.groups", [GROUPS.index(group) for group in groups], "i32")
-        builder.call("clip_norm", count, group, limits, self._clip, squares, scales)
+        builder.call("clip_norm", count, group, limits, self._clip, squares, builder.step, scales)
+        builder.call("score_gradient", builder.step, builder.statistic(GRADIENT, "score", "sum", 2)[1])
         of_tables = [replace(scales, shape=(len(tables),), start=at)
                      for tables, at in zip(waiting, ends[:-1], strict=True)]  # fmt: skip
         return [replace(scales, shape=(len(stretches),)), *of_tables]

@@ -136,6 +136,8 @@ class StepBlock:
     learning_rate: float
     loss_sum: float
     weight_sum: float
+    active_rows: int
+    gradient_norm: float
     not_finite: int
     random: int
     number: int

@@ -23,11 +23,12 @@ def sums_before(added: Array) -> Array:
 
 
 def step(weight: Array | None = None, **fields: Any) -> _native.StepBlock:
-    """A step block in the middle of training, with the weight sum of the batch where one is given."""
+    """A step block in the middle of training, with weight sum and active rows of the batch where one is given."""
     block = _native.StepBlock()
     block.learning_rate = 0.01
     block.number = 3
     block.weight_sum = 1.0 if weight is None else float(np.maximum(weight, 0).sum(dtype=np.float64))
+    block.active_rows = 1 if weight is None else int((weight > 0).sum())
     for name, content in fields.items():
         setattr(block, name, content)
     return block

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from streamtrain.compute.ops._batch import step as step_of
 from streamtrain.compute.ops._touched import ENDS, GRADIENT, LEAD, example_touched, leaders_of
 from streamtrain.compute.ops.embedding import PLACES, by_table
-from streamtrain.compute.spec import Array, Op, given, out, size, value
+from streamtrain.compute.spec import Array, Op, changed, given, out, size, step_changed, value
 
 HELP = "gradients scaled to a norm, by group and all together"
 
@@ -30,7 +31,9 @@ def squares_rows(
         found[table] = (leading.astype(np.float64) ** 2).sum()
 
 
-def reference(stretches: int, group: Array, limits: Array, limit: float, squares: Array, scale: Array) -> None:
+def reference(
+    stretches: int, group: Array, limits: Array, limit: float, squares: Array, step: Any, scale: Array
+) -> None:
     def shrinking(limit: Array, squares: Array) -> Array:
         with np.errstate(all="ignore"):
             norm = np.sqrt(squares)
@@ -39,6 +42,12 @@ def reference(stretches: int, group: Array, limits: Array, limit: float, squares
     its = np.array([squares[group == each].sum() for each in group])
     first = shrinking(limits, its)
     scale[:] = first * shrinking(np.array(limit), np.array((first**2 * squares).sum()))
+    step.gradient_norm = float(np.sqrt(squares.sum()))
+
+
+def score(step: Any, gradient: Array) -> None:
+    if step.weight_sum > 0:
+        gradient += [step.gradient_norm, 1]
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -49,7 +58,11 @@ def example_clip(rng: np.random.Generator, n: int) -> dict[str, Any]:
     count = n % 40
     group = rng.integers(0, 4, count)
     return {"stretches": count, "group": group, "limits": rng.choice([0.0, 2.0], 4)[group],
-            "limit": 3.0 * (n % 2), "squares": rng.random(count) * 9}  # fmt: skip
+            "limit": 3.0 * (n % 2), "squares": rng.random(count) * 9, "step": step_of()}  # fmt: skip
+
+
+def example_score(rng: np.random.Generator, n: int) -> dict[str, Any]:
+    return {"step": step_of(gradient_norm=2.5, weight_sum=float(n % 2)), "gradient": [1.0, 2.0]}
 
 
 OPS = (
@@ -68,7 +81,9 @@ OPS = (
     Op(
         "clip_norm",
         (size("stretches"), given("group", "i32", "stretches"), given("limits", "f64", "stretches"),
-         value("limit", "f64"), given("squares", "f64", "stretches"), out("scale", "f32", "stretches")),
+         value("limit", "f64"), given("squares", "f64", "stretches"), step_changed(),
+         out("scale", "f32", "stretches")),
         reference, example_clip,
     ),
+    Op("score_gradient", (step_changed(), changed("gradient", "f64", 2)), score, example_score),
 )

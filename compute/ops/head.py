@@ -34,7 +34,7 @@ def weight_i32(rows: int, label: Array, weight: Array, own: Array) -> None:
 
 def begin(head: Any) -> None:
     head.loss_sum = head.weight_sum = 0.0
-    head.not_finite = 0
+    head.active_rows = head.not_finite = 0
 
 
 def gradient(n: int, weight: float, head: Any, step: Any, dz: Array) -> None:
@@ -47,9 +47,9 @@ def end(weight: float, head: Any, step: Any) -> None:
     step.not_finite |= head.not_finite
 
 
-def scores(rows: int, weight: Array, step: Any, loss: Array, count: Array) -> None:
+def scores(step: Any, loss: Array, count: Array) -> None:
     loss += [step.loss_sum, step.weight_sum]
-    count += (weight > 0).sum()
+    count += step.active_rows
 
 
 def example_f32(rng: np.random.Generator, n: int) -> dict[str, Any]:
@@ -71,8 +71,7 @@ def example(rng: np.random.Generator, n: int) -> dict[str, Any]:
 
 
 def example_scores(rng: np.random.Generator, n: int) -> dict[str, Any]:
-    weight = weights(rng, n)
-    return {"rows": n, "weight": weight, "step": step(weight, loss_sum=2.5), "loss": [1.0, 2.0], "count": [7]}
+    return {"step": step(weights(rng, n), loss_sum=2.5), "loss": [1.0, 2.0], "count": [7]}
 
 
 OPS = (
@@ -84,6 +83,5 @@ OPS = (
     Op("head_gradient", (size("n"), value("weight"), step_read("head"), step_read(), changed("dz", "f32", "n")),
        gradient, example, each=("n",), tiles="rows"),
     Op("head_end", (value("weight"), step_read("head"), step_changed()), end, example),
-    Op("score_heads", (size("rows"), given("weight", *ROWS), step_changed(), changed("loss", "f64", 2),
-                       changed("count", "i64", 1)), scores, example_scores),
+    Op("score_heads", (step_changed(), changed("loss", "f64", 2), changed("count", "i64", 1)), scores, example_scores),
 )

@@ -48,7 +48,7 @@ def reference(
     constant_loss, constant_right = score_constant(base_classes, share_classes, y, w)
     share_loss += [total, w.sum(), constant_loss, 0]
     hits += [(w * ((q >= 0) == y)).sum(), constant_right]
-    count += counts.sum()
+    count += step.active_rows
     bins, x = place(q)
     for power in range(MOMENTS):
         np.add.at(histogram[..., power], (y, bins), w * x.astype(np.float64) ** power)

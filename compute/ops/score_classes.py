@@ -24,7 +24,7 @@ def reference(
     constant_loss, constant_right = score_constant(base_classes, share_classes, index, w)
     share_loss += [total, w.sum(), constant_loss, 0]
     hits += [(w * (rank[counts] == 0)).sum(), constant_right]
-    count += counts.sum()
+    count += step.active_rows
     step.loss_sum = total
     step.not_finite |= int(not np.isfinite(total))
 

@@ -22,7 +22,7 @@ def reference(
     share_loss += [total, w.sum(), of_constant, (w * y).sum()]
     linear, square = ([(w * abs(each - y) ** power).sum() for each in (q, c)] for power in (1, 2))
     errors += [linear[0], square[0], (w * y * y).sum(), linear[1], square[1]]
-    count += counts.sum()
+    count += step.active_rows
     step.loss_sum = total
     step.not_finite |= int(not np.isfinite(total))
 

@@ -26,7 +26,7 @@ def reference(
     total, constant = float((w * loss[counts]).sum()), float((w * off**2).sum())
     share_loss += [total, w.sum(), constant * float(scale[0]) ** 2, (w * y).sum()]
     errors += [(w * abs(q - y)).sum(), (w * (q - y) ** 2).sum(), (w * y * y).sum(), (w * abs(off)).sum(), constant]
-    count += counts.sum()
+    count += step.active_rows
     step.loss_sum = total
     step.not_finite |= int(not np.isfinite(total))
 

@@ -1,4 +1,4 @@
-"""The batch's weight sum, into the step block."""
+"""The batch's weight sum and how many rows have a weight, into the step block."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from streamtrain.compute.ops._batch import step, weights
 from streamtrain.compute.spec import Array, Op, given, size, step_begun
 
-HELP = "sum of the batch's weights, what losses divide by"
+HELP = "sum of the batch's weights, what losses divide by; how many rows have one"
 
 
 def reference(rows: int, weight: Array, step: Any) -> None:
     step.weight_sum = float(weight[weight > 0].sum(dtype=np.float64))
+    step.active_rows = int((weight > 0).sum())
 
 
 def example(rng: np.random.Generator, n: int) -> dict[str, Any]:

@@ -11,6 +11,8 @@ struct alignas(64) StepBlock {
     i32 not_finite;           // 1 if loss, parameters or optimizer state are not finite after the step
     f64 loss_sum;             // sum of weight x loss over the batch, before the update
     f64 weight_sum;
+    i64 active_rows;          // of a weight above 0
+    f64 gradient_norm;        // before it is clipped by norm; 0 where it is not, not finite where the gradient is not
     u64 random;               // the key of this step's random numbers, see train/step_filler.h
     i64 number;               // of the lineage's steps that change parameters, from 1
 };

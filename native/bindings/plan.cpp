@@ -108,6 +108,8 @@ void bind_step(nb::module_ &m) {
         .def_rw("learning_rate", &StepBlock::learning_rate)
         .def_rw("loss_sum", &StepBlock::loss_sum)
         .def_rw("weight_sum", &StepBlock::weight_sum)
+        .def_rw("active_rows", &StepBlock::active_rows)
+        .def_rw("gradient_norm", &StepBlock::gradient_norm)
         .def_rw("not_finite", &StepBlock::not_finite)
         .def_rw("random", &StepBlock::random)
         .def_rw("number", &StepBlock::number)

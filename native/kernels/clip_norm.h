@@ -41,9 +41,10 @@ ST_INLINE f64 shrinking(f64 limit, f64 squares) {
 }
 
 // First each group to its limit_s, then all together to `limit`; 0: none. group_s says which stretches are one group.
-// An infinite norm gives 0, which makes NaN of what is infinite, and a NaN 1: either way the update flags it.
+// An infinite norm gives 0, which makes NaN of what is infinite, and a NaN 1: either way the update flags it. The step
+// block gets the norm of all as it was.
 ST_KERNEL void clip_norm(i64 stretches, const i32 *group_s, const f64 *limit_s, f64 limit, const f64 *squares_s,
-                         f32 *scale_s) {
+                         StepBlock *step, f32 *scale_s) {
     ST_ROWS(once, 1) {
         auto of_group = [&](i64 s) {
             f64 its = 0;
@@ -51,8 +52,10 @@ ST_KERNEL void clip_norm(i64 stretches, const i32 *group_s, const f64 *limit_s, 
                 if (group_s[other] == group_s[s]) its += squares_s[other];
             return shrinking(limit_s[s], its);
         };
-        f64 all = 0;
+        f64 all = 0, before = 0;
         for (i64 s = 0; s < stretches; ++s) all += of_group(s) * of_group(s) * squares_s[s];
+        for (i64 s = 0; s < stretches; ++s) before += squares_s[s];
+        ST_FIRST_LANE step->gradient_norm = sqrt(before);
         for (i64 s = 0; s < stretches; ++s) {
             f32 scale = f32(of_group(s) * shrinking(limit, all));
             ST_FIRST_LANE scale_s[s] = scale;
@@ -60,3 +63,13 @@ ST_KERNEL void clip_norm(i64 stretches, const i32 *group_s, const f64 *limit_s, 
     }
 }
 ST_EXPORT(clip_norm)
+
+// Adds the norm of a step's gradient to this round's scores: gradient_2 = (norms, how many).
+ST_KERNEL void score_gradient(StepBlock *step, f64 *gradient_2) {
+    if (!(step->weight_sum > 0)) return;
+    ST_FOR(once, 1) {
+        gradient_2[0] += step->gradient_norm;
+        gradient_2[1] += 1;
+    }
+}
+ST_EXPORT(score_gradient)

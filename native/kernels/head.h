@@ -18,6 +18,7 @@ ST_EXPORT(head_weight_i32)
 ST_KERNEL void head_begin(StepBlock *head) {
     ST_FOR(once, 1) {
         head->loss_sum = head->weight_sum = 0;
+        head->active_rows = 0;
         head->not_finite = 0;
     }
 }
@@ -41,14 +42,11 @@ ST_KERNEL void head_end(f32 weight, const StepBlock *head, StepBlock *step) {
 ST_EXPORT(head_end)
 
 // Adds a batch, behind its last head, to this round's scores: loss_2 = (weighted loss of all heads, weight), rows_1.
-ST_KERNEL void score_heads(i64 rows, const f32 *weight_r, StepBlock *step, f64 *loss_2, i64 *rows_1) {
-    ST_ROWS(once, 1) {
-        const i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
-        ST_FIRST_LANE {
-            loss_2[0] += step->loss_sum;
-            loss_2[1] += step->weight_sum;
-            rows_1[0] += counted;
-        }
+ST_KERNEL void score_heads(StepBlock *step, f64 *loss_2, i64 *rows_1) {
+    ST_FOR(once, 1) {
+        loss_2[0] += step->loss_sum;
+        loss_2[1] += step->weight_sum;
+        rows_1[0] += step->active_rows;
     }
 }
 ST_EXPORT(score_heads)

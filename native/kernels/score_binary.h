@@ -18,15 +18,15 @@ ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f
                             const f64 *base_classes_2, StepBlock *step, f64 *loss_4, f64 *classes_2, f64 *hits_2,
                             i64 *rows_1, f64 *histogram_lbm) {
     ST_ROWS(once, 1) {
-        i32 counts[4];
+        i32 counts[3];
         sums(rows, counts, [&](i64 r, i32 *its) ST_LAMBDA {
             const i32 counted = weight_r[r] > 0 ? 1 : 0, one = label_r[r] >= 0.5f ? 1 : 0;
-            its[0] = counted;
-            its[1] = counted & (weight_r[r] != 1 ? 1 : 0);
-            its[2] = counted & one;
-            its[3] = counted & (one ^ (z_r[r] >= 0 ? 0 : 1));
+            its[0] = counted & (weight_r[r] != 1 ? 1 : 0);
+            its[1] = counted & one;
+            its[2] = counted & (one ^ (z_r[r] >= 0 ? 0 : 1));
         });
-        const auto [count, other_weights, ones, hits] = counts;
+        const auto [other_weights, ones, hits] = counts;
+        const f64 count = static_cast<f64>(step->active_rows);
         auto weight_of = [&](i64 r) ST_LAMBDA { return f64(weight_r[r] > 0 ? weight_r[r] : 0.0f); };
         const f64 loss = sum<f64>(rows, [&](i64 r) ST_LAMBDA { return weight_of(r) * loss_r[r]; });
         f64 right = hits;   // of weights that are all 1 or 0
@@ -53,7 +53,7 @@ ST_KERNEL void score_binary(i64 rows, const f32 *z_r, const f32 *loss_r, const f
             loss_4[2] += constant.loss;
             hits_2[0] += right;
             hits_2[1] += constant.right;
-            rows_1[0] += count;
+            rows_1[0] += step->active_rows;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }

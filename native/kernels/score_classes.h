@@ -10,7 +10,6 @@ ST_KERNEL void score_classes(i64 rows, i64 classes, const i32 *rank_r, const f32
     ST_ROWS(once, 1) {
         auto class_of = [&](i64 r) { return label_r[r] >= 0 && label_r[r] < classes ? i64(label_r[r]) : i64(0); };
         f64 loss = sum<f64>(rows, [&](i64 r) { return f64(weight_r[r] > 0 ? weight_r[r] : 0.0f) * loss_r[r]; });
-        i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
         f64 right = sum<f64>(rows, [&](i64 r) { return weight_r[r] > 0 && rank_r[r] == 0 ? f64(weight_r[r]) : 0.0; });
         ConstantScore constant = score_constant(rows, classes, base_classes_k, classes_k, weight_r, class_of);
         ST_FIRST_LANE {
@@ -19,7 +18,7 @@ ST_KERNEL void score_classes(i64 rows, i64 classes, const i32 *rank_r, const f32
             loss_4[2] += constant.loss;
             hits_2[0] += right;
             hits_2[1] += constant.right;
-            rows_1[0] += counted;
+            rows_1[0] += step->active_rows;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }

@@ -19,7 +19,6 @@ ST_KERNEL void score_number(i64 rows, const f32 *p_r, const f32 *loss_r, const f
         f64 constant_loss = total([&](i64 r) { return f64(constant_loss_r[r]); });
         f64 label = total([&](i64 r) { return f64(label_r[r]); });
         f64 label_square = total([&](i64 r) { return f64(label_r[r]) * label_r[r]; });
-        i32 counted = sum<i32>(rows, [&](i64 r) { return weight_r[r] > 0 ? 1 : 0; });
         f64 errors[] = {linear(p_r), square(p_r), label_square, linear(constant_r), square(constant_r)};
         ST_FIRST_LANE {
             loss_4[0] += loss;
@@ -27,7 +26,7 @@ ST_KERNEL void score_number(i64 rows, const f32 *p_r, const f32 *loss_r, const f
             loss_4[2] += constant_loss;
             loss_4[3] += label;
             for (int i = 0; i < 5; ++i) errors_5[i] += errors[i];
-            rows_1[0] += counted;
+            rows_1[0] += step->active_rows;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }

@@ -10,17 +10,16 @@ ST_KERNEL void score_regression(i64 rows, const f32 *p_r, const f32 *loss_r, con
                                 i64 *rows_1) {
     ST_ROWS(once, 1) {
         auto weighted = [&](i64 r, f64 value) { return weight_r[r] > 0 ? f64(weight_r[r]) * value : 0.0; };
-        f64 totals[6];
+        f64 totals[5];
         sums(rows, totals, [&](i64 r, f64 *its) ST_LAMBDA {
             const f64 error = f64(p_r[r]) - label_r[r];
             its[0] = weighted(r, loss_r[r]);
             its[1] = weighted(r, label_r[r]);
-            its[2] = weight_r[r] > 0 ? 1.0 : 0.0;
-            its[3] = weighted(r, abs(error));
-            its[4] = weighted(r, error * error);
-            its[5] = weighted(r, f64(label_r[r]) * label_r[r]);
+            its[2] = weighted(r, abs(error));
+            its[3] = weighted(r, error * error);
+            its[4] = weighted(r, f64(label_r[r]) * label_r[r]);
         });
-        const auto [loss, label, counted, linear, square, label_square] = totals;
+        const auto [loss, label, linear, square, label_square] = totals;
         Two constant = sum_in_order(
             rows, Two{base_loss_4[1] + loss_4[1], base_loss_4[3] + loss_4[3]},
             [&](i64 r) { return Two{weighted(r, 1), weighted(r, label_r[r])}; },
@@ -38,7 +37,7 @@ ST_KERNEL void score_regression(i64 rows, const f32 *p_r, const f32 *loss_r, con
             errors_5[2] += label_square;
             errors_5[3] += constant.first;
             errors_5[4] += constant.second;
-            rows_1[0] += static_cast<i64>(counted);
+            rows_1[0] += step->active_rows;
             step->loss_sum = loss;
             step->not_finite |= not_finite(loss);
         }

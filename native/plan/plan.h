@@ -43,7 +43,9 @@ inline void begin_step(StepBlock &step, Phase phase, i64 rows) {
     step.rows = rows;
     if (phase == Phase::predict || goes_on(phase)) return;
     step.loss_sum = step.weight_sum = 0;
+    step.gradient_norm = 0;
     step.not_finite = 0;
+    step.active_rows = 0;
 }
 
 [[noreturn]] inline void no_phase(Phase phase) {

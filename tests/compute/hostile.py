@@ -67,6 +67,7 @@ def put_into(op: Op, kind: str, given: Mapping[str, Any]) -> bool:
             found = True
     if isinstance(given.get("step"), _native.StepBlock) and "weight" in given:
         given["step"].weight_sum = float(np.maximum(given["weight"], 0).sum(dtype=np.float64))
+        given["step"].active_rows = int(np.greater(given["weight"], 0).sum())
     return found
 
 

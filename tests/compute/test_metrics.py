@@ -158,6 +158,7 @@ def test_auc_is_that_of_scikit_learn_to_1e_3(base_rate: float, spread: float, ki
     z, y = logits(base_rate, spread, kind, rows, rng)
     weight = rng.uniform(0.1, 4, rows).astype(np.float32) if weighted else np.ones(rows, np.float32)
     histogram, step = np.zeros((2, BINS, MOMENTS)), _native.StepBlock()
+    step.active_rows = rows
     _native.call_kernel("score_binary", "", [
         rows, z, np.zeros(rows, np.float32), y, weight, np.zeros(2), step, np.zeros(4), np.zeros(2), np.zeros(2),
         np.zeros(1, np.int64), histogram,

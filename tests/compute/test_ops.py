@@ -15,7 +15,7 @@ from streamtrain.errors import StreamtrainError
 SIZES = (0, 1, 2, 31, 32, 33, 256, 1000)
 CASES = [(op, types, n) for op in ops.load().values() for types in op.types for n in SIZES]
 ACTIVATION_GRADIENTS = [f"{name}_gradient" for name in ops.activations()]
-STEP_FIELDS = ("loss_sum", "weight_sum", "not_finite", "learning_rate")
+STEP_FIELDS = ("loss_sum", "weight_sum", "not_finite", "learning_rate", "active_rows", "gradient_norm")
 
 
 def dtype_of(arg: Arg, types: str) -> type:

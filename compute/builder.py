@@ -12,6 +12,7 @@ import numpy as np
 
 from streamtrain import _native
 from streamtrain.compute import ops
+from streamtrain.compute.shape import Mismatch, Shape
 from streamtrain.compute.spec import DTYPES, Argument, Array, Call, Outside, PerRow, Ref, Refs, Run
 from streamtrain.compute.start import ZERO, Start
 
@@ -30,10 +31,6 @@ SUMS = ("sum",)                                       # gradients of several bat
 PREDICT = ("predict",)                                # what a prediction makes of the values
 
 TRAINING, PREDICTING = ("train", "predict"), ("predict",)  # of a worker's plan, of a scorer's
-
-
-class Mismatch(ValueError):
-    """What cannot be put together; says what was expected and what it is."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +70,10 @@ class Value:
     @property
     def columns(self) -> int:
         return self.ref.shape[1]
+
+    @property
+    def shape(self) -> Shape:
+        return Shape(self.rows.times, self.columns)
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,6 @@ class Builder:
     parameters: list[BlockSpec] = field(default_factory=list)
     table_blocks: list[BlockSpec] = field(default_factory=list)
     statistics: list[BlockSpec] = field(default_factory=list)
-    named: dict[str, Value] = field(default_factory=dict)   # what the vertices of the graph have made
     on_tables: Callable[[Tables], None] = lambda tables: None   # their gradients are there
     shared: list[tuple[Ref, Ref]] = field(default_factory=list)   # a parameter's gradient, and another of it
     buffers: dict[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
@@ -145,7 +145,8 @@ class Builder:
         before = next((block for block in self.parameters if block.name == name), None)
         block = before or BlockSpec(name, "parameters", "learned", shape, begin, part)
         if block.shape != shape:
-            raise Mismatch(f"expected a shared {name} of {list(block.shape)}, got {list(shape)}")
+            raise Mismatch(f"expected a shared {name} of {list(block.shape)}, got {list(shape)}; one "
+                           "like another reads what is as wide")
         parameter, gradient = (Ref(space, name, block.dtype, shape) for space in _OF_A_PARAMETER)
         if before is None:
             self.parameters.append(block)

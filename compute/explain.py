@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from streamtrain.compute import ops, workspace
-from streamtrain.compute.builder import Builder
 from streamtrain.compute.graph import INPUT
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Outside, PerRow, Program, Step, Tiled, flat, launches, refs_of, size_bytes
@@ -19,10 +18,9 @@ TORCH = "torch"
 
 def explained(model: Model, program: Program) -> dict[str, Any]:
     """As plain data. `program` is the model's for training, and says how many rows a batch has."""
-    builder, _ = model.built(program.rows)
     return {
         "rows": program.rows,
-        "vertices": vertices(model, builder),
+        "vertices": vertices(model),
         "state_bytes": dict(sorted(_bytes_by_group(model).items())),
         "workspace_bytes": program.workspace_bytes,
         "workspace_bytes_apart": _apart(program),
@@ -30,13 +28,12 @@ def explained(model: Model, program: Program) -> dict[str, Any]:
     }
 
 
-def vertices(model: Model, builder: Builder | None = None) -> list[dict[str, Any]]:
-    """Each with what it reads, its columns and how many parameters it has; `builder`: as the model has built it."""
-    named = (builder or model.built(1)[0]).named
-    return list(_vertices(model, {name: value.columns for name, value in named.items()}))
+def vertices(model: Model) -> list[dict[str, Any]]:
+    """Each with what it reads, its columns and how many parameters it has."""
+    return list(_vertices(model))
 
 
-def _vertices(model: Model, columns: dict[str, int]) -> Iterable[dict[str, Any]]:
+def _vertices(model: Model) -> Iterable[dict[str, Any]]:
     def parameters(prefix: str) -> int:
         return sum(block.count for block in model.blocks
                    if block.group == "parameters" and block.name.startswith(f"{prefix}."))  # fmt: skip
@@ -50,6 +47,7 @@ def _vertices(model: Model, columns: dict[str, int]) -> Iterable[dict[str, Any]]
         told = {"name": spec.name, "kind": TORCH, "reads": [INPUT], "columns": spec.inputs.outputs}
         yield {**told, "parameters": sum(tensor.elements for tensor in spec.parameters)}
         return
+    columns = {name: shape.columns for name, shape in model.shapes().items()}
     for vertex in model.whole_graph():
         told = {"name": vertex.name, "kind": vertex.kind, "reads": list(vertex.reads), "columns": columns[vertex.name]}
         yield {**told, "parameters": parameters(vertex.name), "like": vertex.like}

@@ -11,11 +11,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from streamtrain import _native
 from streamtrain.compute import layers, vertices
-from streamtrain.compute.builder import Builder, Mismatch, Value
+from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.dead_vertices import live
 from streamtrain.compute.options import Problem, problems, read
+from streamtrain.compute.shape import Mismatch
 from streamtrain.errors import UserMistake
 
 INPUT, OUTPUT = "input", "output"   # what a graph reads; the vertex that the loss takes as it is
@@ -37,6 +37,16 @@ class Vertex:
     @property
     def is_layer(self) -> bool:
         return self.kind in layers.names()
+
+    @property
+    def entry(self) -> Any:
+        """The file of its kind."""
+        return (layers if self.is_layer else vertices).get(self.kind)
+
+    @property
+    def told(self) -> str:
+        """Its path and what it is, in a message."""
+        return f"model.graph.{self.name}: {self.kind} of {', '.join(self.reads)}"
 
 
 @dataclass(frozen=True)
@@ -90,7 +100,7 @@ class Graph:
     def whole(self, outlets: Sequence[Outlet]) -> list[Vertex]:
         """All vertices that the outlets depend on, the output layers among them."""
         vertices = list(self.vertices)
-        ends = [self._end(outlet) for outlet in outlets]
+        ends = [self.end(outlet) for outlet in outlets]
         taken = {outlet.taken for outlet in outlets}
         last = next((vertex.name for vertex in reversed(vertices) if vertex.name not in taken), INPUT)
         for outlet, end in zip(outlets, ends, strict=True):
@@ -105,28 +115,21 @@ class Graph:
                 for vertex in found]  # fmt: skip
 
     def build(self, builder: Builder, x: Value, outlets: Sequence[Outlet]) -> list[Value]:
-        """Adds the calls of the whole of it; gives what each loss takes. UserMistake names a vertex that does not
-        fit."""
-        made = builder.named
-        made[INPUT] = x
+        """Adds the calls of the whole of it, whose shapes fit (compute/shape_inference.py); gives what each loss takes.
+        UserMistake names a vertex that cannot be one."""
+        made = {INPUT: x}
         for vertex in self.whole(outlets):
             made[vertex.name] = _built(builder, vertex, [self._value(builder, made, name) for name in vertex.reads])
         found = []
         for outlet in outlets:
-            end = self._end(outlet)
+            end = self.end(outlet)
             z = made[end]
-            if z.columns != outlet.columns:
-                raise UserMistake(
-                    f"model.graph.{end}: expected {outlet.columns} columns, which the loss takes, got {z.columns}"
-                )
-            if z.rows.times != 1:
-                raise UserMistake(f"model.graph.{end}: expected a row for each row, got {z.rows.times}; unstack it")
             if not z.learns:
                 raise UserMistake(f"model.graph.{end}: expected one that depends on a parameter, got none")
             found.append(z)
         return found
 
-    def _end(self, outlet: Outlet) -> str:
+    def end(self, outlet: Outlet) -> str:
         """The vertex that a loss takes."""
         return outlet.taken if any(vertex.name == outlet.taken for vertex in self.vertices) else outlet.made
 
@@ -278,15 +281,10 @@ def _in_order(found: Mapping[str, Vertex]) -> Iterator[Vertex]:
 
 
 def _built(builder: Builder, vertex: Vertex, reads: Sequence[Value]) -> Value:
+    given = (vertex.like or vertex.name, reads[0]) if vertex.is_layer else (vertex.name, reads)
     try:
-        made: Value
-        if vertex.is_layer:
-            made = layers.get(vertex.kind).build(builder, vertex.like or vertex.name, reads[0], **vertex.options)
-        else:
-            made = vertices.get(vertex.kind).build(builder, vertex.name, reads, **vertex.options)
-        if made.columns > _native.MAX_COLUMNS:
-            raise Mismatch(f"expected at most {_native.MAX_COLUMNS} columns, got {made.columns}")
+        made: Value = vertex.entry.build(builder, *given, **vertex.options)
+        assert made.shape == vertex.entry.shape([value.shape for value in reads], **vertex.options), vertex.told
     except Mismatch as mismatch:
-        where = f"model.graph.{vertex.name}: {vertex.kind} of {', '.join(vertex.reads)}"
-        raise UserMistake(f"{where}: {mismatch}") from None
+        raise UserMistake(f"{vertex.told}: {mismatch}") from None
     return made

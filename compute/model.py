@@ -27,6 +27,8 @@ from streamtrain.compute.graph import Graph, Outlet, Vertex
 from streamtrain.compute.heads import add_losses
 from streamtrain.compute.model_spec import ModelSpec
 from streamtrain.compute.module import Module, Network
+from streamtrain.compute.shape import Shape
+from streamtrain.compute.shape_inference import shapes
 from streamtrain.compute.spec import Array, Call, Outside, PerRow, Program, Ref, Step, flat, refs_of, size_bytes
 from streamtrain.compute.start import ZERO
 from streamtrain.compute.state import block_view, views
@@ -46,12 +48,15 @@ class Model:
     overlays = True   # buffers that are not needed at the same time may share their memory
     tiles = True      # what goes by rows is done for a tile of rows at a time, where a backend has tiles
     fuses = True      # elementwise calls that follow each other are one launch
+    infers = True     # shapes are inferred before anything is built, which says what does not fit
 
     def __init__(self, spec: Mapping[str, Any], module: Module | None = None) -> None:
         """`module`: the network of a spec that names one; without it the state is laid out and nothing computed."""
         self.spec = dict(spec)
         self.module = module
         self.parsed = ModelSpec.from_dict(spec)
+        if self.infers and self.parsed.module is None:
+            self.shapes()
         self._update = Update(self.parsed.optimizer, self.parsed.optimizer_settings)
         builder, _ = self._build(rows=1)
         self.layout = self._layout(builder)
@@ -92,6 +97,10 @@ class Model:
     def whole_graph(self) -> list[Vertex]:
         """Its vertices that are computed, in order, and the output layers that losses add."""
         return self.graph.whole(self._outlets)
+
+    def shapes(self) -> dict[str, Shape]:
+        """Of the input, its columns and all vertices by name, in order."""
+        return shapes(self.graph, self.parsed.input.width or 1, self._outlets)
 
     @property
     def _outlets(self) -> list[Outlet]:

@@ -1,8 +1,8 @@
-"""The registry of layers. A layer's file has HELP, OPTIONS, EXAMPLES and build().
+"""The registry of layers. A file has HELP, OPTIONS (compute/options.py), EXAMPLES, shape() (compute/shape.py), build().
 
-OPTIONS are its settings (compute/options.py). The first is written under the layer's own name, { dense = 64 }, so that
-name is free in the file. One with is_linear(**options) may be asked to start at 0: its build() takes `zero`. EXAMPLES
-are settings to try it with; each word an option takes is tried too.
+The first option is written under the layer's own name, { dense = 64 }, so that name is free in the file. One with
+is_linear(**options) may be asked to start at 0: its build() takes `zero`. EXAMPLES are settings to try it with; each
+word an option takes is tried too.
 """
 
 from __future__ import annotations

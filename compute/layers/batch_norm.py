@@ -8,6 +8,7 @@ from __future__ import annotations
 from streamtrain.compute.builder import FORWARD, INFERENCE, Builder, Gradient, Value
 from streamtrain.compute.layers._activated import ACTIVATION, activated, taken_back
 from streamtrain.compute.options import Number, Option, Whole
+from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.start import Start
 
@@ -19,6 +20,7 @@ OPTIONS: dict[str, Option] = {
     "activation": ACTIVATION,
 }
 EXAMPLES = ({"epsilon": 1e-5}, {"epsilon": 1e-3, "momentum": 0.5, "least_rows": 2}, {"epsilon": 0.1, "least_rows": 60})
+shape = alike
 
 
 def build(

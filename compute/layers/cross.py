@@ -6,11 +6,13 @@ from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.layers import dense
 from streamtrain.compute.layers._activated import NONE
 from streamtrain.compute.options import Option, Whole
+from streamtrain.compute.shape import alike
 from streamtrain.compute.vertices import add, multiply
 
 HELP = "a cross network: x' = x0 (x w + b) + x, so many times, with as many columns as the input x0"
 OPTIONS: dict[str, Option] = {"depth": Whole(least=1, most=64, help="how many times")}
 EXAMPLES = ({"depth": 2},)
+shape = alike
 
 
 def build(builder: Builder, name: str, x: Value, depth: int) -> Value:

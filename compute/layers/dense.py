@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from streamtrain import _native
 from streamtrain.compute import initializers, ops
@@ -12,6 +14,7 @@ from streamtrain.compute.ops.activation import glorot
 from streamtrain.compute.ops.dense_forward import BUILT_IN
 from streamtrain.compute.ops.dense_grad_weight import TOTALS
 from streamtrain.compute.options import Option, Whole, Word
+from streamtrain.compute.shape import Shape
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.start import ZERO, Start
 
@@ -26,6 +29,10 @@ OPTIONS: dict[str, Option] = {
     ),
 }
 EXAMPLES = ({"size": 5}, {"size": 7, "activation": BUILT_IN})
+
+
+def shape(inputs: Sequence[Shape], size: int, **options: Any) -> Shape:
+    return inputs[0]._replace(columns=size)
 
 
 def is_linear(size: int, activation: str, init: str = AUTO) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from streamtrain.compute.builder import FORWARD, INFERENCE, Builder, Gradient, Value
 from streamtrain.compute.options import Number, Option
+from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Before, Ref
 
 HELP = "in training a share of the elements becomes 0 and the others grow by as much; nothing in a prediction"
 OPTIONS: dict[str, Option] = {"rate": Number(least=0, below=1, help="the share")}
 EXAMPLES = ({"rate": 0.3},)
+shape = alike
 
 
 def build(builder: Builder, name: str, x: Value, rate: float) -> Value:

@@ -1,8 +1,8 @@
 """The registry of vertices: what a computation graph has beside layers. A file has HELP, LEAST and MOST (how many
-values it reads), OPTIONS (compute/options.py), EXAMPLES and build().
+values it reads), OPTIONS (compute/options.py), EXAMPLES, shape() and build().
 
 One that says SUMS is a sum of what it reads, by factors. It is written { <its name> = "what it reads" or [ … ], and its
-options }. build() raises Mismatch where what it reads does not fit.
+options }. shape() raises Mismatch where what it reads does not fit (compute/shape.py).
 """
 
 from __future__ import annotations

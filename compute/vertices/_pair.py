@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.spec import Ref
-from streamtrain.compute.vertices._reading import learns, same_columns, same_rows
+from streamtrain.compute.vertices._reading import learns
 
 
 def build(builder: Builder, name: str, op: str, inputs: Sequence[Value]) -> Value:
     """y = op(a, b), element by element."""
     a, b = inputs
-    y = builder.buffer(f"{name}.output", same_rows(inputs), same_columns(inputs))
+    y = builder.buffer(f"{name}.output", *a.ref.shape)
     builder.call(f"{op}_forward", y.elements, y, a.ref, b.ref)
 
     def backward(dy: Ref, da: Ref, db: Ref) -> None:
@@ -23,7 +23,7 @@ def build(builder: Builder, name: str, op: str, inputs: Sequence[Value]) -> Valu
 
 def of_rows(builder: Builder, name: str, op: str, inputs: Sequence[Value], reads_output: bool = False) -> Value:
     """y = op(a, b), one column: a number of two rows. `reads_output`: its gradient is told by y too."""
-    (a, b), rows, columns = inputs, same_rows(inputs), same_columns(inputs)
+    (a, b), rows, columns = inputs, inputs[0].rows, inputs[0].columns
     y = builder.buffer(f"{name}.output", rows, 1)
     builder.call(f"{op}_forward", rows, columns, a.ref, b.ref, y)
 

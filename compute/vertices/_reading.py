@@ -1,27 +1,11 @@
-"""What vertices ask of what they read, and how they fold many into one."""
+"""What vertices share that read any values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.compute.builder import Builder, Gradient, Mismatch, Value
-from streamtrain.compute.spec import PerRow, Ref
-
-
-def same_columns(inputs: Sequence[Value]) -> int:
-    """Mismatch where they are not all as wide."""
-    widths = [value.columns for value in inputs]
-    if len(set(widths)) > 1:
-        raise Mismatch(f"expected values of as many columns, got {widths}")
-    return widths[0]
-
-
-def same_rows(inputs: Sequence[Value]) -> PerRow:
-    """Mismatch where some have several rows for each of the batch's and others as many do not."""
-    times = [value.rows.times for value in inputs]
-    if len(set(times)) > 1:
-        raise Mismatch(f"expected values with as many rows stacked, got {times}")
-    return inputs[0].rows
+from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.spec import Ref
 
 
 def copy(builder: Builder, name: str, given: Ref) -> Ref:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from streamtrain.compute import ops
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option, Word
+from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
 
@@ -14,6 +15,7 @@ HELP = "an activation of each element"
 LEAST, MOST = 1, 1
 OPTIONS: dict[str, Option] = {"function": Word(of=lambda: list(ops.activations()), help="which, as a layer takes it")}
 EXAMPLES: Examples = (([3], {"function": "gelu"}),)
+shape = alike
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value], function: str) -> Value:

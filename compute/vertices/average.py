@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from streamtrain import _native
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.options import Option
+from streamtrain.compute.shape import alike
 from streamtrain.compute.vertices import Examples, add, scale
 
 HELP = "the mean of values"
@@ -14,6 +15,7 @@ LEAST, MOST = 2, _native.MAX_COLUMNS
 SUMS = True
 OPTIONS: dict[str, Option] = {}
 EXAMPLES: Examples = (([3, 3, 3], {}),)
+shape = alike
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:

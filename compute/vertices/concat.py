@@ -8,9 +8,10 @@ from itertools import accumulate
 from streamtrain import _native
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
+from streamtrain.compute.shape import Shape, same_times
 from streamtrain.compute.spec import Ref, Refs
 from streamtrain.compute.vertices import Examples
-from streamtrain.compute.vertices._reading import learns, same_rows
+from streamtrain.compute.vertices._reading import learns
 
 HELP = "values side by side"
 LEAST, MOST = 1, _native.MAX_COLUMNS
@@ -18,8 +19,12 @@ OPTIONS: dict[str, Option] = {}
 EXAMPLES: Examples = (([3, 4, 1], {}),)
 
 
+def shape(inputs: Sequence[Shape]) -> Shape:
+    return Shape(same_times(inputs), sum(each.columns for each in inputs))
+
+
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
-    rows, width = same_rows(inputs), sum(value.columns for value in inputs)
+    rows, width = inputs[0].rows, sum(value.columns for value in inputs)
     y = builder.buffer(f"{name}.output", rows, width)
     ends = accumulate(value.columns for value in inputs)
     parts = [(end - value.columns, value.columns) for end, value in zip(ends, inputs, strict=True)]

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 from streamtrain.compute.builder import Builder, Value
 from streamtrain.compute.options import Option
+from streamtrain.compute.shape import one_column
 from streamtrain.compute.vertices import Examples, _pair
 
 HELP = "how far two rows lie apart (L2), one column"
 LEAST, MOST = 2, 2
 OPTIONS: dict[str, Option] = {}
 EXAMPLES: Examples = (([4, 4], {}),)
+shape = one_column
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamtrain import _native
-from streamtrain.compute.builder import Builder, Gradient, Mismatch, Value
+from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option, Whole
+from streamtrain.compute.shape import Mismatch, Shape
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
 
@@ -16,11 +17,17 @@ OPTIONS: dict[str, Option] = {"width": Whole(least=1, most=_native.MAX_COLUMNS, 
 EXAMPLES: Examples = (([12], {"width": 3}),)
 
 
+def shape(inputs: Sequence[Shape], width: int) -> Shape:
+    (x,) = inputs
+    if x.columns % width or x.columns < 2 * width:
+        raise Mismatch(f"expected two or more fields of {width} columns, got {x.columns} columns; set `width` so that "
+                       "it divides them")
+    return x._replace(columns=1)
+
+
 def build(builder: Builder, name: str, inputs: Sequence[Value], width: int) -> Value:
     (x,), rows = inputs, inputs[0].rows
-    fields, rest = divmod(x.columns, width)
-    if rest or fields < 2:
-        raise Mismatch(f"expected two or more fields of {width} columns, got {x.columns} columns")
+    fields = x.columns // width
     y = builder.buffer(f"{name}.output", rows, 1)
     builder.call("factorization_forward", rows, fields, width, x.ref, y)
 

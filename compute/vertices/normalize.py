@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
+from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
 
@@ -13,6 +14,7 @@ HELP = "rows of length 1 (L2)"
 LEAST, MOST = 1, 1
 OPTIONS: dict[str, Option] = {}
 EXAMPLES: Examples = (([4], {}),)
+shape = alike
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:

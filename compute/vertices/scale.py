@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Number, Option
+from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
 
@@ -14,6 +15,7 @@ LEAST, MOST = 1, 1
 SUMS = True
 OPTIONS: dict[str, Option] = {"by": Number(least=-1e30, most=1e30, help="the factor")}
 EXAMPLES: Examples = (([3], {"by": -2.5}),)
+shape = alike
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value], by: float) -> Value:

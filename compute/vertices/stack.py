@@ -8,9 +8,10 @@ from collections.abc import Sequence
 
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
+from streamtrain.compute.shape import Shape, alike
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
-from streamtrain.compute.vertices._reading import learns, same_columns, same_rows
+from streamtrain.compute.vertices._reading import learns
 
 HELP = "the rows of values below each other, for layers that are to treat them alike"
 LEAST, MOST = 2, 64
@@ -18,8 +19,13 @@ OPTIONS: dict[str, Option] = {}
 EXAMPLES: Examples = ()   # what it makes is taken apart by unstack
 
 
+def shape(inputs: Sequence[Shape]) -> Shape:
+    one = alike(inputs)
+    return one._replace(times=len(inputs) * one.times)
+
+
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
-    rows, columns, count = same_rows(inputs), same_columns(inputs), len(inputs)
+    rows, columns, count = inputs[0].rows, inputs[0].columns, len(inputs)
     y = builder.buffer(f"{name}.output", rows * count, columns)   # as [rows, count x columns] they lie side by side
     for at, value in enumerate(inputs):
         builder.call("copy_columns", rows, columns, columns, 0, count * columns, at * columns, value.ref, y)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamtrain import _native
-from streamtrain.compute.builder import Builder, Gradient, Mismatch, Value
+from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option, Whole
+from streamtrain.compute.shape import Mismatch, Shape
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
 
@@ -19,10 +20,15 @@ OPTIONS: dict[str, Option] = {
 EXAMPLES: Examples = (([5], {"first": 1, "end": 4}),)
 
 
+def shape(inputs: Sequence[Shape], first: int, end: int) -> Shape:
+    (x,) = inputs
+    if not first < end <= x.columns:
+        raise Mismatch(f"expected columns from 0 to {x.columns}, got {first} to {end}; set `first` and `end` so")
+    return x._replace(columns=end - first)
+
+
 def build(builder: Builder, name: str, inputs: Sequence[Value], first: int, end: int) -> Value:
     (x,), rows, count = inputs, inputs[0].rows, end - first
-    if not first < end <= x.columns:
-        raise Mismatch(f"expected columns from 0 to {x.columns}, got {first} to {end}")
     y = builder.buffer(f"{name}.output", rows, count)
     builder.call("copy_columns", rows, count, x.columns, first, count, 0, x.ref, y)
 

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 
 from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option
+from streamtrain.compute.shape import alike
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.vertices import Examples
-from streamtrain.compute.vertices._reading import learns, same_columns, same_rows
+from streamtrain.compute.vertices._reading import learns
 
 HELP = "the difference of two values"
 LEAST, MOST = 2, 2
 SUMS = True
 OPTIONS: dict[str, Option] = {}
 EXAMPLES: Examples = (([3, 3], {}),)
+shape = alike
 
 
 def build(builder: Builder, name: str, inputs: Sequence[Value]) -> Value:
     a, b = inputs[0], inputs[1]
-    y = builder.buffer(f"{name}.output", same_rows(inputs), same_columns(inputs))
+    y = builder.buffer(f"{name}.output", *a.ref.shape)
     builder.call("subtract_forward", y.elements, y, a.ref, b.ref)
 
     def backward(dy: Ref) -> list[Gradient | None]:

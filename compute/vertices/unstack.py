@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streamtrain.compute.builder import Builder, Gradient, Mismatch, Value
+from streamtrain.compute.builder import Builder, Gradient, Value
 from streamtrain.compute.options import Option, Whole
+from streamtrain.compute.shape import Mismatch, Shape
 from streamtrain.compute.spec import PerRow, Ref
 from streamtrain.compute.vertices import Examples, stack
 
@@ -15,11 +16,16 @@ OPTIONS: dict[str, Option] = {"index": Whole(most=stack.MOST - 1, default=0, hel
 EXAMPLES: Examples = (([3], {}),)   # a stack of one
 
 
+def shape(inputs: Sequence[Shape], index: int) -> Shape:
+    (x,) = inputs
+    if index >= x.times:
+        raise Mismatch(f"expected an index below {x.times}, which are stacked, got {index}; set `index` lower")
+    return x._replace(times=1)
+
+
 def build(builder: Builder, name: str, inputs: Sequence[Value], index: int) -> Value:
     (x,) = inputs
     count, columns, rows = x.rows.times, x.columns, PerRow(x.rows.rows)
-    if index >= count:
-        raise Mismatch(f"expected an index below {count}, which are stacked, got {index}")
     y = builder.buffer(f"{name}.output", rows, columns)
     builder.call("copy_columns", rows, columns, count * columns, index * columns, columns, 0, x.ref, y)
 

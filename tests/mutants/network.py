@@ -86,9 +86,9 @@ GUARDS = [
     ),
     (
         "an output that is still stacked is refused",
-        "compute/graph.py",
-        "        if z.rows.times != 1:\n",
-        "        if False:\n",
+        "compute/shape_inference.py",
+        "    if given.times != 1:\n",
+        "    if False:\n",
         f"{STACK}::test_what_does_not_fit_is_refused",
     ),
     (

@@ -36,6 +36,13 @@ OPTIONS = {
 EXAMPLES = ({"depth": 2}, {"depth": 3, "narrowing": 0.9, "shape": "bent"}, {"depth": 2, "widths": [3, 5]})
 
 
+def shape(inputs, depth, narrowing, shape, widths):
+    (x,) = inputs
+    for at in range(depth):
+        x = x._replace(columns=widths[at] if widths else max(1, int(x.columns * narrowing)))
+    return x
+
+
 def build(builder, name, x, depth, narrowing, shape, widths):
     for at in range(depth):
         size = widths[at] if widths else max(1, int(x.ref.shape[1] * narrowing))

@@ -10,6 +10,7 @@ from typing import Any
 
 from streamtrain.compute import stateful
 from streamtrain.compute.builder import Builder
+from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.options import Problem, problems, read
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.stateful.transform import Batch, Held, Reads
@@ -24,9 +25,11 @@ def held_problems(transform: str, settings: dict[str, Any]) -> Iterator[Problem]
     yield from problems(settings, stateful.options(transform), f"setting of {transform}")
 
 
-def held_of(name: str, transform: str, buckets: int, embed: int, settings: dict[str, Any]) -> Held:
+def held_of(
+    name: str, transform: str, buckets: int, embed: int, settings: dict[str, Any], init: str = AUTO
+) -> Held:
     """Of settings in which nothing is wrong."""
-    return Held(name, transform, buckets, embed, read(settings, stateful.options(transform)))
+    return Held(name, transform, buckets, embed, read(settings, stateful.options(transform)), init)
 
 
 def width(held: Held) -> int:

@@ -14,8 +14,9 @@ from itertools import accumulate
 import numpy as np
 
 from streamtrain.compute import held as holding
-from streamtrain.compute import stateful
+from streamtrain.compute import initializers, stateful
 from streamtrain.compute.builder import STATISTICS, Builder, Gradient, Tables, Value
+from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.moments import LEAST_DEVIATION, MOMENTS
 from streamtrain.compute.ops.entry_table import place_of
 from streamtrain.compute.ops.first_seen import slots_of
@@ -23,7 +24,7 @@ from streamtrain.compute.spec import Ref, Refs
 from streamtrain.compute.start import ZERO, Start
 from streamtrain.compute.stateful.transform import Held
 
-EMBEDDING = Start.uniform(0.05)   # what tables start from
+EMBEDDING = Start.uniform(0.05)   # what tables start from, of "auto"
 GRADIENT_BYTES = 1 << 17   # of tables that are updated together: what one call leaves for the next stays in the L2
 CLIP = 8.0   # deviations
 FLOOR = LEAST_DEVIATION   # its inverse is a float32
@@ -46,6 +47,7 @@ class Category:
     name: str
     buckets: int
     embed: int
+    init: str = AUTO   # of compute/initializers
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Bag:
     width: int      # entries of a row, in the mean
     most: int       # of one row
     scales: str     # of the slot, ragged: what each is multiplied by; "": 1
+    init: str = AUTO
 
 
 @dataclass(frozen=True)
@@ -178,7 +181,8 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
         at = numbers(builder, block, chosen, x, at)
     for bag in shape.bags:
         if bag.embed:
-            tables.append(pool(builder, bag, x, at, EMBEDDING))
+            begin = initializers.begin(bag.init, EMBEDDING, bag.buckets, bag.embed)
+            tables.append(pool(builder, bag, x, at, begin))
             at += bag.embed
             learned += [at - bag.embed, at]
     for picture in shape.pixels:
@@ -187,7 +191,8 @@ def build(builder: Builder, shape: InputShape, label_dtype: str, own: bool = Fal
     for each, column, count, index in holding.build(builder, shape.held, label_dtype, x, at):
         if index is not None:
             rows_of = stateful.get(each.transform).rows_of(each)
-            tables.append(embed(builder, [Category(each.name, count, each.embed)], index, x, column, rows_of))
+            table = Category(each.name, count, each.embed, each.init)
+            tables.append(embed(builder, [table], index, x, column, rows_of))
             learned += [column, column + each.embed]
     window = (min(learned), max(learned)) if learned else (0, width)
 
@@ -224,7 +229,8 @@ def embed(
     rows, columns = indices.shape
     tables = []
     for column, its in enumerate(categories):
-        table = builder.table(f"{its.name}.embedding", its.buckets, its.embed, EMBEDDING, rows_of)
+        begin = initializers.begin(its.init, EMBEDDING, its.buckets, its.embed)
+        table = builder.table(f"{its.name}.embedding", its.buckets, its.embed, begin, rows_of)
         tables.append((table, column, at))
         at += its.embed
     builder.call("embedding_forward", rows, columns, len(tables), x.shape[1], _places(builder, tables, "forward"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from streamtrain import _native
-from streamtrain.compute import averagings, layers, losses, optimizers, schedules, stateful
+from streamtrain.compute import averagings, initializers, layers, losses, optimizers, schedules, stateful
 from streamtrain.compute.graph import Graph
 from streamtrain.compute.heads import Head, wrong_of
 from streamtrain.compute.held import feeds, held_of, held_problems
@@ -138,7 +138,15 @@ def _category(given: object, where: str) -> Category:
     if not isinstance(given, Mapping):
         raise _wrong(where, "a table with name, buckets and embed", given)
     buckets = _whole(given.get("buckets"), f"{where}.buckets", 1, MAX_BUCKETS)
-    return Category(_text(given, "name"), buckets, _whole(given.get("embed") or 1, f"{where}.embed", 1, MAX_WIDTH))
+    embed = _whole(given.get("embed") or 1, f"{where}.embed", 1, MAX_WIDTH)
+    return Category(_text(given, "name"), buckets, embed, _init(given, where))
+
+
+def _init(given: Mapping[str, Any], where: str) -> str:
+    found = given.get("init", initializers.AUTO)
+    if found not in initializers.words():
+        raise _wrong(f"{where}.init", f"one of {', '.join(initializers.words())}", found)
+    return str(found)
 
 
 def _vector(given: object, where: str) -> Vector:
@@ -164,7 +172,7 @@ def _bag(given: object, where: str) -> Bag:
     pool = _text(given, "pool", f"{where}.pool")
     if pool not in POOLS or (pool == MAX and not sizes["embed"]):
         raise _wrong(f"{where}.pool", f"one of {', '.join(POOLS)}, {MAX} with embed above 0 alone", pool)
-    return Bag(name=name, block=block, scales=scales, pool=pool, **sizes)
+    return Bag(name=name, block=block, scales=scales, pool=pool, init=_init(given, where), **sizes)
 
 
 def _held(given: object, where: str) -> Held:
@@ -175,7 +183,8 @@ def _held(given: object, where: str) -> Held:
     for problem in held_problems(transform, settings):
         raise _problem(f"{where}.settings", problem)
     buckets = _whole(given.get("buckets", 0), f"{where}.buckets", 0, MAX_BUCKETS)
-    held = held_of(name, transform, buckets, _whole(given.get("embed", 0), f"{where}.embed", 0, MAX_WIDTH), settings)
+    embed = _whole(given.get("embed", 0), f"{where}.embed", 0, MAX_WIDTH)
+    held = held_of(name, transform, buckets, embed, settings, _init(given, where))
     if bool(held.buckets) != ("bucket" in feeds(held)):
         raise _wrong(f"{where}.buckets", "a whole number from 1 where it reads a category, else 0", held.buckets)
     if bool(held.embed) != bool(entry.indexes(held)):

@@ -9,35 +9,32 @@ from typing import Any
 from streamtrain import _native
 from streamtrain.compute import initializers, ops
 from streamtrain.compute.builder import Builder, Gradient, Value
+from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.layers._activated import ACTIVATION, NONE, activated, taken_back
 from streamtrain.compute.ops.activation import glorot
 from streamtrain.compute.ops.dense_forward import BUILT_IN
 from streamtrain.compute.ops.dense_grad_weight import TOTALS
-from streamtrain.compute.options import Option, Whole, Word
+from streamtrain.compute.options import Option, Whole
 from streamtrain.compute.shape import Shape
 from streamtrain.compute.spec import Ref
 from streamtrain.compute.start import ZERO, Start
 
 HELP = "fully connected: y = activation(x w + b)"
-AUTO = "auto"
 OPTIONS: dict[str, Option] = {
     "size": Whole(least=1, most=_native.MAX_COLUMNS, help="outputs"),
     "activation": ACTIVATION,
-    "init": Word(
-        of=lambda: [AUTO, *initializers.names()], default=AUTO, help="what weights start from; auto: as is usual for "
-        "the activation, 0 where sums of them are the outputs"
-    ),
+    "init": initializers.option("as is usual for the activation, 0 where sums of them are the outputs"),
 }
 EXAMPLES = ({"size": 5}, {"size": 7, "activation": BUILT_IN})
-
-
-def shape(inputs: Sequence[Shape], size: int, **options: Any) -> Shape:
-    return inputs[0]._replace(columns=size)
 
 
 def is_linear(size: int, activation: str, init: str = AUTO) -> bool:
     """Whether it may be asked to start at 0: a sum of such layers is an output."""
     return activation == NONE and init == AUTO
+
+
+def shape(inputs: Sequence[Shape], size: int, **options: Any) -> Shape:
+    return inputs[0]._replace(columns=size)
 
 
 def build(
@@ -71,8 +68,5 @@ def build(
 
 
 def _begin(init: str, activation: str, inputs: int, outputs: int) -> Start:
-    if init != AUTO:
-        chosen: Start = initializers.get(init).start(inputs, outputs)
-        return chosen
     limit = glorot if activation == NONE else ops.activations()[activation].start
-    return Start.uniform(limit(inputs, outputs))
+    return initializers.begin(init, Start.uniform(limit(inputs, outputs)), inputs, outputs)

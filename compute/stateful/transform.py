@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from streamtrain.compute.builder import STATISTICS, Builder
+from streamtrain.compute.initializers import AUTO
 from streamtrain.compute.spec import Ref
 
 Reads = Literal["float", "bucket", "time", "hash"]   # of a number; of a category; when a row happened, in ms since
@@ -27,6 +28,7 @@ class Held:
     buckets: int                 # of the category it reads; 0 of a number
     embed: int                   # numbers for each index it makes; 0 where it makes a number
     settings: Mapping[str, Any]  # its own, defaults filled in
+    init: str = AUTO             # of the numbers: one of compute/initializers
 
     def block(self, part: str = "") -> str:
         """Of the state."""

@@ -25,7 +25,7 @@ from streamtrain.columns.making import MadeColumn, Making, MakingError, Table, e
 from streamtrain.columns.names import expand_both
 from streamtrain.columns.paths import Path, path_problems, place, steps
 from streamtrain.columns.pipeline import Pipeline
-from streamtrain.compute import losses, stateful
+from streamtrain.compute import initializers, losses, stateful
 from streamtrain.compute.held import BLOCKS
 from streamtrain.compute.losses import LabelKind
 from streamtrain.compute.stateful.transform import Held
@@ -386,7 +386,8 @@ class Schema:
 
 def _told(held: Held) -> dict[str, Any]:
     """As the engine takes it."""
-    told = {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed}
+    told = {"name": held.name, "transform": held.transform, "buckets": held.buckets, "embed": held.embed,
+            **initializers.told(held.init)}  # fmt: skip
     return {**told, "settings": {name: list(each) if isinstance(each, tuple) else each
                                  for name, each in held.settings.items()}}  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 
 from streamtrain.compute import initializers
 from streamtrain.compute.model import Model
+from streamtrain.compute.start import ZERO
 from streamtrain.errors import UserMistake
+from streamtrain.job import Job
+from streamtrain.job.mistakes import JobMistakes
 
 INPUTS, OUTPUTS = 300, 100
 VARIANCE = {"glorot": 2 / (INPUTS + OUTPUTS), "he": 2 / INPUTS, "lecun": 1 / INPUTS, "zeros": 0.0}
@@ -47,3 +51,66 @@ def test_a_head_starts_at_0_unless_it_says_otherwise(spec: Any) -> None:
 def test_what_is_none_is_refused(spec: Any) -> None:
     with pytest.raises(UserMistake, match=r"expected one of auto, glorot_normal, .*got 'xavier'"):
         weights(spec, init="xavier")
+
+
+COLUMNS = {
+    "x{1..3}": {}, "zone": {"kind": "category", "buckets": 300, "embed": 100},
+    "tags": {"kind": "category", "buckets": 300, "embed": 100, "list": True},
+    "user": {"kind": "category", "vocabulary": {"capacity": 299, "admit": 1}, "embed": 100}, "y": {"role": "label"},
+}  # fmt: skip
+TABLES = ("zone", "tags", "user")
+
+
+def job_of(init: str | None) -> Job:
+    given = {} if init is None else {"init": init}
+    columns = {name: {**told, **given} if name in TABLES else told for name, told in COLUMNS.items()}
+    layers = [{"cross": 2, **given}, {"dense": 4, **given}]
+    return Job.from_tables({"name": "job", "kafka": {"bootstrap.servers": "x:1"}, "columns": columns,
+                            "model": {"layers": layers}})  # fmt: skip
+
+
+def start_of(spec: dict[str, Any]) -> bytes:
+    return Model(spec).initial_state(3).tobytes()
+
+
+@pytest.mark.parametrize("name", initializers.names())
+def test_each_starts_a_cross_layer_and_tables(name: str) -> None:
+    """A table's rows are its inputs, the numbers of one its outputs."""
+    model = Model(job_of(name).model_spec())
+    blocks = model.views(model.initial_state(3))
+    for its in (*(f"{table}.embedding" for table in TABLES), *(f"cross0.{at}.weight" for at in range(2))):
+        inputs, outputs = blocks[its].shape
+        chosen = initializers.get(name).start(inputs, outputs)
+        expected = np.zeros_like(blocks[its])
+        if chosen != ZERO:
+            chosen.into(expected, 3, list(model._begins).index(its))
+        assert blocks[its].tobytes() == expected.tobytes(), its
+        assert blocks[its].any() == (name != "zeros"), its
+
+
+@pytest.mark.parametrize("name", [None, *initializers.words()])
+def test_it_comes_back_from_a_manifest_byte_for_byte(name: str | None) -> None:
+    job = job_of(name)
+    spec = job.model_spec()
+    again = Job.from_effective(json.loads(json.dumps(job.effective())))
+    assert json.dumps(again.model_spec()) == json.dumps(spec) and again.schema.digest() == job.schema.digest()
+    assert start_of(again.model_spec()) == start_of(json.loads(json.dumps(spec))) == start_of(spec)
+
+
+def test_auto_is_what_stands_without() -> None:
+    spec, without = (job_of(name).model_spec() for name in ("auto", None))
+    assert start_of(spec) == start_of(without)
+    tables = [*spec["input"]["categories"], *spec["input"]["bags"], *spec["input"]["held"]]
+    assert len(tables) == 3 and not any("init" in table for table in tables)
+    blocks = Model(spec).views(Model(spec).initial_state(3))
+    for table in TABLES:
+        assert 0.049 < abs(blocks[f"{table}.embedding"]).max() <= 0.05
+
+
+def test_a_table_refuses_another_word(spec: Any) -> None:
+    with pytest.raises(JobMistakes, match=r"zone.*init: expected one of auto, glorot_normal, .*got 'xavier'"):
+        job_of("xavier")
+    told = spec(categories=1)
+    told["input"]["categories"][0]["init"] = "xavier"
+    with pytest.raises(UserMistake, match=r"model\.input\.categories\[0\]\.init: expected one of auto, .*got 'xavier'"):
+        Model(told)

@@ -14,6 +14,7 @@ from streamtrain import _native
 from streamtrain.columns.kinds.bags import DEFAULT_EMBED, Bagged, bag, bag_problems, block_name, kept, ragged_block
 from streamtrain.columns.kinds.cell import Cell, as_text
 from streamtrain.columns.kinds.kind import Block, CellForm, Kind, Named, TextHash, Wrong
+from streamtrain.compute import initializers
 from streamtrain.compute.held import BLOCKS, VOCABULARY, held_of, held_problems
 from streamtrain.compute.input import MEAN
 from streamtrain.compute.stateful.transform import Held
@@ -62,6 +63,12 @@ class Options(Hashed):
         json_schema_extra={"misplaced": "only a feature of kind category has one"},
     )
 
+    init: str = Field(
+        initializers.AUTO,
+        description='category: what the numbers of its buckets start from; "auto": within 0.05',
+        json_schema_extra={"misplaced": "only a feature of kind category has one"},
+    )
+
     list: bool = Field(
         False,
         description="category: a cell is a list of them",
@@ -78,6 +85,8 @@ class Category(Kind[Options]):
             yield from _vocabulary_problems(column)
         elif column.buckets is None:
             yield "buckets: expected a number of buckets for a category, or a vocabulary, got none"
+        if column.init not in initializers.words():
+            yield f"init: expected one of {', '.join(initializers.words())}, got {column.init!r}"
         yield from bag_problems(column, column.list)
 
     def missing_problem(self, column: Options) -> str | None:
@@ -95,15 +104,16 @@ class Category(Kind[Options]):
         if column.vocabulary is None:
             return None
         settings = {VOCABULARY: name, **column.vocabulary.model_dump()}
-        return held_of(name, VOCABULARY, 0, column.embed or DEFAULT_EMBED, settings)
+        return held_of(name, VOCABULARY, 0, column.embed or DEFAULT_EMBED, settings, column.init)
 
     def engine_inputs(self, columns: Named[Options], loss: str) -> dict[str, Any]:
         tables = [
-            {"name": name, "buckets": column.buckets, "embed": column.embed or DEFAULT_EMBED}
+            {"name": name, "buckets": column.buckets, "embed": column.embed or DEFAULT_EMBED,
+             **initializers.told(column.init)}
             for name, column in _alone(columns)
         ]
         bags = [
-            bag(name, column, column.embed or DEFAULT_EMBED, column.pool or MEAN)
+            {**bag(name, column, column.embed or DEFAULT_EMBED, column.pool or MEAN), **initializers.told(column.init)}
             for name, column in columns if column.list
         ]
         return {"categories": tables, "bags": bags}

@@ -78,6 +78,8 @@ SHAPES += [
     ]},
 ]  # fmt: skip
 IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
+# of what differs in the optimizer alone one: differences need none
+DIFFERENTIATED = [at for at, shape in enumerate(SHAPES) if shape.get("optimizer", "sgd") == "sgd"]
 
 
 def floats(state: np.ndarray[Any, Any], size_bytes: int) -> np.ndarray[Any, Any]:
@@ -109,7 +111,7 @@ def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: 
             np.testing.assert_allclose(cpu[3][name], block, rtol=2e-3, atol=2e-3, err_msg=name)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@pytest.mark.parametrize("shape", [SHAPES[at] for at in DIFFERENTIATED], ids=[IDS[at] for at in DIFFERENTIATED])
 def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**{**shape, "optimizer": "sgd"}))
     rigged.statistics(rigged.plan())

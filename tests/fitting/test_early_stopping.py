@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.metrics import roc_auc_score
 
 import streamtrain
 from streamtrain import EarlyStopping, EarlyStoppingParallelTrainer, EarlyStoppingTrainer, Fitted
@@ -69,6 +68,8 @@ def test_the_same_rows_end_at_the_same_round_also_when_a_worker_is_killed() -> N
 
 @pytest.mark.parametrize("score", ["log_loss", "auc", "accuracy"])
 def test_the_score_of_held_out_rows_in_every_form(tmp_path: Path, score: str) -> None:
+    from sklearn.metrics import roc_auc_score  # slow to import
+
     path = written(tmp_path / "held out.csv", dicts(HELD_OUT))
     found = [
         EarlyStoppingTrainer(EarlyStopping(epochs=2, score=score, held_out=given), TABLES, columns(600)).fit()

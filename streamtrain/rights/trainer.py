@@ -8,12 +8,14 @@ from streamtrain.rights.right import Right, looks, reads, writes
 from streamtrain.topics.topic import all_topics
 
 HELP = "trains: `streamtrain train`"
+HELD_OUT = "held_out"  # the topic of rows that a job's model is judged by, where it has one
 
 
 def rights(job: str, topics: Mapping[str, str]) -> list[Right]:
     own = [topics[key] for key, topic in all_topics().items() if topic.written is not None]
+    held_out = [topics[HELD_OUT]] if HELD_OUT in topics else []
     return [
-        *reads(topics["records"], *own),
+        *reads(topics["records"], *own, *held_out),
         *writes(*own),
         *looks(topics["predictions"]),  # a start tells which of the job's topics are wanting
         Right("transactional-id", job, ("Write", "Describe")),

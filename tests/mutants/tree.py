@@ -56,7 +56,7 @@ class Tree:
         assert text.count(old) == 1, f"{file}: expected one place, found {text.count(old)}: {old!r}"
         path.write_text(text.replace(old, new))
         if file.startswith("native/"):
-            self._compile()
+            self.build()
 
     def restore(self, file: str) -> None:
         shutil.copy2(ROOT / file, self.root / file)
@@ -64,7 +64,7 @@ class Tree:
         if file.startswith("native/"):
             shutil.copy2(self._whole, self._extension)
 
-    def _compile(self) -> None:
+    def build(self) -> None:
         isolated = [] if importlib.util.find_spec("scikit_build_core") else ["--build-isolation"]
         target = self._build.parent / "built"
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--upgrade", "--target", str(target)]

@@ -1,5 +1,5 @@
-"""A vertex, an optimizer, a schedule and a loss are added to a copy of the package by a file each, and train: no file
-that was there is another then.
+"""A vertex, an optimizer, a schedule and a loss are added to a copy of the package by a file each, an op by two, and
+train: no file that was there is another then.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pytest
 
 import streamtrain
 from streamtrain import _native
+from tests.mutants.tree import Tree
 
 ADDED = {"vertices": "scale", "optimizers": "adam", "schedules": "exponential", "losses": "huber"}
 TRAINED = """
@@ -86,3 +87,44 @@ def test_four_files_are_added_and_none_is_edited(python: Path, tmp_path: Path) -
     assert len(edited) == 0, edited
     added = sorted(f"compute/{folder}/my_{name}.py" for folder, name in ADDED.items())
     assert sorted(set(after) - set(before)) == added
+
+
+OP_TRAINED = """
+import sys
+import numpy as np
+import streamtrain
+
+def main():
+    x = np.random.default_rng(1).normal(size=600)
+    job = {
+        "columns": {"x": {}, "y": {"role": "label"}},
+        "model": {"layers": [{"dense": 4, "activation": sys.argv[1]}], "loss": "mean_squared_error"},
+        "train": {"batch_rows": 32},
+    }
+    print(streamtrain.fit(job, {"x": x, "y": 2 * x}).payload.hex())
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.mutants   # builds all of the native module
+@pytest.mark.timeout(3600)
+def test_two_files_are_an_op_and_none_is_edited(tmp_path: Path) -> None:
+    tree, script = Tree(tmp_path), tmp_path / "trained.py"
+    script.write_text(OP_TRAINED)
+    before = digests(tree.root)
+    for path in (tree.root / "compute" / "ops" / "softsign.py", tree.root / "native" / "kernels" / "softsign.h"):
+        path.with_stem("mine").write_text(path.read_text().replace("softsign", "mine"))
+    tree.build()
+    found = [
+        subprocess.run([tree.python, script, name], cwd=tmp_path, capture_output=True, text=True, timeout=240)
+        for name in ("softsign", "mine")
+    ]
+    assert [done.returncode for done in found] == [0, 0], found[-1].stderr[-4000:]
+    assert found[0].stdout == found[1].stdout != ""
+    after = digests(tree.root)
+    assert [name for name in before if after.get(name) != before[name] and not name.endswith(".so")] == []
+    assert {name for name in set(after) - set(before) if name.startswith(("compute", "native"))} == {
+        "compute/ops/mine.py", "native/kernels/mine.h"
+    }  # fmt: skip

@@ -11,6 +11,7 @@ from streamtrain.cli.choice import one_of
 from streamtrain.cli.session import JobFile, Session, command
 from streamtrain.rights import REGISTRY
 from streamtrain.rights.roles import rights_of
+from streamtrain.rights.trainer import HELD_OUT
 from streamtrain.topics.topic import all_topics
 
 ORDER = 128
@@ -31,6 +32,9 @@ def acl(
     """Print the kafka-acls lines that give a role what it needs on a job's topics, and no more. Changes nothing."""
     found = session.job(job)
     topics = {key: str(found.topic(key).name) for key in all_topics()}
+    early = found.train.early_stopping
+    if early is not None and early.held_out is not None and early.held_out.topic is not None:
+        topics[HELD_OUT] = early.held_out.topic
     whom = principal or f"User:{role}"
     given = rights_of(role, found.name, topics)
     lines = [right.line(found.kafka.bootstrap, whom) for right in given]

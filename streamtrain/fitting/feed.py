@@ -64,7 +64,7 @@ class Feed:
 
     def _note_pass(self, epoch: int, count: int) -> None:
         if not count:
-            raise UserMistake("rows: expected at least one, got none; has the iterator been used up before?")
+            raise UserMistake("rows: expected at least one row, got none; has the iterator been used up before?")
         if epoch and count != self.pass_records:
             raise UserMistake(
                 f"rows: expected the same in each pass, got {self.pass_records} records and in pass {epoch + 1} "

@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from example_format import example_format, row_formats
+from waiting import wait_for
 
 from streamtrain import Job
 from streamtrain.cli import main
@@ -76,7 +77,10 @@ def target(job: Job) -> str:
 
 
 def messages(job: Job, topic: str) -> Iterator[Message]:
-    spans = dict(enumerate(Admin(job.kafka.bootstrap, job.kafka_admin()).spans(topic) or []))
+    admin = Admin(job.kafka.bootstrap, job.kafka_admin())
+    count = len(admin.spans(topic) or [])
+    wait_for(lambda: admin.last_stable(topic, count) == admin.high_watermarks(topic, count))  # commits are there
+    spans = dict(enumerate(admin.spans(topic) or []))
     with KafkaConsumer.open(Purpose.READ, job.kafka_consumer(), "test") as consumer:
         yield from read_all(consumer, topic, spans)  # type: ignore[arg-type]
 

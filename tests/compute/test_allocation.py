@@ -29,6 +29,8 @@ int posix_memalign(void **p, size_t a, size_t n) { ++calls; *p = __libc_memalign
 
 SCRIPT = """
 import ctypes, importlib.util, sys
+from pathlib import Path
+sys.path.insert(0, str(Path(sys.argv[1]).parents[1] / "fakes"))
 spec = importlib.util.spec_from_file_location("rigs", sys.argv[1])
 rigs = importlib.util.module_from_spec(spec); sys.modules["rigs"] = rigs; spec.loader.exec_module(rigs)
 count = ctypes.CDLL(None).allocations

@@ -183,7 +183,7 @@ def test_no_event_comes_once_it_is_over() -> None:
 
 @pytest.mark.parametrize("rows", [[], columns(0), iter(())], ids=["list", "arrays", "iterator"])
 def test_no_rows(rows: Any) -> None:
-    with pytest.raises(UserMistake, match="rows: expected at least one, got none"):
+    with pytest.raises(UserMistake, match="rows: expected at least one row, got none"):
         streamtrain.fit(TABLES, rows)
 
 
@@ -191,14 +191,14 @@ def test_no_row_that_can_be_used() -> None:
     given = columns(200)
     given["y"][:] = 5
     with pytest.raises(CheckFailed, match=r"none that can be used: .*expected 0, 1, true or false, got 5; mend them"):
-        streamtrain.fit(TABLES, given)
+        streamtrain.fit(TABLES, iter([given]))  # of an array that is at hand, this is told before anything runs
 
 
 def test_too_many_dead_rows_name_no_topic() -> None:
     given = columns(5000)
     given["y"][::3] = 5
     with pytest.raises(CheckFailed, match="mend those rows") as error:
-        streamtrain.fit(TABLES, given)
+        streamtrain.fit(TABLES, iter([given]))
     assert "streamtrain read" not in str(error.value)
 
 
@@ -207,7 +207,7 @@ def test_a_job_that_is_none_of_the_forms() -> None:
         streamtrain.fit(None, columns(10))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("rows", [[], {**columns(5000), "y": np.full(5000, 5)}], ids=["no rows", "dead rows"])
+@pytest.mark.parametrize("rows", [[], iter([{**columns(5000), "y": np.full(5000, 5)}])], ids=["no rows", "dead rows"])
 def test_an_error_that_is_kept_keeps_no_memory(rows: Any) -> None:
     gc.disable()
     try:

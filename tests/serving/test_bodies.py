@@ -128,7 +128,7 @@ def test_an_answer_that_is_too_large_is_refused() -> None:
     for rows in ([ROW] * 1000, [{}] * 1000):
         document, found = answer(rows, scorer)
         assert (found.form, found.rows) == (BodyForm.TOO_LARGE, 0) and len(found.text) < 1000
-        assert "at most 10000 bytes" in document["error"]["reason"]
+        assert "at most 10,000 bytes" in document["error"]["reason"]
     assert answer(ROW, scorer)[0] == scorer.predict(ROW)
 
 

@@ -1,6 +1,7 @@
 // libsvm records: a line is a row, a label and then index:value pairs; what follows a # is passed over, and so is qid.
 #pragma once
 #include "decode/sparse_text.h"
+#include "decode/sparse_text_encoder.h"
 
 namespace st::formats {
 
@@ -38,5 +39,13 @@ class LibsvmDecoder final : public SparseTextDecoder {
 inline std::unique_ptr<Decoder> libsvm(std::shared_ptr<const DecodePlan> plan) {
     return std::make_unique<LibsvmDecoder>(std::move(plan));
 }
+
+// libsvm text of a table: the label, then the features by index.
+class LibsvmEncoder final : public SparseTextEncoder {
+  protected:
+    void write_head(const Head &head, std::string &out) const override { out += head.label; }
+};
+
+inline std::unique_ptr<RecordEncoder> libsvm_encoder() { return std::make_unique<LibsvmEncoder>(); }
 
 }  // namespace st::formats

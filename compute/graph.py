@@ -184,7 +184,8 @@ def _table_problems(table: Mapping[str, Any], known: Collection[str], own: Colle
     """`own`: the layers that have parameters of their own."""
     settings = {key: value for key, value in table.items() if key != "name"}
     if LIKE in settings:
-        if settings.pop(LIKE) not in own:
+        named = settings.pop(LIKE)
+        if not isinstance(named, str) or named not in own:
             yield Problem(LIKE, "the name of a layer with parameters of its own", table[LIKE], tuple(own))
         yield from _read_problems(OF, settings.pop(OF, None), 1, 1, known)
         yield from problems(settings, {}, f"option beside {LIKE}")

@@ -58,11 +58,11 @@ class Update:
         builder.on_tables = waiting.append if self._by_norm else at_once
 
         def update() -> None:
-            stretches = self._stretches(builder) if dense else []
+            stretches = self._stretches(builder) if dense and builder.parameters else []
             scales = self._scales(builder, stretches, waiting) if self._by_norm else [None] * (len(waiting) + 1)
             for tables, scale in zip(waiting, scales[1:], strict=True):
                 self._rows(builder, tables, scale)
-            if dense:
+            if stretches:
                 self._dense(builder, stretches, scales[0])
 
         return update

@@ -74,8 +74,8 @@ POSITIONS = ("keep", "beginning", "end")  # the snapshot's own, or what the reco
 
 @dataclass(frozen=True)
 class Kept:
-    """Another snapshot that the topic holds when this one is written, under `shelf`: "s/0003", archived "a/0000", the
-    best "b/0000"."""
+    """Another snapshot that the topic holds when this one is written, under `shelf`: "s/0003", archived "a/0000", one
+    that was the best "b/0003"."""
 
     shelf: str
     version: int

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamtrain.columns.forms import Columns, Names, is_columns, read
+from streamtrain.columns.kinds.kind import SKIP
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 
@@ -27,6 +28,8 @@ def check_labels(job: Job, rows: Any) -> None:
         return
     if not given.rows:
         raise UserMistake("rows: expected at least one row, got none")
+    if job.records.where is not None or any(schema.missing(each) == SKIP for _, each in schema.columns):
+        return  # a row with a wrong label may be one that is left out
     for name, column in schema.labels:
         classes = schema.labelled.classes(name, column)
         cells = given.named.get(name)
@@ -41,5 +44,5 @@ def _check(name: str, cells: np.ndarray[Any, Any], classes: int) -> None:
         row = int(wrong.argmax())
         raise UserMistake(
             f"rows: {name}: expected a class from 0 to {classes - 1}, got {cells[row]} in row {row}, as in "
-            f"{int(wrong.sum()):,} of {len(cells):,} rows; mend or leave these out, or say how many classes there are"
+            f"{int(wrong.sum()):,} of {len(cells):,} rows; mend them, or leave them out"
         )

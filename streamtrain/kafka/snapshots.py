@@ -24,7 +24,7 @@ from streamtrain.topics import snapshots
 from streamtrain.topics.chunks import Chunks, Held, Located, Stored
 from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
-from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
+from streamtrain.topics.shelves import best_of, is_manifest, kept_after, manifest_key
 from streamtrain.topics.topic import sha256
 
 _GROUP = "streamtrain-snapshots"  # librdkafka asks for one; it is never joined
@@ -121,9 +121,9 @@ class SnapshotTopic:
     def best(self) -> Kept:
         """Where the best one by early stopping lies; UserMistake where the topic holds none."""
         newest = self.newest_manifest()
-        for entry in () if newest is None else kept_after(*newest):
-            if entry.best:
-                return entry
+        best = None if newest is None else best_of(kept_after(*newest))
+        if best is not None:
+            return best
         raise UserMistake(
             f"{self.name}: expected a snapshot that is the best by train.early_stopping, found none; name a version"
         )

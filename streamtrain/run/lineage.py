@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamtrain.compute.early_stopping import NAME
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job
 from streamtrain.origins.origin import Gaps, Origin
@@ -133,7 +134,7 @@ def imported_lineage(wanted: Manifest, of: Imported, positions: Positions, gaps:
         imported=(*wanted.imported, of),
         version=wanted.version,
         untrained=wanted.untrained,
-        metrics=dict(wanted.metrics),
+        metrics={name: value for name, value in wanted.metrics.items() if name != NAME},  # its best is not here
     )
 
 

@@ -106,6 +106,8 @@ WRONG: list[tuple[Any, str]] = [
      "model.graph.a: expected no way back to itself, got 'a <- b <- c <- a'"),
     ([{"name": "a", "like": "b", "of": "input"}, {"name": "b", "scale": "input", "by": 2}],
      "model.graph.a: expected the name of a layer with parameters of its own, got 'b'"),
+    ([{"name": "a", **RELU, "of": "input"}, {"name": "b", "like": ["a"], "of": "input"}],
+     r"model.graph.b: expected the name of a layer with parameters of its own, got \['a'\]"),
     ([{"name": "a", **RELU, "of": "input"}, {"name": "b", "like": "a", "of": "input", "size": 3}],
      "model.graph.b: unknown option beside like"),
     ([{"name": "a", **RELU, "of": "input"}, {"name": "b", "like": "a", "of": "a"}],

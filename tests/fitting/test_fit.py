@@ -168,3 +168,16 @@ def test_a_job_file_needs_no_broker(tmp_path: Path) -> None:
     assert snapshot.manifest.job == "alone"
     figures = snapshot.manifest.metrics["window"]
     assert figures["rmse"] < 0.5 * figures["constant_rmse"], figures
+
+
+@pytest.mark.parametrize("optimizer", [{"name": "adam", "learning_rate": 0.05, "clip_norm": 5.0}, {"name": "lamb"}])
+def test_a_table_may_be_all_that_learns(optimizer: dict[str, Any]) -> None:
+    label = np.arange(2000) % 2
+    tables = {
+        "columns": {"c": {"kind": "category", "buckets": 64, "embed": 1}, "y": {"role": "label"}},
+        "model": {"graph": {"output": {"scale": "input.c", "by": 1.0}}},
+        "optimizer": optimizer,
+    }
+    fitted = streamtrain.fit(tables, {"c": np.array(["a", "b"])[label], "y": label})
+    assert list(fitted.parameters) == ["c.embedding"]
+    assert fitted.manifest.metrics["total"]["log_loss"] < 0.6

@@ -58,3 +58,10 @@ def test_what_is_missing_and_names_are_left_to_the_column() -> None:
     named = {"columns": {"x": {}, "y": {"role": "label", "classes": ["7", "8"]}}, "model": JOB["model"]}
     assert fit(named, labels(7, 8, dtype="i8")).manifest.rows_seen == 2
     assert fit(BINARY, {"x": np.zeros(2), "y": np.array([True, False])}).manifest.rows_seen == 2
+
+
+def test_rows_that_are_left_out_may_have_any_label() -> None:
+    filtered = {**BINARY, "records": {"where": "x <= 0.5"}}
+    assert fit(filtered, {"x": np.array([0.0, 1, 0]), "y": np.array([1, 7, 0])}).manifest.rows_seen == 2
+    skipped = {"columns": {"x": {"missing": "skip"}, "y": {"role": "label"}}}
+    assert fit(skipped, {"x": np.array([0.0, np.nan, 0]), "y": np.array([1, 7, 0])}).manifest.rows_seen == 2

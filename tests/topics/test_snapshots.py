@@ -13,7 +13,7 @@ from publisher import example_manifest as manifest
 
 from streamtrain.errors import SnapshotError
 from streamtrain.topics.manifest import CHUNK_BYTES, Imported, Kept, decode, encode
-from streamtrain.topics.shelves import BEST, all_keys, kept_after
+from streamtrain.topics.shelves import all_keys, best_of, kept_after
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import sha256
 
@@ -118,10 +118,16 @@ def test_archived_snapshots_have_keys_of_their_own_and_the_oldest_gives_way() ->
     assert [entry.version for entry in made.manifest.kept if entry.archived] == [12]
 
 
-def test_the_best_has_a_key_of_its_own_and_gives_way_to_a_better_one_alone() -> None:
-    topic, kept = publish_all(range(1, 10), keep=2, best=frozenset({3, 5}))
-    assert [(entry.version, entry.shelf) for entry in kept if entry.best] == [(5, BEST)]
-    assert live(topic) == keys(kept) and sorted(entry.version for entry in kept) == [5, 8, 9]
+def test_the_best_stays_and_the_newest_do() -> None:
+    for best, held in (
+        ({3, 5}, {5, 8, 9}), (set(range(2, 10)), {8, 9}), ({8}, {8, 9}), ({1, 9}, {8, 9}), ({2, 3, 4}, {4, 8, 9})
+    ):  # fmt: skip
+        topic, kept = publish_all(range(1, 10), keep=2, best=frozenset(best))
+        versions = {entry.version for entry in kept}
+        assert live(topic) == keys(kept) and held <= versions and len(versions) <= 2 * 2 + 1
+        newest = best_of(kept)
+        assert newest is not None and newest.version == max(best)
+        assert {entry.version for entry in kept if entry.best} <= {max(best), 8, 9}
 
 
 def test_a_manifest_that_outgrows_a_message_is_refused() -> None:

@@ -60,6 +60,9 @@ def list_(session: Session, job: JobFile) -> None:
     """List the snapshots the topic holds, oldest first."""
     with snapshots_of(session.job(job)) as topic:
         rows = [_row(located) for located in topic.list()]
+    best = max((row["version"] for row in rows if row["best"]), default=None)
+    for row in rows:
+        row["best"] = row["version"] == best  # others were
     lines = [
         (
             row["version"],

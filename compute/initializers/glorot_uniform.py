@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
+from streamtrain.compute.ops.activation import glorot
 from streamtrain.compute.start import Start
 
 HELP = "uniform, of variance 2 / (inputs + outputs)"
 
 
 def start(inputs: int, outputs: int) -> Start:
-    return Start.uniform(math.sqrt(6 / (inputs + outputs)))
+    return Start.uniform(glorot(inputs, outputs))

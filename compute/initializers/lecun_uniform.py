@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
+from streamtrain.compute.ops.activation import lecun
 from streamtrain.compute.start import Start
 
 HELP = "uniform, of variance 1 / inputs"
 
 
 def start(inputs: int, outputs: int) -> Start:
-    return Start.uniform(math.sqrt(3 / inputs))
+    return Start.uniform(lecun(inputs, outputs))

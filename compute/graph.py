@@ -23,7 +23,7 @@ OF = "of"                           # what a layer reads
 LIKE = "like"                       # names the layer whose parameters another has too
 LAYER, PART = "dense", "subset"     # of the outputs, where no vertex is called so; of columns of the input
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHOWN = 12   # vertices of a circle in a message
+_SHOWN = 12   # names in a message
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,8 @@ def wrong(tables: object, columns: Mapping[str, Any]) -> Iterator[tuple[str, Pro
         if isinstance(name, str) and _NAME.fullmatch(name) and name != INPUT and name not in names:
             names[name] = None
         else:
-            yield "", Problem("", f"names of letters, digits and _, each once, none of them {INPUT}", name)
+            rule = f"names of letters, digits and _, no digit first, each once, none of them {INPUT}"
+            yield "", Problem("", rule, name)
             return
     known = dict.fromkeys([INPUT, *(f"{INPUT}.{column}" for column in columns), *names])
     sound = True
@@ -217,8 +218,8 @@ def _read_problems(key: str, reads: object, least: int, most: int, known: Collec
     if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
         yield Problem(key, "the name of what it reads, or an array of names", reads)
     elif not least <= len(names) <= most:
-        count = f"{least}" if least == most else f"{least} or more"
-        yield Problem(key, f"{count} to read", reads)
+        count = f"{least}" if least == most else f"{least} or more" if len(names) < least else f"at most {most}"
+        yield Problem(key, f"{count} to read", reads if len(names) <= _SHOWN else len(names))
     else:
         for name in names:
             if name not in known:

@@ -18,6 +18,8 @@ from streamtrain.compute.ops.vocabulary import HEAD
 Scores = dict[str, npt.NDArray[Any]]
 WINDOW_ROWS = 10_000  # a window closes at the first look after so many rows; the first is shown as it grows
 MOST_CLIPPED = 20  # columns told of
+HELD_OUT = "held_out"  # figures of rows that are never trained, of a publication that was an evaluation
+SPANS = ("total", "window", "after_averaging", HELD_OUT)  # of a publication's metrics: those that are figures of rows
 
 
 def closed(window: Mapping[str, Any], before: Mapping[str, Any] | None) -> bool:

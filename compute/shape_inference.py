@@ -20,6 +20,10 @@ def shapes(graph: Graph, width: int, outlets: Sequence[Outlet]) -> dict[str, Sha
         found[part.name] = _shape(part, [whole])
     for vertex in graph.whole(outlets):
         found[vertex.name] = _shape(vertex, [found[name] for name in vertex.reads])
+    dead = dict(found)   # what nothing depends on is not built; a mistake in it is one all the same
+    for vertex in graph.vertices:
+        if vertex.name not in dead:
+            dead[vertex.name] = _shape(vertex, [dead[name] for name in vertex.reads])
     for outlet in outlets:
         _check(graph.end(outlet), outlet, found[graph.end(outlet)])
     return found

@@ -12,10 +12,13 @@ from streamtrain.cli.output import age_text, table
 from streamtrain.cli.quality import quality_table, trend, window_name
 from streamtrain.clients.dead_letters import not_ours
 from streamtrain.compute.confusion import FIGURES
+from streamtrain.compute.early_stopping import NAME
+from streamtrain.compute.quality import SPANS
+from streamtrain.job.early_stop import standing_text
 
 _MOST_LAGS = 8  # partitions told apart
 _MOST_CLASSES = 12
-_SPANS = ("total", "window", "after_averaging")
+_LINES = {NAME: standing_text}  # how one of the metrics is told; others by their names
 
 
 def standing_view(document: dict[str, Any]) -> Group:
@@ -35,16 +38,22 @@ def standing_view(document: dict[str, Any]) -> Group:
     if document.get("run"):
         lines.append(("run", _run(document["run"], snapshot)))
     metrics = document.get("metrics", {})
-    lines += [(name, _told(value)) for name, value in metrics.items() if name not in _SPANS and value != {}]
+    lines += [
+        (name.replace("_", " "), _LINES.get(name, _told)(value))
+        for name, value in metrics.items() if name not in SPANS and value != {}
+    ]
+    if "gradient_norm" in (metrics.get("window") or {}):
+        lines.append(("gradient norm", f"{metrics['window']['gradient_norm']:.4g} before clipping, in the mean"))
     lines += [("dead letters", f"{rows:,} x {reason}") for reason, rows in document["dead_letters"].items()]
     if strays := document.get("dead_letters_not_ours"):
         lines.append(("dead letters", not_ours(strays)))
     if "error" in document:
         lines.append(("error", Text(document["error"], "bold red")))
     parts: list[RenderableType] = [table(["", ""], lines)]
-    total, window = metrics.get("total") or {}, metrics.get("window") or {}
+    total, window, *others = (metrics.get(span) or {} for span in SPANS)
     if len(total) > 2:  # more than rows and weight
-        parts += ["", quality_table({window_name(window): window, "in total": total})]
+        more = {name.replace("_", " "): scores for name, scores in zip(SPANS[2:], others, strict=True) if scores}
+        parts += ["", quality_table({window_name(window): window, "in total": total, **more})]
     if len(document["by_class"]) > 2:  # of two the figures above say it
         parts += ["", _by_class(document["by_class"])]
     shares = trend(document["windows"])

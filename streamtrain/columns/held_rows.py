@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from streamtrain import _native
-from streamtrain.columns.row_plan import Around, RowPlan, told
+from streamtrain.columns.row_plan import Around, RowPlan, cell_path
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.metrics import summary
 from streamtrain.compute.model import aligned
@@ -17,6 +17,11 @@ from streamtrain.compute.spec import Array
 from streamtrain.errors import UserMistake
 
 _HEADER = np.dtype(_native.SLOT_HEADER)
+
+
+def numbered(record: int, row: int) -> str:
+    """A row of records that have no other place than their order."""
+    return f"record {record}, row {row}"
 
 
 @dataclass(frozen=True)
@@ -28,14 +33,21 @@ class HeldRows:
 
     @classmethod
     def of(
-        cls, plan: RowPlan, records: Iterable[bytes | tuple[bytes, Around]], what: str, bare: bool = True
+        cls,
+        plan: RowPlan,
+        records: Iterable[bytes | tuple[bytes, Around]],
+        what: str,
+        where: Callable[[int, int], str] = numbered,
+        bare: bool = True,
     ) -> HeldRows:
         """All rows of records, in slots of the plan's. UserMistake, which begins with `what`, for a row that cannot be
-        used, and where there is none."""
+        used, and where there is none; `where` tells the place of a row of a record, both from 0."""
         slots: list[Array] = []
         for batch in plan.batches(records, bare=bare, copy=False):
             if batch.left_out:
-                raise UserMistake(f"{what}: {told(batch.left_out[0])}; mend it, or leave it out")
+                first = batch.left_out[0]
+                place = f"{where(first.record, first.row_from)} at {cell_path(first.path)}"
+                raise UserMistake(f"{what}: {place}: {first.reason}; mend it, or leave it out")
             if batch.count:
                 slot = aligned(plan.layout.slot_bytes)
                 slot[:] = plan.slot

@@ -38,14 +38,15 @@ class FoundFile:
             )
 
 
-def found_files(given: Iterable[str]) -> list[FoundFile]:
+def found_files(given: Iterable[str], what: str = "--files") -> list[FoundFile]:
     """The files of paths and patterns, those of a pattern sorted; one that is named twice is there twice.
 
-    Each is read once as a whole. UserMistake where there is none, or one cannot be read again.
+    Each is read once as a whole. UserMistake, which names the setting `what`, where there is none, or one cannot be
+    read again.
     """
     looked: dict[str, FoundFile] = {}
     found = []
-    for path in _paths(given):
+    for path in _paths(given, what):
         if path not in looked:
             looked[path] = _look(path)
         found.append(looked[path])
@@ -62,16 +63,16 @@ def stamp_of(path: str) -> tuple[int, int]:
     return state.st_size, state.st_mtime_ns
 
 
-def _paths(given: Iterable[str]) -> Iterator[str]:
+def _paths(given: Iterable[str], what: str) -> Iterator[str]:
     for path in given:
         if path == STANDARD_INPUT:
-            raise UserMistake("--files: expected files, which can be read again, got standard input; use produce")
+            raise UserMistake(f"{what}: expected files, which can be read again, got standard input; use produce")
         if not has_magic(path) or os.path.exists(path):
             yield path
             continue
         matching = sorted(glob(path, recursive=True))
         if not matching:
-            raise UserMistake(f"--files: expected files matching {path}, found none")
+            raise UserMistake(f"{what}: expected files matching {path}, found none")
         yield from matching
 
 

@@ -19,4 +19,5 @@ def hold(job: Job, source: Any, what: str, batch_rows: int = BATCH_ROWS) -> Held
     if "files" not in given:
         return HeldRows.of(plan, plan.encoded(given["rows"]), what)
     paths = [str(path) for path in given["files"]]
-    return HeldRows.of(plan, iter(FileRecords(job, paths, format=plan.bare)), what)
+    records = FileRecords(job, paths, format=plan.bare)
+    return HeldRows.of(plan, records, what, records.where)

@@ -24,7 +24,7 @@ from streamtrain.fitting.watching import Stopped, Watching
 from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.run.arena import make_arena, worker_config
-from streamtrain.run.beginning import publish_fresh
+from streamtrain.run.beginning import fill_fresh, publish_first
 from streamtrain.run.host import Child, Event, Host, HostOptions, RunOver
 from streamtrain.run.lineage import first_lineage
 from streamtrain.run.publication import Assembler
@@ -142,7 +142,8 @@ class MemoryRun:
         assembler = Assembler(job, Run(1, uuid.uuid4().hex), layout, slot, build_digest())
         state = view(ring.mean_address(0), layout.state_bytes)
         lineage = first_lineage(job, Positions(_TOPIC_ID, (Position(0),)))
-        lineage = publish_fresh(lineage, self._model, state, assembler, self._publisher)
+        fill_fresh(self._model, lineage.seed, job.train.workers, state)
+        lineage = publish_first(lineage, state, assembler, self._publisher)
         ring.begin(
             round=-1, learning_rate=job.optimizer.learning_rate, seed=lineage.seed, positions=[(0, 0, 0)]
         )

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from streamtrain.compute.early_stopping import NAME, Standing
-from streamtrain.compute.quality import closed
+from streamtrain.compute.quality import HELD_OUT, closed
 from streamtrain.job.sections import EarlyStopping
 
 Metrics = Mapping[str, Any]
-HELD_OUT = "held_out"  # the figures of held-out rows among a manifest's metrics, where it was an evaluation
 
 
 class EarlyStop:
@@ -71,8 +70,21 @@ def _score(figure: float | None) -> float:
 
 def found_text(standing: Metrics) -> str:
     """Why it has ended, and which snapshot is the best."""
-    best = ""
-    if "best_version" in standing:
-        score = standing["settings"]["score"]
-        best = f"; the best is snapshot {standing['best_version']}, {score} {standing['best_score']:.6g}"
-    return f"early stopping, {standing['reason']}: {standing['details']}{best}"
+    return f"early stopping, {standing['reason']}: {standing['details']}{_best(standing)}"
+
+
+def standing_text(standing: Metrics) -> str:
+    """How far its evaluations are, and where it has ended why."""
+    if standing["reason"]:
+        return found_text(standing).removeprefix("early stopping, ")
+    count, since = standing["evaluations"], standing["since"]
+    last = f", {standing['settings']['score']} {standing['score']:.6g}" if "score" in standing else ""
+    none_better = f", {since} without improvement" if since else ""
+    return f"{count:,} evaluation{'' if count == 1 else 's'}{last}{none_better}{_best(standing)}"
+
+
+def _best(standing: Metrics) -> str:
+    if "best_version" not in standing:
+        return ""
+    score = standing["settings"]["score"]
+    return f"; the best is snapshot {standing['best_version']}, {score} {standing['best_score']:.6g}"

@@ -102,6 +102,8 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
             yield from column_mistakes(gathered, path, str(context["problems"]))
         elif item["type"] == "missing":
             yield Mistake(where, shown, f"missing, expected {takes(field)}" if field else "missing")
+        elif item["type"] == "section":
+            yield Mistake(where, shown, str(context["expected"]), show_value(gathered.at(path)))
         else:
             expected = takes(field) if field is not None else str(context.get("expected") or item["msg"])
             allowed = context.get("allowed", ())

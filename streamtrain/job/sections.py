@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from streamtrain import _native
 from streamtrain.columns import formats
@@ -189,7 +190,7 @@ class HeldOut(Section):
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if (self.files is None) == (self.topic is None):
-            raise ValueError("expected files or a topic")
+            raise PydanticCustomError("section", "{expected}", {"expected": "files or a topic, one of the two"})
         return self
 
 

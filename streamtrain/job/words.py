@@ -45,7 +45,8 @@ def _range(metadata: list[Any]) -> str:
                 limits[name] = getattr(item, name)
     low = f"from {limits['ge']}" if "ge" in limits else f"above {limits['gt']}" if "gt" in limits else ""
     high = f"to {limits['le']}" if "le" in limits else f"below {limits['lt']}" if "lt" in limits else ""
-    return f"{low} {high}".strip()
+    some = "that is not empty" if any(isinstance(item, annotated_types.MinLen) for item in metadata) else ""
+    return f"{low} {high} {some}".strip()
 
 
 def _kind(kind: Any) -> str:

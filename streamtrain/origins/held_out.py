@@ -5,13 +5,15 @@ Which they are stands in the manifests beside the scores, so that each is of the
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from streamtrain.columns.held_rows import HeldRows
 from streamtrain.columns.row_plan import Around
 from streamtrain.errors import UserMistake
-from streamtrain.files.found import FoundFile
+from streamtrain.files.found import FoundFile, found_files
 from streamtrain.files.records import FileRecords
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
@@ -22,7 +24,7 @@ from streamtrain.log import get_logger
 from streamtrain.origins.moves import ToldFile, identity_of
 
 log = get_logger(__name__)
-_WHAT = "train.early_stopping.held_out"
+WHAT = "train.early_stopping.held_out"
 
 
 class HeldOut(NamedTuple):
@@ -32,10 +34,36 @@ class HeldOut(NamedTuple):
     told: dict[str, Any]
 
 
+def held_out(
+    job: Job,
+    files: Sequence[FoundFile],
+    kafka: Mapping[str, str],
+    admin: Admin,
+    known: Mapping[str, Any] | None = None,
+) -> HeldOut | None:
+    """What a job says of it, by `files` where it names some; else of its topic, as of_topic() has them. None where it
+    says nothing."""
+    early = job.train.early_stopping
+    if early is None or early.held_out is None:
+        return None
+    if early.held_out.topic is None:
+        return of_files(job, files)
+    return of_topic(job, early.held_out.topic, kafka, admin, known)
+
+
+def named_files(job: Job) -> list[FoundFile]:
+    """Those that a job's early stopping judges by. UserMistake as found_files()."""
+    early = job.train.early_stopping
+    if early is None or early.held_out is None or early.held_out.files is None:
+        return []
+    return found_files(early.held_out.files, f"{WHAT}.files")
+
+
 def of_files(job: Job, files: Sequence[FoundFile]) -> HeldOut:
     """UserMistake for a row that cannot be used, and a file that is another by now."""
     plan = job.plan()
-    rows = HeldRows.of(plan, iter(FileRecords(job, [file.path for file in files], format=plan.bare)), _WHAT)
+    records = FileRecords(job, [file.path for file in files], format=plan.bare)
+    rows = HeldRows.of(plan, records, WHAT, records.where)
     for file in files:
         file.check_unchanged()
     identity = identity_of([ToldFile(file.name, file.digest, file.rows) for file in files])
@@ -49,7 +77,7 @@ def of_topic(
     for a row that cannot be used."""
     state = admin.describe([topic])[topic]
     if state is None:
-        raise UserMistake(f"{_WHAT}.topic: expected a topic that Kafka has, got {topic}")
+        raise UserMistake(f"{WHAT}.topic: expected a topic that Kafka has, got {topic}")
     begins = admin.earliest(topic, state.partitions)
     span = begins, admin.last_stable(topic, state.partitions)
     if known is not None:
@@ -60,17 +88,30 @@ def of_topic(
             log.warning("the held-out topic holds other records than before: what counts begins anew", topic=topic)
     consumer = KafkaConsumer.open(Purpose.FOLLOW, kafka)
     try:
-        rows = HeldRows.of(job.plan(), _records(consumer, topic, *span), _WHAT, bare=False)
+        records = _TopicRecords(consumer, topic, *span)
+        rows = HeldRows.of(job.plan(), records, WHAT, records.where, bare=False)
     finally:
         consumer.close()
     return HeldOut(rows, {"identity": state.topic_id, "from": span[0], "to": span[1], "rows": rows.rows})
 
 
-def _records(
-    consumer: KafkaConsumer, topic: str, begins: Sequence[int], ends: Sequence[int]
-) -> Iterator[tuple[bytes, Around]]:
+class _TopicRecords:
     """One partition behind the other: sums of scores go by the order of rows."""
-    for partition, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        for message in read(consumer, topic, partition, begin, end):
-            if message.value is not None:
-                yield message.value, message.around()
+
+    def __init__(self, consumer: KafkaConsumer, topic: str, begins: Sequence[int], ends: Sequence[int]) -> None:
+        self._consumer, self._topic, self._spans = consumer, topic, list(zip(begins, ends, strict=True))
+        self._first = array("q")  # of each partition, the records before it
+        self._offsets = array("q")
+
+    def __iter__(self) -> Iterator[tuple[bytes, Around]]:
+        for partition, (begin, end) in enumerate(self._spans):
+            self._first.append(len(self._offsets))
+            for message in read(self._consumer, self._topic, partition, begin, end):
+                if message.value is not None:
+                    self._offsets.append(message.offset)
+                    yield message.value, message.around()
+
+    def where(self, record: int, row: int) -> str:
+        """A row of a record, both from 0, by the record's place in the topic."""
+        partition = bisect_right(self._first, record) - 1
+        return f"{self._topic} partition {partition} offset {self._offsets[record]} row {row}"

@@ -15,12 +15,9 @@ from streamtrain.run.round_log import Columns
 State = npt.NDArray[np.uint8]
 
 
-def publish_fresh(
-    lineage: Lineage, model: Model, state: State, assembler: Assembler, publisher: Publisher
-) -> Lineage:
-    """The lineage with the model's first state, which `state` takes."""
-    model.layout.begin_lineage(model.initial_state(lineage.seed), assembler.job.train.workers, state)
-    return publish_first(lineage, state, assembler, publisher)
+def fill_fresh(model: Model, seed: int, workers: int, state: State) -> None:
+    """Puts the model's first state of that seed, as so many workers have it, into `state`."""
+    model.layout.begin_lineage(model.initial_state(seed), workers, state)
 
 
 def publish_first(lineage: Lineage, state: State, assembler: Assembler, publisher: Publisher) -> Lineage:

@@ -19,6 +19,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import Message
 from streamtrain.kafka.snapshots import SnapshotTopic
 from streamtrain.origins.choice import origin_of
+from streamtrain.origins.held_out import held_out, named_files
 from streamtrain.origins.moves import is_files
 from streamtrain.run.arena import slot_count, slot_layout
 from streamtrain.run.cores import cores_of_workers, crowded, shown, usable_count
@@ -72,6 +73,7 @@ def findings(
     yield from _sizes(job)
     if lacks_schema(job.records.named):
         return  # nobody can read the records yet
+    yield from _held_out(job, admin)
     if files:
         yield from _files(job, files, sample)
     elif str(job.topic("records").name) in names and records is not None:
@@ -203,6 +205,17 @@ def _sizes(job: Job) -> Iterator[Finding]:
     snapshot_bytes = job.state_bytes
     rate = snapshot_bytes / job.publish.interval_s
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
+
+
+def _held_out(job: Job, admin: Admin) -> Iterator[Finding]:
+    """Whether early stopping has the rows it is to judge by."""
+    try:
+        held = held_out(job, named_files(job), job.kafka_consumer(), admin)
+    except UserMistake as error:
+        yield Finding("held out", "mistake", str(error))
+    else:
+        if held is not None:
+            yield Finding("held out", "ok", f"{held.rows.rows:,} rows")
 
 
 def _files(job: Job, files: Sequence[FoundFile], sample: int) -> Iterator[Finding]:

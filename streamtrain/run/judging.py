@@ -14,9 +14,10 @@ from streamtrain.columns.held_rows import HeldRows
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.judged import Judged
 from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.quality import HELD_OUT
 from streamtrain.compute.snapshot import load, model_payload
 from streamtrain.compute.state import Layout
-from streamtrain.job.early_stop import HELD_OUT, EarlyStop
+from streamtrain.job.early_stop import EarlyStop
 
 
 class Judging:

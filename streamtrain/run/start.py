@@ -1,9 +1,11 @@
-"""How a run begins: which lineage it goes on with, its state put in place, a first publication where it is a new one.
+"""How a run begins: which lineage it goes on with, its state put in place; then a first publication where it is new.
 
 Used by the coordinator, after fencing and before READY.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.model import Model
@@ -12,7 +14,7 @@ from streamtrain.errors import SnapshotError
 from streamtrain.job import Job
 from streamtrain.log import get_logger
 from streamtrain.origins.origin import Origin
-from streamtrain.run.beginning import State, publish_first, publish_fresh
+from streamtrain.run.beginning import State, fill_fresh, publish_first
 from streamtrain.run.held_job import HeldJob, check_published_last
 from streamtrain.run.kafka_publisher import KafkaPublisher
 from streamtrain.run.lineage import (
@@ -30,8 +32,17 @@ from streamtrain.topics.chunks import Held, Located, Stored
 log = get_logger(__name__)
 
 
+class Found(NamedTuple):
+    """A run's lineage, its state in place. `first`: it is new, and published before anything is trained of it.
+    `restored`: the version it was gone back to."""
+
+    lineage: Lineage
+    first: bool = True
+    restored: int | None = None
+
+
 class Start:
-    """Finds a run's lineage in the job's topics; `state` is mean buffer 0, which every method fills."""
+    """Finds a run's lineage in the job's topics; `state` is mean buffer 0, which find() fills."""
 
     def __init__(
         self,
@@ -52,8 +63,9 @@ class Start:
         self._assembler = assembler
         self._tell = tell
 
-    def lineage(self, flags: StartFlags, state: State) -> Lineage:
-        """The one the newest snapshot is of, or a new one. SnapshotError, UserMistake where neither can be."""
+    def find(self, flags: StartFlags, state: State) -> Found:
+        """The one the newest snapshot is of, or a new one. SnapshotError, UserMistake where neither can be. Publishes
+        nothing."""
         waited = self._publisher.answered
         last = waited(self._topics.published_last)
         try:
@@ -74,7 +86,15 @@ class Start:
         check_fit(self._job, newest.manifest)
         lineage = waited(lambda: resumed_lineage(self._origin, known, flags.accept_gap))
         load(self._assembler.layout, state, newest.model, newest.trainer)
-        self._tell_started(lineage, rows=lineage.rows_seen)
+        return Found(lineage, first=False)
+
+    def begin(self, found: Found, state: State) -> Lineage:
+        """What was found, published where it is new."""
+        lineage = found.lineage
+        if found.first:
+            lineage = publish_first(lineage, state, self._assembler, self._publisher)
+        resumed = {} if found.first and found.restored is None else {"rows": lineage.rows_seen}
+        self._tell_started(lineage, **resumed, **({} if found.restored is None else {"restored": found.restored}))
         return lineage
 
     def _whole(self, located: Located) -> Stored:
@@ -82,13 +102,12 @@ class Start:
         schema_and_model(located.manifest)
         return self._snapshots.load(located, trainer=True)
 
-    def _fresh(self, held: Held, state: State) -> Lineage:
+    def _fresh(self, held: Held, state: State) -> Found:
         lineage = self._publisher.answered(lambda: fresh_lineage(self._job, self._origin, held))
-        lineage = publish_fresh(lineage, self._model, state, self._assembler, self._publisher)
-        self._tell_started(lineage)
-        return lineage
+        fill_fresh(self._model, lineage.seed, self._job.train.workers, state)
+        return Found(lineage)
 
-    def _restored(self, flags: StartFlags, newest: Located | None, state: State) -> Lineage:
+    def _restored(self, flags: StartFlags, newest: Located | None, state: State) -> Found:
         """Needs the newest snapshot's manifest only: its parameters may be damaged."""
         version, waited = flags.restore or 0, self._publisher.answered
         wanted = waited(lambda: self._snapshots.version(version))  # refuses what the topic does not hold
@@ -103,9 +122,7 @@ class Start:
             log.warning(f"{error}; its positions are gone on from, it is not kept")
             lineage.kept = newest.manifest.kept
         load(self._assembler.layout, state, wanted.model, wanted.trainer)
-        lineage = publish_first(lineage, state, self._assembler, self._publisher)
-        self._tell_started(lineage, rows=lineage.rows_seen, restored=version)
-        return lineage
+        return Found(lineage, restored=version)
 
     def _tell_started(self, lineage: Lineage, **resumed: int) -> None:
         """The supervisor shows it; the log has it with -v."""

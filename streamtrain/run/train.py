@@ -20,12 +20,13 @@ from typing import Any
 from streamtrain import _native, exits
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
-from streamtrain.files.found import FoundFile, found_files
+from streamtrain.files.found import FoundFile
 from streamtrain.job import Job
 from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.admin import Admin
 from streamtrain.log import get_logger
 from streamtrain.origins.choice import origin_of
+from streamtrain.origins.held_out import named_files
 from streamtrain.run.arena import make_arena, worker_config
 from streamtrain.run.back_off import BackOff
 from streamtrain.run.host import Event, Host, HostOptions, RunOver
@@ -152,7 +153,7 @@ class Supervisor:
         early = self._job.train.early_stopping
         if early is not None:
             self._check_ends(early)
-            self._held_out = found_files((early.held_out and early.held_out.files) or ())
+            self._held_out = named_files(self._job)
         bootstrap = self._job.kafka_admin()["bootstrap.servers"]
         admin = Admin(bootstrap, self._job.kafka_admin())
         admin.ensure([wish for wish in self._wishes() if wish.owned])

@@ -8,9 +8,9 @@ from prometheus_client import Counter, Gauge
 
 from streamtrain import __version__
 from streamtrain.compute.metrics import is_amount, numbers
+from streamtrain.compute.quality import SPANS
 from streamtrain.telemetry.meters import Event, Growing, Lately, Meters
 
-SPANS = ("total", "window", "after_averaging")  # of a manifest's metrics: figures of rows
 MOST_REASONS = 50  # dead letters of further reasons are counted as "other"; a label must not grow with the data
 TRANSACTION_BUCKETS_S = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
 AGE_BUCKETS_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 600.0, 3600.0)

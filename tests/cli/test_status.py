@@ -11,6 +11,8 @@ from rich.console import Console
 
 from streamtrain.cli.standing_view import standing_view
 from streamtrain.clients.standing import JobStanding
+from streamtrain.job.early_stop import EarlyStop
+from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.clients import KafkaConsumer
 from tests.e2e.harness import LiveJob
 
@@ -48,6 +50,23 @@ def test_the_screen_tells_all_there_is() -> None:
 def test_entries_that_are_not_ours_are_counted() -> None:
     assert "not ours" not in screen(DOCUMENT)
     assert "2 entries that are not ours" in screen({**DOCUMENT, "dead_letters_not_ours": 2})
+
+
+def test_early_stopping_held_out_rows_and_gradients_are_told_in_words() -> None:
+    window = {**SCORES, "gradient_norm": 3.14159}
+    early = EarlyStop(EarlyStopping(no_improvement=2), ["log_loss"])
+    state = early.after({}, {"window": SCORES}, 5, 20_000, 0)
+    metrics = {**DOCUMENT["metrics"], "window": window, "early_stopping": state, "held_out": {**SCORES, "auc": 0.811}}
+    shown = screen({**DOCUMENT, "metrics": metrics})
+    line = "1 evaluation, log_loss 0.25; the best is snapshot 5, log_loss 0.25"
+    for text in (line, "0.8110", "held out", "3.142 before"):
+        assert text in shown, (text, shown)
+    assert "least_improvement" not in shown and "held_out" not in shown
+    for version in (6, 7):
+        told = {"window": {**SCORES, "log_loss": 0.3, "rows": 10_000 + version}}
+        state = early.after({"window": SCORES, "early_stopping": state}, told, version, 30_000, 0)
+    ended = screen({**DOCUMENT, "metrics": {**metrics, "early_stopping": state}}, 160)
+    assert "no_improvement: 2 evaluations were not better than 0.25 of snapshot 5; the best is snapshot 5" in ended
 
 
 @pytest.mark.parametrize("missing", ["snapshot", "run", "rows_per_second", "newest_row_age_s"])

@@ -143,9 +143,38 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
     job.produce(3000, seed=5)
     job.train("--until-end")
     assert standing(job)["evaluations"] == 1, "other rows begin anew"
-    path.write_text('{"x1": 1, "y": 7}\n')
+    checked = job.command("check")
+    assert checked.returncode == 0 and "600 rows" in checked.stdout
+    path.write_text(path.read_text() + '{"x1": 1, "y": 7}\n')
+    for refused in (job.command("check"), job.command("train", "--until-end"), job.command("train", "--fresh")):
+        shown = " ".join((refused.stdout + refused.stderr).split())
+        assert f"train.early_stopping.held_out: {path} row 600 at $.y: expected" in shown and "got 7" in shown
+    path.unlink()
     refused = job.command("train", "--until-end")
-    assert refused.returncode == 2 and "train.early_stopping.held_out: record 0, row 0 at" in refused.stderr
+    assert refused.returncode == 2 and f"{path}: cannot be read" in refused.stderr
+    told(job, no_improvement=50, held_out={"files": [str(tmp_path / "*.none")]})
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 2
+    assert f"train.early_stopping.held_out.files: expected files matching {tmp_path / '*.none'}" in refused.stderr
+
+
+def test_a_first_start_with_a_broken_held_out_row_publishes_nothing(kafka: Any, tmp_path: Path) -> None:
+    path, topic = held_file(tmp_path, 10), kafka.fresh_name("held")
+    path.write_text(path.read_text() + '{"x1": "many", "y": 1}\n')
+    job = live_job(kafka, tmp_path, no_improvement=50, held_out={"files": [str(path)]})
+    refused = job.command("train", "--until-end")
+    assert refused.returncode == 2 and f"held_out: {path} row 10 at $.x1: " in refused.stderr
+    told(job, no_improvement=50, held_out={"topic": topic})
+    job.admin.ensure([TopicWish("held", topic, 2)])
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for number, row in enumerate([*rows(3), {**next(rows(1)), "y": 7}]):
+        producer.produce(topic, msgpack.packb(row), partition=min(1, number // 2))
+    assert producer.flush(30) == 0
+    for refused in (job.command("check"), job.command("train", "--until-end")):
+        shown = " ".join((refused.stdout + refused.stderr).split())
+        assert f"held_out: {topic} partition 1 offset 1 row 0 at $.y: expected" in shown and refused.returncode
+    with job.topic() as snapshots:
+        assert snapshots.newest() is None
 
 
 def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: Path) -> None:

@@ -16,17 +16,18 @@ from streamtrain.build import build_digest
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.metrics import names
 from streamtrain.compute.model import Model
+from streamtrain.compute.quality import HELD_OUT
 from streamtrain.compute.state import attach, view
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
-from streamtrain.job.early_stop import HELD_OUT, EarlyStop
+from streamtrain.job.early_stop import EarlyStop
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
 from streamtrain.origins.choice import origin_of
 from streamtrain.origins.files import files_from
-from streamtrain.origins.held_out import HeldOut, of_files, of_topic
+from streamtrain.origins.held_out import held_out
 from streamtrain.origins.origin import Origin
 from streamtrain.run.heap import share_one_heap
 from streamtrain.run.held_job import HeldJob
@@ -111,8 +112,10 @@ def _begin(
     assembler = Assembler(job, taken, layout, slot, build_digest())
     flags = StartFlags(config.fresh, config.restore, config.accept_gap)
     state = view(ring.mean_address(0), layout.state_bytes)
-    lineage = Start(job, model, origin, topics, publisher, assembler, tell).lineage(flags, state)
-    judging = _judging(config, job, model, assembler, lineage, admin)
+    start = Start(job, model, origin, topics, publisher, assembler, tell)
+    found = start.find(flags, state)
+    judging = _judging(config, job, model, assembler, found.lineage.metrics, admin)  # a mistake is told before
+    lineage = start.begin(found, state)
     ring.begin(
         round=lineage.round,
         learning_rate=job.optimizer.learning_rate,
@@ -128,19 +131,16 @@ def _begin(
 
 
 def _judging(
-    config: Config, job: Job, model: Model, assembler: Assembler, lineage: Lineage, admin: Admin
+    config: Config, job: Job, model: Model, assembler: Assembler, metrics: Mapping[str, Any], admin: Admin
 ) -> Judging | None:
-    """What says when training ends by itself, if anything does; it holds the rows it judges by."""
+    """What says when training ends by itself, if anything does; it holds the rows it judges by. `metrics`: of the
+    lineage."""
     early, layout = job.train.early_stopping, assembler.layout
     if early is None:
         return None
     figures = names({each.name: each.shape for each in layout.blocks})
-    held: HeldOut | None = None
-    if early.held_out is not None and early.held_out.topic is not None:
-        known = lineage.metrics.get(NAME, {}).get(HELD_OUT)
-        held = of_topic(job, early.held_out.topic, config.kafka["consumer"], admin, known)
-    elif early.held_out is not None:
-        held = of_files(job, files_from(config.held_out))
+    known = metrics.get(NAME, {}).get(HELD_OUT)
+    held = held_out(job, files_from(config.held_out), config.kafka["consumer"], admin, known)
     if held is None:
         return Judging(EarlyStop(early, figures), model, layout, config.has_end)
     return Judging(EarlyStop(early, figures, held.told), model, layout, config.has_end, held.rows)

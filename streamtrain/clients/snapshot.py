@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,9 +22,9 @@ class Snapshot:
     version: int
     digest: str
     untrained: bool
-    parameters: Mapping[str, Array]
-    statistics: Mapping[str, Array]
-    manifest: Manifest
+    parameters: Mapping[str, Array] = field(repr=False)
+    statistics: Mapping[str, Array] = field(repr=False)
+    manifest: Manifest = field(repr=False)
 
     @property
     def age_s(self) -> float:

@@ -200,9 +200,9 @@ def column(name: str, values: Any, of_lists: bool = False) -> Column:
     `of_lists`: a cell is a list, so that an array may have two dimensions."""
     if type(values) is list:
         return values
-    array = values if isinstance(values, np.ndarray) else np.asarray(values) if hasattr(values, "__array__") else None
-    if array is None:
+    if not hasattr(values, "__array__"):
         return list(values)
+    array = _as_array(name, values)
     if of_lists and array.ndim != 2:
         return list(array)
     if array.ndim != (2 if of_lists else 1):
@@ -216,6 +216,17 @@ def column(name: str, values: Any, of_lists: bool = False) -> Column:
         wanted = np.dtype(np.float32 if kind == "f" and size == 2 else np.float64 if size > 8 else array.dtype)
         return array.astype(wanted.newbyteorder("="), copy=False)
     return array if kind == "M" else list(array.tolist())
+
+
+def _as_array(name: str, values: Any) -> Array:
+    """UserMistake for a tensor that NumPy cannot read: of bfloat16, on a device, one that asks for a gradient."""
+    if isinstance(values, np.ndarray):
+        return values
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        kind = type(values).__name__
+        raise UserMistake(f"rows: column {name!r}: expected what NumPy can read, got a {kind}: {error}") from None
 
 
 def of_arrow(values: Any) -> Any:

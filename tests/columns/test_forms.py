@@ -71,6 +71,16 @@ def test_a_part_is_a_view() -> None:
     assert columns.part(0, 10) is columns
 
 
+class Elsewhere:
+    """As a tensor on a device."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError("copy it to the host first")
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -83,6 +93,7 @@ def test_a_part_is_a_view() -> None:
         ({"x": [1], "name": 2}, "got an array in 'x', none in 'name'"),
         ({"x": [1], "name": [1, 2]}, r"columns of one length, got \{'x': 1, 'name': 2\}"),
         ({"x": np.zeros((2, 2))}, "expected one value a row"),
+        ({"x": Elsewhere()}, "column 'x': expected what NumPy can read, got a Elsewhere: copy it to the host first"),
     ],
 )
 def test_what_is_no_rows(rows: Any, message: str) -> None:

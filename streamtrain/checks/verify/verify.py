@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from streamtrain.checks.given_files import GivenFiles
 from streamtrain.checks.verify.dead_letters import check_dead_letters
 from streamtrain.checks.verify.decoding import Decoders
+from streamtrain.checks.verify.early_stopping import check_early_stopping
 from streamtrain.checks.verify.files import check_files
 from streamtrain.checks.verify.fold import Fold
 from streamtrain.checks.verify.logs import Logs, read_logs
@@ -63,6 +64,7 @@ def check_topics(topics: ReadTopics, fast: bool = False) -> Report:
     decoders = Decoders(snapshots)
     sources = Sources(topics.records, topics.files, snapshots)
     of_files = check_files(snapshots, topics.files)
+    early_stopping = check_early_stopping(snapshots, logs)
     letters, waiting = check_dead_letters(topics, logs, newest, decoders, sources)
     report.checks += [
         log_check,
@@ -70,6 +72,7 @@ def check_topics(topics: ReadTopics, fast: bool = False) -> Report:
         *Fold(snapshots, logs, first_offsets).run(),
         *([] if of_files is None else [of_files]),
         check_terms(snapshots, logs),
+        *([] if early_stopping is None else [early_stopping]),
         runs,
         letters,
         check_records(sources, logs, decoders, waiting, fast),

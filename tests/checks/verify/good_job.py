@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from streamtrain._native import CloseReason
 from streamtrain.build import build_digest
 from streamtrain.compute.model import Model
 from streamtrain.job import Job
+from streamtrain.job.early_stop import EarlyStop
 from streamtrain.origins.topic import TopicOrigin
 from streamtrain.run import publication
 from streamtrain.run.dead_letters import rejected_letters
@@ -56,8 +57,10 @@ averaging_frequency = 2
 [publish]
 keep = 4
 archive = {{ every = "1s", keep = 2 }}
+{early}
 """
-SETTINGS = {"format": "msgpack", "missing": '"skip"'}
+FIGURES = ["log_loss", "auc"]
+SETTINGS = {"format": "msgpack", "missing": '"skip"', "early": ""}
 
 
 @dataclass
@@ -160,14 +163,21 @@ class GoodJob:
         self.lineage = imported_lineage(found.manifest, of, *(kept if positions == "keep" else here))
 
     def train(
-        self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0
+        self, closed_by: CloseReason = CloseReason.INTERVAL, rejected: int | None = None, deaths: int = 0,
+        scores: Mapping[str, Any] | None = None, held_out: Mapping[str, Any] | None = None, passes: int = 0,
     ) -> None:
-        """Every record there is, in one publication."""
+        """Every record there is, in one publication. `scores`: further metrics, where the job ends early by them."""
         self._ingest.read(self.written.partitions["records"])
         columns, letters = self._ingest.publish(closed_by, rejected)
         letters += rejected_letters(columns, lambda _: self.written.name("records"), self.run.number)
         self._state.view(np.float32)[0] += 0.25
         metrics = {"total": {"log_loss": 0.5, "rows": self.lineage.rows_seen}, "window": {"log_loss": 0.5}}
+        if self.job.train.early_stopping is not None:
+            rows = self.lineage.rows_seen + int(columns.slots["trained"].sum())
+            stop = EarlyStop(self.job.train.early_stopping, FIGURES, held_out)
+            metrics |= scores or {}
+            at = self.lineage.metrics, metrics, self.lineage.version + 1, rows, self.written.clock_ms + 600, passes
+            metrics["early_stopping"] = stop.after(*at)
         self._publish(columns, letters, int(columns.rounds["round"][-1]), metrics, deaths)
 
     def _publish(self, columns: Columns, letters: list[DeadLetter], last: int, metrics: Any, deaths: int = 0) -> None:

@@ -1,0 +1,115 @@
+"""`verify` counts early stopping again: whatever a publication tells of it that does not follow is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from streamtrain.checks.verify.report import Check
+from streamtrain.checks.verify.verify import check_topics
+from tests.checks.verify.fields import Path, paths, put
+from tests.checks.verify.forger import Forger, unpacked
+from tests.checks.verify.good_job import GoodJob, compacted
+from tests.checks.verify.topics_in_memory import Written
+
+EARLY = """[train.early_stopping]
+no_improvement = 2
+rows = 1000
+time = "1h"
+epochs = 9
+"""
+SCORES = (0.5, 0.4, 0.45, 0.3, 0.35, 0.36)
+
+
+def window(score: float, number: int) -> dict[str, Any]:
+    """One that has closed."""
+    return {"window": {"log_loss": score, "rows": 10_000 + number}}
+
+
+def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None) -> GoodJob:
+    made = GoodJob(clean=True)
+    made.use(early=settings)
+    scores = iter(enumerate(SCORES))
+    for start in ({}, {}, {"restore": 3}):
+        made.begin(**start)
+        for publication in range(2):
+            made.produce()
+            number, score = next(scores)
+            judged = {"window": {"rows": 5}, "held_out": {"log_loss": score}}
+            given = window(score, number) if held_out is None else judged
+            made.train(scores=given, held_out=held_out, passes=publication)
+    return made
+
+
+def found(written: Written) -> Check | None:
+    """In what `verify` says of it."""
+    return next((check for check in check_topics(written.topics()).checks if check.name == "early stopping"), None)
+
+
+HELD_OUT = {"identity": "files:abc", "rows": 700}
+BY_FILES = EARLY + 'held_out = { files = ["held.csv"] }\n'
+CASES = {"windows": (EARLY, None), "rows held out": (BY_FILES, HELD_OUT)}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("held", [lambda made: made, compacted], ids=["whole", "later"])
+def test_what_a_trainer_tells_is_right(case: str, held: Any) -> None:
+    written = held(trained(*CASES[case])).written
+    report = check_topics(written.topics())
+    assert report.ok, "\n".join(report.lines())
+    check = found(written)
+    assert check is not None and check.span == "6 publications"
+
+
+def test_a_job_without_it_has_no_such_line() -> None:
+    assert found(trained("").written) is None
+
+
+@pytest.mark.parametrize("version", [2, 5, 7])
+@pytest.mark.parametrize("case", CASES)
+def test_whatever_else_it_tells_is_found(case: str, version: int) -> None:
+    """In manifest and round log alike, so that nothing but the counts speaks against it; of the first that is judged,
+    of one in a run that went on, and of one behind a restore."""
+    written = trained(*CASES[case]).written
+    for path in told_paths(written, version):
+        forged = both(written, version, path)
+        check = found(forged)
+        assert check is not None and check.problems, f"not found: {path}"
+        assert all(f"snapshot {version}" in each or f"snapshot {version + 1}" in each for each in check.problems)
+
+
+def test_settings_that_say_nothing_of_it_are_found() -> None:
+    """And the other way round."""
+    for early, metrics in (("", {"early_stopping": {"epochs": 0}}), (EARLY, {})):
+        made = GoodJob(clean=True)
+        made.use(early=early)
+        made.begin()
+        for _ in range(2):
+            made.produce()
+            made.train()
+        version = max(made.located)
+
+        def edit(document: dict[str, Any], metrics: dict[str, Any] = metrics) -> None:
+            document["metrics"].pop("early_stopping", None)
+            document["metrics"] |= metrics
+
+        check = found(Forger(made.written, manifests={version: edit}, logs={version: edit}).forged())
+        assert check is not None and len(check.problems) == 1 and f"snapshot {version}: " in check.problems[0]
+
+
+def told_paths(written: Written, version: int) -> Iterator[Path]:
+    for message in written.partitions["rounds"][0].messages:
+        document = unpacked(message.value)
+        if document["version"] == version:
+            yield from (path for path in paths(document) if path[:2] == ("metrics", "early_stopping"))
+            return
+    raise AssertionError(f"no round log of snapshot {version}")
+
+
+def both(written: Written, version: int, path: Path) -> Written:
+    def edit(document: Any) -> None:
+        put(document, path)
+
+    return Forger(written, manifests={version: edit}, logs={version: edit}).forged()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import hashlib
 import importlib.util
 import os
@@ -31,6 +32,7 @@ from streamtrain.compute.backends import _cublas
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until all tests are found
     long_tables.set_for(config.option.markexpr, config.option.every)
 
 
@@ -231,3 +233,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if reason:
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    """What is here stays until the end, and is not looked through again for what can go."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()

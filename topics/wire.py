@@ -39,6 +39,13 @@ def plain(value: object, depth: int = 0) -> Plain:
     raise ValueError(f"expected plain data (None, bool, int, float, str, list, dict), got {type(value).__name__}")
 
 
+def _is_plain_map(value: object) -> bool:
+    try:
+        return isinstance(plain(value), dict)
+    except ValueError:
+        return False
+
+
 class Reader:
     """One map of a message. Every getter raises `error` naming what was read, the field, and what was found instead."""
 
@@ -113,15 +120,15 @@ class Reader:
         return value
 
     def mapping(self, name: str) -> dict[str, Any]:
-        value = self.value(name)
-        if type(value) is not dict or not all(type(key) is str for key in value):
-            self.fail(name, "a map with text keys", value)
+        value: dict[str, Any] = self.value(name)
+        if not _is_plain_map(value):
+            self.fail(name, "a map of plain data with text keys", value)
         return value
 
     def mappings(self, name: str) -> list[dict[str, Any]]:
         items = self.items(name)
-        if not all(type(item) is dict for item in items):
-            self.fail(name, "a list of maps", items)
+        if not all(map(_is_plain_map, items)):
+            self.fail(name, "a list of maps of plain data with text keys", items)
         return items
 
     def child(self, name: str) -> Reader:

@@ -175,6 +175,7 @@ def test_digests_of_columns_and_model_do_not_depend_on_order_or_optimizer() -> N
     ("field", "value"),
     [
         ("first_round", -1), ("workers", 0), ("averaging_frequency", 0), ("slot", [1]), ("format", {"x": 1}),
+        ("format", {"name": "csv", "separator": b","}),
         ("learning_rate", 0.1), ("optimizer", {"name": 3}), ("batch_growth", None), ("columns_digest", b"x"),
         ("model_digest", "x" * 32), ("topic_id", 1), ("seed", -1), ("build", None), ("average_optimizer_state", 1),
     ],

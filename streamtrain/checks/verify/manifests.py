@@ -11,7 +11,7 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
 from streamtrain.checks.verify.terms import setting
-from streamtrain.compute.early_stopping import is_best
+from streamtrain.compute.early_stopping import NAME, is_best
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.job import settings_digest
@@ -85,7 +85,10 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
     for what, told, place in (("archived", manifest.archived, "a/"), ("best", manifest.best, "b/")):
         if told != manifest.shelf.startswith(place) or (told and manifest.round < 0):
             yield f"{what} {told}, under shelf {manifest.shelf}"
-    if manifest.best != (manifest.round >= 0 and is_best(manifest.metrics, manifest.version)):
+    standing = manifest.metrics.get(NAME, {})
+    if not isinstance(standing, dict):
+        yield f"early stopping stands at {standing!r:.80}, expected a map"
+    elif manifest.best != (manifest.round >= 0 and is_best(manifest.metrics, manifest.version)):
         yield f"best {manifest.best}, early stopping says {not manifest.best}"
 
 

@@ -99,6 +99,17 @@ def test_settings_that_say_nothing_of_it_are_found() -> None:
         assert check is not None and len(check.problems) == 1 and f"snapshot {version}: " in check.problems[0]
 
 
+@pytest.mark.parametrize("value", [None, 1, "x", [], {}, {"epochs": {}}, {"epochs": b"1"}, {b"epochs": 1, "since": 0}])
+@pytest.mark.parametrize("at", [("early_stopping",), ("early_stopping", "held_out")])
+def test_what_is_of_another_type_is_a_finding_and_never_an_exception(at: Path, value: Any) -> None:
+    def edit(document: Any) -> None:
+        put(document, ("metrics", *at), lambda _: value)
+
+    written = trained(*CASES["rows held out"]).written
+    for forgery in ({"manifests": {2: edit}, "logs": {2: edit}}, {"manifests": {2: edit}}, {"logs": {2: edit}}):
+        assert not check_topics(Forger(written, **forgery).forged().topics()).ok
+
+
 def told_paths(written: Written, version: int) -> Iterator[Path]:
     for message in written.partitions["rounds"][0].messages:
         document = unpacked(message.value)

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 
 from streamtrain.columns.held_rows import HeldRows
 from streamtrain.columns.row_plan import Around
+from streamtrain.compute.early_stopping import NAME
+from streamtrain.compute.quality import HELD_OUT
 from streamtrain.errors import UserMistake
 from streamtrain.files.found import FoundFile, found_files
 from streamtrain.files.records import FileRecords
@@ -39,16 +41,16 @@ def held_out(
     files: Sequence[FoundFile],
     kafka: Mapping[str, str],
     admin: Admin,
-    known: Mapping[str, Any] | None = None,
+    metrics: Mapping[str, Any],
 ) -> HeldOut | None:
     """What a job says of it, by `files` where it names some; else of its topic, as of_topic() has them. None where it
-    says nothing."""
+    says nothing. `metrics`: of the snapshot it goes on from."""
     early = job.train.early_stopping
     if early is None or early.held_out is None:
         return None
     if early.held_out.topic is None:
         return of_files(job, files)
-    return of_topic(job, early.held_out.topic, kafka, admin, known)
+    return of_topic(job, early.held_out.topic, kafka, admin, metrics.get(NAME, {}).get(HELD_OUT))
 
 
 def named_files(job: Job) -> list[FoundFile]:
@@ -85,7 +87,7 @@ def of_topic(
         if known.get("identity") == state.topic_id and holds:
             span = known["from"], known["to"]
         else:
-            log.warning("the held-out topic holds other records than before: what counts begins anew", topic=topic)
+            log.warning("the rows held out are others than before: what counts begins anew", topic=topic)
     consumer = KafkaConsumer.open(Purpose.FOLLOW, kafka)
     try:
         records = _TopicRecords(consumer, topic, *span)

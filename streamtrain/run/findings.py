@@ -73,7 +73,7 @@ def findings(
     yield from _sizes(job)
     if lacks_schema(job.records.named):
         return  # nobody can read the records yet
-    yield from _held_out(job, admin)
+    yield from _held_out(job, admin, newest)
     if files:
         yield from _files(job, files, sample)
     elif str(job.topic("records").name) in names and records is not None:
@@ -207,10 +207,11 @@ def _sizes(job: Job) -> Iterator[Finding]:
     yield Finding("sizes", "ok", f"snapshot {snapshot_bytes / MB:,.2f} MB, at most {rate / MB:,.2f} MB/s")
 
 
-def _held_out(job: Job, admin: Admin) -> Iterator[Finding]:
+def _held_out(job: Job, admin: Admin, newest: Located | SnapshotError | None) -> Iterator[Finding]:
     """Whether early stopping has the rows it is to judge by."""
+    metrics = newest.manifest.metrics if isinstance(newest, Located) else {}
     try:
-        held = held_out(job, named_files(job), job.kafka_consumer(), admin)
+        held = held_out(job, named_files(job), job.kafka_consumer(), admin, metrics)
     except UserMistake as error:
         yield Finding("held out", "mistake", str(error))
     else:

@@ -206,6 +206,12 @@ def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: P
     assert after["held_out"] == before["held_out"] and after["evaluations"] > before["evaluations"]
     assert after["begun_ms"] == before["begun_ms"]
     job.verified()
+    producer.produce(topic, b"no msgpack")  # behind those that it held at first
+    assert producer.flush(30) == 0
+    checked = job.command("check")
+    assert checked.returncode == 0 and "500 rows" in checked.stdout
+    refused = job.command("train", "--fresh", "--until-end")
+    assert refused.returncode == 2 and f"held_out: {topic} partition 0 offset 600 row 0 at $" in refused.stderr
 
 
 def worse(job: LiveJob, count: int, seed: int) -> None:

@@ -13,10 +13,8 @@ from typing import Any
 
 from streamtrain import _native
 from streamtrain.build import build_digest
-from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.metrics import names
 from streamtrain.compute.model import Model
-from streamtrain.compute.quality import HELD_OUT
 from streamtrain.compute.state import attach, view
 from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
@@ -139,8 +137,7 @@ def _judging(
     if early is None:
         return None
     figures = names({each.name: each.shape for each in layout.blocks})
-    known = metrics.get(NAME, {}).get(HELD_OUT)
-    held = held_out(job, files_from(config.held_out), config.kafka["consumer"], admin, known)
+    held = held_out(job, files_from(config.held_out), config.kafka["consumer"], admin, metrics)
     if held is None:
         return Judging(EarlyStop(early, figures), model, layout, config.has_end)
     return Judging(EarlyStop(early, figures, held.told), model, layout, config.has_end, held.rows)

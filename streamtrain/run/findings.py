@@ -209,6 +209,14 @@ def _sizes(job: Job) -> Iterator[Finding]:
 
 def _held_out(job: Job, admin: Admin, newest: Located | SnapshotError | None) -> Iterator[Finding]:
     """Whether early stopping has the rows it is to judge by."""
+    early, registry = job.train.early_stopping, registry_of(job)
+    of_topic = early is not None and early.held_out is not None and early.held_out.topic is not None
+    if of_topic and registry is not None and is_framed(job.records.named):
+        try:
+            registry.newest()
+        except KafkaUnreachable as error:  # a start would wait
+            yield Finding("held out", "warning", f"not looked at, {error}")
+            return
     metrics = newest.manifest.metrics if isinstance(newest, Located) else {}
     try:
         held = held_out(job, named_files(job), job.kafka_consumer(), admin, metrics)

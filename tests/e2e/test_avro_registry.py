@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from avro_schemas import nullable, record, written
+from confluent_kafka import Producer
 from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
@@ -26,6 +27,7 @@ from streamtrain.kafka.round_logs import round_logs
 from streamtrain.run.findings import findings
 from streamtrain.run.roles import predictor
 from streamtrain.schemas import SchemaRegistry
+from streamtrain.topics.topic import TopicWish
 from tests.e2e.harness import LiveJob, rows
 
 FIELDS: dict[str, Any] = {**{f"x{i}": "double" for i in range(1, 5)}, "colour": "string", "y": nullable("int")}
@@ -288,6 +290,28 @@ def test_check_asks_the_registry(
     assert found() == ("warning", f"{front.url} answers, {told}")
     front.mode = 503
     assert found()[0] == "warning" and "does not answer" in found()[1]
+
+
+def test_check_does_not_wait_for_the_schemas_of_rows_held_out(
+    kafka: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
+) -> None:
+    held = kafka.fresh_name("held")
+    job = avro_job(kafka, tmp_path, front.url)
+    told = f'[train.early_stopping]\nno_improvement = 5\nheld_out = {{ topic = "{held}" }}\n'
+    job.path.write_text(f"{job.path.read_text()}\n{told}")
+    job.admin.ensure([TopicWish("held", held, 1)])
+    number = registered(client, f"{held}-value", ROW)
+    producer = Producer({"bootstrap.servers": job.bootstrap})
+    for row in rows(10):
+        producer.produce(held, framed(number, ROW, row))
+    assert producer.flush(30) == 0
+    front.mode = "away"
+    looked = Job.load(job.path)
+    (finding,) = [each for each in findings(looked, job.admin, None) if each.what == "held out"]
+    assert finding.state == "warning" and "the registry does not answer" in finding.text
+    front.mode = "through"
+    (finding,) = [each for each in findings(looked, job.admin, None) if each.what == "held out"]
+    assert (finding.state, finding.text) == ("ok", "10 rows")
 
 
 @pytest.mark.parametrize(("answer", "error"), [(409, UserMistake), (503, KafkaUnreachable)])

@@ -188,6 +188,7 @@ class Supervisor:
             "module": None if self._job.network is None else self._job.network.told(),
             "kafka": {"consumer": self._job.kafka_consumer(), "producer": self._job.kafka_producer()},
             "topics": self._topics,
+            "registry": dict(self._job.registry.properties),
             "fresh": self._options.fresh and first,
             "restore": self._options.restore if first else None,
             "accept_gap": self._options.accept_gap and first,

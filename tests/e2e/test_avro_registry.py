@@ -292,7 +292,7 @@ def test_check_asks_the_registry(
     assert found()[0] == "warning" and "does not answer" in found()[1]
 
 
-def test_check_does_not_wait_for_the_schemas_of_rows_held_out(
+def test_rows_held_out_name_their_schemas_and_check_does_not_wait_for_them(
     kafka: Any, client: SchemaRegistryClient, front: RegistryFront, tmp_path: Path
 ) -> None:
     held = kafka.fresh_name("held")
@@ -312,6 +312,10 @@ def test_check_does_not_wait_for_the_schemas_of_rows_held_out(
     front.mode = "through"
     (finding,) = [each for each in findings(looked, job.admin, None) if each.what == "held out"]
     assert (finding.state, finding.text) == ("ok", "10 rows")
+    job.produce_values([framed(number, ROW, row) for row in rows(200, seed=1)])
+    job.train("--until-end")
+    assert job.newest().manifest.metrics["held_out"]["rows"] == 10
+    job.verified()
 
 
 @pytest.mark.parametrize(("answer", "error"), [(409, UserMistake), (503, KafkaUnreachable)])

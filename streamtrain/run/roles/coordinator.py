@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from streamtrain import _native
@@ -20,6 +20,7 @@ from streamtrain.compute.torch import TorchModule
 from streamtrain.errors import KafkaBroken, KafkaUnreachable, Replaced, StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.early_stop import EarlyStop
+from streamtrain.job.registry_settings import RegistrySettings
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.control import ControlTopic
 from streamtrain.kafka.transaction import Transactions
@@ -49,6 +50,7 @@ class Config:
     job: dict[str, Any]
     kafka: dict[str, dict[str, str]]  # consumer, producer
     topics: dict[str, str]  # names by key
+    registry: Mapping[str, Any] = field(default_factory=dict)  # properties of its client; may hold secrets
     files: Sequence[Mapping[str, Any]] = ()  # to be trained in the place of the topic
     held_out: Sequence[Mapping[str, Any]] = ()  # files that early stopping judges by
     has_end: bool = False  # what is to be trained, whatever comes to the topic meanwhile
@@ -63,7 +65,7 @@ class Config:
 
 def run(config: Config) -> int:
     share_one_heap()
-    job = Job.from_effective(config.job)
+    job = replace(Job.from_effective(config.job), registry=RegistrySettings(config.registry))
     consumer = config.kafka["consumer"]
     admin = Admin(consumer["bootstrap.servers"], consumer)
     origin = origin_of(job, consumer, admin, files_from(config.files))

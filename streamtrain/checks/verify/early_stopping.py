@@ -101,10 +101,14 @@ class _Stops:
             stop = EarlyStop(self._settings, self._figures, held_out)
             passes = found["epochs"] - (stop.standing(before) or {"epochs": 0})["epochs"]
             again = stop.after(before, now.metrics, version, now.rows or 0, now.created_ms, passes)
+            judges = held_out is not None and stop.is_due(before, now.metrics, passes)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             return [f"early stopping stands at {found!r:.80}, which cannot be: {error!r:.80}"]
         can_be = passes in ((0, 1) if is_last else (0,))
         wrong = [] if can_be else [f"early stopping counts {passes} passes more, which the run did not end with it"]
+        if (HELD_OUT in now.metrics) != judges:
+            has = "no figures" if judges else "figures, though not judged by them,"
+            wrong.append(f"has {has} of rows held out")
         names = sorted(name for name in {*again, *found} if again.get(name) != found.get(name))
         return wrong + [
             f"early stopping has {name} {found.get(name)!r:.80}, counted again it is {again.get(name)!r:.80}"

@@ -37,7 +37,7 @@ def trained(settings: str = EARLY, held_out: dict[str, Any] | None = None) -> Go
         for publication in range(2):
             made.produce()
             number, score = next(scores)
-            judged = {"window": {"rows": 5}, "held_out": {"log_loss": score}}
+            judged = {"window": {"rows": 5}, **({"held_out": {"log_loss": score}} if publication else {})}
             given = window(score, number) if held_out is None else judged
             made.train(scores=given, held_out=held_out, passes=publication)
     return made
@@ -97,6 +97,16 @@ def test_settings_that_say_nothing_of_it_are_found() -> None:
 
         check = found(Forger(made.written, manifests={version: edit}, logs={version: edit}).forged())
         assert check is not None and len(check.problems) == 1 and f"snapshot {version}: " in check.problems[0]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_figures_of_rows_held_out_stand_where_it_was_judged_and_nowhere_else(version: int) -> None:
+    def edit(document: dict[str, Any]) -> None:
+        if document["metrics"].pop("held_out", None) is None:
+            document["metrics"]["held_out"] = {"log_loss": 0.1}
+
+    check = found(Forger(trained(*CASES["rows held out"]).written, {version: edit}, {version: edit}).forged())
+    assert check is not None and any("of rows held out" in each for each in check.problems)
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], {}, {"epochs": {}}, {"epochs": b"1"}, {b"epochs": 1, "since": 0}])

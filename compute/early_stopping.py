@@ -15,9 +15,10 @@ from streamtrain.compute.metrics import better, is_lower_better, ranked, reaches
 NAME = "early_stopping"  # of a Standing among the metrics of a stream's publication
 
 
-def is_best(metrics: Mapping[str, Any], version: int) -> bool:
-    """Whether a publication of that version, with those metrics, is better than all before it."""
-    return bool(metrics.get(NAME, {}).get("best_version") == version)
+def best_version(metrics: Mapping[str, Any]) -> int | None:
+    """The version of the best publication, as one with those metrics has it; None where none was judged."""
+    found: int | None = metrics.get(NAME, {}).get("best_version")
+    return found
 
 
 def judged_by(figures: Sequence[str], score: str | None, minimise: bool | None) -> tuple[str, bool]:

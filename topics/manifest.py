@@ -149,7 +149,7 @@ class Manifest:
     counts: Counts
     gaps: tuple[Mapping[str, Any], ...] = ()
     archived: bool = False
-    best: bool = False  # by early stopping, when it was written: a later one that says so takes its place
+    best: int | None = None  # the version of the best one by early stopping, its own or one before; None: none yet
     restored: Restored | None = None
     imported: tuple[Imported, ...] = ()  # of the whole lineage: each came from the one before it, the last came here
     kept: tuple[Kept, ...] = ()
@@ -258,7 +258,7 @@ def decode(value: bytes) -> Manifest:
         counts=Counts(*(counts.integer(name) for name in Counts._fields)),
         gaps=tuple(read.mappings("gaps")),
         archived=read.flag("archived"),
-        best=read.flag("best"),
+        best=None if read.value("best") is None else read.integer("best"),
         restored=None if restored is None else Restored(*_decode_named(restored, version)),
         imported=tuple(_decode_imported(child, version) for child in read.children("imported")),
         kept=kept,

@@ -1,8 +1,8 @@
 """Shelves: the keys under which the snapshots topic holds its snapshots, and which of them a new one displaces.
 
 A shelf is `s/<version mod keep>`, so an old snapshot gives way to a new one, `a/<number>` of the archive, or
-`b/<version mod keep>` of one that was the best: the newest of these stays until there is a better one, and those before
-it as long as others do.
+`b/<version mod keep>` of one that was the best when it was written: the one that the newest manifest says is the best
+stays, and where it says none yet the newest of these; the others stay as long as those of `s/` do.
 """
 
 from __future__ import annotations
@@ -48,8 +48,9 @@ def shelved(manifest: Manifest, keep: int, archive_keep: int | None) -> tuple[st
     assert keep >= 1 and (room is None or room >= 0), (keep, archive_keep)
     surplus = _surplus(manifest, keep, room)
     rest = [entry for entry in manifest.kept if entry not in surplus]
-    assert not (manifest.archived and manifest.best), manifest.version
-    shelf = f"{'b' if manifest.best else 's'}/{manifest.version % keep:04d}"
+    is_best = manifest.best == manifest.version
+    assert not (manifest.archived and is_best), manifest.version
+    shelf = f"{'b' if is_best else 's'}/{manifest.version % keep:04d}"
     shelf = _free_archive_shelf(rest) if manifest.archived else shelf
     return shelf, tuple(entry for entry in rest if entry.shelf != shelf)
 
@@ -60,19 +61,16 @@ def kept_after(manifest: Manifest, digest: bytes, offset: int) -> tuple[Kept, ..
     return (*manifest.kept, Kept(manifest.shelf, manifest.version, offset, digest, *chunks, manifest.created_ms))
 
 
-def best_of(kept: tuple[Kept, ...]) -> Kept | None:
-    """The best one among them: of those that were, the newest."""
-    return max((entry for entry in kept if entry.best), key=lambda entry: entry.version, default=None)
-
-
 def _surplus(manifest: Manifest, keep: int, archive_room: int | None) -> list[Kept]:
     """Snapshots under keys a smaller `keep` no longer reaches, those that are no longer the best and older than what is
     kept, and the oldest of an archive beyond its room."""
     kept, places = manifest.kept, {f"s/{index:04d}" for index in range(keep)}
-    best = None if manifest.best else best_of(kept)
+    were_best = [entry.version for entry in kept if entry.best]
+    best = max(were_best, default=None) if manifest.best is None else manifest.best
     archived = sorted((entry for entry in kept if entry.archived), key=lambda entry: entry.version)
     over = [] if archive_room is None else archived[: max(0, len(archived) - archive_room)]
-    over += [entry for entry in kept if entry.best and entry != best and entry.version <= manifest.version - keep]
+    others = (entry for entry in kept if entry.best and entry.version != best)
+    over += [entry for entry in others if entry.version <= manifest.version - keep]
     return over + [entry for entry in kept if not (entry.archived or entry.best or entry.shelf in places)]
 
 

@@ -24,7 +24,7 @@ from streamtrain.topics import snapshots
 from streamtrain.topics.chunks import Chunks, Held, Located, Stored
 from streamtrain.topics.manifest import Kept
 from streamtrain.topics.manifest import decode as decode_manifest
-from streamtrain.topics.shelves import best_of, is_manifest, kept_after, manifest_key
+from streamtrain.topics.shelves import is_manifest, kept_after, manifest_key
 from streamtrain.topics.topic import sha256
 
 _GROUP = "streamtrain-snapshots"  # librdkafka asks for one; it is never joined
@@ -119,13 +119,15 @@ class SnapshotTopic:
         raise UserMistake(f"{self.name}: expected a version it holds ({held}), got {version}")
 
     def best(self) -> Kept:
-        """Where the best one by early stopping lies; UserMistake where the topic holds none."""
+        """Where the best one by early stopping lies, as the newest says; UserMistake where the topic holds none."""
         newest = self.newest_manifest()
-        best = None if newest is None else best_of(kept_after(*newest))
-        if best is not None:
-            return best
+        best = None if newest is None else newest.manifest.best
+        held = () if newest is None else kept_after(*newest)
+        if (found := next((entry for entry in held if entry.version == best), None)) is not None:
+            return found
+        what = "none yet" if best is None else f"snapshot {best}, which it no longer holds"
         raise UserMistake(
-            f"{self.name}: expected a snapshot that is the best by train.early_stopping, found none; name a version"
+            f"{self.name}: expected a snapshot that is the best by train.early_stopping, found {what}; name a version"
         )
 
     def manifest_of(self, version: int) -> Located | None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streamtrain.compute.early_stopping import is_best
+from streamtrain.compute.early_stopping import best_version
 from streamtrain.compute.snapshot import model_payload, trainer_payload
 from streamtrain.compute.state import Layout
 from streamtrain.job import Job
@@ -134,7 +134,7 @@ class Assembler:
 
     def _manifest(self, lineage: Lineage, positions: list[Position], last_round: int, log: RoundLog) -> Manifest:
         begins = not len(log.rounds)
-        best = last_round >= 0 and is_best(log.metrics, log.version)
+        best = best_version(log.metrics)
         return Manifest(
             job=self.job.name,
             version=log.version,
@@ -158,7 +158,7 @@ class Assembler:
             chain=rounds.first_chain(lineage.id) if begins else rounds.chain_after(lineage.chain, log),
             counts=rounds.counts_after(lineage.counts, log),
             gaps=lineage.gaps,
-            archived=last_round >= 0 and not best and self._archive_is_due(lineage, log.created_ms),
+            archived=last_round >= 0 and best != log.version and self._archive_is_due(lineage, log.created_ms),
             best=best,
             restored=lineage.restored,
             imported=lineage.imported,

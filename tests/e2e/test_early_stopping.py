@@ -241,7 +241,7 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
     assert any(event["event"] == "restarting" for event in events) == bool(point)
     first = best(job)
     at_first = standing(job)
-    assert first.manifest.version == at_first["best_version"] and first.manifest.best
+    assert first.manifest.version == at_first["best_version"] == first.manifest.best
     assert score_of(job, first, path) == at_first["best_score"]
     trainer = job.start("train", STREAMTRAIN_FAILPOINTS=point)
     until = time.monotonic() + 240
@@ -253,7 +253,7 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
     assert any(event["event"] == "restarting" for event in trainer.events) == bool(point)
     state, newest = standing(job), job.newest().manifest
     assert state["reason"] == "no_improvement" and state["best_version"] == first.manifest.version
-    assert newest.version > first.manifest.version + 2 and not newest.best
+    assert newest.version > first.manifest.version + 2 and newest.best == first.manifest.version
     kept = best(job)
     assert (kept.model, kept.trainer, kept.digest) == (first.model, first.trainer, first.digest)
     job.verified()
@@ -269,6 +269,29 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
         versions = [each.manifest for each in topic.list()]
     restored = next(each for each in versions if each.restored is not None)
     assert restored.model.digest == first.manifest.model.digest and restored.parent.version == first.manifest.version
+    job.verified()
+
+
+def test_which_is_the_best_goes_back_with_a_start_that_goes_back(kafka: Any, tmp_path: Path) -> None:
+    """What counts, what stays and what `best` names are one: the newest manifest's word."""
+    job = live_job(kafka, tmp_path, no_improvement=50)
+    found = []
+    for seed in range(2):
+        job.produce(ROWS, seed=seed)
+        job.train("--until-end")
+        found.append(best(job).manifest.version)
+        assert found[-1] == standing(job)["best_version"]
+    assert found[1] > found[0]
+    job.produce(10, seed=2)
+    job.train("--restore", str(found[0]), "--until-end")
+    assert best(job).manifest.version == standing(job)["best_version"] == found[0]
+    listed = json.loads(snapshots(job, "list", "--json").stdout)["snapshots"]
+    assert [each["version"] for each in listed if each["best"]] == [found[0]]
+    job.verified()
+    job.produce(10, seed=3)
+    job.train("--fresh", "--max-rows", "1")
+    none = snapshots(job, "show", "--snapshot", "best")
+    assert none.returncode == 2 and "the best by train.early_stopping, found none yet" in " ".join(none.stderr.split())
     job.verified()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from publisher import example_manifest as manifest
 
 from streamtrain.errors import SnapshotError
 from streamtrain.topics.manifest import CHUNK_BYTES, Imported, Kept, decode, encode
-from streamtrain.topics.shelves import all_keys, best_of, kept_after
+from streamtrain.topics.shelves import all_keys, kept_after
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import sha256
 
@@ -65,13 +66,16 @@ def publish_all(
     keep: int,
     archived: frozenset[int] = frozenset(),
     archive_keep: int | None = None,
-    best: frozenset[int] = frozenset(),
+    best: Mapping[int, int | None] | None = None,
 ) -> tuple[dict[bytes | None, object], tuple[Kept, ...]]:
-    """Publishes one version after the other into a dict that holds what a compacted topic would hold."""
+    """Publishes one version after the other into a dict that holds what a compacted topic would hold. `best`: which is
+    the best from a version on."""
+    now: int | None = None
     topic: dict[bytes | None, object] = {}
     kept: tuple[Kept, ...] = ()
     for version in versions:
-        told = manifest(version, kept=kept, archived=version in archived, best=version in best)
+        now = (best or {}).get(version, now)
+        told = manifest(version, kept=kept, archived=version in archived, best=now)
         made = publish(told, MODEL, TRAINER, keep, archive_keep)
         topic.update((message.key, message.value) for message in made.messages)
         kept = kept_after(made.manifest, made.digest, version * 10)
@@ -122,12 +126,18 @@ def test_the_best_stays_and_the_newest_do() -> None:
     for best, held in (
         ({3, 5}, {5, 8, 9}), (set(range(2, 10)), {8, 9}), ({8}, {8, 9}), ({1, 9}, {8, 9}), ({2, 3, 4}, {4, 8, 9})
     ):  # fmt: skip
-        topic, kept = publish_all(range(1, 10), keep=2, best=frozenset(best))
+        topic, kept = publish_all(range(1, 10), keep=2, best={version: version for version in best})
         versions = {entry.version for entry in kept}
         assert live(topic) == keys(kept) and held <= versions and len(versions) <= 2 * 2 + 1
-        newest = best_of(kept)
-        assert newest is not None and newest.version == max(best)
         assert {entry.version for entry in kept if entry.best} <= {max(best), 8, 9}
+
+
+def test_what_a_manifest_says_is_the_best_stays_and_where_it_says_none_yet_the_newest_that_was() -> None:
+    """As after a start that went back to a snapshot before the best, or began anew."""
+    for then, stays in ((2, {2}), (None, {4})):
+        topic, kept = publish_all(range(1, 10), keep=3, best={2: 2, 4: 4, 5: then})
+        assert live(topic) == keys(kept) and {entry.version for entry in kept} == {*stays, 7, 8, 9}
+        assert {entry.version for entry in kept if entry.best} == stays
 
 
 def test_a_manifest_that_outgrows_a_message_is_refused() -> None:

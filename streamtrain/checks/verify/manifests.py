@@ -11,7 +11,7 @@ from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots, passes_over
 from streamtrain.checks.verify.terms import setting
-from streamtrain.compute.early_stopping import NAME, is_best
+from streamtrain.compute.early_stopping import NAME, best_version
 from streamtrain.errors import StreamtrainError
 from streamtrain.job import Job
 from streamtrain.job.job import settings_digest
@@ -82,14 +82,15 @@ def _within(job: str, manifest: Manifest) -> Iterator[str]:
         yield f"its settings are of job {manifest.job_settings.get('name')!r}"
     if setting(manifest.job_settings, "train", "workers") != manifest.workers:
         yield f"{manifest.workers} workers, its settings say {setting(manifest.job_settings, 'train', 'workers')}"
-    for what, told, place in (("archived", manifest.archived, "a/"), ("best", manifest.best, "b/")):
+    is_best = manifest.best == manifest.version
+    for what, told, place in (("archived", manifest.archived, "a/"), ("best", is_best, "b/")):
         if told != manifest.shelf.startswith(place) or (told and manifest.round < 0):
             yield f"{what} {told}, under shelf {manifest.shelf}"
     standing = manifest.metrics.get(NAME, {})
     if not isinstance(standing, dict):
         yield f"early stopping stands at {standing!r:.80}, expected a map"
-    elif manifest.best != (manifest.round >= 0 and is_best(manifest.metrics, manifest.version)):
-        yield f"best {manifest.best}, early stopping says {not manifest.best}"
+    elif manifest.best != best_version(manifest.metrics):
+        yield f"the best is snapshot {manifest.best}, early stopping says {best_version(manifest.metrics)!r:.80}"
 
 
 class _Made(NamedTuple):

@@ -34,7 +34,7 @@ Named = Annotated[
 ]
 
 
-def _row(located: Located) -> dict[str, Any]:
+def _row(located: Located, best: int | None) -> dict[str, Any]:
     manifest = located.manifest
     return {
         "version": manifest.version,
@@ -49,7 +49,7 @@ def _row(located: Located) -> dict[str, Any]:
         "bytes": manifest.model.size + manifest.trainer.size,
         "untrained": manifest.untrained,
         "archived": manifest.archived,
-        "best": manifest.best,
+        "best": manifest.version == best,
         "metrics": dict(manifest.metrics),
     }
 
@@ -59,10 +59,8 @@ def _row(located: Located) -> dict[str, Any]:
 def list_(session: Session, job: JobFile) -> None:
     """List the snapshots the topic holds, oldest first."""
     with snapshots_of(session.job(job)) as topic:
-        rows = [_row(located) for located in topic.list()]
-    best = max((row["version"] for row in rows if row["best"]), default=None)
-    for row in rows:
-        row["best"] = row["version"] == best  # others were
+        held = topic.list()
+        rows = [_row(located, held[-1].manifest.best) for located in held]  # as the newest has it
     lines = [
         (
             row["version"],
@@ -86,8 +84,9 @@ def show(session: Session, job: JobFile, snapshot: Named = None) -> None:
     """Show one snapshot: where it comes from, what it has seen, how well it predicts."""
     found = session.job(job)
     with snapshots_of(found) as topic:
-        located = _located(topic, snapshot)
-    document = {**_row(located), **_details(located.manifest)}
+        located, newest = _located(topic, snapshot), topic.newest_manifest()
+    assert newest is not None
+    document = {**_row(located, newest.manifest.best), **_details(located.manifest)}
     lines = [
         (name, _plain(value)) for name, value in document.items() if name not in ("metrics", "model_spec", "schema")
     ]

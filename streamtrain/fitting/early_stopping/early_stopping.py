@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +62,23 @@ class EarlyStopping:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < 1):
                 raise UserMistake(f"EarlyStopping: {name}: expected a whole number from 1, got {value!r}")
-        if not (isinstance(self.least_improvement, float | int) and 0 <= self.least_improvement < float("inf")):
+        if not (isinstance(self.least_improvement, Real) and 0 <= self.least_improvement < float("inf")):
             raise UserMistake(
                 f"EarlyStopping: least_improvement: expected a number from 0, got {self.least_improvement!r}"
             )
+        best = self.best_score
+        if best is not None and not (isinstance(best, Real) and math.isfinite(best)):
+            raise UserMistake(f"EarlyStopping: best_score: expected a finite number, got {best!r}")
+        if not isinstance(self.invalid_score, bool):
+            raise UserMistake(f"EarlyStopping: invalid_score: expected True or False, got {self.invalid_score!r}")
+        if not isinstance(self.minimise, bool | None):
+            raise UserMistake(f"EarlyStopping: minimise: expected True, False or None, got {self.minimise!r}")
+        if not isinstance(self.save_to, str | PathLike | None):
+            raise UserMistake(f"EarlyStopping: save_to: expected a folder's path, got {self.save_to!r}")
         self._time_s()
         if callable(self.score) and self.held_out is not None:
             raise UserMistake("EarlyStopping: held_out: expected none beside a function that scores the model, got one")
-        for each in self.conditions:
+        for each in self.conditions if isinstance(self.conditions, Sequence) else [self.conditions]:
             if not (hasattr(each, "met") and hasattr(each, "name")):
                 raise UserMistake(
                     f"EarlyStopping: conditions: expected objects with name and met(), got {type(each).__name__}"

@@ -25,6 +25,10 @@ def optimizer_of(name: str, module: Any) -> OwnOptimizer | None:
                 parameter.grad = torch.zeros_like(parameter)
         if not isinstance(optimizer, torch.optim.Optimizer):
             raise TypeError(f"expected a torch.optim.Optimizer, got {type(optimizer).__name__}")
+        own = {id(parameter) for parameter in module.parameters()}
+        others = sum(id(each) not in own for group in optimizer.param_groups for each in group["params"])
+        if others:
+            raise ValueError(f"expected an optimizer of the module's own parameters, got {others} that are not")
         looks = []
         for _ in range(2):
             optimizer.step()

@@ -81,6 +81,11 @@ class Unable(Line):
         return [], []
 
 
+class Astray(Line):
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(Line(Inputs(5, 1, {})).parameters(), lr=0.1)
+
+
 class Summing(Line):
     def loss(self, outputs: Any, labels: Any) -> Any:
         return (outputs - labels).square().sum()
@@ -102,6 +107,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "sparse table": (lambda: nn.Embedding(8, 2, sparse=True), "got sparse=True"),
     "needs a closure": (Closing, "configure_optimizers.*closure"),
     "no optimizer": (Unable, "expected a torch.optim.Optimizer, got tuple"),
+    "others' optimizer": (Astray, "expected an optimizer of the module's own parameters, got 2 that are not"),
     "one loss": (Summing, r"in its loss\(\) on 3 rows it raised .*expected the loss of each row, \[3\], got \[\]"),
     "no name": ("nets", 'expected "package.module:Net", got \'nets\''),
     "no package": ("no_such_package.nets:Net", "No module named 'no_such_package'"),

@@ -10,6 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from streamtrain.columns import formats
 from streamtrain.columns.row_plan import BATCH_ROWS, RowPlan
 from streamtrain.columns.schema import Schema
@@ -111,9 +113,10 @@ class Job:
     def from_tables(cls, tables: Mapping[str, Any], module: Any = None) -> Job:
         """A job that meets no Kafka, from a job file's tables; it is called "fit" where they give no name.
 
-        The files that it names lie in the working directory; `module` as for `parse`.
+        The files that it names lie in the working directory; `module` as for `parse`. Tuples and NumPy's numbers and
+        arrays stand for what a file has in their place.
         """
-        kept = {name: table for name, table in tables.items() if name not in ("kafka", "registry", "topics")}
+        kept = {name: _plain(table) for name, table in tables.items() if name not in ("kafka", "registry", "topics")}
         return cls._checked(Gathered("job", tree={"name": "fit", **kept}), KafkaSettings(), Path(), module)
 
     @classmethod
@@ -297,6 +300,15 @@ def _text(path: str | Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserMistake(f"{path}: cannot be read as a job file: {reason}") from error
+
+
+def _plain(value: Any) -> Any:
+    """As a file would give it."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    return [_plain(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def settings_digest(effective: Mapping[str, Any]) -> str:

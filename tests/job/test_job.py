@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import pickle
+from typing import Any
 
+import numpy as np
 import pytest
 from example_format import with_schema
 
@@ -255,6 +257,22 @@ def test_a_manifest_that_sorts_keys_keeps_the_order_of_columns(job_text: str) ->
     assert list(Job.from_effective(sorted_keys).file.columns) == ["dep_delay", "carrier", "late"]
     turned = {**job.effective(), "columns": job.effective()["columns"][::-1]}
     assert job.differences(turned) == ["columns: in another order than the snapshot's: late, carrier, dep_delay"]
+
+
+def test_a_program_s_tables_may_hold_tuples_and_numbers_of_numpy() -> None:
+    def job(whole: Any, number: Any, flag: Any, array: Any, layers: Any) -> Job:
+        graph = {"a": {"dense": whole(3), "of": "input"}, "b": {"scale": "a", "by": number(0.5)}}
+        return Job.from_tables({
+            "columns": {"x": {"standardize": flag(True)}, "y": {"role": "label", "classes": array(["a", "b"])}},
+            "model": {"layers": layers([{"dense": whole(3)}])} if layers is tuple else {"graph": graph},
+            "optimizer": {"name": "sgd", "momentum": number(0.5)},
+            "train": {"workers": whole(2)},
+        })
+
+    given = job(np.int64, np.float32, np.bool_, np.array, list)
+    assert given.effective() == job(int, float, bool, list, list).effective()
+    assert type(given.train.workers) is int
+    assert job(int, float, bool, tuple, tuple).effective()["model"]["layers"] == [{"dense": 3}]
 
 
 def test_differences_name_what_changed(job_text: str) -> None:

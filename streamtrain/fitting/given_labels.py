@@ -44,5 +44,6 @@ def _check(name: str, cells: np.ndarray[Any, Any], classes: int) -> None:
         row = int(wrong.argmax())
         raise UserMistake(
             f"rows: {name}: expected a class from 0 to {classes - 1}, got {cells[row]} in row {row}, as in "
-            f"{int(wrong.sum()):,} of {len(cells):,} rows; mend them, or leave them out"
+            f"{int(wrong.sum()):,} of {len(cells):,} rows; mend them, leave them out, or tell the job "
+            "how many there are (classes = …)"
         )

@@ -23,7 +23,7 @@ class MemoryPublisher:
     publication after the first.
     """
 
-    advice = "mend those rows, tell the job what stands for what is missing (missing = …), or raise that share"
+    advice = "mend those rows, tell the job what they mean (classes = …, missing = …), or raise that share"
     unreachable = False
 
     def __init__(self, feed: Feed, watching: Watching) -> None:

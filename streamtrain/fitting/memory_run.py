@@ -98,7 +98,7 @@ class MemoryRun:
             told = self._publisher.left_out or "all were skipped"
             raise CheckFailed(
                 f"rows: expected some to train on, got none that can be used: {told}; "
-                "mend them, or tell the job what stands for what is missing (missing = …)"
+                "mend them, or tell the job what they mean (classes = … of a label, missing = … of any column)"
             )
         return stored, stopped
 

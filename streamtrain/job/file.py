@@ -26,7 +26,7 @@ from streamtrain.job.sections import (
     Train,
 )
 from streamtrain.job.sources import APART, Gathered
-from streamtrain.job.words import bare, takes
+from streamtrain.job.words import bare, plain, takes
 from streamtrain.registry import nearest
 
 
@@ -105,7 +105,7 @@ def _mistakes(error: ValidationError, gathered: Gathered) -> Iterator[Mistake]:
         elif item["type"] == "section":
             yield Mistake(where, shown, str(context["expected"]), show_value(gathered.at(path)))
         else:
-            expected = takes(field) if field is not None else str(context.get("expected") or item["msg"])
+            expected = takes(field) if field is not None else str(context.get("expected") or plain(_walk(path)[1]))
             allowed = context.get("allowed", ())
             value = gathered.at(path)
             near = (

@@ -17,8 +17,8 @@ _WORDS: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
-    list: "an array",
 }
+_EACH: dict[Any, str] = {str: " of texts", int: " of whole numbers", float: " of numbers", dict: " of tables"}
 
 
 def bare(annotation: Any) -> Any:
@@ -49,13 +49,20 @@ def _range(metadata: list[Any]) -> str:
     return f"{low} {high} {some}".strip()
 
 
+def plain(kind: Any) -> str:
+    """A type in words, without what its metadata says."""
+    if get_origin(kind) is list:
+        (each,) = get_args(kind)
+        return "an array" + _EACH.get(get_origin(each) or each, "")
+    return _WORDS.get(get_origin(kind) or kind, "a table")
+
+
 def _kind(kind: Any) -> str:
     """One of several that a field takes."""
     if get_origin(kind) is Literal:
         return " or ".join(map(show_value, get_args(kind)))
     metadata = [item for held in getattr(kind, "__metadata__", ()) for item in getattr(held, "metadata", [held])]
-    plain = bare(kind)
-    return f"{_WORDS.get(get_origin(plain) or plain, 'a table')} {_range(metadata)}".strip()
+    return f"{plain(bare(kind))} {_range(metadata)}".strip()
 
 
 def takes(field: FieldInfo) -> str:
@@ -74,8 +81,7 @@ def takes(field: FieldInfo) -> str:
     if get_origin(annotation) in (Union, types.UnionType):
         kinds = [kind for kind in get_args(annotation) if kind is not type(None)]
         return " or ".join(dict.fromkeys(map(_kind, kinds)))
-    words = _WORDS.get(get_origin(annotation) or annotation, "a table")
-    return f"{words} {_range(metadata)}".strip()
+    return f"{plain(annotation)} {_range(metadata)}".strip()
 
 
 def default(field: FieldInfo) -> str:

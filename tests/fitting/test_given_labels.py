@@ -30,6 +30,7 @@ def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
     ("job", "rows", "told"),
     [
         (JOB, labels(0, 2, 3, -1), "rows: y: expected a class from 0 to 2, got 3.0 in row 2, as in 2 of 4 rows; mend"),
+        (JOB, labels(4), "tell the job how many there are (classes = …)"),
         (JOB, labels(0, 2, -1, dtype="i8"), "got -1 in row 2"),
         (JOB, labels(0, 1.5), "got 1.5 in row 1"),
         (JOB, labels(0, np.inf), "got inf in row 1"),

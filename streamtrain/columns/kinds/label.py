@@ -77,7 +77,8 @@ class Label(Kind[Options]):
         if kind == "class" and column.classes is None:
             problems.append(f"classes: expected their names, or how many, for loss {loss!r}, got none")
         if kind == "binary" and column.classes is not None and column.class_count != 2:
-            problems.append(f"classes: expected 2 for loss {loss!r}, got {column.class_count}")
+            more = ", ".join(name for name in losses.names() if losses.label_kind(name) == "class")
+            problems.append(f"classes: expected 2 for loss {loss!r}, got {column.class_count}; more are for {more}")
         if not problems and column.has_stand_in:
             try:
                 self.stand_in(column, loss)

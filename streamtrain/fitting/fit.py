@@ -5,7 +5,7 @@ Source, ingest and publisher are threads of the caller; workers are processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -97,8 +97,11 @@ def job_of(job: Job | str | Path | Mapping[str, Any], module: Any) -> Job:
 
 
 def _paths(rows: Any, files: str | Path | Sequence[str | Path]) -> list[str]:
-    found = [files] if isinstance(files, str | PathLike) else list(files)
-    if rows is not None or not found or not all(isinstance(path, str | PathLike) for path in found):
+    found = list(files) if isinstance(files, Iterable) and not isinstance(files, str) else [files]
+    for path in found:
+        if not isinstance(path, str | PathLike):
+            raise UserMistake(f"fit: files: expected the paths of files, got {type(path).__name__}")
+    if rows is not None or not found:
         got = "both" if rows is not None else "neither"
         raise UserMistake(f"fit: expected rows, or the paths of files, got {got}")
     return [str(path) for path in found]

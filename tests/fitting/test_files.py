@@ -62,5 +62,8 @@ def test_mistakes(tmp_path: Path) -> None:
     for nothing in ({}, {"files": []}):
         with pytest.raises(UserMistake):
             streamtrain.fit(TABLES, **nothing)  # type: ignore[arg-type]
+    for wrong, got in ((3, "int"), ([path, 3], "int")):
+        with pytest.raises(UserMistake, match=f"fit: files: expected the paths of files, got {got}"):
+            streamtrain.fit(TABLES, files=wrong)  # type: ignore[arg-type]
     with pytest.raises(UserMistake, match=r"no.csv: cannot be read"):
         streamtrain.fit(TABLES, files=tmp_path / "no.csv")

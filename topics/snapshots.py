@@ -82,7 +82,8 @@ def placed(
     if len(value) > MESSAGE_BYTES:
         raise SnapshotError(
             f"{WHAT} of {manifest.job} version {manifest.version}: expected at most {MESSAGE_BYTES} bytes, "
-            f"got {len(value)}; lower publish.keep or publish.archive.keep, or name fewer columns"
+            f"got {len(value)}; lower publish.keep or publish.archive.keep, or name fewer columns: one of kind = "
+            '"vector" holds many numbers'
         )
     return full, value
 

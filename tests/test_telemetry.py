@@ -31,7 +31,8 @@ PUBLISHED = {
     "bytes": 100,
     "transaction_s": 0.03,
     "event_age_s": 0.3,
-    "metrics": {"total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000, "weight": 4.5,
+    "metrics": {"held_out": {"log_loss": 0.5, "rows": 7},
+                "total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000, "weight": 4.5,
                           "confusion_matrix": [[1, 2], [3, 4]]}, "window": None,
                 "updates": 40, "rate_left": 0.5, "clipped": {"x1": 2}},
     "dead_letters": {'expected number, got "n/a"': 2, 'expected number, got "x"': 1},
@@ -80,6 +81,7 @@ def test_metrics_follow_the_events() -> None:
         'streamtrain_dead_letters_total{reason="expected number"}': 3,
         'streamtrain_quality{name="log_loss",span="total"}': 0.25,
         'streamtrain_quality{name="constant_log_loss",span="total"}': 0.5,
+        'streamtrain_quality{name="log_loss",span="held_out"}': 0.5,
         "streamtrain_runs_total": 1,
         "streamtrain_ready": 1,
     }

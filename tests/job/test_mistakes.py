@@ -30,6 +30,16 @@ CASES = [
     ("workers = 2", "workers = 2.5", ":27: train.workers: expected a whole number from 1 to 64, got 2.5"),
     ("workers = 2", "workers = true", ":27: train.workers: expected a whole number from 1 to 64, got true"),
     (
+        "workers = 2",
+        "early_stopping = { rows = 1, held_out = {} }",
+        ":27: train.early_stopping.held_out: expected files or a topic, one of the two, got {}",
+    ),
+    (
+        "workers = 2",
+        "early_stopping = { rows = 1, held_out = { files = [] } }",
+        ":27: train.early_stopping.held_out.files: expected an array of texts that is not empty, got []",
+    ),
+    (
         '"250ms"',
         '"250"',
         ':29: train.round_interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", or "off", '

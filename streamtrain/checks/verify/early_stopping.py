@@ -9,6 +9,7 @@ from streamtrain.build import build_digest
 from streamtrain.checks.verify.logs import Logs
 from streamtrain.checks.verify.report import Check
 from streamtrain.checks.verify.snapshots import Snapshots
+from streamtrain.checks.verify.terms import setting
 from streamtrain.columns.served import schema_and_model
 from streamtrain.compute.early_stopping import NAME
 from streamtrain.compute.metrics import names
@@ -39,11 +40,12 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
     check = Check("early stopping", "where it stands follows from the snapshot before and the new scores")
     manifests = {located.manifest.version: located.manifest for located in snapshots.manifests}
     first_of_run = {manifest.run: manifest for manifest in reversed(manifests.values())}
-    last_of_run = {log.run: log.version for log in sorted(logs.all, key=lambda log: log.version)}
+    by_version = sorted(logs.all, key=lambda log: log.version)
+    last_of_run = {log.run: log.version for log in by_version}
     told: dict[int, _Told] = {}
     counted = 0
     stops: dict[Run, _Stops | str] = {}
-    for log in sorted(logs.all, key=lambda log: log.version):
+    for log in by_version:
         before = told.get(log.version - 1)
         if before is None and log.version - 1 in manifests:
             before = _Told.of(manifests[log.version - 1])
@@ -51,16 +53,16 @@ def check_early_stopping(snapshots: Snapshots, logs: Logs) -> Check | None:
             before = None
         now = told[log.version] = _told(log, manifests.get(log.version), before)
         begun = first_of_run.get(log.run)
-        if NAME not in now.metrics and (begun is None or not _is_set(begun)):
+        if NAME not in now.metrics and (begun is None or setting(begun.job_settings, "train", NAME) is None):
             continue
         counted += 1
         where = f"snapshot {log.version}"
         if begun is None or before is None or now.rows is None:
             check.not_checkable.append(f"{where}: the snapshots that it follows from are gone")
             continue
-        made = stops.setdefault(log.run, "") or _stops_of(begun)
-        stops[log.run] = made
-        if isinstance(made, str):
+        if log.run not in stops:
+            stops[log.run] = _stops_of(begun)
+        if isinstance(made := stops[log.run], str):
             check.not_checkable.append(f"{where}: {made}")
             continue
         is_last = last_of_run[log.run] == log.version
@@ -74,11 +76,6 @@ def _told(log: RoundLog, manifest: Manifest | None, before: _Told | None) -> _To
         return _Told.of(manifest)
     rows = None if before is None or before.rows is None else before.rows + log.rows_trained
     return _Told(log.lineage, log.run, log.metrics, log.created_ms, rows)
-
-
-def _is_set(manifest: Manifest) -> bool:
-    train = manifest.job_settings.get("train")
-    return isinstance(train, dict) and train.get(NAME) is not None
 
 
 class _Stops:
@@ -109,10 +106,9 @@ class _Stops:
         if (HELD_OUT in now.metrics) != judges:
             has = "no figures" if judges else "figures, though not judged by them,"
             wrong.append(f"has {has} of rows held out")
-        names = sorted(name for name in {*again, *found} if again.get(name) != found.get(name))
         return wrong + [
             f"early stopping has {name} {found.get(name)!r:.80}, counted again it is {again.get(name)!r:.80}"
-            for name in names
+            for name in sorted({*again, *found}) if again.get(name) != found.get(name)
         ]
 
 

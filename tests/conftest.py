@@ -33,13 +33,13 @@ from streamtrain.compute.backends import _cublas
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are found
-    long_tables.set_for(config.option.markexpr, config.option.every)
+    long_tables.set_step(config.option.every)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--every", type=int, help="of the long tables each so many-th entry; 1: all")
-    parser.addoption("--chaos-seeds", default="1", help="of tests/chaos with -m soak: one seed, or from-to")
-    parser.addoption("--chaos-stalls", default="5", help="of tests/chaos with -m soak: broker stalls in all")
+    parser.addoption("--every", type=int, default=6, help="take each Nth entry of a long table; 1 takes all")
+    parser.addoption("--chaos-seeds", default="1", help="with -m full tests/chaos: one seed, or from-to")
+    parser.addoption("--chaos-stalls", default="5", help="with -m full tests/chaos: number of broker stalls")
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -212,25 +212,24 @@ def missing_gpu() -> str | None:
         return f"no NVIDIA GPU: {error}"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long tests run only when asked for, and those marked `long` not in the short loop; tests marked gpu are skipped,
-    with the reason, where none answers.
+SELECTED_BY_NAME = ("full", "gpu", "mutants")  # markers whose tests run only if -m names one of them
 
-    What builds comes first: at the end the others would wait for it.
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what `-m` did not select; skips GPU tests, with the reason, where there is no GPU.
+
+    Tests that build come first: at the end the other processes would wait for them.
     """
-    not_asked_for = {"soak", "mutants", *(["long"] if "not kafka" in config.option.markexpr else [])}
-    unwanted = {long for long in not_asked_for if long not in config.option.markexpr}
-    too_many = long_tables.left_out(item.nodeid for item in items)
-    passed_over = {item for item in items if item.nodeid in too_many or any(map(item.get_closest_marker, unwanted))}
-    config.hook.pytest_deselected(items=[*passed_over])
-    items[:] = [item for item in items if item not in passed_over]
-    items.sort(key=lambda item: "kept_build" not in getattr(item, "fixturenames", ()))
     for item in items:
         if NEED_KAFKA & {*getattr(item, "fixturenames", ())}:
             item.add_marker(pytest.mark.kafka)
+    unwanted = [name for name in SELECTED_BY_NAME if name not in config.option.markexpr]
+    left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
+    items.sort(key=lambda item: "kept_build" not in getattr(item, "fixturenames", ()))
     on_gpu = [item for item in items if item.get_closest_marker("gpu")]
-    reason = missing_gpu() if on_gpu else None
-    if reason:
+    if on_gpu and (reason := missing_gpu()):
         for item in on_gpu:
             item.add_marker(pytest.mark.skip(reason=reason))
 

@@ -61,7 +61,6 @@ for answer in read_predictions("job", "localhost:9092"):
 """
 
 
-@pytest.mark.long
 def test_predict_and_answers_are_typed(tmp_path: Path) -> None:
     """With what mypy has found out of the package, or finds out here for its next run."""
     (tmp_path / "typed.py").write_text(TYPED)

@@ -72,7 +72,7 @@ def lost(given: Any, kept: Any, where: str = "") -> Iterator[str]:
             yield from lost(value, kept[at], f"{where}[{at}]")
 
 
-@pytest.mark.long
+@pytest.mark.full
 @pytest.mark.parametrize("each", OBJECTS, ids=called)
 def test_an_object_is_one_to_the_models_of_its_api(each: Object) -> None:
     models = pytest.importorskip(MODELS[each["apiVersion"]], reason="no models of it here (extra test)")

@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 ASKED = PROJECT["tool"]["cibuildwheel"]
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_it_would_make_one_for_each_python_and_machine() -> None:
     pytest.importorskip("cibuildwheel", reason="not installed (extra test)")
     command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--print-build-identifiers", str(ROOT)]

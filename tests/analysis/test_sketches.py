@@ -17,7 +17,6 @@ from streamtrain.analysis.sketches import (
 RANDOM = np.random.default_rng(7)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("count", [0, 1, EXACT, EXACT + 1, 9_000, 12_000, 40_000, 1_000_000])
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
 def test_how_many_differ(count: int, dtype: type) -> None:

@@ -34,7 +34,7 @@ def test_the_bench_runs_or_says_why_not() -> None:
         assert json.loads(done.stdout) == {"bench": "cuda", "skipped": reason}
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_every_line_of_ours_runs_on_the_stand_in(
     fake_cupy: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 FOLDER = Path(__file__).parent
 BENCHES = sorted(FOLDER.glob("bench_*.py"))
@@ -55,7 +55,7 @@ def test_a_bench_gives_its_figures(bench: Path) -> None:
     check(bench)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.parametrize("bench", ON_KAFKA, ids=lambda bench: bench.stem)
 def test_a_bench_on_kafka_gives_its_figures(kafka: Any, bench: Path) -> None:
     check(bench, STREAMTRAIN_TEST_BOOTSTRAP=kafka.bootstrap)

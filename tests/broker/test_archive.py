@@ -30,7 +30,7 @@ def uses(broker: Broker, archive: Path) -> bool:
     return str(archive) in Path(f"/proc/{broker.pids[0]}/maps").read_text()
 
 
-@pytest.mark.soak  # it makes two archives, each of all that Kafka loads
+@pytest.mark.full  # it makes two archives, each of all that Kafka loads
 def test_two_first_starts_keep_the_classes_once_and_a_later_one_has_them(kafka_folder, tmp_path, caplog):
     others = [kafka_folder / ARCHIVES.replace("*", f"other{age}") for age in range(KEPT)]
     for age, other in enumerate(others):

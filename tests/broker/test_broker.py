@@ -195,8 +195,8 @@ def test_jars_are_fetched_whole_into_an_empty_repository(tmp_path, monkeypatch):
         distribution.fetch_jars()
 
 
-@pytest.mark.soak
-@pytest.mark.cluster
+@pytest.mark.full
+@pytest.mark.full
 def test_three_nodes_answer_with_one_of_them_killed(private_kafka):
     broker = private_kafka(nodes=3)
     assert len(broker.pids) == 3

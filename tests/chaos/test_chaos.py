@@ -1,4 +1,4 @@
-"""Chaos: `pytest -m soak tests/chaos --chaos-seeds 1-50 --chaos-stalls 100`; a short form of it in every run."""
+"""Chaos: `pytest -m full tests/chaos --chaos-seeds 1-50 --chaos-stalls 100`; a short form of it in every run."""
 
 from __future__ import annotations
 
@@ -54,19 +54,19 @@ def test_a_short_chaos(private_kafka: Callable[..., Broker], tmp_path: Path) -> 
     chaos(private_kafka, tmp_path, 0, SHORT, timed=False)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_a_seed(private_kafka: Callable[..., Broker], tmp_path: Path, chaos_seed: int) -> None:
     chaos(private_kafka, tmp_path, chaos_seed, schedule(chaos_seed, _FAULTS))
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_stalls(private_kafka: Callable[..., Broker], tmp_path: Path, stall_run: int) -> None:
     chaos(private_kafka, tmp_path, 1000 + stall_run, [BrokerStall(STALL_S)] * _STALLS_A_RUN)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_the_broker_dies_with_the_coordinator(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
     class Both(BrokerKill):
         def run(self, stage: Stage) -> None:

@@ -1,4 +1,4 @@
-"""`pytest -m soak tests/chaos/test_recovery.py`: how long after a kill or a stop of one process until a publication."""
+"""`pytest -m full tests/chaos/test_recovery.py`: how long after a kill or a stop of one process until a publication."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def recoveries(private_kafka: Callable[..., Broker], folder: Path, faults: Seque
     return found
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_kills_of_our_processes(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
     names = ["coordinator", "ingest", "worker", "supervisor"]
@@ -47,7 +47,7 @@ def test_kills_of_our_processes(private_kafka: Callable[..., Broker], tmp_path: 
     assert max(found) <= WORST_S and sum(seconds > 5 for seconds in found) <= OVER_5_S_AT_MOST, sorted(found)[-10:]
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_continued_processes(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
     """The coordinator is replaced when it is silent for 10 s, so its longer stops end before they are over."""

@@ -89,7 +89,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(folder)], check=True)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_the_brokers_disk_is_full_for_a_while(
     small_disk: Path, private_kafka: Callable[..., Broker], tmp_path: Path
 ) -> None:

@@ -146,7 +146,6 @@ def test_vv_shows_the_traceback(run: Run) -> None:
     assert "Traceback" in run("check", "nowhere.toml", "-vv").err
 
 
-@pytest.mark.long
 def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "job.toml"
     path.write_text(

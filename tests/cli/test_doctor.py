@@ -32,7 +32,6 @@ def test_every_look_says_something(run: Run) -> None:
         assert not any("could not be looked at" in finding.found for finding in each), each
 
 
-@pytest.mark.long
 def test_a_kafka_that_is_away_is_wrong(run: Run) -> None:
     ended = run("doctor", "-b", "127.0.0.1:1", "--json")
     assert ended.code == 1
@@ -62,7 +61,6 @@ def test_a_look_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None
     assert isinstance(found[-1], Finding)
 
 
-@pytest.mark.long
 def test_secrets_are_not_shown() -> None:
     settings = {"bootstrap.servers": "127.0.0.1:1", "sasl.password": "hunter2", "security.protocol": "SASL_PLAINTEXT",
                 "sasl.mechanism": "PLAIN", "sasl.username": "someone"}  # fmt: skip

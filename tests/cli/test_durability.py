@@ -35,7 +35,7 @@ def warnings(run: Run, path: Path, bootstrap: str, name: str, records: str, snap
     return [finding["text"] for finding in ended.document["findings"] if finding["state"] == "warning"]
 
 
-@pytest.mark.cluster
+@pytest.mark.full
 def test_one_copy_or_one_in_sync_on_many_brokers(
     run: Run, private_kafka: Callable[..., Broker], tmp_path: Path
 ) -> None:

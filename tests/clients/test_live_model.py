@@ -114,7 +114,6 @@ def test_after_a_fork_it_says_so(kafka: Any, job: str) -> None:
         assert model.predict(ROW)
 
 
-@pytest.mark.long
 def test_no_broker_is_said_and_waited_for() -> None:
     with LiveModel("job", bootstrap="127.0.0.1:9") as model:
         with pytest.raises(KafkaUnreachable, match=r"wait_ready\(0\.01\).*127\.0\.0\.1:9, got none"):

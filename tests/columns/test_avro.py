@@ -59,7 +59,6 @@ TYPES: list[tuple[Any, list[Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("wanted", [False, True])
 @pytest.mark.parametrize("many", [False, True])
 def test_every_type_against_the_slow_meaning(same: Any, wanted: bool, many: bool) -> None:

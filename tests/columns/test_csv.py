@@ -90,7 +90,6 @@ def given_records(given: dict[str, Any]) -> list[bytes]:
     ]  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("given", OPTIONS, ids=str)
 def test_options_agree_with_the_slow_reading(given: dict[str, Any]) -> None:
     chance, format_name, trained = random.Random(3), named(given), 0

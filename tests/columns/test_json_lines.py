@@ -61,7 +61,6 @@ def test_generated_lines(same: Any, schemas: Any, rows: list[Any], between: str,
             same(schema, "json", record)
 
 
-@pytest.mark.long
 def test_mutated_lines(same: Any) -> None:
     chance = random.Random(3)
     whole = lines([*ROWS, {"user": {"x1": 1}, "x1": 2, "late": 1}], "\n")

@@ -102,7 +102,6 @@ def plain(value: Any) -> Any:
     return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_examples_cut_and_mutated(form: str, same: Any) -> None:
     chance = random.Random(5)

@@ -37,7 +37,6 @@ def generated(chance: random.Random, depth: int = 3) -> str:
     return chance.choice(["^", ""]) + "".join(inner) + chance.choice(["$", "", ""])
 
 
-@pytest.mark.long
 def test_native_and_slow_agree_on_generated_patterns(same: Any) -> None:
     chance, matched = random.Random(4), 0
     for _ in range(300):

@@ -54,7 +54,6 @@ def mutations(whole: bytes, chance: random.Random, count: int) -> list[bytes]:
     return made
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("label", ["", "optional", "repeated"])
 def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str) -> None:
     """What Google's package has written: whole, cut at every byte, and with other bytes in it."""

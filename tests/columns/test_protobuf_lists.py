@@ -49,7 +49,6 @@ def mutations(whole: bytes, chance: random.Random, count: int) -> list[bytes]:
     return made
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", SCALARS)
 def test_every_type_against_the_slow_meaning(same: Any, kind: str) -> None:
     """As Google's package writes it, packed and not: whole, cut at every byte, and with other bytes in it."""

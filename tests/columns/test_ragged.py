@@ -42,7 +42,7 @@ def encoded(format_name: str, rows: Sequence[dict[str, Any]]) -> bytes:
     return encode_rows(format_name, SCHEMA, rows)
 
 
-@pytest.mark.soak  # a minute of compiling
+@pytest.mark.full  # a minute of compiling
 @pytest.mark.parametrize("resumes", [False, True], ids=["on", "resumed"])
 @pytest.mark.parametrize("name", [*plain_formats(SCHEMA), "lines"])
 def test_rows_fill_slots_until_a_block_is_full(driver: Path, tmp_path: Path, name: str, resumes: bool) -> None:
@@ -87,7 +87,7 @@ def test_an_arena_keeps_the_layout_of_every_kind_of_block() -> None:
     ]
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.parametrize("resumes", [False, True], ids=["on", "resumed"])
 def test_a_row_that_waits_is_not_passed_by_one_that_a_missing_cell_ends(
     driver: Path, tmp_path: Path, resumes: bool

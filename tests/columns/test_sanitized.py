@@ -12,11 +12,11 @@ from example_format import example_format
 from streamtrain.columns.formats import format_names, record_format
 from tests.columns.sanitized import PORTABLE, USUAL, alone, drivers, needs_compiler
 
-pytestmark = [pytest.mark.long, needs_compiler]
+pytestmark = [pytest.mark.full, needs_compiler]
 
 
 BOTH = pytest.mark.parametrize(
-    "flags", [USUAL, pytest.param(PORTABLE, marks=pytest.mark.soak)], ids=["usual", "portable"]
+    "flags", [USUAL, pytest.param(PORTABLE, marks=pytest.mark.full)], ids=["usual", "portable"]
 )
 
 
@@ -56,7 +56,7 @@ def test_media(kept_build: Callable[..., Path], tmp_path: Path) -> None:
     assert run(str(alone(kept_build, "media_driver", USUAL)), "3000", *files) == "all hold\n"
 
 
-@pytest.mark.soak  # a minute of compiling
+@pytest.mark.full  # a minute of compiling
 @pytest.mark.parametrize("name", format_names())
 def test_decoders(built: Path, tmp_path: Path, name: str) -> None:
     files = []

@@ -43,7 +43,6 @@ def test_several_are_held_at_once() -> None:
         assert answered(scorers[version]) == first[version] and scorers[version].version == version
 
 
-@pytest.mark.long
 def test_parameters_belong_to_all_who_refer_to_them() -> None:
     model = SmallModel.make()
     first = served(model, 1)

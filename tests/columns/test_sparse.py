@@ -108,7 +108,6 @@ def same_of(form: str, same: Any, record: bytes) -> None:
             same(schema, format_name, record, capacity)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("form", LINES)
 def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, form: str) -> None:
     chance = random.Random(3)

@@ -204,7 +204,6 @@ def stories(count: int) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("embed", [None, 4], ids=["linear", "embedded"])
 def test_which_words_occur_is_learned(embed: int | None) -> None:
     """The pairs too: alone, words could say it in 7 of 10 rows."""

@@ -113,7 +113,6 @@ def chain_rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("where", [None, WHERE], ids=["all", "where"])
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_transforms_of_transforms(

@@ -14,7 +14,7 @@ import pytest
 from streamtrain.compute.spec import Array
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 STEPS = (1, 10, 1000)
 BATCHES = 50   # of which each comes again

@@ -41,7 +41,6 @@ def constant(labels: Any, weights: Any, classes: int) -> tuple[float, float]:
     return loss / weights.sum(), right / weights.sum()
 
 
-@pytest.mark.long
 def test_binary(rig: Any, spec: Any) -> None:
     sk = pytest.importorskip("sklearn.metrics")
     rigged, p, y, w = trained(rig, spec, "binary_cross_entropy")
@@ -149,7 +148,6 @@ CURVES = [(*both, *curve) for both in product(BASE_RATES, SPREADS)
           for curve in (("calibrated", True), ("calibrated", False), ("sharper", True))]  # fmt: skip
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("base_rate", "spread", "kind", "weighted"), CURVES)
 def test_auc_is_that_of_scikit_learn_to_1e_3(base_rate: float, spread: float, kind: str, weighted: bool) -> None:
     """1024 bins of the probability gave 0.727 where it is 0.848 at a base rate of 1e-4."""

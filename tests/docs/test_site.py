@@ -122,7 +122,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Says nothing."""
 
 
-@pytest.mark.long
+@pytest.mark.full
 def test_it_fits_a_small_screen_and_follows_the_systems_colours(address: str, browser: Any) -> None:
     grounds = set()
     for width, scheme in ((400, "light"), (1280, "dark")):

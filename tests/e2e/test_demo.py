@@ -196,7 +196,7 @@ def test_a_mistake_is_said_before_anything_starts(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_its_kafka_may_die(tmp_path):
     process = start(tmp_path, "--json", "--rate", "2000")
     assert process.stdout is not None

@@ -85,7 +85,6 @@ def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path, form: s
     assert job.command("check").returncode == 0
 
 
-@pytest.mark.long
 def test_what_lists_and_vectors_say_is_learned() -> None:
     random = np.random.default_rng(4)
     count = 12_000

@@ -31,7 +31,7 @@ from tests.bench.learning_streams import DATA
 from tests.e2e.harness import LiveJob
 from tests.fitting.example import same_bits
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.full
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROWS = 1_500  # through Kafka
@@ -95,7 +95,7 @@ NUMBERS: dict[str, tuple[Written, str, float]] = {"rcv1_squared": (rcv1, ".vw", 
 
 def named(*always: str) -> list[Any]:
     """All examples; the others when long tests are asked for."""
-    return [pytest.param(name, marks=() if name in always else pytest.mark.soak) for name in EVERY]
+    return [pytest.param(name, marks=() if name in always else pytest.mark.full) for name in EVERY]
 
 
 def written(name: str, folder: Path, rows: int | None = None) -> Path:

@@ -1,7 +1,6 @@
-"""How much of a long table a run takes: every sixth entry, in the short loop (-m "not kafka") every 36th and of each
-test's own entries six, and with `--every 1` all of it.
+"""How much of a long table a run takes: every sixth entry, or every Nth with `--every N`.
 
-Set before tests are collected.
+The step is set before tests are collected.
 """
 
 from __future__ import annotations
@@ -12,37 +11,17 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-SHORT = "not kafka"
-MOST = 6
-_step = 1
-_is_short = False
+_step = 6
 
 
-def set_for(selection: str, every: int | None) -> None:
-    """By what -m selects, where `every` does not say it."""
-    global _step, _is_short
-    _is_short = SHORT in selection and "long" not in selection and every is None
-    _step = every or (36 if _is_short else 6)
+def set_step(step: int) -> None:
+    global _step
+    _step = step
 
 
 def some(entries: Iterable[T]) -> list[T]:
-    """Of those of a long table, in their order, the first always."""
+    """Returns every Nth entry of a long table, in order, always with the first."""
     return list(itertools.islice(entries, 0, None, _step))
-
-
-def left_out(names: Iterable[str]) -> set[str]:
-    """Of the tests of these names what the short loop leaves out: of one with many entries all but MOST of them."""
-    if not _is_short:
-        return set()
-    families: dict[str, list[str]] = {}
-    for name in names:
-        families.setdefault(name.partition("[")[0], []).append(name)
-    return {
-        name
-        for family in families.values()
-        for at, name in enumerate(family)
-        if len(family) > MOST and at * MOST // len(family) == (at - 1) * MOST // len(family)
-    }
 
 
 def whole_tables() -> bool:
@@ -50,5 +29,5 @@ def whole_tables() -> bool:
 
 
 def examples(whole: int) -> int:
-    """Of generated ones so many."""
+    """Returns how many generated examples to try: the Nth part, at least 10."""
     return max(10, whole // _step)

@@ -88,7 +88,6 @@ def seen_rows(served: Served, tables: dict[str, Any], rows: Any, batch_rows: int
     return seen, Rows(columns, sum(each.count for each in found), [], 0)
 
 
-@pytest.mark.long
 def test_it_is_what_the_model_is_given(
     fitted: streamtrain.Fitted, tables: dict[str, Any], rows: list[dict[str, Any]]
 ) -> None:

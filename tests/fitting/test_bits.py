@@ -16,8 +16,6 @@ import pytest
 
 import streamtrain
 
-pytestmark = pytest.mark.long
-
 GOLDEN = Path(__file__).parents[1] / "golden" / "bits.json"
 ROWS = 1500
 LABELS: dict[str, dict[str, Any]] = {

@@ -19,8 +19,6 @@ from streamtrain.fitting.callbacks import Moment
 from tests.fitting.example import TABLES, columns, same_bits
 from tests.fitting.left import workers
 
-pytestmark = pytest.mark.long
-
 # 64 rows a batch, 384 a round; on a busy machine a second may pass, after which one is published that nobody asked for
 EVEN = {**TABLES, "train": {**TABLES["train"], "batch_growth": "off"}, "publish": {"interval": "10m"}}
 

@@ -20,8 +20,6 @@ from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import workers
 from tests.fitting.test_files import written
 
-pytestmark = pytest.mark.long
-
 HELD_OUT = columns(2000, seed=9)
 
 

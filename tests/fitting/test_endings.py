@@ -25,8 +25,6 @@ from streamtrain.errors import CheckFailed, StreamtrainError, UserMistake
 from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import arena, descriptors, workers
 
-pytestmark = pytest.mark.long
-
 ALONE = {**TABLES, "train": {**TABLES["train"], "workers": 1}}
 
 

@@ -19,8 +19,6 @@ from tests.fitting.left import workers
 from tests.fitting.test_endings import program
 from tests.fitting.test_files import written
 
-pytestmark = pytest.mark.long
-
 
 def test_two_passes_are_a_trainer_started_twice(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, format="msgpack", round_interval="off", workers=2)

@@ -16,8 +16,6 @@ from streamtrain.errors import CheckFailed, UserMistake
 from tests.e2e.harness import LiveJob, rows
 from tests.fitting.example import TABLES, columns, dicts, same_bits
 
-pytestmark = pytest.mark.long
-
 
 def written(path: Path, given: list[dict[str, Any]]) -> str:
     with open(path, "w", newline="") as file:

@@ -22,8 +22,6 @@ from tests.e2e.harness import LiveJob, rows
 from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import workers
 
-pytestmark = pytest.mark.long
-
 SCHEMA = Schema.from_columns(TABLES["columns"], TABLES["model"]["loss"])
 
 

@@ -20,8 +20,6 @@ from streamtrain.fitting.callbacks import Moment
 from tests.fitting.example import same_bits
 from tests.fitting.left import workers
 
-pytestmark = pytest.mark.long
-
 TABLES: dict[str, Any] = {
     "columns": {
         "x": {"standardize": True}, "zone": {"kind": "category", "buckets": 8, "embed": 2},

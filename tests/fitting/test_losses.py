@@ -38,7 +38,6 @@ def total(found: Any) -> dict[str, float]:
     return figures
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("loss", ["mean_absolute_error", {"name": "huber", "delta": 0.5}, "log_cosh"])
 def test_heavy_tails_pull_little(loss: Any) -> None:
     """Errors of a Cauchy distribution have no mean: what is learned is the line, which squares lose."""
@@ -52,7 +51,6 @@ def test_heavy_tails_pull_little(loss: Any) -> None:
     assert np.abs(off).mean() < 0.3 < np.abs(squares).mean(), (np.abs(off).mean(), np.abs(squares).mean())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.9])
 @pytest.mark.parametrize("label", [{}, {"standardize": True}])
 def test_a_quantile_has_its_share_of_labels_below(at: float, label: dict[str, Any]) -> None:
@@ -79,7 +77,6 @@ def rare() -> tuple[Any, Any, Any]:
     return (a + b + 0.5 * random.normal(size=ROWS) > 2.85).astype(int), a, b
 
 
-@pytest.mark.long
 def test_class_weights_find_a_rare_class_and_leave_figures_alone() -> None:
     """Weighted, the recall is higher; the constant prediction's figures are those of the rows as they are."""
     y, a, b = rare()
@@ -97,7 +94,6 @@ def test_class_weights_find_a_rare_class_and_leave_figures_alone() -> None:
     assert manifest.job_settings["model"]["loss"]["class_weights"] == {"1": 30.0}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("loss", [{"name": "focal", "balance": 0.9}, "focal"])
 def test_focal_losses_rank_a_rare_class(loss: Any) -> None:
     y, a, b = rare()
@@ -114,7 +110,6 @@ def test_a_hinge_parts_two_classes() -> None:
     assert low < -1 and high > 1  # margins, not probabilities
 
 
-@pytest.mark.long
 def test_smoothed_labels_keep_probabilities_from_0_and_1() -> None:
     _, a, b = inputs()
     y = np.digitize(a + b, [-1, 1])

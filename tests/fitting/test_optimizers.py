@@ -8,8 +8,6 @@ import streamtrain
 from streamtrain.compute import optimizers
 from tests.fitting.example import TABLES, columns
 
-pytestmark = pytest.mark.long
-
 
 @pytest.mark.parametrize("name", optimizers.names())
 def test_it_learns_at_its_usual_rate(name: str) -> None:

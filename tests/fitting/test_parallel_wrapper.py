@@ -18,8 +18,6 @@ from tests.fitting.example import TABLES, columns, dicts, same_bits
 from tests.fitting.left import workers
 from tests.fitting.test_files import written
 
-pytestmark = pytest.mark.long
-
 
 def test_its_settings_stand_in_the_place_of_the_jobs() -> None:
     told = {**TABLES, "train": {**TABLES["train"], "prefetch_buffer": 100}}

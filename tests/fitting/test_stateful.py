@@ -15,8 +15,6 @@ from streamtrain.compute.ops import sketch
 from streamtrain.errors import UserMistake
 from tests.fitting.example import columns
 
-pytestmark = pytest.mark.long
-
 ROWS = 3000
 BUCKETS = 64
 TRANSFORMS = {

@@ -15,8 +15,6 @@ import streamtrain
 from tests.fitting.example import TABLES, columns, dicts
 from tests.fitting.left import workers
 
-pytestmark = pytest.mark.long
-
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="NumPy's pool has one thread where there is one core")
 def test_a_worker_has_no_pool_of_numpys() -> None:

@@ -22,8 +22,6 @@ from tests.fitting.left import workers
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 nn = torch.nn
 
-pytestmark = pytest.mark.long
-
 GIVEN = {**TABLES, "model": {"loss": "binary_cross_entropy"}}
 
 

@@ -14,8 +14,6 @@ from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.compute.ops.vocabulary import Table
 from streamtrain.errors import UserMistake
 
-pytestmark = pytest.mark.long
-
 ROWS = 4000
 TIMES = {"at": {"role": "event_time", "unit": "s"}}
 

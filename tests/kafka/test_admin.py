@@ -160,7 +160,6 @@ def test_offsets_and_ids(kafka: Any) -> None:
         admin.last_stable(name + "-missing", 1)
 
 
-@pytest.mark.long
 def test_no_broker_is_said_within_ten_seconds() -> None:
     begun = time.monotonic()
     with pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):

@@ -163,7 +163,6 @@ def test_an_older_snapshot_written_after_a_newer_one_is_an_error(publisher: Publ
         topic.newest()
 
 
-@pytest.mark.long
 def test_no_broker_is_said_within_ten_seconds() -> None:
     with SnapshotTopic("job", "127.0.0.1:9") as unreachable, pytest.raises(KafkaUnreachable, match=r"127\.0\.0\.1:9"):
         unreachable.newest()

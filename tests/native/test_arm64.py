@@ -1,4 +1,4 @@
-"""The kernels built for arm64 give the bits of this processor's: `pytest -m soak tests/native/test_arm64.py`.
+"""The kernels built for arm64 give the bits of this processor's: `pytest -m full tests/native/test_arm64.py`.
 
 Built by the cross compiler of Debian's g++-aarch64-linux-gnu and run under qemu-user-static, over the examples of all
 ops and those with hostile values in them.
@@ -114,7 +114,7 @@ def outcome(op: Op, values: list[Any]) -> list[Any]:
     return [bits(each, STEP_FIELDS) for each in changed]
 
 
-@pytest.mark.soak
+@pytest.mark.full
 def test_arm64_gives_the_same_bits(driver: Path) -> None:
     every = [each for each in calls() if given(*each) is not None]
     assert len(every) > 2 * len(ops.load())

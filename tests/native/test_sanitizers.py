@@ -1,4 +1,4 @@
-"""The tests of native code again, under AddressSanitizer and UBSan: `pytest -m soak tests/native`."""
+"""The tests of native code again, under AddressSanitizer and UBSan: `pytest -m full tests/native`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def sanitized_environment() -> dict[str, str]:
     }
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_native_tests_pass_under_the_sanitizers(kafka, sanitized_python, sanitized_environment, tmp_path):
     subprocess.run([*sanitized_python, "-c", PROBE], check=True, env=sanitized_environment)

@@ -33,7 +33,7 @@ def said(running: Running, text: str) -> None:
         time.sleep(0.1)
 
 
-@pytest.mark.cluster
+@pytest.mark.full
 def test_a_start_without_a_leader_of_the_snapshots_waits(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
     broker = private_kafka(nodes=3, data=tmp_path / "kafka")
     made = NewTopic("job.snapshots", 1, replica_assignment=[[3]], config={**TOPIC.config, "min.insync.replicas": "1"})

@@ -21,7 +21,6 @@ def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.long
 def test_what_a_writers_library_says(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     said = []
     logger = librdkafka_logger()
@@ -34,7 +33,6 @@ def test_what_a_writers_library_says(caplog: pytest.LogCaptureFixture, monkeypat
     assert 1 <= len(lines) <= LINES, lines
 
 
-@pytest.mark.long
 def test_a_follower(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO), LiveModel("job", AWAY, kafka=QUICK) as model, pytest.raises(KafkaUnreachable):
         model.wait_ready(5)

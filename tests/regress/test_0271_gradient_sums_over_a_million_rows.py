@@ -25,7 +25,6 @@ def off(found: np.ndarray[Any, Any], exact: np.ndarray[Any, Any]) -> float:
     return float(abs(found - exact).max() / abs(exact).max())
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("isa", _native.supported_isas())
 @pytest.mark.parametrize("outputs", [1, 2, 9])
 def test_of_a_dense_layer(batch: Any, outputs: int, isa: str) -> None:

@@ -51,7 +51,6 @@ def table(numbers: int, classes: Any = None) -> Schema:
     return Schema.from_columns({f"x{{1..{numbers}}}": {}, "y": label}, loss)
 
 
-@pytest.mark.long
 def test_classes_and_columns() -> None:
     most = _native.MAX_CLASSES
     spec = {"layers": [], "loss": "softmax_cross_entropy", "optimizer": {"name": "sgd"}}

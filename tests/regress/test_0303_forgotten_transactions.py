@@ -81,7 +81,7 @@ class Writer(threading.Thread):
         self.committed.append(value)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.parametrize("is_letter", [False, True], ids=["rounds", "letters"])
 def test_what_kafka_has_forgotten_never_becomes_visible(broker: Broker, is_letter: bool) -> None:
     Admin(broker.bootstrap).ensure([wish for job in JOBS for wish in job_topics(job)])

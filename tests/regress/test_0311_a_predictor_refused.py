@@ -84,7 +84,7 @@ def test_a_missing_right_ends_it(guarded: GuardedKafka, delivery: str, right: st
     assert refused.value.exit_code == 2
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.full)])
 def test_a_password_that_holds_no_more_ends_it(guarded: GuardedKafka, delivery: str) -> None:
     bench = served(guarded.bootstrap, f"password.{delivery}")
     guarded.set_password("alice", "for now")

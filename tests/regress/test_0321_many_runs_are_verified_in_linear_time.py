@@ -18,7 +18,6 @@ ENTRIES = 20_000
 CPU_S = 10.0  # it takes half a second; when every entry was compared with all others it took hours
 
 
-@pytest.mark.long
 def test_twenty_thousand_entries_take_seconds() -> None:
     runs = [Run(number, f"{number:032x}") for number in range(1, ENTRIES // 2 + 1)]
     told = [

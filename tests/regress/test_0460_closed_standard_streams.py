@@ -19,7 +19,6 @@ sys.exit(0 if rows == 500 else 9)
 """
 
 
-@pytest.mark.long
 def test_it_trains() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=root, capture_output=True, text=True, timeout=120)

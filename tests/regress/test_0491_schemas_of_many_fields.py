@@ -17,6 +17,5 @@ def reading_s(fields: int) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.long
 def test_ten_times_the_fields_take_ten_times_as_long():
     assert min(reading_s(20_000) for _ in range(2)) < 30 * min(reading_s(2_000) for _ in range(3))

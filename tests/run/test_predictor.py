@@ -297,7 +297,7 @@ def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: 
     assert bench.counts().total() == len(bench.counts()) == 301
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.full)])
 def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) -> None:
     broker = private_kafka()
     bench = Bench(broker.bootstrap, "outage")

@@ -121,7 +121,7 @@ def test_ten_seconds_of_load_and_publications(kafka: Any, tmp_path: Path) -> Non
     soak(kafka, tmp_path, 10)
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(1200)
 def test_ten_minutes_of_load_and_publications(kafka: Any, tmp_path: Path) -> None:
     soak(kafka, tmp_path, 600)

@@ -125,7 +125,6 @@ def compare(schema: Schema, format_name: str, records: list[bytes]) -> Tally:
     return told
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("where", [None, WHERE], ids=["all", "where"])
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_ingest_ends_where_rows_by_themselves_do(format_name: str, where: str | None) -> None:

@@ -256,7 +256,6 @@ def test_a_forgery(held: str, name: str, request: pytest.FixtureRequest) -> None
     assert report.ok or (held, name) not in UNSEEN
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("topic", list(all_topics()))
 def test_any_bytes_are_a_finding_and_never_an_exception(later: Written, topic: str) -> None:
     keys = {"control": (b"run/x", b"newest", b"end/1"), "snapshots": (b"s/0001/m", b"s/0001/c/0000", b"m")}

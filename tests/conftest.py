@@ -10,13 +10,16 @@ import os
 import shutil
 import sys
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+from zlib import crc32
 
 import long_tables
 import pytest
@@ -29,20 +32,37 @@ from tests_registry import running_registry
 from streamtrain.broker import Broker, start_broker
 from streamtrain.compute.backends import _cublas
 
+_starts = pytest.StashKey[Counter[str]]()
+PROCESSES = 4  # on two cores; most tests wait for Kafka
+MAX_STARTS = 120  # of commands and brokers in the default run; each is up to a second of two cores
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Runs a whole selection in several processes, file by file. A named path, -k, -x and --pdb stay in one process."""
+    option = config.option
+    named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.maxfail or option.usepdb
+    if not named and not option.collectonly and getattr(option, "numprocesses", 0) is None:
+        option.numprocesses, option.dist, option.loadscopereorder = PROCESSES, "loadfile", False
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until all tests are found
     long_tables.set_step(config.option.every)
+    config.stash[_starts] = Counter()
+    sys.addaudithook(partial(_count_start, config.stash[_starts]))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shard", help="with -m full: part K of N of its files, as K/N, K from 0")
     parser.addoption("--every", type=int, default=6, help="take each Nth entry of a long table; 1 takes all")
     parser.addoption("--chaos-seeds", default="1", help="with -m full tests/chaos: one seed, or from-to")
     parser.addoption("--chaos-stalls", default="5", help="with -m full tests/chaos: number of broker stalls")
 
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))  # for `tests`; last, so that an installed wheel is tested, not the sources beside it
 SOURCES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}
 # fixtures that mark their tests `kafka`
 NEED_KAFKA = {"guarded", "kafka", "private_kafka", "modules_kafka", "registry"}
@@ -185,9 +205,35 @@ def fake_cupy(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
+def _count_start(starts: Counter[str], event: str, arguments: tuple[Any, ...]) -> None:
+    """Counts commands and brokers as they start, in tests and in the process that forks commands for them."""
+    if event == "streamtrain.tests.command":
+        starts[arguments[0]] += 1
+    elif event == "subprocess.Popen":
+        command = arguments[1]
+        program, *rest = [command] if isinstance(command, str | bytes) else map(os.fspath, command)
+        if Path(program).name == "streamtrain":
+            starts[rest[0] if rest else "streamtrain"] += 1
+        elif Path(program).name == "java":
+            starts["Kafka"] += 1
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker process sends its starts to the controller."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["starts"] = dict(session.config.stash[_starts])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[_starts].update(getattr(node, "workeroutput", {}).get("starts", {}))
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """With --durations also those of whole files, and of folders: many short tests are long too."""
-    if not (most := config.option.durations):
+    """Shows how many commands and brokers were started; with --durations also how long files and folders took."""
+    starts = config.stash[_starts]
+    terminalreporter.write_line(f"{starts.total()} commands and brokers started: {dict(starts.most_common())}")
+    if not (count := config.option.durations):
         return
     taken: dict[str, float] = defaultdict(float)
     for report in (report for several in terminalreporter.stats.values() for report in several):
@@ -195,8 +241,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
             continue
         for path in (report.location[0], str(Path(report.location[0]).parent) + "/"):
             taken[path] += report.duration
-    terminalreporter.section(f"slowest {most} files and folders")
-    for path, seconds in sorted(taken.items(), key=lambda each: -each[1])[:most]:
+    terminalreporter.section(f"slowest {count} files and folders")
+    for path, seconds in sorted(taken.items(), key=lambda each: -each[1])[:count]:
         terminalreporter.write_line(f"{seconds:7.1f}s {path}")
 
 
@@ -212,6 +258,13 @@ def missing_gpu() -> str | None:
         return f"no NVIDIA GPU: {error}"
 
 
+def _in_shard(item: pytest.Item, shard: str | None) -> bool:
+    if shard is None:
+        return True
+    part, parts = map(int, shard.split("/"))
+    return crc32(item.location[0].encode()) % parts == part
+
+
 SELECTED_BY_NAME = ("full", "gpu", "mutants")  # markers whose tests run only if -m names one of them
 
 
@@ -225,6 +278,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.kafka)
     unwanted = [name for name in SELECTED_BY_NAME if name not in config.option.markexpr]
     left_out = {item for item in items if any(map(item.get_closest_marker, unwanted))}
+    left_out |= {item for item in items if not _in_shard(item, config.option.shard)}
     config.hook.pytest_deselected(items=[*left_out])
     items[:] = [item for item in items if item not in left_out]
     items.sort(key=lambda item: "kept_build" not in getattr(item, "fixturenames", ()))

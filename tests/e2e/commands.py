@@ -45,6 +45,7 @@ class Command:
     def __init__(
         self, arguments: list[str], environment: dict[str, str], stderr: IO[str], stdout: IO[str] | None = None
     ) -> None:
+        sys.audit("streamtrain.tests.command", arguments[0])
         self.stdout = None
         output = stdout.fileno() if stdout is not None else None
         if output is None:

@@ -1,5 +1,9 @@
-"""What an installation from the source distribution holds: our package alone, whole, and the build of the checkout
-whose digest is given. Run it outside the checkout with `python -I`.
+"""Checks an installed streamtrain and prints the digest of its build, or what is wrong with it.
+
+    python -I installed.py                            # an installed wheel: our package alone, whole, without sources
+    python installed.py --editable CHECKOUT DIGEST    # an editable install: the checkout, the build of that digest
+
+Run it outside the checkout.
 """
 
 from __future__ import annotations
@@ -18,30 +22,37 @@ from streamtrain.build import build_digest
 NEEDED = ("py.typed", "_native.pyi", "broker/kafka_jars.txt", "compute/__init__.py", "topics/snapshots.py")
 SOURCES = (".cpp", ".txt.in", "CMakeLists.txt")
 NOT_OURS = {"compute", "topics", "native", "tests"}
+SITE = Path(sys.prefix).resolve()
 
 
-def problems(checkout: str) -> list[str]:
-    """Each thing that is not as expected."""
-    found, site = [], Path(sys.prefix).resolve()
-    for module in (streamtrain, streamtrain._native, streamtrain.compute, streamtrain.topics):
-        if not Path(str(module.__file__)).resolve().is_relative_to(site):
-            found.append(f"{module.__name__}: expected below {site}, found {module.__file__}")
-    if build_digest() != checkout:
-        found.append(f"digest of the build: expected the checkout's, {checkout}, found {build_digest()}")
+def imported_from_elsewhere(folder: Path, *modules: object) -> list[str]:
+    found = [Path(str(module.__file__)) for module in modules]  # type: ignore[attr-defined]
+    return [f"{path}: expected a file below {folder}" for path in found if not path.is_relative_to(folder)]
+
+
+def problems_of_wheel() -> list[str]:
+    modules = streamtrain, streamtrain._native, streamtrain.compute, streamtrain.topics
+    problems = imported_from_elsewhere(SITE, *modules)
     if distribution.JAR_LIST.read_text().count("org.apache.kafka:") < 10:
-        found.append(f"{distribution.JAR_LIST}: expected Kafka's jars")
+        problems.append(f"{distribution.JAR_LIST}: expected Kafka's jars")
     installed = [str(path) for path in files("streamtrain") or []]
-    found += [f"streamtrain/{name}: not installed" for name in NEEDED if f"streamtrain/{name}" not in installed]
-    found += [f"{path}: a source is installed" for path in installed if path.endswith(SOURCES)]
+    problems += [f"streamtrain/{name}: not installed" for name in NEEDED if f"streamtrain/{name}" not in installed]
+    problems += [f"{path}: a source is installed" for path in installed if path.endswith(SOURCES)]
     native = [path for path in installed if path.startswith("streamtrain/_native.") and path.endswith(".so")]
-    found += [] if len(native) == 1 else [f"streamtrain/_native.*.so: expected one, found {native}"]
+    problems += [] if len(native) == 1 else [f"streamtrain/_native.*.so: expected one, found {native}"]
     beside = {path.split("/")[0] for path in installed} - {"streamtrain", "streamtrain-0.1.0.dist-info", ".."}
     there = NOT_OURS & {path.name for path in Path(str(streamtrain.__file__)).parents[1].iterdir()}
-    found += [f"{name}: installed beside the package" for name in sorted(beside | there)]
-    return found
+    return problems + [f"{name}: installed beside the package" for name in sorted(beside | there)]
+
+
+def problems_of_editable(checkout: str, digest: str) -> list[str]:
+    problems = imported_from_elsewhere(Path(checkout).resolve(), streamtrain, streamtrain.compute, streamtrain.topics)
+    if build_digest() != digest:
+        problems.append(f"build digest: expected the wheel's, {digest}, found {build_digest()}")
+    return problems
 
 
 if __name__ == "__main__":
-    told = problems(sys.argv[1])
-    print("\n".join(told))
-    sys.exit(bool(told))
+    problems = problems_of_editable(*sys.argv[2:]) if sys.argv[1:2] == ["--editable"] else problems_of_wheel()
+    print("\n".join(problems or [build_digest()]))
+    sys.exit(bool(problems))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
+import itertools
 import json
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from confluent_kafka import Producer
 
 from streamtrain.checks.replay import replay
 from streamtrain.checks.verify import verify
+from streamtrain.cli import main
 from streamtrain.job import Job
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.snapshots import SnapshotTopic
@@ -77,12 +81,15 @@ def rows(count: int, seed: int = 0) -> Iterator[dict[str, Any]]:
 class LiveJob:
     """One job and what tests do to it."""
 
-    def __init__(self, kafka: Any, folder: Path, prefix: str = "job", **settings: Any) -> None:
+    def __init__(self, kafka: Any, folder: Path, prefix: str = "job", text: str = "", **settings: Any) -> None:
+        """A job of JOB_FILE with `settings`, or of `text`, which follows the job's name and Kafka's address."""
         self.settings = {**DEFAULTS, **settings}
         self.name = kafka.fresh_name(prefix)
         self.bootstrap = kafka.bootstrap
         self.path = folder / f"{self.name}.toml"
-        self.path.write_text(JOB_FILE.format(name=self.name, bootstrap=self.bootstrap, **self.settings))
+        head = f'name = "{self.name}"\n[kafka]\nbootstrap.servers = "{self.bootstrap}"\n'
+        rest = JOB_FILE.format(name=self.name, bootstrap=self.bootstrap, **self.settings)
+        self.path.write_text(head + text if text else rest)
         self.job = Job.load(self.path)
         topics = {key: value.model_dump(exclude_none=True) for key, value in self.job.file.topics.items()}
         self.admin = Admin(self.bootstrap)
@@ -97,15 +104,20 @@ class LiveJob:
         self.produce_values(encode(row) for row in rows(count, seed))
 
     def produce_values(self, values: Any, partition: int | None = None) -> None:
+        """Values as records, in turn over the partitions or all to one."""
+        turns = itertools.cycle(range(self.settings["partitions"]) if partition is None else [partition])
+        self.produce_messages({"value": value, "partition": next(turns)} for value in values)
+
+    def produce_messages(self, messages: Iterable[Mapping[str, Any]], topic: str = "") -> None:
+        """Messages as keywords of Producer.produce; to the records topic unless another is named."""
         # a batch sent again after a busy broker's error stays before those behind it. An idempotent producer, which
         # would do that too, is half a second in getting its number, and tests make hundreds
         own = {"linger.ms": 5, "max.in.flight.requests.per.connection": 1}
         producer = Producer({"bootstrap.servers": self.bootstrap, **own})
-        for index, value in enumerate(values):
-            where = index % self.settings["partitions"] if partition is None else partition
+        for message in messages:
             while True:
                 try:
-                    producer.produce(self.records, value=value, partition=where)
+                    producer.produce(topic or self.records, **message)
                     break
                 except BufferError:
                     producer.poll(0.1)
@@ -116,6 +128,16 @@ class LiveJob:
     def command(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         name, *rest = arguments
         return commands.run([name, str(self.path), *rest], environment)
+
+    def here(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The same in this process, where the command's own process is not what a test is about."""
+        name, *rest = arguments
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as errors:
+            try:
+                main([*name.split(), str(self.path), *rest])
+            except SystemExit as ended:
+                return subprocess.CompletedProcess(arguments, int(ended.code or 0), out.getvalue(), errors.getvalue())
+        raise AssertionError(f"{name} returned")
 
     def start(self, *arguments: str, **environment: str) -> Running:
         name, *rest = arguments

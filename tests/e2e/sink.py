@@ -56,7 +56,7 @@ class Bad:
     """A copy of a good row with other cells, and the dead letter that it becomes."""
 
     cells: Row
-    path: str
+    path: str  # how it ends
     reason: str  # a part of it
 
 
@@ -188,7 +188,7 @@ class Sink:
     def _check_letters(self) -> None:
         found: Counter[tuple[str, str]] = Counter()
         for part in (part for each in read_dead_letters(Job.load(self.live.path)) for part in each.letter.rows):
-            key = next((key for key in self.expected if key[0] == part.path and key[1] in part.reason),
+            key = next((key for key in self.expected if part.path.endswith(key[0]) and key[1] in part.reason),
                        (part.path, part.reason))  # fmt: skip
             found[key] += part.row_to - part.row_from
         wrong = {key: (found[key], self.expected[key]) for key in found | self.expected if found[key] != self.expected[key]}

@@ -214,7 +214,7 @@ def _count_start(starts: Counter[str], event: str, arguments: tuple[Any, ...]) -
         program, *rest = [command] if isinstance(command, str | bytes) else map(os.fspath, command)
         if Path(program).name == "streamtrain":
             starts[rest[0] if rest else "streamtrain"] += 1
-        elif Path(program).name == "java":
+        elif "kafka.Kafka" in rest:
             starts["Kafka"] += 1
 
 

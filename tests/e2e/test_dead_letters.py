@@ -16,6 +16,7 @@ from streamtrain.clients.dead_letters import Resender
 from streamtrain.job import Job
 from tests.e2e import commands
 from tests.e2e.harness import LiveJob, rows
+from tests.e2e.threaded import rows_after
 
 GOOD = list(rows(8))
 BAD = {**{name: value for name, value in GOOD[0].items() if name != "x1"}, "note": "mended later"}
@@ -32,18 +33,18 @@ def job(kafka: Any, tmp_path: Path) -> LiveJob:
         producer.produce(made.records, value=value, key=b"k", headers=HEADERS, partition=1)
     assert producer.flush(60) == 0
     made.produce_values(map(msgpack.packb, GOOD))
-    made.train("--until-end")
+    rows_after(made.path)
     return made
 
 
 def verb(job: LiveJob, name: str, *arguments: str, code: int = 0) -> list[Any]:
-    done = commands.run(["dead-letters", name, str(job.path), *arguments, "--json"])
+    done = job.here(f"dead-letters {name}", *arguments, "--json")
     assert done.returncode == code, f"{done.returncode}\n{done.stdout}\n{done.stderr}"
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def records(job: LiveJob) -> list[Any]:
-    done = job.command("read", "records", "--until-end", "--json")
+    done = job.here("read", "records", "--until-end", "--json")
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
@@ -92,7 +93,7 @@ def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_aga
         producer.produce(job.records, value=msgpack.packb([BAD]), key=key, headers=headers)
     assert producer.flush(60) == 0
     job.produce_values(map(msgpack.packb, GOOD))
-    job.train("--until-end")
+    rows_after(job.path)
     job.verified()
     mend(job)
     (told,) = verb(job, "resend")
@@ -129,18 +130,31 @@ def test_letters_left_behind_are_passed_over(job: LiveJob) -> None:
     assert again["letters"] == 0
 
 
-def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_gone", [False, True], ids=["all there", "a record gone"])
+def test_a_batch_that_was_left_out_is_sent_from_its_records(kafka: Any, tmp_path: Path, is_gone: bool) -> None:
     job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", max_dead_letter_share=1.0)
-    producer = Producer({"bootstrap.servers": job.bootstrap})
-    for at in range(1000):
-        producer.produce(job.records, value=msgpack.packb(GOOD[at % 4]), key=str(at))
-    assert producer.flush(60) == 0
-    job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
+    job.produce_messages(
+        {"value": msgpack.packb(GOOD[at % 4]), "key": str(at), "partition": 0} for at in range(1000)
+    )
+    events = job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
+    deaths = [event for event in events if event["event"] == "worker_died"]
+    assert [death["slot"] for death in deaths] == [3, 3, 3] and deaths[0]["how"] == "SIGSEGV"
+    if is_gone:
+        (listed,) = verb(job, "list")
+        removed(job, partition=0, before=listed["record_offset"] + 1)
+        (told,) = verb(job, "resend", code=1)
+        place = f"{job.records}[0]@{listed['record_offset']}"
+        assert told["rows"] == 0 and len(told["refused"]) == 1
+        assert told["refused"][0].startswith(f"{place}: its record is")
+        return
+    assert job.verified()["rows"] == {"trained": 1000 - 64, "dead_lettered": 64, "filtered": 0}
+    assert "workers died at it three times" in job.here("read", "dead-letters", "--until-end", "--json").stdout
+    job.replayed()
     (told,) = verb(job, "resend")
     assert (told["letters"], told["rows"], told["refused"]) == (1, 64, [])
     sent = [each["key"] for each in records(job)]
     assert sent[1000:] == sent[192:256]  # each row has the key of its record
-    job.train("--until-end")
+    rows_after(job.path)
     assert job.verified()["rows"] == {"trained": 1000, "dead_lettered": 64, "filtered": 0}
 
 
@@ -156,7 +170,7 @@ LARGE = [*GOOD * 1500, BAD]  # more than a letter holds: its record is named ins
 def test_a_reference_whose_record_is_gone_is_refused_by_name(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
     job.produce_values([msgpack.packb(LARGE)] * 3, partition=1)
-    job.train("--until-end")
+    rows_after(job.path)
     mend(job)
     (whole,) = verb(job, "resend", "--dry-run")
     assert (whole["letters"], whole["rows"], whole["refused"]) == (3, 3, [])
@@ -174,20 +188,9 @@ def test_a_reference_whose_record_is_gone_is_refused_by_name(kafka: Any, tmp_pat
 def test_references_into_a_partition_that_holds_nothing_are_refused(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=2, max_dead_letter_share=1.0)
     job.produce_values([msgpack.packb(LARGE)], partition=1)
-    job.train("--until-end")
+    rows_after(job.path)
     mend(job)
     removed(job, partition=1, before=1)
     (told,) = verb(job, "resend", code=1)
     assert told["rows"] == 0
     assert told["refused"] == [f"{job.records}[1]@0: its record is gone: the partition holds no record"]
-
-
-def test_a_left_out_batch_of_which_a_record_is_gone_is_refused(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", max_dead_letter_share=1.0)
-    job.produce(1000)
-    job.train("--until-end", failpoints="*worker.at_slot=3!SEGV")
-    (listed,) = verb(job, "list")
-    removed(job, partition=0, before=listed["record_offset"] + 1)
-    (told,) = verb(job, "resend", code=1)
-    place = f"{job.records}[0]@{listed['record_offset']}"
-    assert told["rows"] == 0 and len(told["refused"]) == 1 and told["refused"][0].startswith(f"{place}: its record is")

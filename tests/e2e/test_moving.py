@@ -4,7 +4,6 @@ back, and nothing of it to be seen unless all of it is."""
 from __future__ import annotations
 
 import json
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,12 +31,20 @@ from streamtrain.topics.control import Control
 from streamtrain.topics.topic import job_topics
 from tests.e2e import commands
 from tests.e2e.harness import LiveJob, rows
+from tests.e2e.threaded import Run, rows_after
 
 ASKED = [{name: value for name, value in row.items() if name != "y"} for row in rows(50, seed=7)]
 
 
-def snapshots(job: LiveJob, command: str, *arguments: str, **environment: str) -> Any:
-    return commands.run(["snapshots", command, str(job.path), *arguments], environment)
+def snapshots(job: LiveJob, command: str, *arguments: str) -> Any:
+    return job.here(f"snapshots {command}", *arguments)
+
+
+def killed(job: LiveJob, path: Path, failpoint: str) -> None:
+    """An import that dies there."""
+    command = ["snapshots", "import", str(job.path), str(path), "--positions", "end"]
+    done = commands.run(command, {"STREAMTRAIN_FAILPOINTS": failpoint})
+    assert done.returncode == -9, done.stderr
 
 
 def exported(job: LiveJob, folder: Path, *arguments: str) -> Path:
@@ -61,7 +68,7 @@ def trained(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> LiveJob:
     """What nobody trains on."""
     job = LiveJob(kafka, tmp_path_factory.mktemp("trained"))
     job.produce(2000)
-    job.train("--until-end")
+    rows_after(job.path)
     return job
 
 
@@ -88,9 +95,12 @@ def check_came_from(stored: Stored, was: Stored, cluster: str, positions: str) -
 
 
 def test_into_another_job_the_same_bits_then_trained_on(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    was = trained.newest()
+    was, path = trained.newest(), exported(trained, tmp_path)
     other = LiveJob(kafka, tmp_path, "other", partitions=2)
-    told = imported(other, exported(trained, tmp_path), "--positions", "beginning")
+    kept = snapshots(other, "import", str(path))
+    assert kept.returncode == 2 and "--positions beginning, or --positions end" in kept.stderr
+    assert was.manifest.positions.topic_id in kept.stderr and held(other) == []
+    told = imported(other, path, "--positions", "beginning")
     now = other.newest()
     assert (now.model, now.trainer) == (was.model, was.trainer)
     assert told["version"] == now.manifest.version == was.manifest.version + 1
@@ -99,8 +109,7 @@ def test_into_another_job_the_same_bits_then_trained_on(kafka: Any, trained: Liv
     assert predictions(other) == predictions(trained)
     other.verified()
     other.produce(1000, seed=3)
-    events = other.train("--until-end")
-    assert events[-1]["rows"] == 3000, "the snapshot's own rows count on"
+    assert rows_after(other.path) == 3000, "the snapshot's own rows count on"
     report = other.verified()
     assert report["rows"]["trained"] == 1000
     lineage = next(check for check in report["checks"] if check["name"] == "lineage")
@@ -137,11 +146,11 @@ def test_on_the_same_records_training_goes_on_where_it_ended(kafka: Any, trained
     other.path.write_text(other.path.read_text().replace("records = { partitions", f"records = {{ {at}"))
     told = imported(other, exported(trained, tmp_path))
     trained.produce(500, seed=3)
-    assert other.train("--until-end")[-1]["rows"] == 2500
+    assert rows_after(other.path) == 2500
     assert other.verified()["rows"]["trained"] == 500
     other.replayed(told["version"])
     assert held(other)[0] == told["version"]
-    other.train("--restore", str(told["version"]), "--until-end")
+    rows_after(other.path, restore=told["version"])
     again = other.newest()
     check_came_from(again, trained.newest(), trained.admin.cluster_id(), "keep")
     assert again.model == trained.newest().model
@@ -149,11 +158,12 @@ def test_on_the_same_records_training_goes_on_where_it_ended(kafka: Any, trained
     imported(third, exported(other, tmp_path), "--positions", "end")
     assert [of.job for of in third.newest().manifest.imported] == [trained.name, other.name]
     third.verified()
-    other.train("--fresh", "--until-end")
+    rows_after(other.path, fresh=True)
     assert other.newest().manifest.imported == ()
     other.verified()
 
 
+@pytest.mark.full
 def test_between_clusters(
     kafka: Any, private_kafka: Callable[..., Broker], trained: LiveJob, tmp_path: Path
 ) -> None:
@@ -177,46 +187,35 @@ def test_between_clusters(
     assert told["imported"][0]["cluster"] == trained.admin.cluster_id() != other.admin.cluster_id()
     assert sum(offset for offset, _ in told["positions"]) == 700
     other.produce(300, seed=2)
-    other.train("--until-end")
+    rows_after(other.path)
     assert other.verified()["rows"]["trained"] == 300
     other.replayed(told["version"])
 
 
-@pytest.mark.parametrize(
-    "failpoint",
-    ["coordinator.before_produce=1", "coordinator.after_chunks=3", "coordinator.in_commit=2"],
-)
-def test_killed_in_its_midst_nothing_is_there_and_again_it_is(
-    kafka: Any, trained: LiveJob, tmp_path: Path, failpoint: str
+def test_killed_in_its_midst_nothing_is_there_and_after_its_commit_it_is(
+    kafka: Any, trained: LiveJob, tmp_path: Path
 ) -> None:
     other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
-    killed = snapshots(other, "import", str(path), "--positions", "end", STREAMTRAIN_FAILPOINTS=failpoint)
-    assert killed.returncode == -9, killed.stderr
-    assert held(other) == [] and control_of(other).newest is None
-    imported(other, path, "--positions", "end")
-    assert other.newest().model == trained.newest().model
-    other.verified()
-
-
-def test_killed_after_its_commit_it_is_there(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
-    other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
-    point = "coordinator.after_commit=2"
-    assert snapshots(other, "import", str(path), "--positions", "end", STREAMTRAIN_FAILPOINTS=point).returncode == -9
+    for failpoint in ("coordinator.before_produce=1", "coordinator.after_chunks=3", "coordinator.in_commit=2"):
+        killed(other, path, failpoint)
+        assert held(other) == [] and control_of(other).newest is None, failpoint
+    killed(other, path, "coordinator.after_commit=2")
     again = snapshots(other, "import", str(path), "--positions", "end")
-    assert again.returncode == 2 and f"found version {held(other)[0]}, published by run 1" in again.stderr
+    published = max(control_of(other).runs)
+    assert again.returncode == 2 and f"found version {held(other)[0]}, published by run {published}" in again.stderr
+    assert other.newest().model == trained.newest().model
     other.verified()
 
 
 def test_a_live_trainer_is_not_robbed(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
     other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
-    running = other.start("train")
+    running = Run(other.path)
     running.wait_event("started")
     refused = snapshots(other, "import", str(path), "--positions", "end")
     assert refused.returncode == 2 and "expected no snapshot yet" in refused.stderr
     other.produce(500)
     running.wait_event("published", rows=500)
-    running.process.send_signal(signal.SIGTERM)
-    assert running.finish() == 0
+    assert running.drain() == 0
     assert control_of(other).holder.run.number == 1  # type: ignore[union-attr]
     assert other.verified()["rows"]["trained"] == 500
 
@@ -235,7 +234,7 @@ def test_a_run_that_has_just_begun_is_given_its_time(
     taken(other)
 
     def meanwhile(seconds: float) -> None:
-        other.train("--until-end")
+        rows_after(other.path)
 
     monkeypatch.setattr(importing, "time", SimpleNamespace(monotonic=time.monotonic, sleep=meanwhile))
     with SnapshotFile(path) as file, pytest.raises(UserMistake, match="expected no snapshot yet"):
@@ -263,7 +262,7 @@ def test_a_zombie_is_mute(kafka: Any, trained: LiveJob, tmp_path: Path) -> None:
     """A trainer that starts while a snapshot is sent has the job; what the import still writes is not to be seen."""
     other, path = LiveJob(kafka, tmp_path, "other"), exported(trained, tmp_path)
     other.produce(400)
-    with Interrupted(path, lambda: other.train("--until-end")) as file, pytest.raises(Replaced, match="run 2"):
+    with Interrupted(path, lambda: rows_after(other.path)) as file, pytest.raises(Replaced, match="run 2"):
         Import(other.job, file, "beginning").run()
     assert all(manifest.imported == () for manifest in manifests(other))
     assert other.verified()["rows"]["trained"] == 400
@@ -320,10 +319,10 @@ def test_of_files_the_positions_hold_everywhere(kafka: Any, tmp_path: Path) -> N
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows(1500)))
     job, other = LiveJob(kafka, tmp_path, format="json"), LiveJob(kafka, tmp_path, "other", format="json")
-    job.train("--files", str(data), "--max-rows", "600")
+    rows_after(job.path, files=[data], max_rows=600)
     imported(other, exported(job, tmp_path))
     assert other.newest().manifest.positions == job.newest().manifest.positions
-    assert other.train("--files", str(data))[-1]["rows"] == 1500
+    assert rows_after(other.path, files=[data]) == 1500
     report = verify(Job.load(other.path))
     assert report.ok, "\n".join(report.lines())
 

@@ -1,8 +1,8 @@
 """Kitchen sinks: one job on a real Kafka with many features at once.
 
 Each feature adds lines to the job file and cells to the rows, and checks the job in the end. A sink trains twice: the
-first run is killed as a whole, in the second one worker dies within a round and one between rounds. Then `verify` and
-`replay` run, the dead letters must be exactly those expected, and a program and `predict` must answer alike.
+first run is killed as a whole, in the second one workers die within a round and between rounds. Then `verify` and
+`replay` run, the dead letters must be exactly those expected, and `fit` must end with the same bits and answers.
 Where a sink fails, halves of its features run again, and the error names those that it takes to fail.
 """
 
@@ -11,11 +11,11 @@ from __future__ import annotations
 import itertools
 import signal
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,8 +30,6 @@ from tests.e2e.harness import LiveJob, Running, rows
 Row = dict[str, Any]
 Message = dict[str, Any]  # keywords of Producer.produce
 KILLS = "worker.stepped=9,worker.averaging=3"
-SIZES = (1, 40, 7, 16)  # rows a message
-ASKED = 24
 BASE = {
     "topics": "records = { partitions = 1 }",
     "records": 'format = "msgpack"\nmax_dead_letter_share = 0.9',
@@ -41,6 +39,8 @@ BASE = {
     "train": 'batch_rows = 16\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"',
     "publish": 'interval = "200ms"\nkeep = 8',
 }  # fmt: skip
+TWIN = {"topics": "", "registry": "", "records": 'format = "msgpack"'}  # of the job file for `fit`
+Encode = Callable[["Sink", Sequence[Row], int, bool], Iterable[Message]]
 
 
 @dataclass(frozen=True)
@@ -56,17 +56,18 @@ class Bad:
     """A copy of a good row with other cells, and the dead letter that it becomes."""
 
     cells: Row
-    path: str  # how it ends
+    path: str  # a part of it
     reason: str  # a part of it
 
 
 @dataclass(frozen=True)
-class Raw:
-    """A message of a feature's own, the rows trained of it, and (path, part of the reason) of each of its dead rows."""
+class Sent:
+    """A message, the rows that are trained of it, and (part of the path, part of the reason) of each dead one."""
 
     message: Message
     rows: Sequence[Row] = ()
     dead: Sequence[tuple[str, str]] = ()
+    left_out: int = 0  # of `rows`, with the batch of a bad one
 
 
 @dataclass(frozen=True)
@@ -80,87 +81,136 @@ class Feature:
     wire: Callable[[Row], Row] = lambda row: row  # a row as a record holds it
     around: Callable[[int], Message] = lambda message: {}  # what stands around the message of that number
     bad: Sequence[Bad] = ()
-    raw: Callable[[Sink], Sequence[Raw]] = lambda sink: ()
     before: Callable[[Sink], object] = lambda sink: None
     during: Callable[[Sink, Running], object] = lambda sink, first: None  # before the first run is killed
+    then: Callable[[Sink], object] = lambda sink: None  # before the second run; what both send, they `send`
+    verifying: Callable[[Sink], AbstractContextManager[object]] = lambda sink: nullcontext()
     check: Callable[[Sink], object] = lambda sink: None
 
 
-def job_text(base: Mapping[str, str], features: Sequence[Feature], twin: bool = False) -> str:
-    sections: dict[str, list[str]] = {}
-    own = (each.twin if twin and each.twin is not None else each.job for each in features)
-    for pieces in (base, *own):
-        for section, lines in pieces.items():
-            sections.setdefault(section, []).append(lines)
-    if twin:
-        sections = {**sections, "topics": [], "registry": [], "records": ['format = "msgpack"']}
-    return "".join(f"[{section}]\n" + "\n".join([*lines, ""]) for section, lines in sections.items())
+def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
+    """Messages of these rows by the job's own format."""
+    schema = sink.live.job.schema.for_requests() if asked else sink.live.job.schema
+    yield from ({"value": value} for value in encode_records(sink.live.job.records.named, schema, held))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a sink is made."""
+
+    base: Mapping[str, str] = field(default_factory=dict)  # sections in the place of BASE's
+    twin: Mapping[str, str] = field(default_factory=dict)  # the same for `fit`
+    count: int = 2_500  # rows
+    sizes: Sequence[int] = (1, 40, 7, 16)  # rows a message
+    encode: Encode = encode
+    once: bool = False  # one start: the coordinator dies within the commit of all rows, and so the whole run
+    asked: int = 24  # rows of requests
+    fits: bool = True  # the rows are such as a program gives, to `fit` and for answers
+
+    def job(self, features: Sequence[Feature], twin: bool = False) -> str:
+        """The job file behind its head."""
+        sections = {name: [lines] for name, lines in {**BASE, **self.base}.items()}
+        sections |= {"publish": ['interval = "1h"']} if self.once else {}
+        for pieces in (each.twin if twin and each.twin is not None else each.job for each in features):
+            for name, lines in pieces.items():
+                sections.setdefault(name, []).append(lines)
+        sections |= {name: [lines] for name, lines in {**TWIN, **self.twin}.items()} if twin else {}
+        return "".join(f"[{name}]\n" + "\n".join([*lines, ""]) for name, lines in sections.items() if any(lines))
 
 
 class Sink:
     """A job of several features, from its rows to its end."""
 
-    def __init__(
-        self, kafka: Any, folder: Path, features: Sequence[Feature], base: Mapping[str, str], count: int,
-        sizes: Sequence[int], format: Any,
-    ) -> None:  # fmt: skip
-        self.features, self.base, self.folder, self.kafka = features, {**BASE, **base}, folder, kafka
-        self.live = LiveJob(kafka, folder, "sink", job_text(self.base, features), partitions=1)
-        self.format = format or self.live.job.records.named
-        self.rows: list[Row] = []  # those that are trained, with all cells
-        self.labels = {name for name, _ in self.live.job.schema.labels}
+    def __init__(self, kafka: Any, folder: Path, features: Sequence[Feature], plan: Plan) -> None:
+        self.features, self.folder, self.plan = features, folder, plan
+        self.live = LiveJob(kafka, folder, "sink", plan.job(features), partitions=1)
+        schema = self.live.job.schema
+        self.labels = {name for name, _ in schema.labels}
+        self.apart = {name for name, column in schema.columns if column.around is not None}
+        self.rows: list[Row] = []  # sent so far and to be trained, with all cells
+        self.made = self.sent = self.left_out = 0  # rows; messages; rows of batches that are left out
         self.asked: list[Row] = []
         self.requests: list[Message] = []  # with these rows
         self.expected: Counter[tuple[str, str]] = Counter()  # dead rows
-        self.sizes = sizes
-        self.messages = list(self._messages(count))
+        self.planned = list(self._planned())
 
-    def _messages(self, count: int) -> Iterator[Message]:
+    def _planned(self) -> Iterator[Sent]:
         bad = [each for feature in self.features for each in feature.bad]
-        given, turns = rows(count), itertools.cycle(self.sizes)
+        given, sizes = rows(self.plan.count), itertools.cycle(self.plan.sizes)
         for number in itertools.count():
-            held = [self.made(Place(len(self.rows) + at, number), row)
-                    for at, row in enumerate(itertools.islice(given, next(turns)))]  # fmt: skip
-            if not held:
+            if not (held := self.filled(itertools.islice(given, next(sizes)), number)):
                 break
-            if len(self.rows) < ASKED:
-                self.requests += self.encoded([*map(self.without_labels, held)], number, asked=True)
-                self.asked += map(self.without_labels, held)
-            self.rows += held
-            if bad and number % 3 == 2:
-                spoilt = bad.pop()
-                held.insert(len(held) // 2, {**held[0], **spoilt.cells})
-                self.expected[spoilt.path, spoilt.reason] += 1
-            yield from self.encoded(held, number)
-        assert not bad, f"too few messages: {bad} found none"
-        for raw in (raw for feature in self.features for raw in feature.raw(self)):
-            self.rows += raw.rows
-            self.expected.update(raw.dead)
-            yield {"partition": 0, **raw.message}
+            if len(self.asked) < self.plan.asked:
+                asked = [self.without_labels(row) for row in held]
+                self.requests += self.encoded(asked, number, asked=True)
+                self.asked += asked
+            one = bad.pop() if bad and number % 3 == 2 else None
+            spoilt = [{**held[0], **one.cells}] if one else []
+            made = list(self.encoded([*held[:2], *spoilt, *held[2:]], number))
+            yield from (Sent(message) for message in made[:-1])
+            yield Sent(made[-1], held, [(one.path, one.reason)] if one else [])
+        assert not bad, f"too few messages for {bad}"
 
-    def made(self, place: Place, row: Row) -> Row:
-        for feature in self.features:
-            feature.cells(place, row)
-        return row
+    def filled(self, given: Iterable[Row], number: int) -> list[Row]:
+        """Rows with all features' cells, for the message of that number."""
+        held = list(given)
+        for row, feature in itertools.product(held, self.features):
+            feature.cells(Place(self.made, number), row)
+            self.made += feature is self.features[-1]
+        return held
 
     def without_labels(self, row: Row) -> Row:
         return {name: cell for name, cell in row.items() if name not in self.labels}
 
-    def encoded(self, held: Sequence[Row], number: int, asked: bool = False) -> Iterator[Message]:
-        schema, around = self.live.job.schema, {"partition": 0}
-        apart = {name for name, column in schema.columns if column.around is not None}
-        held = [{name: cell for name, cell in row.items() if name not in apart} for row in held]
+    def wired(self, row: Row) -> Row:
+        for feature in self.features:
+            row = feature.wire(row)
+        return row
+
+    def encoded(self, held: Sequence[Row], number: int = 0, asked: bool = False) -> Iterator[Message]:
+        around: Message = {"partition": 0}
         for feature in self.features:
             around |= feature.around(number)
-            held = [*map(feature.wire, held)]
-        for value in encode_records(self.format, schema.for_requests() if asked else schema, held):
-            yield {**around, "value": value}
+        held = [{name: cell for name, cell in row.items() if name not in self.apart} for row in held]
+        for message in self.plan.encode(self, [*map(self.wired, held)], number, asked):
+            yield {**around, **message}
+
+    def send(self, sent: Sequence[Sent]) -> None:
+        for each in sent:
+            self.rows += each.rows
+            self.expected.update(each.dead)
+            self.left_out += each.left_out
+        self.sent += len(sent)
+        self.live.produce_messages({"partition": 0, **each.message} for each in sent)
 
     def run(self) -> None:
+        half = 0 if self.plan.once else len(self.planned) // 2
         for feature in self.features:
             feature.before(self)
-        half = len(self.messages) // 2
-        self.live.produce_messages(self.messages[:half])
+        if half:
+            self._first(half)
+        self.send(self.planned[half:])
+        for feature in self.features:
+            feature.then(self)
+        kills = f"{KILLS},coordinator.in_commit=3" if self.plan.once else KILLS
+        self.events = self.live.train("--until-end", failpoints=kills)
+        happened = {event["event"] for event in self.events}
+        assert {"worker_died", *(["restarting"] if self.plan.once else [])} <= happened, happened
+        with ExitStack() as opened:
+            for feature in self.features:
+                opened.enter_context(feature.verifying(self))
+            counts = {"trained": len(self.rows) - self.left_out, "dead_lettered": self.expected.total(), "filtered": 0}
+            found = self.live.verified()["rows"]
+            assert found == counts, f"{found}, expected {counts}"
+            assert len(self.live.replayed()["snapshots"]) >= 1
+        self._check_letters()
+        if self.plan.fits:
+            self._check_bits()
+        for feature in self.features:
+            feature.check(self)
+
+    def _first(self, half: int) -> None:
+        self.send(self.planned[:half])
         first = self.live.start("train")
         try:
             first.wait_rows(64)
@@ -169,30 +219,18 @@ class Sink:
         finally:
             first.process.send_signal(signal.SIGKILL)
             first.finish()
-        self.live.produce_messages(self.messages[half:])
-        self.events = self.live.train("--until-end", failpoints=KILLS)
-        assert sum(event["event"] == "worker_died" for event in self.events) == 2, self.events
-        dead = sum(self.expected.values())
-        counts = {"trained": len(self.rows), "dead_lettered": dead, "filtered": 0}
-        found = self.live.verified()["rows"]
-        assert found == counts, f"{found}, expected {counts}"
-        assert len(self.live.replayed()["snapshots"]) >= 1
-        self._check_letters()
-        self._check_bits()
-        for feature in self.features:
-            try:
-                feature.check(self)
-            except Exception as error:
-                raise AssertionError(f"the check of {feature.name}: {error}") from error
 
     def _check_letters(self) -> None:
         found: Counter[tuple[str, str]] = Counter()
-        for part in (part for each in read_dead_letters(Job.load(self.live.path)) for part in each.letter.rows):
-            key = next((key for key in self.expected if part.path.endswith(key[0]) and key[1] in part.reason),
-                       (part.path, part.reason))  # fmt: skip
-            found[key] += part.row_to - part.row_from
-        wrong = {key: (found[key], self.expected[key]) for key in found | self.expected if found[key] != self.expected[key]}
-        assert not wrong, f"dead rows, found and expected: {wrong}"
+        for letter in (each.letter for each in read_dead_letters(Job.load(self.live.path))):
+            for part in letter.rows:
+                key = next((key for key in self.expected if key[0] in part.path and key[1] in part.reason),
+                           (part.path, part.reason))  # fmt: skip
+                found[key] += part.row_to - part.row_from
+            found[key] += letter.rows_left_out
+        wrong = [(*key, found[key], self.expected[key]) for key in found | self.expected
+                 if found[key] != self.expected[key]]  # fmt: skip
+        assert not wrong, f"dead rows, found and expected: {wrong[:9]}"
 
     def _check_bits(self) -> None:
         """`fit` ends with the same bits; a program's rows and those of requests get the same answers."""
@@ -200,11 +238,10 @@ class Sink:
         assert own.keys() == its.keys()
         other = [name for name in own if own[name].tobytes() != its[name].tobytes()]
         assert not other, f"other bits than fit's: {other}"
+        assert self.total == self.fitted.manifest.metrics["total"]
         expected = self.fitted.predict(self.asked)
         assert len({*map(repr, expected)}) > 1
-        asked = self.asked
-        for feature in self.features:
-            asked = [*map(feature.wire, asked)]
+        asked = [*map(self.wired, self.asked)]
         with LiveModel(self.live.name, bootstrap=self.live.bootstrap) as model:
             model.wait_ready(60)
             assert model.predict(asked) == expected
@@ -212,9 +249,8 @@ class Sink:
         self.live.produce_messages(self.requests, f"{self.live.name}.requests")
         done = self.live.here("predict", "--until-end")
         assert done.returncode == 0, done.stderr
-        found = read_predictions(self.live.name, bootstrap=self.live.bootstrap, until_end=True)
-        answers = [each for answer in found
-                   for each in (answer.prediction if isinstance(answer.prediction, list) else [answer.prediction])]  # fmt: skip
+        found = [each.prediction for each in read_predictions(self.live.name, bootstrap=self.live.bootstrap, until_end=True)]
+        answers = [each for one in found for each in (one if isinstance(one, list) else [one])]
         assert sorted(map(_rounded, answers)) == sorted(map(_rounded, expected)), answers[:2]
 
     # -- what checks read -----------------------------------------------------------------------------------------
@@ -231,7 +267,7 @@ class Sink:
     def fitted(self) -> Any:
         """The same rows in memory, by a plain job file."""
         head = 'name = "twin"\n[kafka]\nbootstrap.servers = "none"\n'
-        return streamtrain.fit(Job.parse(head + job_text(self.base, self.features, twin=True)), self.rows)
+        return streamtrain.fit(Job.parse(head + self.plan.job(self.features, twin=True)), self.rows)
 
 
 def _rounded(answer: Any) -> str:
@@ -242,22 +278,17 @@ def _rounded(answer: Any) -> str:
 
 
 def run_sink(
-    kafka: Any, folder: Path, features: Sequence[Feature], *, base: Mapping[str, str] = MappingProxyType({}),
-    count: int = 2_500, sizes: Sequence[int] = SIZES, format: Any = None,
+    kafka: Any, folder: Path, features: Sequence[Feature], plan: Plan = Plan(),  # noqa: B008
     run: Callable[[Sequence[Feature]], object] | None = None,
 ) -> None:  # fmt: skip
     """Runs all features in one job; where that fails, finds out which of them it takes. `run` stands in for the job."""
-    def run_once(chosen: Sequence[Feature]) -> None:
-        Sink(kafka, folder, chosen, base, count, sizes, format).run()
-
-    run = run or run_once
+    run = run or (lambda chosen: Sink(kafka, folder, chosen, plan).run())
     try:
         run(features)
     except Exception as error:
-        groups = guilty(features, run)
-        named = "; ".join("only together: " * (len(group) > 1) + ", ".join(each.name for each in group) or "no feature"
-                          for group in groups)  # fmt: skip
-        raise AssertionError(f"the sink fails with {named}: {error}") from error
+        named = ["only together: " * (len(group) > 1) + ", ".join(each.name for each in group) or "no feature"
+                 for group in guilty(features, run)]  # fmt: skip
+        raise AssertionError(f"the sink fails with {'; '.join(named)}: {error or type(error)}") from error
 
 
 def guilty(features: Sequence[Feature], run: Callable[[Sequence[Feature]], object]) -> list[Sequence[Feature]]:

@@ -22,11 +22,11 @@ from tests.chaos.faults import (
     schedule,
 )
 
-SHORT: list[Fault] = [Kill("worker"), Kill("coordinator"), Suspend("ingest", 0.5), OtherTrainers(1), TrainersAtOnce(2)]
+SHORT: list[Fault] = [Kill("worker"), Kill("coordinator"), Suspend("ingest", 0.5), BrokerKill(0.0), OtherTrainers(1)]
 STALL_S = 25.0
 AS_KAFKA_HAS_IT = {"broker.session.timeout.ms": "9000", "broker.heartbeat.interval.ms": "2000"}  # not as our own
 _FAULTS = 6  # of a seed
-_STALLS_A_RUN = 5
+_STALLS_A_RUN = 3
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -67,11 +67,13 @@ def test_stalls(private_kafka: Callable[..., Broker], tmp_path: Path, stall_run:
 
 
 @pytest.mark.full
-def test_the_broker_dies_with_the_coordinator(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
+def test_broker_and_coordinator_die_and_trainers_start_at_once(
+    private_kafka: Callable[..., Broker], tmp_path: Path
+) -> None:
     class Both(BrokerKill):
         def run(self, stage: Stage) -> None:
             stage.broker.kill()
             Kill("coordinator").run(stage)
             stage.broker.start()
 
-    chaos(private_kafka, tmp_path, 2000, [Both(0.0)] * 2)
+    chaos(private_kafka, tmp_path, 2000, [Both(0.0), TrainersAtOnce(2), Both(0.0)])

@@ -42,6 +42,7 @@ def publishes(trainer: Trainer, rows: int) -> None:
     assert trainer.wait("published", rows=rows, timeout_s=HANG_S), trainer.errors()
 
 
+@pytest.mark.full
 def test_the_clock_is_set_back_and_forward(kafka, tmp_path: Path, shim: Path) -> None:
     clock = tmp_path / "clock"
     clock.write_bytes(struct.pack("<q", 0))
@@ -61,6 +62,7 @@ def test_the_clock_is_set_back_and_forward(kafka, tmp_path: Path, shim: Path) ->
     job.replayed()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("limit", [*some([24, 30, 33, 64])])
 def test_too_few_files_may_be_open(kafka, tmp_path: Path, limit: int) -> None:
     """It trains, or ends with an error that says so; it neither hangs nor loses a row."""

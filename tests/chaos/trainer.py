@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import threading
 import time
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from tests.e2e.commands import STREAMTRAIN
+from tests.e2e.commands import STREAMTRAIN, start
 from tests.e2e.harness import LiveJob, processes_of
 
 
@@ -27,9 +26,7 @@ class Trainer:
     def __init__(self, job: LiveJob, log: Path, **environment: str) -> None:
         self.log = log
         with log.open("w") as errors:
-            self.process = subprocess.Popen(
-                self.command(job), stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, **environment}
-            )
+            self.process = start(self.command(job)[1:], errors, environment)
         self.told: list[Told] = []
         self._news = threading.Condition()
         self._thread = threading.Thread(target=self._read, daemon=True)

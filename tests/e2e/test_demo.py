@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from streamtrain.broker import broker_status, stop_broker
+from streamtrain.cli import main
 from streamtrain.demo.flights import damaged_rows, load_flights
 
 pytestmark = pytest.mark.kafka
@@ -58,14 +59,31 @@ def wait_until_none(folder: Path, timeout_s: float = 120) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-    """A folder after a short demo, and what the demo told."""
+@pytest.fixture(scope="module", params=["named", pytest.param("own", marks=pytest.mark.full)])
+def finished(request, tmp_path_factory, kafka):
+    """A folder after a short demo, on a Kafka that is named or on one of its own, and what the demo reported."""
     folder = tmp_path_factory.mktemp("demo")
-    code, lines, errors = demo(folder, "--rows", str(ROWS), "--rate", "0")
+    named = ["--bootstrap", kafka.bootstrap] if request.param == "named" else []
+    code, lines, errors = demo(folder, "--rows", str(ROWS), "--rate", "0", *named)
     assert code == 0, f"{lines[-3:]}\n{errors}"
     yield folder, lines, errors
-    stop_broker(folder / "streamtrain-demo" / "kafka")
+    if named:
+        kafka.names.append(f"{lines[-1]['job']}.")
+    stop_broker(own_kafka(folder))
+
+
+def own_kafka(folder: Path) -> Path:
+    return folder / "streamtrain-demo" / "kafka"
+
+
+def trains(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    """A demo that has trained some rows."""
+    process = start(folder, "--json", "--rate", "2000", *arguments)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line).get("rows_trained", 0) > 0:
+            break
+    return process
 
 
 def test_counts_are_exact_and_every_check_passes(finished):
@@ -96,49 +114,57 @@ def test_it_learns(finished):
 @pytest.mark.gpu
 def test_on_a_gpu(tmp_path):
     code, lines, errors = demo(tmp_path, "--rows", str(ROWS), "--rate", "0", "--set", "train.backend=cuda")
-    stop_broker(tmp_path / "streamtrain-demo" / "kafka")
+    stop_broker(own_kafka(tmp_path))
     assert code == 0, f"{lines[-3:]}\n{errors}"
     assert lines[-1]["verify"]["ok"] and lines[-1]["quality"]["auc"] > 0.75
 
 
 def test_what_it_tells_on_the_way(finished):
-    lines = finished[1]
-    assert [line["event"] for line in lines if line["event"] != "progress"] == [
-        "starting", "kafka", "job", "verifying", "summary",
-    ]  # fmt: skip
+    folder, lines, _ = finished
+    its_kafka = ["starting", "kafka"] if own_kafka(folder).exists() else []
+    told = [line["event"] for line in lines if line["event"] != "progress"]
+    assert told == [*its_kafka, "job", "verifying", "summary"]
+    assert lines[-1]["job"].startswith("flights")
     trained = [line["rows_trained"] for line in lines if line["event"] == "progress"]
     assert trained == sorted(trained) and trained[-1] > 0
 
 
-def test_the_next_commands_work_as_pasted(finished):
+def test_the_next_commands_work_as_pasted(finished, monkeypatch, capsys):
     folder, lines, _ = finished
     wait_until_none(folder)
-    commands = [following["command"] for following in lines[-1]["next"]]
-    assert len(commands) == 3
-    try:
-        outputs = []
-        for command in commands:
-            done = subprocess.run(
-                shlex.split(command), cwd=folder, capture_output=True, text=True, timeout=120, check=False
-            )
-            assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-            outputs.append(done.stdout)
-        assert len(outputs[1].splitlines()) == len(damaged_rows(ROWS))
-        assert "bit for bit" in outputs[2]
+    has_own = own_kafka(folder).exists()
+    given = [shlex.split(following["command"]) for following in lines[-1]["next"]]
+    assert len(given) == 3 and ("broker" in given[0]) == has_own
+    monkeypatch.chdir(folder)
+    outputs = []
+    for command in given:
+        if has_own:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            code, out, errors = done.returncode, done.stdout, done.stderr
+        else:
+            with pytest.raises(SystemExit) as ended:
+                main(command[1:])
+            (out, errors), code = capsys.readouterr(), ended.value.code or 0
+        assert code == 0, f"{command}\n{out}\n{errors}"
+        outputs.append(out)
+    assert len(outputs[1].splitlines()) == len(damaged_rows(ROWS))
+    assert "bit for bit" in outputs[2]
+    if has_own:
         refused(folder)
-    finally:
-        stop_broker(folder / "streamtrain-demo" / "kafka")
+        stop_broker(own_kafka(folder))
 
 
 def refused(folder: Path) -> None:
     """A Kafka that the demo did not start is not used."""
-    bootstrap = broker_status(folder / "streamtrain-demo" / "kafka").bootstrap
+    bootstrap = broker_status(own_kafka(folder)).bootstrap
     code, lines, errors = demo(folder, "--rows", "10")
     assert code == 2 and lines == []
     assert f"demo -b {bootstrap}" in errors and "broker stop --data streamtrain-demo/kafka" in errors
-    assert broker_status(folder / "streamtrain-demo" / "kafka").running
+    assert broker_status(own_kafka(folder)).running
 
 
+@pytest.mark.full
+@pytest.mark.parametrize("finished", ["own"], indirect=True)
 def test_a_second_run_says_what_it_found_and_starts_over(finished):
     folder, lines, _ = finished
     job_file = (folder / "streamtrain-demo" / "flights.toml").read_text()
@@ -152,12 +178,9 @@ def test_a_second_run_says_what_it_found_and_starts_over(finished):
     assert (folder / "streamtrain-demo" / "flights-before.toml").read_text() == job_file
 
 
+@pytest.mark.full
 def test_ctrl_c_while_it_streams(tmp_path):
-    process = start(tmp_path, "--json", "--rate", "2000")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if json.loads(line).get("rows_trained", 0) > 0:
-            break
+    process = trains(tmp_path)
     process.send_signal(signal.SIGINT)
     rest, errors = process.communicate(timeout=60)
     assert process.returncode == 130, errors
@@ -165,6 +188,7 @@ def test_ctrl_c_while_it_streams(tmp_path):
     wait_until_none(tmp_path)
 
 
+@pytest.mark.full
 def test_sigterm_while_kafka_starts(tmp_path):
     process = start(tmp_path)
     assert process.stdout is not None
@@ -177,45 +201,31 @@ def test_sigterm_while_kafka_starts(tmp_path):
     wait_until_none(tmp_path)
 
 
-def test_nothing_outlives_it_when_it_dies(tmp_path):
-    process = start(tmp_path, "--json", "--rate", "2000")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if json.loads(line).get("rows_trained", 0) > 0:
-            break
-    assert len(processes_in(tmp_path)) >= 7  # demo, Kafka, train with four of its own, predict
+@pytest.mark.parametrize("where", ["named", pytest.param("own", marks=pytest.mark.full)])
+def test_nothing_outlives_it_when_it_dies(tmp_path, kafka, where):
+    process = trains(tmp_path, *(["--bootstrap", kafka.bootstrap] if where == "named" else []))
+    assert len(processes_in(tmp_path)) >= 6 + (where == "own")  # demo, train with four of its own, predict; Kafka
     os.kill(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
     wait_until_none(tmp_path)
 
 
-def test_a_mistake_is_said_before_anything_starts(tmp_path):
-    code, lines, errors = demo(tmp_path, "--set", "train.batch_row=7")
-    assert code == 2 and lines == []
+def test_a_mistake_is_said_before_anything_starts(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--json", "--set", "train.batch_row=7"])
+    out, errors = capsys.readouterr()
+    assert ended.value.code == 2 and out == ""
     assert "batch_rows" in errors
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.full
 def test_its_kafka_may_die(tmp_path):
-    process = start(tmp_path, "--json", "--rate", "2000")
-    assert process.stdout is not None
-    for line in process.stdout:
-        if json.loads(line).get("rows_trained", 0) > 0:
-            break
-    for pid in broker_status(tmp_path / "streamtrain-demo" / "kafka").pids:
+    process = trains(tmp_path)
+    for pid in broker_status(own_kafka(tmp_path)).pids:
         os.kill(pid, signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 3
     assert "has ended; its log lies in" in errors
     wait_until_none(tmp_path)
-
-
-def test_a_kafka_that_is_named_is_used(tmp_path, kafka):
-    process = start(tmp_path, "--json", "--rows", "2000", "--rate", "0", "--bootstrap", kafka.bootstrap)
-    out, errors = process.communicate(timeout=300)
-    assert process.returncode == 0, out + errors
-    lines = [json.loads(line) for line in out.splitlines()]
-    assert lines[-1]["ok"] and lines[-1]["job"].startswith("flights")
-    assert not (tmp_path / "streamtrain-demo" / "kafka").exists()
-    assert not any("broker start" in following["command"] for following in lines[-1]["next"])

@@ -141,6 +141,10 @@ class Run:
             self._failure = failure
 
     @property
+    def is_over(self) -> bool:
+        return not self._thread.is_alive()
+
+    @property
     def errors(self) -> list[str]:
         """What its processes would have written to their logs as errors, each with the process's label before it."""
         return [error for thread in self._threads for error in thread.errors]
@@ -149,8 +153,8 @@ class Run:
         """Returns the first event of that name with those fields at least."""
 
         def found() -> dict[str, Any] | None:
-            assert self._thread.is_alive() or self.code is not None, self._failure
-            ended = not self._thread.is_alive()
+            ended = self.is_over
+            assert not ended or self.code is not None, self._failure
             for event in self.events:
                 if event["event"] == name and all(event.get(key, 0) >= value for key, value in fields.items()):
                     return event

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_job import trained_job as trained_job
 
 from streamtrain.cli import main
 

@@ -1,4 +1,4 @@
-"""One job by commands alone: produce, train, look, predict, verify, replay, on a real Kafka."""
+"""One job by commands: what those that read say of the shared job, and a trainer that Ctrl-C ends, on a real Kafka."""
 
 from __future__ import annotations
 
@@ -15,30 +15,19 @@ from typing import Any
 import numpy as np
 import numpy_predict
 import pytest
+from trained_job import DEAD, REQUESTS, ROWS, RUN_OF_A_DEATH, TOMBSTONES, TRAINED, WRONG_ROWS, TrainedJob
 
 from streamtrain.files.forms import suffixes
 from streamtrain.files.reading import read_rows
+from tests.e2e import threaded
 
 Run = Callable[..., Any]
 PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
 
 
 @pytest.fixture
-def trained(run: Run, job: Path, tmp_path: Path) -> Path:
-    """The job after 2,000 rows, of which 3 are dead letters and 200 have no label."""
-    path = tmp_path / "rows.csv"
-    lines = ["delay,carrier,late,flight"]
-    for i in range(2_000):
-        delay = "n/a" if i in (7, 70, 700) else str(i % 60)
-        lines.append(f"{delay},{'AB'[i % 2]}{i % 5},{'' if i % 10 == 1 else int(i % 60 > 30)},{i % 4}")
-    path.write_text("\n".join(lines) + "\n")
-    assert run("produce", job, "--input", path, "--pack", 8, "-q").code == 0
-    ended = subprocess.run([*PROGRAM, "train", str(job), "--until-end", "--json"], capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    events = [json.loads(line) for line in ended.stdout.splitlines()]
-    assert events[0]["event"] == "started" and not events[0]["resumed"] and events[-1]["event"] == "ended"
-    assert events[-1]["rows"] == 1_797
-    return job
+def trained(trained_job: TrainedJob) -> Path:
+    return trained_job.path
 
 
 def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_path: Path) -> None:
@@ -74,7 +63,7 @@ def test_rows_are_vectorized_as_the_model_has_them(run: Run, trained: Path, tmp_
 
 def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -> None:
     status = run("status", trained, "--json").document
-    assert status["lag"] == 0 and status["snapshot"]["rows_seen"] == 1_797 and not status["snapshot"]["untrained"]
+    assert status["lag"] == 0 and status["snapshot"]["rows_seen"] == TRAINED and not status["snapshot"]["untrained"]
     assert {"log_loss", "auc", "accuracy", "constant_log_loss"} <= status["metrics"]["total"].keys()
     assert f"{status['snapshot']['version']}, " in run("status", trained).out
 
@@ -91,9 +80,10 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
     assert header["__metadata__"]["version"] == str(snapshots[-1]["version"])
 
     letters = run("read", trained, "dead-letters", "--until-end", "--json").lines
-    assert [row["reason"] for letter in letters for row in letter["rows"]] == ['expected number, got "n/a"'] * 3
+    reasons = sorted(row["reason"] for letter in letters for row in letter["rows"])
+    assert reasons[:3] == ['expected number, got "n/a"'] * len(WRONG_ROWS) and len(reasons) == DEAD
     rounds = run("read", trained, "rounds", "--until-end", "--json").lines
-    assert sum(log["rows_trained"] for log in rounds) == 1_797
+    assert sum(log["rows_trained"] for log in rounds) == TRAINED
     assert "rows trained" in run("read", trained, "rounds", "--until-end", "--limit", 1).out
     manifests = [each["manifest"] for each in run("read", trained, "snapshots", "--until-end", "--json").lines
                  if "manifest" in each]  # fmt: skip
@@ -110,7 +100,7 @@ def test_what_was_trained_can_be_seen(run: Run, trained: Path, tmp_path: Path) -
 
 def test_verify_and_replay(run: Run, trained: Path) -> None:
     verified = run("verify", trained, "--json")
-    assert verified.code == 0 and verified.document["ok"] and verified.document["rows"]["trained"] == 1_797
+    assert verified.code == 0 and verified.document["ok"] and verified.document["rows"]["trained"] == TRAINED
     first = run("snapshots", "list", trained, "--json").document["snapshots"][0]["version"]
     replayed = run("replay", trained, "--from", first, "--json")
     assert replayed.code == 0 and replayed.document["ok"]
@@ -118,39 +108,38 @@ def test_verify_and_replay(run: Run, trained: Path) -> None:
     assert run("replay", trained, "--from", 99).code == 2
 
 
-def test_history(run: Run, trained: Path) -> None:
-    versions = run("snapshots", "list", trained, "--json").document["snapshots"][-1]["version"]
-    lines = run("history", trained, "--json").lines
+def test_history(run: Run, trained_job: TrainedJob) -> None:
+    path, versions = trained_job.path, trained_job.newest().manifest.version
+    lines = run("history", path, "--json").lines
     assert [line["version"] for line in lines] == list(range(2, versions + 1)), "the first snapshot has no round"
-    assert sum(line["rows"] for line in lines) == 1_797 and sum(line["dead"] for line in lines) == 3
-    assert lines[-1]["metrics"]["total"]["rows"] == 1_797 and lines[-1]["worker_deaths"] == 0
-    assert [line["run_end"] for line in lines[:-1]] == [None] * (len(lines) - 1)
-    assert lines[-1]["run_end"]["exit_code"] == 0 and lines[-1]["run_end"]["reason"]
-    assert [line["version"] for line in run("history", trained, "--json", "--last", 1).lines] == [versions]
+    assert sum(line["rows"] for line in lines) == TRAINED and sum(line["dead"] for line in lines) == DEAD
+    assert lines[-1]["metrics"]["total"]["rows"] == TRAINED
+    assert {line["run"] for line in lines if line["worker_deaths"]} == {RUN_OF_A_DEATH}
+    assert [line["version"] for line in lines if line["run_end"]] == trained_job.run_ends
+    assert all(line["run_end"]["exit_code"] == 0 and line["run_end"]["reason"] for line in lines if line["run_end"])
+    assert [line["version"] for line in run("history", path, "--json", "--last", 1).lines] == [versions]
 
-    rows = list(csv.DictReader(run("history", trained, "--csv").out.splitlines()))
+    rows = list(csv.DictReader(run("history", path, "--csv").out.splitlines()))
     assert [int(row["version"]) for row in rows] == [line["version"] for line in lines]
     assert float(rows[-1]["total.log_loss"]) == lines[-1]["metrics"]["total"]["log_loss"]
     assert rows[-1]["run_end"] == lines[-1]["run_end"]["reason"]
-    assert "the run ended" in run("history", trained).out
-    assert run("history", trained, "--csv", "--json").code == 2
+    assert "the run ended" in run("history", path).out
+    assert run("history", path, "--csv", "--json").code == 2
 
 
-def test_predict(run: Run, trained: Path, tmp_path: Path) -> None:
-    requests = tmp_path / "requests.jsonl"
-    rows = [{"delay": i, "carrier": "A0", "flight": f"f{i}", "late": 1} for i in range(50)]
-    requests.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert run("produce", trained, "--input", requests, "--to", "requests", "-q").code == 0
-    ended = run("predict", trained, "--until-end", "--json")
-    assert ended.code == 0 and ended.document["rows"] == 50
-    assert run("predict", trained, "--until-end", "--snapshot", 99).code == 2
-    answers = run("read", trained, "predictions", "--until-end", "--json").lines
-    assert {answer["key"] for answer in answers} == {f"f{i}" for i in range(50)}
-    assert all(0 < answer["prediction"]["prediction"] < 1 and answer["version"] >= 1 for answer in answers)
+def test_predictions_are_read(run: Run, trained_job: TrainedJob) -> None:
+    assert (trained_job.predicted["rows"], trained_job.predicted["errors"]) == (REQUESTS, 1)
+    assert run("predict", trained_job.path, "--until-end", "--snapshot", 99).code == 2
+    answers = run("read", trained_job.path, "predictions", "--until-end", "--json").lines
+    good = [answer for answer in answers if answer["key"] != "broken"]
+    assert {answer["key"] for answer in good} == {f"f{i}" for i in range(REQUESTS)} and len(answers) == REQUESTS + 1
+    assert all(0 < answer["prediction"]["prediction"] < 1 and answer["version"] >= 1 for answer in good)
 
 
-def test_ctrl_c_drains_and_metrics_are_served(run: Run, trained: Path) -> None:
-    command = [*PROGRAM, "train", str(trained), "--metrics-port", "0", "--json", "--log-format", "json"]
+def test_ctrl_c_drains_and_metrics_are_served(run: Run, job: Path, rows: Path) -> None:
+    assert run("produce", job, "--input", rows, "-q").code == 0
+    assert threaded.rows_after(job, "records.max_dead_letter_share=1") == 2
+    command = [*PROGRAM, "train", str(job), "--metrics-port", "0", "--json", "--log-format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trainer:
         assert trainer.stdout is not None and trainer.stderr is not None
         port = next(log["port"] for log in map(json.loads, trainer.stderr) if "port" in log)
@@ -169,7 +158,8 @@ def test_columns_are_analyzed(run: Run, trained: Path, tmp_path: Path) -> None:
     version = run("status", trained, "--json").document["snapshot"]["version"]
     of_topic = run("analyze", trained, "--topic", "--against", version, "--json").document
     columns = of_topic["columns"]
-    assert (of_topic["rows"], of_topic["unusable_rows"], list(columns)) == (2_000, 3, ["delay", "carrier", "late"])
+    told = (of_topic["rows"], of_topic["unusable_rows"], list(columns))
+    assert told == (ROWS + 1 + TOMBSTONES, DEAD + TOMBSTONES, ["delay", "carrier", "late"])
     assert (columns["delay"]["unusable"], columns["delay"]["distinct"]) == (3, 60)
     assert (columns["carrier"]["distinct"], columns["carrier"]["missing"]) == (10, 0)
     assert columns["late"]["missing"] == 200 and columns["late"]["distinct"] == 2

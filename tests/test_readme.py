@@ -1,4 +1,4 @@
-"""README is run as a reader would: its commands and programs in order, on a Kafka that its first command starts."""
+"""README's commands and programs run in order, on a Kafka that its first command starts; what it names exists."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ def test_the_set_up_is_the_only_block_that_is_not_run_here() -> None:
     assert "ingest" in picture
 
 
+@pytest.mark.full
 @pytest.mark.kafka
 @pytest.mark.timeout(900)
 def test_every_block_runs(shell: Shell) -> None:

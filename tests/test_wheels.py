@@ -18,7 +18,7 @@ ASKED = PROJECT["tool"]["cibuildwheel"]
 
 @pytest.mark.full
 def test_it_would_make_one_for_each_python_and_machine() -> None:
-    pytest.importorskip("cibuildwheel", reason="not installed (extra test)")
+    pytest.importorskip("cibuildwheel", reason="not installed (extra test-full)")
     command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--print-build-identifiers", str(ROOT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stderr

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,8 +16,6 @@ import pytest
 import tests_kafka
 from one_for_all import one_for_all
 from tests_kafka import COMPOSE_ADDRESS, COMPOSE_PROJECT, ROOT, running_kafka
-
-compose = pytest.importorskip("testcontainers.compose")
 
 
 class FakeCompose:
@@ -47,7 +47,8 @@ class Embedded(SimpleNamespace):
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     for name in ("STREAMTRAIN_TEST_BOOTSTRAP", "STREAMTRAIN_TEST_BROKER", "COMPOSE_PROJECT_NAME"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(compose, "DockerCompose", FakeCompose)
+    monkeypatch.setitem(sys.modules, "testcontainers", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "testcontainers.compose", SimpleNamespace(DockerCompose=FakeCompose))
     monkeypatch.setattr(tests_kafka, "start_broker", Embedded)
     monkeypatch.setattr(FakeCompose, "calls", [], raising=False)
     return FakeCompose.calls
@@ -63,6 +64,13 @@ def test_dockers_is_the_compose_files_in_a_project_of_its_own(
     assert calls[2:] == [("down", COMPOSE_PROJECT)] and "COMPOSE_PROJECT_NAME" not in os.environ
     file = (ROOT / "docker-compose.yml").read_text()
     assert re.search(rf"OUTSIDE://{COMPOSE_ADDRESS}\b", file) and f":{COMPOSE_ADDRESS.partition(':')[2]}:" in file
+
+
+@pytest.mark.full
+def test_testcontainers_takes_what_it_is_given() -> None:
+    compose = pytest.importorskip("testcontainers.compose", reason="not installed (extra test-full)")
+    inspect.signature(compose.DockerCompose).bind(ROOT, services=["kafka"], wait=True)
+    assert hasattr(compose.DockerCompose, "__enter__") and hasattr(compose.DockerCompose, "__exit__")
 
 
 def test_a_given_one_comes_first_and_the_embedded_one_last(calls: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:

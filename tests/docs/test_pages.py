@@ -18,6 +18,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 OPTIONAL = ("torch",)  # pages of packages that the tests do not ask for
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs(page: Path, kafka: Any, tmp_path: Path) -> None:

@@ -54,25 +54,33 @@ def structure(text: str) -> Counter[str]:
     return Counter(tag for tag in re.findall(r"<(\w+)", text) if tag in STRUCTURE)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_has_the_parts_that_other_viewers_show(site: Path, path: str) -> None:
     assert structure(shown(site, path)) == structure(VIEWER.render((ROOT / path).read_text("utf-8")))
 
 
+def written_links(path: str) -> list[str]:
+    prose = re.sub(r"^```.*?^```$", "", (ROOT / path).read_text("utf-8"), flags=re.M | re.S)
+    return re.findall(r"\]\(([^)\s]+)\)", prose)
+
+
+def test_links_between_pages_hold_in_the_checkout() -> None:
+    broken = []
+    for path in PAGES:
+        for link in written_links(path):
+            file, _, part = link.partition("#")
+            target = ((ROOT / path).parent / file).resolve() if file else ROOT / path
+            if not target.exists() or (part and part not in named_as_on_github(target)):
+                broken.append((path, link))
+    assert broken == []
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("path", PAGES)
-def test_links_between_pages_hold_in_the_checkout_and_on_the_site(site: Path, path: str) -> None:
-    article = shown(site, path)
-    written = re.findall(
-        r"\]\(([^)\s]+)\)", re.sub(r"^```.*?^```$", "", (ROOT / path).read_text("utf-8"), flags=re.M | re.S)
-    )
-    links = re.findall(r'<a href="(?!\w+:)([^"]*)"', article)
-    assert len(links) == len([link for link in written if "://" not in link])
-    for link in written:
-        file, _, part = link.partition("#")
-        target = ((ROOT / path).parent / file).resolve() if file else ROOT / path
-        assert target.exists(), link
-        if part:
-            assert part in named_as_on_github(target), link
+def test_links_between_pages_hold_on_the_site(site: Path, path: str) -> None:
+    links = re.findall(r'<a href="(?!\w+:)([^"]*)"', shown(site, path))
+    assert len(links) == len([link for link in written_links(path) if "://" not in link])
     for link in links:
         file, _, part = link.partition("#")
         target = site / (file or f"{PAGES[path]}.html")
@@ -86,11 +94,10 @@ def named_as_on_github(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_every_page_is_in_the_navigation_once(site: Path) -> None:
+def test_every_page_is_in_the_navigation_once() -> None:
     navigation = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     assert sorted(leaves(navigation)) == sorted(f"{page}.md" for page in PAGES.values())
     assert leaves(navigation)[0] == "index.md"
-    assert not (site / "site").exists()  # the hook is no page
 
 
 def leaves(entry: Any) -> list[str]:
@@ -99,7 +106,9 @@ def leaves(entry: Any) -> list[str]:
     return [leaf for each in (entry.values() if isinstance(entry, dict) else entry) for leaf in leaves(each)]
 
 
+@pytest.mark.full
 def test_nothing_is_fetched_from_elsewhere(site: Path) -> None:
+    assert not (site / "site").exists()  # the hook is no page
     for page in site.glob("*.html"):
         text = page.read_text("utf-8")
         fetched = re.findall(r'<(?:script|img|iframe|source)[^>]*\ssrc="([^"]*)"|<link[^>]*\shref="([^"]*)"', text)

@@ -12,6 +12,8 @@ from streamtrain.job import Job
 from tests.compute.conftest import Rig
 
 pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+pytestmark = pytest.mark.full
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DENSE = {"linear": "linear", "first": "deep.0", "second": "deep.3", "deep": "deep.5"}   # of the graph, of the module
 

@@ -93,11 +93,6 @@ EVERY: dict[str, tuple[Written, str, float, float]] = {
 NUMBERS: dict[str, tuple[Written, str, float]] = {"rcv1_squared": (rcv1, ".vw", 0.527)}
 
 
-def named(*always: str) -> list[Any]:
-    """All examples; the others when long tests are asked for."""
-    return [pytest.param(name, marks=() if name in always else pytest.mark.full) for name in EVERY]
-
-
 def written(name: str, folder: Path, rows: int | None = None) -> Path:
     """Its data as the file that its job file tells of; skips where it is not there."""
     write, end, *_ = {**EVERY, **NUMBERS}[name]
@@ -124,7 +119,7 @@ def test_the_two_ways_of_flights_are_one_declaration() -> None:
     assert one.schema.digest() == other.schema.digest() and one.model_spec() == other.model_spec()
 
 
-@pytest.mark.parametrize("name", named("adult", "flights"))
+@pytest.mark.parametrize("name", EVERY)
 def test_it_learns(name: str, tmp_path: Path) -> None:
     path, (*_, most_wrong, most_loss) = written(name, tmp_path), EVERY[name]
     fitted = streamtrain.fit(EXAMPLES / f"{name}.toml", files=path)
@@ -182,7 +177,7 @@ def alike(name: str) -> Path:
     return EXAMPLES / f"{name.removesuffix('_avro')}.toml"
 
 
-@pytest.mark.parametrize("name", named("flights_avro", "flights_deepfm", "flights_deepfm_torch"))
+@pytest.mark.parametrize("name", EVERY)
 def test_the_same_bits_from_a_file_and_from_kafka(
     name: str, kafka: Any, tmp_path: Path, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:

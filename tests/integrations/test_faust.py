@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import faust
 import pytest
 from confluent_kafka import Producer
 from publisher import Publisher
@@ -20,10 +19,11 @@ from small_model import SmallModel
 
 from streamtrain.clients.live_model import LiveModel
 from streamtrain.errors import UserMistake
-from streamtrain.integrations.faust import bootstrap_of, live_model
 from streamtrain.kafka.admin import Admin
 from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.topics.topic import TopicWish, job_topics
+
+pytestmark = pytest.mark.full
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MODEL = SmallModel.make()
@@ -87,6 +87,7 @@ class Application:
 
 @pytest.fixture
 def application(kafka: Any, tmp_path: Path) -> Iterator[Application]:
+    pytest.importorskip("faust", reason="not installed (extra faust)")
     made = Application(kafka.bootstrap, kafka.fresh_name("flights"), tmp_path)
     yield made
     if made.worker.poll() is None:
@@ -137,6 +138,9 @@ def test_an_application_that_waits_for_its_first_snapshot_stops_at_once(applicat
 
 
 def test_before_the_application_starts_there_is_no_model() -> None:
+    faust = pytest.importorskip("faust", reason="not installed (extra faust)")
+    from streamtrain.integrations.faust import bootstrap_of, live_model
+
     app = faust.App("app", broker="kafka://one:9092;kafka://two")
     model = live_model(app, "flights")
     assert (model.ready, model.version, model.digest, model.age_s) == (False, None, None, None)

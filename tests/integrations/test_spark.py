@@ -32,6 +32,8 @@ from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.topic import job_topics
 from tests.e2e.answers import toml
 
+pytestmark = pytest.mark.full
+
 COUNT = 200
 COLUMNS: dict[str, Any] = {
     "x": {"missing": 0.5}, "c": {"kind": "category", "buckets": 16}, "v": {"kind": "vector", "size": 3},

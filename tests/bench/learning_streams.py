@@ -18,7 +18,7 @@ DATA = Path(os.environ.get("STREAMTRAIN_DATA") or Path(__file__).resolve().paren
 Table = tuple[list[str], Iterator[list[Any]]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stream:
     """A table in its order; `bars`: the most that ours may be of each rival's figure, `most` that it may be at all."""
 

@@ -1,36 +1,26 @@
-"""Event to snapshot: from a record's timestamp at the producer until a follower holds a snapshot that has learned it.
-
-10,000 rows a second, rounds and publications every 100 and every 20 ms. The rival is a Python loop that trains
-scikit-learn's logistic model and as often writes the coefficients and its offsets in a transaction; its follower reads
-them.
-"""
+"""Event to snapshot: from a record's timestamp at the producer until a follower has a snapshot that has learned it."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgpack
 import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
-from workbench import BATCH_ROWS, NUMBERS, PARTITIONS, Bed, encoded, figure, kafka_at, spawn, train
 
 from streamtrain.clients.snapshots import follow_snapshots
 from streamtrain.topics.topic import TopicWish
+from tests.bench.bed import BATCH_ROWS, PARTITIONS, Bed, logistic, records_of, spawn, train
+from tests.bench.harness import LIMIT, MOST, Line, Run, Sides, bench, once
 
-FIGURES = 4  # lines of a whole run
-
-RATE = 10_000  # rows a second
-INTERVALS_MS = (100, 20)
-BAR = 1.0  # times the rival's
-BAR_20_MS = 40.0  # p50 with publications every 20 ms
-WARM_S = 2.0  # left out at the beginning
+RATE = 10_000   # rows a second
+WARM_S = 2.0    # left out at the beginning
 
 
 class Source:
@@ -45,7 +35,7 @@ class Source:
 
     def _run(self) -> None:
         producer = Producer({"bootstrap.servers": self._bed.bootstrap, "enable.idempotence": True, "linger.ms": 5})
-        records, begun, count = encoded("msgpack", 1024), time.time(), 0
+        records, begun, count = records_of("msgpack", 1024), time.time(), 0
         while not self._done.wait(0.005):
             for at in range(count, int((time.time() - begun) * RATE)):
                 self.sent[at % PARTITIONS].append(time.time())
@@ -54,43 +44,40 @@ class Source:
             producer.poll(0)
         producer.flush(30)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         self._done.set()
         self._thread.join()
 
 
-def measured_ms(source: Source, held: Iterator[list[int]], seconds: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+def percentiles_ms(source: Source, held: Iterator[list[int]], seconds: float) -> dict[str, float]:
     """`held` gives the offsets a follower's newest snapshot has learned, each time it gets one."""
-    known, found, warm_until = [0] * PARTITIONS, [], 0.0
+    known, found, warm_until = [0] * PARTITIONS, list[float](), 0.0
     for offsets in held:
         now = time.time()
-        warm_until = warm_until or now + WARM_S  # from the first snapshot on: a start is no delay
+        warm_until = warm_until or now + WARM_S   # from the first snapshot on: a start is no delay
         for partition, offset in enumerate(offsets):
             sent = source.sent[partition][known[partition] : offset]
             known[partition] = max(known[partition], offset)
             found += [1e3 * (now - at) for at in sent if at > warm_until]
         if found and now > warm_until + seconds:
             break
-    return np.array(found)
+    return {f"p{at}": float(np.percentile(found, at)) for at in (50, 99)}
 
 
 def python_trainer(bootstrap: str, records: str, out: str, interval_ms: int, stop: Any) -> None:
     """The rival."""
-    from sklearn.linear_model import SGDClassifier
-
-    model = SGDClassifier(loss="log_loss", learning_rate="constant", eta0=1e-3)
+    learn = logistic(True)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": out, "linger.ms": 0})
     producer.init_transactions(30)
     consumer = Consumer({
         "bootstrap.servers": bootstrap, "group.id": out, "enable.auto.commit": False, "fetch.wait.max.ms": 20,
     })  # fmt: skip
     consumer.assign([TopicPartition(records, partition, 0) for partition in range(PARTITIONS)])
-    offsets, due = [0] * PARTITIONS, time.monotonic() + interval_ms / 1e3
+    offsets, model, due = [0] * PARTITIONS, None, time.monotonic() + interval_ms / 1e3
     while not stop.is_set():
         messages = [message for message in consumer.consume(BATCH_ROWS, 0.01) if not message.error()]
         if messages:
-            batch = np.array([msgpack.unpackb(message.value()) for message in messages], np.float32)
-            model.partial_fit(batch[:, :NUMBERS], batch[:, NUMBERS].astype(np.int64), classes=np.array([0, 1]))
+            model = learn(np.array([msgpack.unpackb(message.value()) for message in messages], np.float32))
             for message in messages:
                 offsets[message.partition()] = message.offset() + 1
         if time.monotonic() >= due and any(offsets):
@@ -118,54 +105,54 @@ def python_follower(bootstrap: str, topic: str) -> Iterator[list[int]]:
         consumer.close()
 
 
-def of_streamtrain(bed: Bed, interval_ms: int, seconds: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    path = bed.job(round_interval=f"{interval_ms}ms", publish_interval=f"{interval_ms}ms")
+def of_streamtrain(bed: Bed, interval_ms: int, seconds: float) -> dict[str, float]:
+    path = bed.job(train=f'round_interval = "{interval_ms}ms"', publish_interval=f"{interval_ms}ms")
     process = train(path)
     drained = threading.Thread(target=lambda: [None for _ in process.stdout or ()])
     drained.start()
-    source = Source(bed)
     try:
-        snapshots = follow_snapshots(Path(path).stem, bootstrap=bed.bootstrap)
-        held = ([at.offset for at in snapshot.manifest.positions.partitions] for snapshot in snapshots)
-        return measured_ms(source, held, seconds)
+        with closing(Source(bed)) as source:
+            snapshots = follow_snapshots(Path(path).stem, bootstrap=bed.bootstrap)
+            held = ([at.offset for at in snapshot.manifest.positions.partitions] for snapshot in snapshots)
+            return percentiles_ms(source, held, seconds)
     finally:
-        source.stop()
         process.terminate()
         process.wait(60)
         drained.join()
 
 
-def of_python(bed: Bed, interval_ms: int, seconds: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+def of_python(bed: Bed, interval_ms: int, seconds: float) -> dict[str, float]:
     stop, out = spawn.Event(), f"{bed.records}.coefficients"
     bed.admin.ensure([TopicWish("coefficients", out, 1)])
     process = spawn.Process(target=python_trainer, args=(bed.bootstrap, bed.records, out, interval_ms, stop))
     process.start()
-    source = Source(bed)
     try:
-        return measured_ms(source, python_follower(bed.bootstrap, out), seconds)
+        with closing(Source(bed)) as source:
+            return percentiles_ms(source, python_follower(bed.bootstrap, out), seconds)
     finally:
-        source.stop()
         stop.set()
         process.join(60)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--bootstrap", default=os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP"))
-    options = parser.parse_args()
-    sides: list[Callable[[Bed, int, float], np.ndarray[Any, np.dtype[np.float64]]]] = [of_streamtrain, of_python]
-    with kafka_at(options.bootstrap) as bootstrap:
-        for interval_ms in INTERVALS_MS:
-            found = [side(Bed(bootstrap), interval_ms, options.seconds) for side in sides]
-            for percentile in (50, 99):
-                ours, rival = (round(float(np.percentile(times, percentile)), 1) for times in found)
-                bench = f"event to snapshot, every {interval_ms} ms, p{percentile}"
-                if interval_ms == 20 and percentile == 50:
-                    figure(bench, ours, rival, BAR_20_MS, "ms, at most")
-                else:
-                    figure(bench, ours, rival, BAR, "ms, ratio at most")
-
-
-if __name__ == "__main__":
-    main()
+@bench(
+    "latency",
+    {
+        (interval_ms,): [
+            Line(f"every {interval_ms} ms, {part}", f"train:{part}", f"Python loop:{part}", bar, wants)
+            for part, bar, wants in bars
+        ]
+        for interval_ms, bars in {
+            100: [("p50", 1.0, MOST), ("p99", 1.0, MOST)], 20: [("p50", 40.0, LIMIT), ("p99", 1.0, MOST)],
+        }.items()
+    },
+    once, "ms", seconds=30.0,
+)  # fmt: skip
+def latency(run: Run, interval_ms: int) -> Sides:
+    """From an event to a snapshot that has learned it, of 10,000 rows a second. The rival is a Python loop that trains
+    scikit-learn's logistic model and as often writes coefficients and offsets in a transaction; its follower reads
+    them."""
+    kafka = run.kafka
+    return {
+        "train": lambda: of_streamtrain(Bed(kafka), interval_ms, run.seconds),
+        "Python loop": lambda: of_python(Bed(kafka), interval_ms, run.seconds),
+    }

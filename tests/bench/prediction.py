@@ -1,61 +1,42 @@
 """Request to answer at 1,000/s, and answers per second, against the smallest Python loops over the same library.
 
-The latency's rivals have no model; the throughput's rival runs the same network in NumPy. Each side is a process of its
-own, so three share the machine with the broker. Where others work too, `chrt -r 1` keeps them out of the figures.
+Each side is a process of its own, so three share the machine with the broker. Where others work too, `chrt -r 1` keeps
+them out of the figures.
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
-import multiprocessing
-import os
-import sys
 import threading
 import time
-import uuid
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 import msgpack
 import numpy as np
 from confluent_kafka import Consumer, Producer, TopicPartition
 from served_model import ServedModel
 
-from streamtrain.broker import start_broker
 from streamtrain.columns.formats.msgpack import encode
 from streamtrain.kafka.admin import Admin
 from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
-
-FIGURES = 3  # lines of a whole run
-SMOKE = ["--seconds", "1", "--turns", "1"]
+from tests.bench.bed import PARTITIONS, fresh_name, spawn
+from tests.bench.harness import Line, Run, Sides, bench, in_turns
 
 NUMBERS = 28
 COLUMNS = {f"x{i}": {"kind": "number"} for i in range(NUMBERS)} | {"y": {"role": "label"}}
 LAYERS = [{"dense": 64, "activation": "relu"}, {"dense": 64, "activation": "relu"}]
-RATE = 1000  # requests a second
-TURNS = 3
-PARTITIONS = 2
-DELIVERIES = ("at_least_once", "exactly_once")
-BAR = 1.0  # p99 of the rival / ours
+RATE = 1000   # requests a second
 FAST = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "linger.ms": 0}
-spawn = multiprocessing.get_context("spawn")
+ECHO, LOOP = "Python loop without a model", "consume, msgpack, NumPy, produce"
 
 
-def figure(bench: str, ours: float, rival: float, ratio: float, bar: float, unit: str, **more: float) -> None:
-    print(json.dumps({"bench": bench, "ours": ours, "rival": rival, "ratio": ratio, "bar": bar, "unit": unit, **more}))
-
-
-def group_of(job: str, bootstrap: str, **more: Any) -> dict[str, Any]:
+def group_of(job: str, bootstrap: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": bootstrap, "group.id": f"{job}.predict", "auto.offset.reset": "earliest",
-        "enable.auto.commit": False, "isolation.level": "read_committed", "fetch.wait.max.ms": 5, **more,
+        "enable.auto.commit": False, "isolation.level": "read_committed", "fetch.wait.max.ms": 5,
     }  # fmt: skip
 
 
@@ -116,44 +97,48 @@ def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], digest:
 
 
 class Job:
-    """Topics, a published network and requests for one measurement."""
+    """Topics, a published network and requests for one measurement, and the process that answers them."""
 
     def __init__(self, bootstrap: str) -> None:
-        self.bootstrap, self.name = bootstrap, f"bench-{uuid.uuid4().hex[:8]}"
+        self.bootstrap, self.name, self._stop = bootstrap, fresh_name(), spawn.Event()
         self.served = ServedModel(bootstrap, self.name, COLUMNS, LAYERS)
         self.digest = self.served.put().digest.hex().encode()
         Admin(bootstrap).ensure(TopicWish(key, f"{self.name}.{key}", PARTITIONS) for key in ("requests", "predictions"))
         random = np.random.default_rng(0).standard_normal((256, NUMBERS), np.float32)
-        self.requests = [encode(self.served.schema, dict(zip(COLUMNS, row[:, None], strict=False))) for row in random]
+        self._requests = [encode(self.served.schema, dict(zip(COLUMNS, row[:, None], strict=False))) for row in random]
 
-    def ours(self, delivery: str, stop: Any) -> Any:
+    @contextlib.contextmanager
+    def answered(self, target: Any, *arguments: Any) -> Iterator[None]:
+        process = spawn.Process(target=target, args=(*arguments, self._stop))
+        process.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            process.join(60)
+
+    def ours(self, delivery: str) -> tuple[Any, ...]:
         common = {"bootstrap.servers": self.bootstrap}
-        config = predictor.Config(
+        return predictor.answer, predictor.Config(
             job=self.name, format={"name": "msgpack"}, registry={}, requests=f"{self.name}.requests",
             predictions=f"{self.name}.predictions", kafka_consumer=common, kafka_producer=common, delivery=delivery,
         )  # fmt: skip
-        return spawn.Process(target=predictor.answer, args=(config, stop))
 
     def reader(self) -> Consumer:
         consumer = Consumer(group_of(f"{self.name}.reader", self.bootstrap))
         consumer.assign([TopicPartition(f"{self.name}.predictions", p, 0) for p in range(PARTITIONS)])
         return consumer
 
-    def producer(self, **settings: Any) -> Producer:
-        return Producer({"bootstrap.servers": self.bootstrap, "queue.buffering.max.messages": 1_000_000, **settings})
+    def producer(self, linger_ms: int) -> Producer:
+        return Producer({
+            "bootstrap.servers": self.bootstrap, "queue.buffering.max.messages": 1_000_000, "linger.ms": linger_ms,
+        })  # fmt: skip
+
+    def ask(self, producer: Producer, i: int, key: bytes, partition: int = -1) -> None:
+        producer.produce(f"{self.name}.requests", self._requests[i % len(self._requests)], key, partition=partition)
 
 
-@contextlib.contextmanager
-def started(process: Any, stop: Any) -> Iterator[None]:
-    process.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        process.join(60)
-
-
-def latencies_ms(job: Job, seconds: float) -> np.ndarray:
+def percentiles_ms(job: Job, seconds: float) -> dict[str, float]:
     """From produce() to the answer read, at RATE, without the first second."""
     sent: dict[bytes, float] = {}
     found: list[tuple[float, float]] = []
@@ -169,10 +154,11 @@ def latencies_ms(job: Job, seconds: float) -> np.ndarray:
 
     reader = threading.Thread(target=read)
     reader.start()
-    producer = job.producer(**{"linger.ms": 0})
-    while not found:  # the other side is up
-        sent[b"first%d" % len(sent)] = time.perf_counter()
-        producer.produce(f"{job.name}.requests", job.requests[0], b"first%d" % (len(sent) - 1))
+    producer = job.producer(0)
+    while not found:   # the other side is up
+        key = b"first%d" % len(sent)
+        sent[key] = time.perf_counter()
+        job.ask(producer, 0, key)
         producer.flush(10)
         time.sleep(0.1)
     begin = time.perf_counter()
@@ -181,43 +167,26 @@ def latencies_ms(job: Job, seconds: float) -> np.ndarray:
             time.sleep(ahead)
         key = b"%d" % i
         sent[key] = time.perf_counter()
-        producer.produce(f"{job.name}.requests", job.requests[i % len(job.requests)], key)
+        job.ask(producer, i, key)
         producer.poll(0)
     producer.flush(20)
     done.set()
     reader.join(60)
-    return np.array([(end - start) * 1e3 for start, end in found if start > begin + 1])
+    took = [(end - start) * 1e3 for start, end in found if start > begin + 1]
+    return {f"p{at}": float(np.percentile(took, at)) for at in (50, 99)}
 
 
-def latency(bootstrap: str, seconds: float, turns: int) -> None:
-    """In turns, median of the turns; a first turn, not counted, is for the broker to be warm."""
-    for delivery in DELIVERIES:
-        found: dict[str, list[np.ndarray]] = {"ours": [], "rival": []}
-        for side in ("ours", "rival") * (turns + 1):
-            job, stop = Job(bootstrap), spawn.Event()
-            rival = spawn.Process(target=python_echo, args=(job.name, bootstrap, delivery == "exactly_once", stop))
-            with started(job.ours(delivery, stop) if side == "ours" else rival, stop):
-                found[side].append(np.percentile(latencies_ms(job, seconds / turns), (50, 99)))
-        (p50, p99), (p50_rival, p99_rival) = (np.median(found[side][1:], axis=0).round(2).tolist() for side in found)
-        ratio = round(p99_rival / p99, 2)
-        figure(
-            f"prediction latency p99 {delivery}", p99, p99_rival, ratio, BAR, "ms", p50_ours=p50, p50_rival=p50_rival
-        )
-
-
-def answers_per_s(job: Job, count: int, process: Any, stop: Any) -> float:
+def answers_per_s(job: Job, count: int, *answerer: Any) -> float:
     """All requests lie ready; from the first answer's timestamp to the last one's, so that no start-up counts."""
-    producer = job.producer(**{"linger.ms": 20})
+    producer = job.producer(20)
     for i in range(count):
-        producer.produce(
-            f"{job.name}.requests", job.requests[i % len(job.requests)], b"%d" % i, partition=i % PARTITIONS
-        )
+        job.ask(producer, i, b"%d" % i, i % PARTITIONS)
         if i % 10_000 == 0:
             producer.poll(0)
     producer.flush(60)
     consumer, stamps = job.reader(), []
     ends = [TopicPartition(f"{job.name}.predictions", partition) for partition in range(PARTITIONS)]
-    with started(process, stop):  # nothing else takes the machine's time meanwhile
+    with job.answered(*answerer):   # nothing else takes the machine's time meanwhile
         while sum(consumer.get_watermark_offsets(end, 10)[1] for end in ends) < count:
             time.sleep(0.2)
     while len(stamps) < count:
@@ -226,31 +195,47 @@ def answers_per_s(job: Job, count: int, process: Any, stop: Any) -> float:
     return count / max((max(stamps) - min(stamps)) / 1e3, 1e-3)
 
 
-def throughput(bootstrap: str, seconds: float, turns: int) -> None:
-    found: dict[str, list[float]] = {"ours": [], "rival": []}
-    for side in ("ours", "rival") * turns:
-        job, stop = Job(bootstrap), spawn.Event()
-        if side == "ours":
-            process, guess = job.ours("at_least_once", stop), 300_000
-        else:
-            rival = (job.name, bootstrap, job.served.parameters(1), job.digest, stop)
-            process, guess = spawn.Process(target=python_predict, args=rival), 80_000
-        found[side].append(answers_per_s(job, int(guess * seconds / turns), process, stop))
-    ours, theirs = (round(float(np.median(rates))) for rates in found.values())
-    figure("prediction throughput at_least_once", ours, theirs, round(ours / theirs, 2), 5, "requests/s")
+def warmed(calls: Any, run: Run) -> Any:
+    """In turns, the median of the turns; a first turn of the latency, not counted, is for the broker to be warm."""
+    for call in calls.values() if ECHO in calls else ():
+        call()
+    return in_turns(calls, run)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=5)
-    parser.add_argument("--turns", type=int, default=TURNS)
-    parser.add_argument("--bootstrap", default=os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP"))
-    options = parser.parse_args()
-    benches: list[Callable[[str, float, int], None]] = [latency, throughput]
-    with contextlib.nullcontext(options.bootstrap) if options.bootstrap else start_broker() as broker:
-        for bench in benches:
-            bench(options.bootstrap or broker.bootstrap, options.seconds, options.turns)
+@bench(
+    "prediction",
+    {
+        (delivery,): [
+            Line(f"latency p99, {delivery}", "predict:p99", f"{ECHO}:p99", 1.0, inverse=True, unit="ms"),
+            Line(f"latency p50, {delivery}", "predict:p50", f"{ECHO}:p50", inverse=True, unit="ms"),
+        ]
+        for delivery in ("at_least_once", "exactly_once")
+    }
+    | {(): [Line("throughput, at_least_once", "predict", LOOP, 5.0)]},
+    warmed, "requests/s", {"seconds": 3.0}, seconds=15.0, turns=3,
+)  # fmt: skip
+def prediction(run: Run, delivery: str = "") -> Sides:
+    """Request to answer at 1,000/s against a loop that has no model; answers per second of 28-64-64-1 against a loop
+    that runs it in NumPy."""
+    kafka, seconds = run.kafka, run.seconds / run.turns
 
+    def ours() -> dict[str, float]:
+        job = Job(kafka)
+        with job.answered(*job.ours(delivery)):
+            return percentiles_ms(job, seconds)
 
-if __name__ == "__main__":
-    main()
+    def echo() -> dict[str, float]:
+        job = Job(kafka)
+        with job.answered(python_echo, job.name, kafka, delivery == "exactly_once"):
+            return percentiles_ms(job, seconds)
+
+    def ours_per_s() -> float:
+        job = Job(kafka)
+        return answers_per_s(job, int(300_000 * seconds), *job.ours("at_least_once"))
+
+    def loop_per_s() -> float:
+        job = Job(kafka)
+        its = (job.name, kafka, job.served.parameters(1), job.digest)
+        return answers_per_s(job, int(80_000 * seconds), python_predict, *its)
+
+    return {"predict": ours, ECHO: echo} if delivery else {"predict": ours_per_s, LOOP: loop_per_s}

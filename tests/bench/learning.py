@@ -1,0 +1,128 @@
+"""What a first job learns: the file `init` writes for a CSV, unedited, over the CSV's rows, each scored before it is
+learned; and what several workers learn together beside one. Loss is log loss, or RMSE of a number; less is better."""
+
+from __future__ import annotations
+
+import functools
+import json
+import statistics
+import subprocess
+import tempfile
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from streamtrain.files.reading import read_rows
+from streamtrain.files.wanted import Wanted
+from streamtrain.job import Job
+from tests.bench.bed import STREAMTRAIN
+from tests.bench.harness import MOST, Line, Run, Sides, bench, once
+from tests.bench.learning_rivals import decoded, pytorch, river
+from tests.bench.learning_run import trained
+from tests.bench.learning_streams import STREAMS, Stream
+
+AVERAGED = ("flights", "elec2", "adult")
+WORKERS, BATCH_ROWS = (2, 4, 8), 32   # 4 and 8 are shown
+AVERAGING_BAR = 1.02   # of one worker's loss at most, with 2
+SHAPE = ('train.batch_growth="off"', "train.averaging_frequency=4")
+WAYS: dict[str, tuple[str, ...]] = {   # how W workers make up for the mean, which goes as far as one of them
+    "the mean, rate x W": (),
+    "the outer step": (
+        'train.averaging.name="outer_nesterov"', "train.averaging.rate=1.0", "train.averaging.momentum=0.2",
+    ),
+}  # fmt: skip
+
+
+@functools.cache
+def first_job(stream: Stream, rows: int) -> tuple[Path, list[bytes]] | None:
+    """The job file that `streamtrain init` writes for the stream's CSV, and its first rows as `produce` sends them, one
+    a record; None where its data is absent."""
+    path = stream.write(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")))
+    if path is None:
+        return None
+    job = path.with_suffix(".toml")
+    command = [STREAMTRAIN, "init", job, "--from", path, "--label", stream.label]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    found = islice(map(Wanted(Job.load(job).schema).row, read_rows(str(path))), rows or None)
+    return job, [json.dumps(row).encode() for row in found]
+
+
+def loss(figures: dict[str, float], prefix: str = "") -> float:
+    return figures[prefix + ("rmse" if "rmse" in figures else "log_loss")]
+
+
+def absent(stream: Stream, lines: Sequence[str]) -> Sides:
+    return dict.fromkeys(lines, f"the data of {stream.name} is not at hand")
+
+
+def lines_of(stream: Stream) -> list[Line]:
+    bars = {"constant": 1.0, **stream.bars}
+    lines = [Line(stream.name, "ours", rival, bar, MOST) for rival, bar in bars.items()]
+    return lines if stream.most is None else [*lines, Line(f"{stream.name}, bar", "ours", stream.most, 1.0, MOST)]
+
+
+@bench(
+    "learning", {(stream,): lines_of(stream) for stream in STREAMS},
+    once, "loss", {"seeds": 1, "rows": 200, "only": "tiny"}, seeds=5, rows=0,
+)  # fmt: skip
+def learning(run: Run, stream: Stream) -> Sides:
+    """The loss of the job that `init` writes, median of the seeds, against the constant prediction, the same network in
+    PyTorch, and River's linear model. `--rows`: the first so many of each stream; 0 are all."""
+    made = first_job(stream, run.rows)
+    if made is None:
+        return absent(stream, ("ours", "constant", *stream.bars))
+    file, records = made
+    found = [trained(Job.load(file, sets=[f"train.seed={seed}"]), records) for seed in range(run.seeds)]
+    rivals: dict[str, tuple[str, int, Callable[..., float]]] = {
+        "PyTorch": ("torch", run.seeds, pytorch), "River": ("river", 1, lambda job, data, seed: river(job, data)),
+    }  # fmt: skip
+    sides: dict[str, Any] = {"ours": statistics.median(map(loss, found)), "constant": loss(found[0], "constant_")}
+    for name in stream.bars:
+        package, seeds, rival = rivals[name]
+        if find_spec(package) is None:
+            sides[name] = f"{package} is not installed"
+            continue
+        job, data = Job.load(file), decoded(Job.load(file), records)
+        sides[name] = statistics.median(rival(job, data, seed) for seed in range(seeds))
+    return sides
+
+
+def averaged_lines(stream: str) -> list[Line]:
+    lines = []
+    for workers in WORKERS:
+        name = f"{stream}, {workers} workers"
+        bar = AVERAGING_BAR if workers == 2 else None
+        lines += [Line(f"{name}, {way}", f"{workers}, {way}", "one worker", bar, MOST) for way in WAYS]
+        lines.append(Line(f"{name}, or one with batches as large", f"{workers}, batches", "one worker", None, MOST))
+    return lines
+
+
+@bench(
+    "averaging", {(stream,): averaged_lines(stream.name) for stream in STREAMS if stream.name in AVERAGED},
+    once, "log loss", {"seeds": 1, "rows": 500, "only": "2 workers"}, seeds=3, rows=60_000,
+)  # fmt: skip
+def averaging(run: Run, stream: Stream) -> Sides:
+    """What W workers learn together beside one, of as many rows: 32 a batch, averaged every 4 batches; by the mean with
+    W times the learning rate, and by the outer step. Beside it, what one worker learns of batches that are W times as
+    large: as many updates, and no mean of what went apart."""
+    made = first_job(stream, run.rows)
+    if made is None:
+        return absent(stream, {side for line in averaged_lines(stream.name) for side in (line.ours, str(line.rival))})
+    file, records = made
+
+    def median_loss(workers: int, sets: Sequence[str] = (), times: int = 1) -> float:
+        rate = workers * times * Job.load(file).optimizer.learning_rate
+        mine = [*SHAPE, f"train.batch_rows={times * BATCH_ROWS}", f"train.workers={workers}"]
+        mine += [f"optimizer.learning_rate={rate}", *sets]
+        return statistics.median(
+            loss(trained(Job.load(file, sets=[*mine, f"train.seed={seed}"]), records)) for seed in range(run.seeds)
+        )
+
+    sides: dict[str, Any] = {"one worker": lambda: median_loss(1)}
+    for workers in WORKERS:
+        sides[f"{workers}, batches"] = lambda workers=workers: median_loss(1, times=workers)
+        for way, sets in WAYS.items():
+            sides[f"{workers}, {way}"] = lambda workers=workers, sets=sets: median_loss(workers, sets)
+    return sides

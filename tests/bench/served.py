@@ -1,0 +1,64 @@
+"""Commands that serve HTTP, and rivals that do, as processes that run as long as a bench needs them."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from tests.bench.bed import STREAMTRAIN
+
+
+class Server:
+    """A process that serves, and its port."""
+
+    def __init__(self, process: subprocess.Popen[Any], url: str) -> None:
+        self.url, self.port, self.process = url, urlsplit(url).port, process
+        self._process = psutil.Process(process.pid)
+
+    def cpu_s(self) -> float:
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+    def wait_until_it_listens(self) -> None:
+        until = time.monotonic() + 120
+        while True:
+            try:
+                return socket.create_connection(("127.0.0.1", self.port)).close()
+            except OSError:
+                assert time.monotonic() < until and self.process.poll() is None, "the server does not listen"
+                time.sleep(0.1)
+
+
+@contextmanager
+def running(command: list[str], port: int = 0, **options: Any) -> Iterator[Server]:
+    """Where no port is given, the first line of the command's output says where it serves."""
+    out = subprocess.DEVNULL if port else subprocess.PIPE
+    with subprocess.Popen(command, stdout=out, text=True, **options) as process:
+        try:
+            line = {"port": port} if port else json.loads(process.stdout.readline())
+            server = Server(process, line.get("url") or f"http://127.0.0.1:{line['port']}/")
+            server.wait_until_it_listens()
+            yield server
+        finally:
+            process.terminate()
+
+
+def ours(command: str, *arguments: str, **options: Any) -> Any:
+    return running([STREAMTRAIN, command, *arguments, "--port", "0", "--json"], **options)
+
+
+def program(*command: str, **options: Any) -> Any:
+    """A rival in Python; `PORT` in its command stands for a free port."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return running([sys.executable, *(str(port) if each == "PORT" else each for each in command)], port, **options)

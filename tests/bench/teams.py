@@ -1,0 +1,194 @@
+"""Several at work on a step: threads of one worker, and workers that average, against unconnected copies of the step;
+and the averaging alone, against memcpy."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import statistics
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from streamtrain import _native
+from streamtrain.compute.model import Model, aligned
+from streamtrain.compute.state import view
+from tests.bench.bed import spawn
+from tests.bench.harness import Line, Run, Sides, bench, best_times, once
+from tests.bench.steps import SMALL, WIDE, Network, fill, ours
+
+APART = "unconnected copies"
+WORKERS, FREQUENCY = 2, 4
+ELEMENTS, VECTORS = 10_000_000, 4
+
+
+def stepping(network: Network, rows: int, threads: int, pipe: Any) -> None:
+    """Gets so many seconds, answers with the rows a second of the clock, and of processor time; until it gets none."""
+    step = ours(network, rows, threads=threads)
+    step()
+    pipe.send(True)
+    while seconds := pipe.recv():
+        begun, begun_busy, done = time.perf_counter(), time.process_time(), 0
+        while time.perf_counter() < begun + seconds:
+            step()
+            done += rows
+        pipe.send((done / (time.perf_counter() - begun), done / (time.process_time() - begun_busy)))
+
+
+class Side:
+    """Processes that step at the same time."""
+
+    def __init__(self, network: Network, rows: int, threads: int, copies: int) -> None:
+        self._ends = [spawn.Pipe() for _ in range(copies)]
+        for _, theirs in self._ends:
+            spawn.Process(target=stepping, args=(network, rows, threads, theirs), daemon=True).start()
+        assert all(mine.recv() for mine, _ in self._ends)
+
+    def rates(self, seconds: float) -> tuple[float, float]:
+        """Of all together by the clock; of one by processor time."""
+        for mine, _ in self._ends:
+            mine.send(seconds)
+        found = [mine.recv() for mine, _ in self._ends]
+        return sum(rate for rate, _ in found), statistics.mean(rate for _, rate in found)
+
+    def end(self) -> None:
+        for mine, _ in self._ends:
+            mine.send(0)
+
+
+@bench(
+    "threads",
+    {
+        (network,): [
+            Line(f"{network.name}, 4096 rows, best turns", "clock", f"{APART}, clock", 0.9),
+            Line(f"{network.name}, 4096 rows, processor time", "busy", f"{APART}, busy"),
+            Line(f"{network.name}, 4096 rows, median of the turns", "median", f"{APART}, median"),
+        ]
+        for network in (SMALL, WIDE)
+    },
+    once, "rows/s", {"turns": 2}, seconds=60.0, turns=15, rows=4096,
+)  # fmt: skip
+def threads(run: Run, network: Network) -> Sides:
+    """Two threads of one worker on a step, against two unconnected copies of the step with one thread each, in
+    processes of their own at the same time; in turns."""
+    count = min(2, len(os.sched_getaffinity(0)))
+    sides = {"": Side(network, run.rows, count, 1), f"{APART}, ": Side(network, run.rows, 1, count)}
+    turns = [{name: side.rates(run.seconds / run.turns / 2) for name, side in sides.items()} for _ in range(run.turns)]
+    for side in sides.values():
+        side.end()
+    found = {f"{name}{kind}": max(turn[name][at] for turn in turns) for name in sides
+             for kind, at in {"clock": 0, "busy": 1}.items()}  # fmt: skip
+    return found | {f"{name}median": statistics.median(turn[name][0] for turn in turns) for name in sides}
+
+
+class Rounds:
+    """An arena whose slots are filled once, and its workers."""
+
+    def __init__(self, rows: int) -> None:
+        model, self.rows, self.round = Model(SMALL.spec), rows, 0
+        slots, count = SMALL.slots(rows, 8), 2 * WORKERS * FREQUENCY
+        self.arena = _native.Arena.create(
+            workers=WORKERS, averaging_frequency=FREQUENCY, slot_count=count, slot_layout=slots,
+            state_layout=model.layout,
+        )  # fmt: skip
+        start = view(self.arena.mean_address(0), model.layout.published(WORKERS).state_bytes)
+        model.layout.begin_lineage(model.initial_state(7), WORKERS, start)
+        self.ring = _native.CoordinatorEnd(self.arena)
+        self.ring.begin(round=-1, learning_rate=1e-3)
+        self.log = _native.RoundLogThread(self.ring)
+        self.log.start()
+        self.ring.start()
+        self.ingest = _native.IngestEnd(self.arena)
+        for at in range(count):
+            fill(view(self.arena.slot_address(at), slots.slot_bytes), slots, SMALL.batch(rows))
+        workers = [_native.Worker(self.arena, index) for index in range(WORKERS)]
+        addresses = [(each.state_address, each.base_address, each.share_address) for each in workers]
+        self.crew = [(each, model.compile("cpu", slots, *its)) for each, its in zip(workers, addresses, strict=True)]
+
+    def begin(self) -> None:
+        """The next round's slots are full."""
+        steps = WORKERS * FREQUENCY
+        self.ingest.fill_round(round=self.round, first_slot=self.round * steps, rows=[self.rows] * steps, closed=True)
+        self.round += 1
+
+    def work(self, index: int) -> None:
+        worker, plan = self.crew[index]
+        worker.run_closed_round(plan)
+
+
+class Team:
+    """Threads that each do their part when a round is called."""
+
+    def __init__(self, part: Callable[[int], Any]) -> None:
+        self._part, self._gate, self._ended = part, threading.Barrier(WORKERS + 1), False
+        self._threads = [threading.Thread(target=self._run, args=(index,)) for index in range(WORKERS)]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, index: int) -> None:
+        while self._gate.wait() >= 0 and not self._ended:
+            self._part(index)
+            self._gate.wait()
+
+    def seconds(self) -> float:
+        start = time.perf_counter()
+        self._gate.wait()
+        self._gate.wait()
+        return time.perf_counter() - start
+
+    def end(self) -> None:
+        self._ended = True
+        self._gate.wait()
+        for thread in self._threads:
+            thread.join()
+
+
+@bench(
+    "workers", [Line(f"2 workers, {SMALL.name}", "workers", APART, 0.9)],
+    once, "rows/s", {"rows": 256}, seconds=20.0, rows=4096,
+)  # fmt: skip
+def workers(run: Run) -> Sides:
+    """Rounds of two workers, four steps each between two averagings, against two unconnected copies of the step; two
+    threads each, batches lie in the ring. The least time of many rounds, in turns."""
+    rounds, copies = Rounds(run.rows), [ours(SMALL, run.rows) for _ in range(WORKERS)]
+    mine, apart = Team(rounds.work), Team(lambda index: [copies[index]() for _ in range(FREQUENCY)])
+    best, end = [float("inf")] * 2, time.perf_counter() + run.seconds
+    while time.perf_counter() < end or max(best) == float("inf"):
+        rounds.begin()
+        best = [min(best[0], mine.seconds()), min(best[1], apart.seconds())]
+    mine.end()
+    apart.end()
+    assert rounds.arena.progress()["finished_round"] == rounds.round - 1
+    rows = WORKERS * FREQUENCY * run.rows
+    return {"workers": rows / best[0], APART: rows / best[1]}
+
+
+@bench(
+    "average", [Line("10 M float32 of 4 workers", "average", "memcpy", 1.0)], best_times(turns=3), "GB/s", seconds=5.0
+)  # fmt: skip
+def average(run: Run) -> Sides:
+    """The averaging of the vectors of four workers against memcpy of the same memory, one core. Bandwidth counts the
+    bytes read and written: five vectors for the mean of four, two for a copy."""
+    size = 4 * ELEMENTS
+    layout = _native.StateLayout.make([_native.StateBlockSpec("x", "parameters", "learned", (ELEMENTS,))])
+    vectors = [aligned(size) for _ in range(VECTORS)]
+    for seed, vector in enumerate(vectors):
+        vector.view(np.float32)[:] = np.random.default_rng(seed).standard_normal(ELEMENTS, np.float32)
+    start, mean, copy = aligned(size), aligned(size), aligned(size)
+    workers = [(vector.ctypes.data, 1.0 + at) for at, vector in enumerate(vectors)]
+
+    def averaged() -> None:
+        _native.average(layout, start.ctypes.data, workers, mean.ctypes.data)
+
+    averaged()
+    weights = np.arange(1, VECTORS + 1) / np.arange(1, VECTORS + 1).sum()
+    heads = [vector.view(np.float32)[:1000].astype(float) for vector in vectors]
+    wanted = sum(weight * head for weight, head in zip(weights, heads, strict=True))
+    assert np.array_equal(mean.view(np.float32)[:1000], wanted.astype(np.float32))
+    return {
+        "average": (averaged, (VECTORS + 1) * size / 1e9),
+        "memcpy": (lambda: ctypes.memmove(copy.ctypes.data, vectors[0].ctypes.data, size), 2 * size / 1e9),
+    }

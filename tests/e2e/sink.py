@@ -9,7 +9,6 @@ Where a sink fails, halves of its features run again, and the error names those 
 from __future__ import annotations
 
 import itertools
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
@@ -217,7 +216,7 @@ class Sink:
             for feature in self.features:
                 feature.during(self, first)
         finally:
-            first.process.send_signal(signal.SIGKILL)
+            first.process.kill()
             first.finish()
 
     def _check_letters(self) -> None:

@@ -1,18 +1,28 @@
-"""`streamtrain ui` as a user starts it, and a real browser before it."""
+"""`streamtrain ui` as a user starts it, its server in this process, and a real browser before it."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from trained_job import trained_job as trained_job
 
+from streamtrain.background import in_background
+from streamtrain.job import Job
+from streamtrain.job.kafka_settings import KafkaSettings
+from streamtrain.ui.app import application, serve
+from streamtrain.ui.cluster import Cluster
+from streamtrain.ui.guard import LOOPBACK
+from streamtrain.ui.scraping import Scraping, given
 from tests.e2e import commands
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -60,6 +70,50 @@ def served(tmp_path: Path) -> Iterator[Callable[..., Page]]:
     yield start
     for process in started:
         process.kill()
+
+
+class Shown(Cluster):
+    """The jobs that a test shows, and no others of the tests' Kafka."""
+
+    def _look(self) -> None:
+        self.looked.set()
+
+    def show(self, job: Job, metrics: tuple[str, ...]) -> None:
+        self._jobs[job.name] = job
+        self.of(job.name)
+        self.scraping = Scraping([given(each) for each in metrics], self._system_of)
+
+    def clear(self) -> None:
+        self.close()
+        self._jobs, self._followed, self._beside = {}, {}, {}
+        self.scraping = Scraping([], self._system_of)
+
+
+@pytest.fixture(scope="session")
+def server_here(kafka: Any) -> Iterator[tuple[Page, Shown]]:
+    """The server of `streamtrain ui` in a thread: NiceGUI takes one application a process."""
+    pytest.importorskip("nicegui")
+    cluster = Shown(KafkaSettings({"bootstrap.servers": kafka.bootstrap}))
+    ready, stop = Future[int](), threading.Event()
+    app = application(cluster, LOOPBACK)
+    running = in_background(serve, app, LOOPBACK[0], 0, ready.set_result, stop.is_set, name="ui")
+    yield Page(running, f"http://{LOOPBACK[0]}:{ready.result(60)}/"), cluster
+    stop.set()
+    running.result(60)
+    cluster.close()
+
+
+@pytest.fixture
+def shown(server_here: tuple[Page, Shown]) -> Iterator[Callable[..., Page]]:
+    """Call it with a job, and addresses of metrics, for pages of the job."""
+    page, cluster = server_here
+
+    def show(job: Job, *metrics: str) -> Page:
+        cluster.show(job, metrics)
+        return page
+
+    yield show
+    cluster.clear()
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from waiting import wait_for
 from streamtrain.ui import pages
 from streamtrain.ui.pages import model, overview
 from tests.e2e.harness import LiveJob
-from tests.ui.test_server import trained
+from tests.ui.test_server import more, trained
 
+pytestmark = pytest.mark.full
 ROUTES = [page.ROUTE for page in pages.in_order()]
 LOG_LOSS = "return document.querySelector('[data-chart=progressive_loss] .st-last')?.textContent"
 SHOWN = "return [...document.querySelectorAll('[data-chart]')].filter((one) => !one.hidden).map((one) => one.ariaLabel)"
@@ -59,8 +60,7 @@ def test_a_job_is_seen_to_learn(kafka: Any, tmp_path: Path, served: Any, browser
     # a chart without points is not shown
     assert browser.execute_script(HIDDEN.format("lag")) in (True, False)
 
-    job.produce(1000, seed=1)
-    job.train("--until-end")
+    more(job, 1000, seed=1)
     newest = job.newest().manifest
     wait_for(lambda: f"{newest.rows_seen:,} rows" in text_of(browser, ".st-tiles"))
     wait_for(lambda: f"{newest.metrics['total']['log_loss']:.4g}".rstrip("0") in browser.execute_script(LOG_LOSS))

@@ -17,6 +17,7 @@ from streamtrain.ui import sampling
 from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.data_tables import dump
 from streamtrain.ui.sampling import Sample, sampled
+from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows
 from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_lineage_page import table_of
@@ -91,7 +92,7 @@ def test_records_of_many_rows_are_fewer(kafka: Any, tmp_path: Path, monkeypatch:
 def test_what_is_missing_and_what_is_clipped(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, **FORMAT)
     job.produce_values(encoded(rows(2000)))
-    job.train("--until-end")
+    threaded.rows_after(job.path)
     far = [{**row, "x3": 1e5} if at < 100 else {**row, "colour": None} if at < 150 else row
            for at, row in enumerate(rows(2000, seed=1))]  # fmt: skip
     job.produce_values(encoded(far))
@@ -102,6 +103,7 @@ def test_what_is_missing_and_what_is_clipped(kafka: Any, tmp_path: Path) -> None
         assert (colour["missing"], colour["unusable"], colour["rows"]) == (50, 0, 2000)
 
 
+@pytest.mark.full
 def test_the_page_says_so_and_opens_a_letter(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
     job = LiveJob(kafka, tmp_path, **FORMAT)
     page = served(str(job.path))
@@ -109,7 +111,7 @@ def test_the_page_says_so_and_opens_a_letter(kafka: Any, tmp_path: Path, served:
     wait_for(lambda: "There is no dead letter" in text_of(browser, "main"))
     bad = json.dumps({**next(rows(1)), "x2": "n/a <b>"}).encode()
     job.produce_values([*encoded(rows(500)), bad, b"\x00\xff no record"])
-    job.train("--until-end")
+    threaded.rows_after(job.path)
     browser.get(f"{page.url}data?job={job.name}")
     wait_for(lambda: browser.execute_script("return document.querySelectorAll('main table').length") >= 3)
     columns = {row[0]: row for row in table_of(browser, "Columns as records give them")}

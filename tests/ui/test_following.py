@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from trained_job import TrainedJob
 from waiting import wait_for
 
 from streamtrain.clients.dead_letters import Resender, Stray, letter_at, read_dead_letters
@@ -19,7 +20,7 @@ from streamtrain.ui.following import Following
 from streamtrain.ui.points import Points
 from streamtrain.ui.sampling import Sampling
 from tests.e2e.harness import LiveJob
-from tests.ui.test_server import trained
+from tests.ui.test_server import more, trained
 
 
 def settings(kafka: Any) -> KafkaSettings:
@@ -53,9 +54,8 @@ def test_what_is_not_ours_is_said_and_what_was_known_stays(kafka: Any, tmp_path:
 
 def test_a_dead_letter_that_is_none_is_counted_and_the_others_go_on(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, max_dead_letter_share=1.0)
-    job.produce(600)
     job.produce_values([b"\xc1"] * 2, partition=0)
-    job.train("--until-end")
+    more(job, 600)
     following = Following(job.name, settings(kafka))
     try:
         following.watched()
@@ -66,7 +66,7 @@ def test_a_dead_letter_that_is_none_is_counted_and_the_others_go_on(kafka: Any, 
         wait_for(lambda: following.standing["dead_letters_not_ours"] == 2)
         assert following.state == "ended" and following.error == ""
         job.produce_values([b"\xc1"], partition=0)
-        job.train("--until-end")
+        more(job, 0)
         following.watched()
         wait_for(lambda: sum(following.standing["dead_letters"].values()) == 3)
         assert following.standing["dead_letters_not_ours"] == 2  # each once
@@ -87,8 +87,9 @@ def strays_of(job: LiveJob) -> list[Stray]:
     return found
 
 
-def test_a_failure_of_ours_ends_no_thread(kafka: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = trained(kafka, tmp_path, rows=600)
+def test_a_failure_of_ours_ends_no_thread(
+    kafka: Any, trained_job: TrainedJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
     failures = [ZeroDivisionError("ours")]
 
     def failing(self: Following, logs: Any) -> None:
@@ -98,7 +99,7 @@ def test_a_failure_of_ours_ends_no_thread(kafka: Any, tmp_path: Path, monkeypatc
 
     real = Following._take_logs
     monkeypatch.setattr(Following, "_take_logs", failing)
-    following = Following(job.name, settings(kafka))
+    following = Following(trained_job.name, settings(kafka))
     try:
         following.watched()
         wait_for(lambda: not failures)

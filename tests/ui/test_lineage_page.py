@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from trained_job import TrainedJob
 from waiting import wait_for
 
 from streamtrain.checks.verify import verify as check_topics
@@ -19,8 +20,9 @@ from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.lineage_tables import merged
 from streamtrain.ui.tracing import Named, named
 from streamtrain.ui.verifying import Verifying
+from tests.e2e import threaded
 from tests.ui.test_browser import no_errors, text_of
-from tests.ui.test_server import trained
+from tests.ui.test_server import more, trained
 
 DIGEST = "5f" * 32
 
@@ -43,31 +45,28 @@ def test_headers_that_tell_less() -> None:
 
 
 def test_the_first_log_of_those_that_are_wanted(kafka: Any, tmp_path: Path) -> None:
-    job = trained(kafka, tmp_path, rows=600)
-    job.train("--fresh", "--until-end")
-    settings, name = {"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)
-    logs = list(round_logs(settings, name))
-    assert len({log.lineage for log in logs}) == 2
-    for at, log in enumerate(logs):
-        found = list(round_logs_from(settings, name, lambda part, log=log: part.version >= log.version))
-        assert [each.digest for each in found] == [each.digest for each in logs[at:]]
-    last = logs[-1]
-    first = next(log for log in logs if log.lineage == last.lineage)
-    found = next(round_logs_from(settings, name, lambda part: part.lineage == last.lineage))
-    assert found.version == first.version
-    assert list(round_logs_from(settings, name, lambda part: part.version > last.version)) == []
-
-
-def test_ranges_that_follow_one_another_are_one(kafka: Any, tmp_path: Path) -> None:
+    """And ranges of a log that follow one another are one."""
     job = trained(kafka, tmp_path, rows=1000)
-    logs = list(round_logs({"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)))
-    newest = job.newest().manifest
+    settings, name = {"bootstrap.servers": job.bootstrap}, str(job.job.topic("rounds").name)
+    logs, newest = list(round_logs(settings, name)), job.newest().manifest
     for log in logs:
         found = merged(log)
         assert sum(each[4] for each in found) == log.rows_trained  # records, then trained
         assert len({each[0] for each in found}) == len(found)  # nothing is left out here
     ends = {each[0]: each[2] for log in logs for each in merged(log)}
     assert ends == {number: tuple(at) for number, at in enumerate(newest.positions.partitions)}
+
+    threaded.rows_after(job.path, fresh=True)
+    logs = list(round_logs(settings, name))
+    assert len({log.lineage for log in logs}) == 2
+    for at, log in enumerate(logs):
+        found_logs = list(round_logs_from(settings, name, lambda part, log=log: part.version >= log.version))
+        assert [each.digest for each in found_logs] == [each.digest for each in logs[at:]]
+    last = logs[-1]
+    first = next(log for log in logs if log.lineage == last.lineage)
+    found_log = next(round_logs_from(settings, name, lambda part: part.lineage == last.lineage))
+    assert found_log.version == first.version
+    assert list(round_logs_from(settings, name, lambda part: part.version > last.version)) == []
 
 
 def table_of(browser: Any, caption: str) -> list[list[str]]:
@@ -81,6 +80,7 @@ def told(browser: Any) -> str:
     return text_of(browser, "main")
 
 
+@pytest.mark.full
 def test_a_prediction_is_traced(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
     job = trained(kafka, tmp_path)
     (tmp_path / "request.jsonl").write_text('{"x1": 1, "x2": 2, "x3": 3, "x4": 4, "colour": "red"}\n')
@@ -116,11 +116,11 @@ def test_a_prediction_is_traced(kafka: Any, tmp_path: Path, served: Any, browser
     no_errors(browser)
 
 
+@pytest.mark.full
 def test_what_the_topic_keeps_no_more_is_told_by_its_log(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
     job = trained(kafka, tmp_path, rows=600, keep=2)
     for seed in (1, 2, 3):
-        job.produce(300, seed=seed)
-        job.train("--until-end")
+        more(job, 300, seed)
     with job.topic() as topic:
         held = [located.manifest.version for located in topic.list()]
     assert held[0] > 3
@@ -132,6 +132,7 @@ def test_what_the_topic_keeps_no_more_is_told_by_its_log(kafka: Any, tmp_path: P
     assert log.digest.hex() in told(browser) and "What version 3 added" in told(browser)
 
 
+@pytest.mark.full
 def test_verify_is_run_from_the_page(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
     job = trained(kafka, tmp_path)
     page = served(str(job.path))
@@ -154,13 +155,14 @@ def verify(browser: Any, button: str, then: str) -> None:
     wait_for(lambda: then in told(browser))
 
 
-def test_a_verification_can_be_stopped_and_says_what_is_wrong(kafka: Any, tmp_path: Path) -> None:
-    job = trained(kafka, tmp_path, rows=600)
+def test_a_verification_can_be_stopped_and_says_what_is_wrong(trained_job: TrainedJob) -> None:
+    job = trained_job
     read: list[tuple[str, int]] = []
     report = check_topics(job.job, on_read=lambda *told: read.append(told))
     assert report.ok
     by_topic = {name: sum(count for topic, count in read if topic == name) for name, _ in read}
-    assert by_topic[job.records] == 600 and by_topic[str(job.job.topic("rounds").name)] > 0
+    records = sum(end - begin for begin, end in job.admin.spans(job.records) or [])
+    assert by_topic[job.records] == records > 0 and by_topic[str(job.job.topic("rounds").name)] > 0
 
     cluster = Cluster(job.job.kafka, [job.job])
     try:

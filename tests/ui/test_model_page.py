@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from trained_job import TrainedJob
 from waiting import wait_for
 
 from streamtrain.compute import snapshot
@@ -17,7 +18,7 @@ from streamtrain.ui import examining
 from streamtrain.ui.cluster import Cluster
 from tests.e2e.harness import LiveJob
 from tests.ui.test_browser import no_errors, text_of
-from tests.ui.test_server import trained
+from tests.ui.test_server import more, trained
 
 
 @pytest.fixture
@@ -25,8 +26,7 @@ def job(kafka: Any, tmp_path: Path) -> Iterator[LiveJob]:
     """Of three publications at least, the last one on top of others' rows."""
     made = trained(kafka, tmp_path, rows=600)
     for seed in (1, 2):
-        made.produce(600, seed=seed)
-        made.train("--until-end")
+        more(made, 600, seed)
     yield made
 
 
@@ -47,11 +47,12 @@ def norms(job: LiveJob, version: int) -> dict[str, tuple[float, float]]:
     }  # fmt: skip
 
 
-def test_what_is_drawn_is_what_the_snapshots_hold(job: LiveJob, served: Any) -> None:
+def test_what_is_drawn_is_what_the_snapshots_hold(trained_job: TrainedJob, shown: Any) -> None:
+    job = trained_job
     with job.topic() as topic:
         held = [located.manifest.version for located in topic.list()]
     assert len(held) >= 4
-    page = served(str(job.path))
+    page = shown(job.job)
 
     def whole() -> Any:
         charts = figures_of(page, job)
@@ -94,6 +95,7 @@ def ratio(job: LiveJob, before: int, after: int) -> float | None:
     return float(np.log10(of_one)) if of_one > 0 else None
 
 
+@pytest.mark.full
 def test_a_network_and_its_blocks_are_seen(job: LiveJob, served: Any, browser: Any) -> None:
     version = job.newest().manifest.version
     page = served(str(job.path))
@@ -120,8 +122,7 @@ def test_a_network_and_its_blocks_are_seen(job: LiveJob, served: Any, browser: A
 
     # a snapshot that comes is there by itself
     browser.get(f"{page.url}model?job={job.name}")
-    job.produce(600, seed=5)
-    job.train("--until-end")
+    more(job, 600, seed=5)
     newest = job.newest().manifest.version
     wait_for(lambda: f"Blocks of version {newest}" in text_of(browser, "main"))
     no_errors(browser)
@@ -144,8 +145,7 @@ def test_a_snapshot_that_is_too_large_is_not_fetched(
         assert looking.snapshots.all == [] and not looking.error
         # and one that is there is looked into as soon as it may be
         monkeypatch.setattr(examining, "LARGEST_BYTES", 10**9)
-        job.produce(300, seed=1)
-        job.train("--until-end")
+        more(job, 300, seed=1)
         newest = job.newest().manifest.version
 
         def is_there() -> Any:
@@ -157,6 +157,7 @@ def test_a_snapshot_that_is_too_large_is_not_fetched(
         cluster.close()
 
 
+@pytest.mark.full
 def test_a_job_without_snapshots_and_one_that_is_not(kafka: Any, tmp_path: Path, served: Any, browser: Any) -> None:
     job = LiveJob(kafka, tmp_path)
     page = served(str(job.path))

@@ -8,18 +8,26 @@ import urllib.parse
 from pathlib import Path
 from typing import Any
 
+import pytest
+from trained_job import TrainedJob
 from waiting import wait_for
 
-from streamtrain.kafka.admin import Admin
-from tests.e2e import commands
+from streamtrain.cli import main
+from streamtrain.ui import pages
+from tests.e2e import threaded
 from tests.e2e.harness import LiveJob
 
 
 def trained(kafka: Any, tmp_path: Path, rows: int = 2000, **settings: Any) -> LiveJob:
     job = LiveJob(kafka, tmp_path, **settings)
-    job.produce(rows)
-    job.train("--until-end")
+    more(job, rows)
     return job
+
+
+def more(job: LiveJob, rows: int, seed: int = 0) -> None:
+    """Trains on so many rows more."""
+    job.produce(rows, seed)
+    threaded.rows_after(job.path)
 
 
 def line_of(found: Any, chart: str, name: str) -> list[list[float]]:
@@ -27,9 +35,9 @@ def line_of(found: Any, chart: str, name: str) -> list[list[float]]:
     return lines[0]["points"] if lines else []
 
 
-def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, served: Any) -> None:
+def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, shown: Any) -> None:
     job = trained(kafka, tmp_path)
-    page = served(str(job.path))
+    page = shown(job.job)
     found = wait_for(lambda: (got := page.points(job.name))["charts"]["progressive_loss"][0]["lines"] and got)
     manifest = job.newest().manifest
     chart = found["charts"]["progressive_loss"][0]
@@ -48,8 +56,7 @@ def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, served
     after = urllib.parse.quote(json.dumps(drawn))
     again = page.points(job.name, after=after)["charts"]["progressive_loss"][0]
     assert again["lines"] == [] and not again["anew"]
-    job.produce(1000, seed=1)
-    job.train("--until-end")
+    more(job, 1000, seed=1)
     newest = job.newest().manifest
 
     def new() -> Any:
@@ -69,9 +76,9 @@ def test_what_is_drawn_is_what_the_topics_say(kafka: Any, tmp_path: Path, served
     job.verified()
 
 
-def test_pages_of_every_state(kafka: Any, tmp_path: Path, served: Any) -> None:
+def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Path, shown: Any) -> None:
     job = LiveJob(kafka, tmp_path)  # topics, and nothing in them
-    page = served(str(job.path))
+    page = shown(job.job)
     for path in ("/", f"/overview?job={job.name}", "/overview", "/overview?job=nobody", "/overview?job=%3Cb%3E"):
         status, body = page.get(path)
         assert status == 200 and "streamtrain" in body and "<b>" not in body, path
@@ -82,42 +89,40 @@ def test_pages_of_every_state(kafka: Any, tmp_path: Path, served: Any) -> None:
     for after in ("{", "[]", "7", '{"a":"b"}', '{"a":null}'):
         assert page.get(f"/api/points?job={job.name}&after={urllib.parse.quote(after)}")[0] == 200, after
 
-
-def test_every_job_of_the_cluster_is_found(kafka: Any, tmp_path: Path, served: Any) -> None:
-    job = trained(kafka, tmp_path, rows=300)
-    before = own_topics(kafka, job)
-    page = served("--bootstrap", kafka.bootstrap)
-    wait_for(lambda: page.points(job.name)["charts"]["progressive_loss"])
-    assert own_topics(kafka, job) == before
-
-
-def own_topics(kafka: Any, job: LiveJob) -> dict[str, Any]:
-    """The ends of the job's topics: others make theirs on the tests' Kafka."""
-    admin = Admin(kafka.bootstrap)
-    return {name: admin.spans(name) for name in sorted(admin.names()) if name.startswith(f"{job.name}.")}
+    shown(trained_job.job)
+    for route in (each.ROUTE for each in pages.in_order()):
+        for name in (job.name, trained_job.name):
+            status, body = page.get(f"{route}?job={name}")
+            assert status == 200 and name in body, (route, name)
+    wait_for(lambda: "There is no snapshot yet" in page.get(f"/model?job={job.name}")[1])
+    assert "<b>none" not in (body := page.get("/model?job=%3Cb%3Enone")[1]) and "There is no job" in body
 
 
-def test_a_stranger_and_another_site_are_refused(kafka: Any, tmp_path: Path, served: Any) -> None:
-    page = served("--bootstrap", kafka.bootstrap)
-    assert page.get("/", {"Host": "evil.example"})[0] == 403
+def test_every_job_of_the_cluster_is_found_and_strangers_are_refused(
+    kafka: Any, trained_job: TrainedJob, tmp_path: Path, served: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    """And each server ends as it is told."""
+    before = own_topics(trained_job)
+    page = served("--bootstrap", kafka.bootstrap, "--host", "127.0.0.2")
+    wait_for(lambda: page.points(trained_job.name)["charts"]["progressive_loss"])
+    assert own_topics(trained_job) == before
+    assert [page.get("/", {"Host": host})[0] for host in ("127.0.0.2", "127.0.0.1", "evil.example")] == [200, 200, 403]
     assert page.get("/api/points?job=x", {"Origin": "http://evil.example"})[0] == 403
-    refused = commands.run(["ui", "--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--port", "0"])
-    assert refused.returncode == 2 and "expected a token" in refused.stderr
-    guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", STREAMTRAIN_TOKEN="s3cret+/6chars==")
-    assert guarded.get("/")[0] == 403
-    assert guarded.get("/?token=s3cret+/6chars==")[0] == 200
-    (tmp_path / "token").write_text("0123456789abcdef\n")
-    guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
-    assert guarded.get("/")[0] == 403
-    assert guarded.get("/?token=0123456789abcdef")[0] == 200
-    elsewhere = served("--bootstrap", kafka.bootstrap, "--host", "127.0.0.2")
-    assert [elsewhere.get("/", {"Host": host})[0] for host in ("127.0.0.2", "evil.example")] == [200, 403]
-
-
-def test_it_ends_when_it_is_told(kafka: Any, served: Any) -> None:
-    page = served("--bootstrap", kafka.bootstrap)
-    page.process.send_signal(signal.SIGTERM)
-    assert page.process.wait(60) == 0
-    page = served("--bootstrap", kafka.bootstrap)
     page.process.send_signal(signal.SIGINT)
     assert page.process.wait(60) == 130
+
+    with pytest.raises(SystemExit, match="2"):
+        main(["ui", "--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--port", "0"])
+    assert "expected a token" in capsys.readouterr().err
+    (tmp_path / "token").write_text("s3cret+/6chars==\n")
+    monkeypatch.setenv("STREAMTRAIN_TOKEN", "0123456789abcdef")
+    guarded = served("--bootstrap", kafka.bootstrap, "--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))
+    assert guarded.get("/")[0] == 403 and guarded.get("/?token=0123456789abcdef")[0] == 403
+    assert guarded.get("/?token=s3cret+/6chars==")[0] == 200
+    guarded.process.send_signal(signal.SIGTERM)
+    assert guarded.process.wait(60) == 0
+
+
+def own_topics(job: LiveJob) -> dict[str, Any]:
+    """The ends of the job's topics: others make theirs on the tests' Kafka."""
+    return {name: job.admin.spans(name) for name in sorted(job.admin.names()) if name.startswith(f"{job.name}.")}

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import generate_latest
+from trained_job import TrainedJob
 from waiting import wait_for
 
 from streamtrain.errors import CheckFailed, UserMistake
@@ -24,7 +25,6 @@ from streamtrain.ui.system import System
 from tests.e2e.harness import LiveJob
 from tests.test_telemetry import PUBLISHED, STARTED, answered, progress
 from tests.test_watch import known
-from tests.ui.test_server import trained
 
 URL, OTHER = "http://127.0.0.1:9400/metrics", "http://127.0.0.1:9401/metrics"
 
@@ -196,16 +196,34 @@ def test_an_answer_that_never_ends_is_no_answer(monkeypatch: pytest.MonkeyPatch,
             asked.close()
 
 
-def test_a_page_that_is_given_no_address_says_what_to_give(kafka: Any, tmp_path: Path, served: Any) -> None:
-    job = trained(kafka, tmp_path, rows=300)
-    page = served(str(job.path))
-    body = page.get(f"/system?job={job.name}")[1]
+def test_a_page_that_is_given_no_address_says_what_to_give(trained_job: TrainedJob, shown: Any) -> None:
+    system = f"/system?job={trained_job.name}"
+    body = shown(trained_job.job).get(system)[1]
     assert "--metrics-port 9400" in body and "--metrics http://127.0.0.1:9400" in body
-    wrong = served(str(job.path), "--metrics", "http://127.0.0.1:1")
-    wait_for(lambda: "no answer: Connection refused" in wrong.get(f"/system?job={job.name}")[1])
+    wrong = shown(trained_job.job, "http://127.0.0.1:1")
+    wait_for(lambda: "no answer: Connection refused" in wrong.get(system)[1])
     wait_for(lambda: "st-ended" in wrong.get("/")[1])
 
 
+def test_metrics_that_a_page_is_given_are_drawn(trained_job: TrainedJob, shown: Any) -> None:
+    """In the place of a trainer, whose processes are `full`: this process."""
+    with Telemetry(0, trainer(PUBLISHED, job=trained_job.name)) as telemetry:
+        page = shown(trained_job.job, f"127.0.0.1:{telemetry.port}")
+
+        def drawn(chart: str) -> set[str]:
+            found = page.points(trained_job.name, of="system")["charts"]
+            assert "progressive_loss" not in found
+            return {line["name"] for each in found[chart] for line in each["lines"]}
+
+        wait_for(lambda: "supervisor" in drawn("processor"))
+        assert "supervisor" in drawn("memory") and drawn("ring") == {"in use", "there are"}
+        body = page.get(f"/system?job={trained_job.name}")[1]
+        assert "supervisor" in body and "Processes of the trainer" in body
+        status, csv = page.get(f"/api/csv/memory?job={trained_job.name}")
+        assert status == 200 and "pss.supervisor" in csv.splitlines()[0]
+
+
+@pytest.mark.full
 def test_a_trainer_that_is_idle_and_then_killed(kafka: Any, tmp_path: Path, served: Any) -> None:
     job = LiveJob(kafka, tmp_path)
     job.produce(1000)

@@ -14,6 +14,7 @@ from streamtrain.clients.standing import JobStanding
 from streamtrain.job.early_stop import EarlyStop
 from streamtrain.job.sections import EarlyStopping
 from streamtrain.kafka.clients import KafkaConsumer
+from tests.e2e import threaded
 from tests.e2e.harness import LiveJob
 
 SCORES = {"log_loss": 0.25, "constant_log_loss": 0.5, "auc": 0.875, "constant_auc": 0.5, "rows": 10_000, "weight": 1e4}
@@ -89,7 +90,7 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:
         assert standing.look()["snapshot"] is None
         job.produce(2000)
         job.produce_values([b"\xc1"] * 3, partition=0)
-        job.train("--until-end")
+        threaded.rows_after(job.path)
         first = standing.look()
         assert 0 <= first["newest_row_age_s"] < 600
         assert first["lag"] == 0 and first["lags"] == [0, 0, 0]
@@ -99,7 +100,7 @@ def test_the_standing_of_a_job_on_kafka(kafka, tmp_path: Path) -> None:
         job.produce(500, seed=1)
         assert standing.look()["lag"] == 500
         job.produce_values([b"\xc1"], partition=1)
-        job.train("--until-end")
+        threaded.rows_after(job.path)
         second = standing.look()
         with pytest.MonkeyPatch.context() as patched:  # what has not grown is not read
             patched.setattr(KafkaConsumer, "consume", None)

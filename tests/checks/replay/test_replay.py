@@ -18,6 +18,7 @@ from streamtrain.topics.chunks import Stored
 from streamtrain.topics.rounds import RoundLog
 from streamtrain.topics.terms import Terms
 from streamtrain.topics.topic import sha256
+from tests.e2e import threaded
 from tests.e2e.harness import LiveJob
 from tests.e2e.test_gaps import delete, make_again, remove
 
@@ -42,7 +43,7 @@ class Trained:
 def trained(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
     live = LiveJob(kafka, tmp_path_factory.mktemp("job"), partitions=1, publish_interval="1h")
     live.produce(700)
-    live.train("--until-end")
+    threaded.rows_after(live.path)
     with live.topic() as topic:
         start, second = topic.version(1), topic.version(2)
     (log,) = round_logs(live.job.kafka_consumer(), f"{live.name}.rounds")
@@ -144,21 +145,21 @@ def test_terms_that_change_within_a_log_are_kept_to(trained: Trained) -> None:
 def test_over_a_topic_that_was_made_again(kafka: Any, tmp_path: Path) -> None:
     live = LiveJob(kafka, tmp_path, partitions=1)
     live.produce(300)
-    live.train("--until-end")
+    threaded.rows_after(live.path)
     before = live.newest().manifest.version
     delete(live)
     make_again(live)
     live.produce(300, seed=1)
-    live.train("--until-end", "--accept-gap")
+    threaded.rows_after(live.path, accept_gap=True)
     live.replayed(before)
-    done = live.command("replay", "--from", "1")
+    done = live.here("replay", "--from", "1")
     assert done.returncode == 1 and "was deleted and made again" in done.stderr
 
 
 def test_over_records_that_retention_has_removed(kafka: Any, tmp_path: Path) -> None:
     live = LiveJob(kafka, tmp_path, partitions=1)
     live.produce(300)
-    live.train("--until-end")
+    threaded.rows_after(live.path)
     remove(live, 100)
-    done = live.command("replay", "--from", "1")
+    done = live.here("replay", "--from", "1")
     assert done.returncode == 1 and "begins at offset 100" in done.stderr

@@ -11,6 +11,7 @@ import pytest
 from streamtrain.broker import Broker
 from tests.chaos.chaos import Chaos
 from tests.chaos.faults import (
+    PROCESSES,
     BrokerKill,
     BrokerStall,
     Fault,
@@ -77,3 +78,8 @@ def test_broker_and_coordinator_die_and_trainers_start_at_once(
             stage.broker.start()
 
     chaos(private_kafka, tmp_path, 2000, [Both(0.0), TrainersAtOnce(2), Both(0.0)])
+
+
+@pytest.mark.full
+def test_each_process_is_killed_while_rows_stream(private_kafka: Callable[..., Broker], tmp_path: Path) -> None:
+    chaos(private_kafka, tmp_path, 3001, [Kill(process) for process in PROCESSES * 2])

@@ -23,20 +23,6 @@ def drain(running: Running) -> int:
     return running.finish()
 
 
-def test_the_second_of_two_trainers_takes_the_job(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(2000)
-    first = Run(job.path)
-    first.wait_event("published", rows=2000)
-    second = Run(job.path)
-    second.wait_event("started")
-    job.produce(1000, seed=1)
-    second.wait_event("published", rows=3000)
-    assert first.finish() == 4, first.errors
-    assert second.drain() == 0
-    assert job.verified()["rows"]["trained"] == 3000
-
-
 def test_of_two_trainers_started_at_once_one_trains(kafka: Any, tmp_path: Path) -> None:
     """The job is new: both make its topics, take it and want to begin its lineage."""
     job = LiveJob(kafka, tmp_path)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
@@ -17,7 +18,7 @@ from streamtrain.topics.control import Control
 from streamtrain.topics.shelves import is_manifest
 from streamtrain.topics.snapshots import publish
 from streamtrain.topics.topic import Message, job_topics
-from tests.e2e.harness import LiveJob
+from tests.e2e.harness import LiveJob, rows
 from tests.e2e.threaded import rows_after, trained
 
 
@@ -65,12 +66,16 @@ def test_runs_count_on_from_the_manifest_where_control_was_lost(kafka: Any, tmp_
     assert found.newest is not None and found.newest.digest == job.newest().digest
 
 
-def test_a_run_says_how_it_ended(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.1)
+def test_too_many_dead_letters_stop_a_run_which_says_how_it_ended(kafka: Any, tmp_path: Path) -> None:
+    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.2)
     job.produce(500)
     rows_after(job.path)
-    job.produce_values([b"junk"] * 2000)
-    assert trained(job.path).code == 1
+    good, bad = (rows(800, seed) for seed in (0, 1))
+    pairs = ((row, {**other, "x2": "n/a"}) for row, other in zip(good, bad, strict=True))
+    job.produce_values(msgpack.packb(row) for pair in pairs for row in pair)
+    ended = trained(job.path)
+    assert ended.code == 1 and "x $.x2: expected number" in ended.errors[0], ended.errors
+    job.verified()
     ends = control(job).ends
     assert [(number, ends[number].exit_code) for number in sorted(ends)] == [(1, 0), (2, 1)]
     assert ends[1].reason == "the end of what was asked for" and "are dead letters" in ends[2].reason

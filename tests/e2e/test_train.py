@@ -75,17 +75,6 @@ def test_a_record_of_many_rows_straddles_batches_and_runs(kafka: Any, tmp_path: 
     assert not records["not_checkable"] and "2000 rows read again" in records["span"]
 
 
-def test_fresh_starts_a_lineage_and_versions_go_on(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path)
-    job.produce(1000)
-    rows_after(job.path)
-    before = job.newest().manifest
-    assert rows_after(job.path, fresh=True) == 1000
-    after = job.newest().manifest
-    assert after.lineage != before.lineage and after.version > before.version + 1
-    assert job.verified()["rows"]["trained"] == 1000
-
-
 def test_the_start_and_each_death_are_told_once_and_a_failing_start_is_one_error(
     kafka: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -135,17 +124,6 @@ def test_a_poisonous_batch_is_left_out_and_dead_lettered_by_reference(kafka: Any
     job.replayed()
     for name, array in decode(job.newest().model).items():
         assert np.isfinite(array).all(), name
-
-
-def test_too_many_dead_letters_stop_the_job_with_their_reasons(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, max_dead_letter_share=0.2)
-    good = [msgpack.packb(row) for row in rows(800)]
-    bad = [msgpack.packb({**row, "x2": "n/a"}) for row in rows(800, seed=1)]
-    job.produce_values([value for pair in zip(good, bad, strict=True) for value in pair])
-    ended = trained(job.path)
-    assert ended.code == 1
-    assert "x $.x2: expected number" in ended.errors[0]
-    job.verified()
 
 
 def test_restore_publishes_an_older_snapshot_at_the_newest_positions(kafka: Any, tmp_path: Path) -> None:

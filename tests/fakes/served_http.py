@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -31,6 +32,7 @@ late = {{ role = "label", missing = "skip" }}
 [model]
 layers = [ {{ dense = 8, activation = "relu" }} ]
 """
+OF_A_PROCESS = re.compile(r'^streamtrain_process_(\w+)\{process="([^"]+)"\} (\S+)$', re.MULTILINE)
 ROW: dict[str, Any] = {"dep_delay": 3.5, "distance": 7, "hour": 2, "carrier": "UA", "origin": "JFK"}
 
 
@@ -63,6 +65,18 @@ class Served:
     def connect(self) -> socket.socket:
         """A client of bytes."""
         return socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+    def figure(self, series: str) -> float:
+        """The first that begins so; -1 where there is none."""
+        lines = self.get("/metrics").text.splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(series)), -1.0)
+
+    def taken(self) -> dict[str, dict[str, float]]:
+        """What each process takes, as whoever gets a new connection tells it."""
+        found: dict[str, dict[str, float]] = {}
+        for what, process, value in OF_A_PROCESS.findall(httpx.get(f"{self.event['url']}/metrics", timeout=60).text):
+            found.setdefault(process, {})[what] = float(value)
+        return found
 
     def stop(self) -> int:
         """SIGTERM, and how it ended."""

@@ -1,8 +1,7 @@
-"""What `streamtrain serve` tells of what its processes take, whichever of them is asked."""
+"""`streamtrain serve` in several processes: they share a port, and each tells the figures of all."""
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,20 +9,12 @@ from typing import Any
 import httpx
 import psutil
 from publisher import Publisher
-from served_http import Served, job_file, serving
+from served_http import ROW, Served, job_file, serving
 from small_model import SmallModel
 from waiting import wait_for
 
 MODEL = SmallModel.make()
-TOLD = re.compile(r'^streamtrain_process_(\w+)\{process="([^"]+)"\} (\S+)$', re.MULTILINE)
-
-
-def taken(server: Served) -> dict[str, dict[str, float]]:
-    """By process, as whoever takes a new connection tells it."""
-    found: dict[str, dict[str, float]] = {}
-    for what, process, value in TOLD.findall(httpx.get(f"{server.event['url']}/metrics", timeout=60).text):
-        found.setdefault(process, {})[what] = float(value)
-    return found
+NAMES = {"serve-0", "serve-1"}
 
 
 def named(server: Served) -> dict[str, psutil.Process]:
@@ -40,27 +31,42 @@ def spent_s(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:2]) + 0.01
 
 
-def test_of_one_process(kafka: Any, tmp_path: Path) -> None:
-    name = kafka.fresh_name("served")
-    MODEL.put(Publisher(kafka.bootstrap, name), 1)
-    with serving(job_file(tmp_path, name, kafka.bootstrap)) as server:
-        found = taken(server)
-        assert found.keys() == {"serve"}
-        assert found["serve"]["cpu_seconds_total"] > 0.1 and found["serve"]["pss_bytes"] > 1 << 20
+def of_predictions(server: Served, name: str) -> list[dict[str, Any]]:
+    return [line for line in server.lines() if line.get("path") == f"/predict/{name}"]
 
 
 def test_of_workers_and_who_takes_the_place_of_one(kafka: Any, tmp_path: Path) -> None:
     name = kafka.fresh_name("served")
     MODEL.put(Publisher(kafka.bootstrap, name), 1)
+    of = f'{{job="{name}"}}'
     with serving(job_file(tmp_path, name, kafka.bootstrap), options=("--workers", "2")) as server:
+        wait_for(lambda: server.figure(f"streamtrain_ready{of}") == 1)
         workers = named(server)
-        assert workers.keys() == {"serve-0", "serve-1"}
-        found = taken(server)
+        assert workers.keys() == NAMES
+        found = server.taken()
         assert {"serve", *workers} <= found.keys()
         for process, worker in workers.items():
             assert 0.1 < found[process]["cpu_seconds_total"] <= spent_s(worker)
             assert found[process]["pss_bytes"] > 1 << 20
+
+        processes: set[str] = set()
+        asked = 0
+        while len(processes) < 2:  # a connection goes to whichever the kernel gives it to
+            with httpx.Client(base_url=server.event["url"], timeout=60) as client:
+                assert client.post(f"/predict/{name}", json=[ROW, {}]).status_code == 200
+            asked += 1
+            wait_for(lambda asked=asked: len(of_predictions(server, name)) == asked)
+            processes = {line["process"] for line in of_predictions(server, name)}
+        assert processes == NAMES
+        wait_for(lambda: server.figure(f"streamtrain_requests_total{of}") == asked)
+        counted = [server.figure(f"streamtrain_{each}{of}") for each in ("rows_total", "row_errors_total")]
+        assert counted == [asked, asked] and server.figure(f"streamtrain_request_seconds_count{of}") == asked
+
         workers["serve-0"].kill()
         wait_for(lambda: (now := named(server).get("serve-0")) is not None and now.pid != workers["serve-0"].pid)
-        assert taken(server)["serve-0"]["cpu_seconds_total"] <= spent_s(named(server)["serve-0"])  # begun again
+        wait_for(lambda: server.figure("streamtrain_serving_processes") == 2)
+        wait_for(lambda: server.figure(f"streamtrain_ready{of}") == 1)
+        assert named(server).keys() == NAMES
+        assert server.taken()["serve-0"]["cpu_seconds_total"] <= spent_s(named(server)["serve-0"])  # begun again
+        assert server.figure(f"streamtrain_requests_total{of}") == asked  # what it had counted is not lost
         assert server.stop() == 0

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,8 +20,8 @@ from served_http import ROW, Served, answered, job_file, serving
 from small_model import SmallModel
 from waiting import wait_for
 
+from streamtrain.cli import main
 from streamtrain.clients.live_model import LiveModel
-from tests.e2e import commands
 
 MODEL = SmallModel.make()
 NUMBER = SmallModel.make(loss="mean_squared_error")
@@ -47,79 +46,75 @@ def flights(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tu
         yield server, name
 
 
-def test_it_waits_for_a_trained_snapshot_and_swaps_it_for_newer_ones(kafka: Any, tmp_path: Path) -> None:
-    name = kafka.fresh_name("served")
-    publisher = Publisher(kafka.bootstrap, name)
-    with serving(job_file(tmp_path, name, kafka.bootstrap)) as server:
-        MODEL.put(publisher, 1, untrained=True)
+def test_snapshots_of_two_jobs_are_waited_for_and_swapped(kafka: Any, tmp_path: Path) -> None:
+    first, second = kafka.fresh_name("first"), kafka.fresh_name("second")
+    one, other = Publisher(kafka.bootstrap, first), Publisher(kafka.bootstrap, second)
+    MODEL.put(one, 1)
+    with serving(*(job_file(tmp_path, name, kafka.bootstrap) for name in (first, second))) as server:
+        wait_for(lambda: server.get(f"/v2/models/{first}/ready").status_code == 200)
+        waiting = server.get("/v2/health/ready")
+        assert waiting.status_code == 503 and [*waiting.json()["waits_for"]] == [second]
+        NUMBER.put(other, 1, untrained=True)
         wait_for(lambda: "trained snapshot" in server.get("/v2/health/ready").text)
         assert server.get("/v2/health/live").status_code == 200
-        refused = server.post(f"/predict/{name}", ROW)
-        assert refused.status_code == 503 and f"{name}.snapshots" in refused.json()["error"]
+        refused = server.post(f"/predict/{second}", ROW)
+        assert refused.status_code == 503 and f"{second}.snapshots" in refused.json()["error"]
         assert refused.headers["retry-after"] == "1"
-        assert server.get(f"/v2/models/{name}/ready").status_code == 503
-        made = MODEL.put(publisher, 2, created_ms=now_ms())
+        assert server.get(f"/v2/models/{second}/ready").status_code == 503
+        made = NUMBER.put(other, 2, created_ms=now_ms())
         server.wait_ready()
-        answer = server.post(f"/predict/{name}", ROW).json()
+        answer = server.post(f"/predict/{second}", ROW).json()
         assert answer.keys() == ANSWERED
         assert (answer["version"], answer["digest"]) == (2, made.digest.hex()) and 0 <= answer["age_s"] < 600
-        with LiveModel(name, kafka.bootstrap) as model:
+        with LiveModel(second, kafka.bootstrap) as model:
             model.wait_ready(120)
             assert answer["prediction"] == model.predict(ROW)["prediction"]
-        MODEL.put(publisher, 3)
-        wait_for(lambda: server.post(f"/predict/{name}", ROW).json()["version"] == 3)
-        assert server.get(f"/v2/models/{name}").json()["versions"] == ["3"]
-        assert server.get(f"/v2/models/{name}/versions/2/ready").status_code == 404
+        of_first = server.post(f"/predict/{first}", ROW).json()
+        assert of_first["version"] == 1 and of_first["prediction"] != answer["prediction"]
+        unknown = server.post(f"/predict/{first[:-1]}", ROW)
+        assert unknown.status_code == 404 and f"did you mean {first}" in unknown.json()["error"]
+        NUMBER.put(other, 3)
+        wait_for(lambda: server.post(f"/predict/{second}", ROW).json()["version"] == 3)
+        assert server.get(f"/v2/models/{second}").json()["versions"] == ["3"]
+        assert server.get(f"/v2/models/{second}/versions/2/ready").status_code == 404
+
+        no_answer_mixes(server, first, one)
         assert server.stop() == 0
-        lines = [line for line in server.lines() if line.get("path") == f"/predict/{name}"]
+        lines = [line for line in server.lines() if line.get("path") == f"/predict/{second}"]
         assert {line["status"] for line in lines} == {200, 503}
-        assert {line["version"] for line in lines} >= {0, 2, 3} and all(line["job"] == name for line in lines)
+        assert {line["version"] for line in lines} >= {0, 2, 3} and all(line["job"] == second for line in lines)
 
 
-def test_no_answer_mixes_snapshots(kafka: Any, tmp_path: Path) -> None:
-    name = kafka.fresh_name("served")
-    publisher = Publisher(kafka.bootstrap, name)
-    MODEL.put(publisher, 1)
+def no_answer_mixes(server: Served, name: str, publisher: Publisher) -> None:
+    """While ten snapshots come after the first."""
     rows = [ROW] * 2_000  # of more than a slot, and answered in another thread
-    with serving(job_file(tmp_path, name, kafka.bootstrap)) as server:
-        server.wait_ready()
-        seen: dict[int, set[float]] = {}
-        stop = threading.Event()
+    seen: dict[int, set[float]] = {}
+    stop = threading.Event()
 
-        def ask() -> None:
-            with httpx.Client(base_url=server.event["url"], timeout=60) as client:
-                while not stop.is_set():
-                    answer = client.post(f"/predict/{name}", json=rows).json()
-                    seen.setdefault(answer["version"], set()).update(a["prediction"] for a in answer["predictions"])
+    def ask() -> None:
+        with httpx.Client(base_url=server.event["url"], timeout=60) as client:
+            while not stop.is_set():
+                answer = client.post(f"/predict/{name}", json=rows).json()
+                seen.setdefault(answer["version"], set()).update(a["prediction"] for a in answer["predictions"])
 
-        threads = [threading.Thread(target=ask) for _ in range(2)]
-        for thread in threads:
-            thread.start()
-        wait_for(lambda: 1 in seen)
-        for version in range(2, 12):
-            MODEL.put(publisher, version)
-            wait_for(lambda version=version: version in seen)
-        stop.set()
-        for thread in threads:
-            thread.join()
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    wait_for(lambda: 1 in seen)
+    for version in range(2, 12):
+        MODEL.put(publisher, version)
+        wait_for(lambda version=version: version in seen)
+    stop.set()
+    for thread in threads:
+        thread.join()
     assert all(len(values) == 1 for values in seen.values())
     assert len({value for values in seen.values() for value in values}) == len(seen) == 11
 
 
-def test_two_jobs_in_one_server(kafka: Any, tmp_path: Path) -> None:
-    names = [kafka.fresh_name("first"), kafka.fresh_name("second")]
-    files = [job_file(tmp_path, name, kafka.bootstrap) for name in names]
-    MODEL.put(Publisher(kafka.bootstrap, names[0]), 4)
-    with serving(*files) as server:
-        wait_for(lambda: server.get(f"/v2/models/{names[0]}/ready").status_code == 200)
-        waiting = server.get("/v2/health/ready")
-        assert waiting.status_code == 503 and [*waiting.json()["waits_for"]] == [names[1]]
-        NUMBER.put(Publisher(kafka.bootstrap, names[1]), 5)
-        server.wait_ready()
-        first, second = (server.post(f"/predict/{name}", ROW).json() for name in names)
-        assert (first["version"], second["version"]) == (4, 5) and first["prediction"] != second["prediction"]
-        unknown = server.post(f"/predict/{names[0][:-1]}", ROW)
-        assert unknown.status_code == 404 and f"did you mean {names[0]}" in unknown.json()["error"]
+def test_what_one_process_takes_is_told(flights: tuple[Served, str]) -> None:
+    found = flights[0].taken()
+    assert found.keys() == {"serve"}
+    assert found["serve"]["cpu_seconds_total"] > 0.1 and found["serve"]["pss_bytes"] > 1 << 20
 
 
 def test_tritons_client(flights: tuple[Served, str]) -> None:
@@ -253,7 +248,14 @@ def test_how_it_is_asked_is_told(flights: tuple[Served, str]) -> None:
     assert f":{server.port}/predict/{name}" in page and "http://" not in page.replace(server.event["url"], "")
 
 
-def test_a_token_is_asked_for(kafka: Any, tmp_path: Path) -> None:
+def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What `serve` says as it ends with 2."""
+    with pytest.raises(SystemExit, match="2"):
+        main(["serve", *arguments])
+    return capsys.readouterr().err
+
+
+def test_a_token_is_asked_for(kafka: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     name = kafka.fresh_name("served")
     MODEL.put(Publisher(kafka.bootstrap, name), 1)
     path = job_file(tmp_path, name, kafka.bootstrap)
@@ -262,11 +264,9 @@ def test_a_token_is_asked_for(kafka: Any, tmp_path: Path) -> None:
         (["--host", "0.0.0.0"], "expected a token"), (["--token-file", str(tmp_path / "none")], "holds a token"),
         ([str(path)], "expected each job once"),
     ):  # fmt: skip
-        done = commands.run(["serve", str(path), "--port", "0", *given])
-        assert done.returncode == 2 and said in done.stderr, done.stderr
+        assert said in refusal(capsys, str(path), "--port", "0", *given)
     with serving(path, options=("--host", "0.0.0.0", "--token-file", str(tmp_path / "token"))) as server:
-        taken = commands.run(["serve", str(path), "--port", str(server.port)])
-        assert taken.returncode == 2 and "in use" in taken.stderr
+        assert "in use" in refusal(capsys, str(path), "--port", str(server.port))
         server.wait_ready()  # health is for everybody
         right, wrong = {"authorization": "Bearer let-me-in-12"}, {"authorization": "Bearer let-me-in-13"}
         for ask in ("/metrics", "/", "/openapi.json", "/v2", f"/v2/models/{name}"):
@@ -323,73 +323,7 @@ def is_refused(server: Served) -> bool:
     return False
 
 
-def test_workers_share_a_port_and_their_figures(kafka: Any, tmp_path: Path) -> None:
-    name = kafka.fresh_name("served")
-    MODEL.put(Publisher(kafka.bootstrap, name), 1)
-    with serving(job_file(tmp_path, name, kafka.bootstrap), options=("--workers", "2")) as server:
-        def figure(what: str) -> float:
-            lines = server.get("/metrics").text.splitlines()
-            return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(what)), -1.0)
-
-        wait_for(lambda: figure(f'streamtrain_ready{{job="{name}"}}') == 1)
-        processes: set[str] = set()
-        asked = 0
-        while len(processes) < 2:  # a connection goes to whichever the kernel gives it to
-            with httpx.Client(base_url=server.event["url"], timeout=60) as client:
-                assert client.post(f"/predict/{name}", json=[ROW, {}]).status_code == 200
-            asked += 1
-            wait_for(lambda asked=asked: len(of_predictions(server, name)) == asked)
-            processes = {line["process"] for line in of_predictions(server, name)}
-        assert processes == {"serve-0", "serve-1"}
-        of = f'{{job="{name}"}}'
-        wait_for(lambda: figure(f"streamtrain_requests_total{of}") == asked)
-        assert [figure(f"streamtrain_{each}_total{of}") for each in ("rows", "row_errors")] == [asked, asked]
-        assert figure(f"streamtrain_request_seconds_count{of}") == asked
-        children = {child.pid: child for child in psutil.Process(server.process.pid).children() if is_worker(child)}
-        assert len(children) == 2
-        next(iter(children.values())).kill()
-        wait_for(lambda: len(now := workers(server)) == 2 and not set(now) <= children.keys())
-        wait_for(lambda: figure("streamtrain_serving_processes") == 2 and figure(f"streamtrain_ready{of}") == 1)
-        assert figure(f"streamtrain_requests_total{of}") == asked  # what it had counted is not lost
-        assert server.stop() == 0
-
-
-def of_predictions(server: Served, name: str) -> list[dict[str, Any]]:
-    return [line for line in server.lines() if line.get("path") == f"/predict/{name}"]
-
-
-def is_worker(process: psutil.Process) -> bool:
-    return "spawn_main" in " ".join(process.cmdline())
-
-
-def workers(server: Served) -> list[int]:
-    try:
-        return [child.pid for child in psutil.Process(server.process.pid).children() if is_worker(child)]
-    except psutil.NoSuchProcess:
-        return []
-
-
-def test_without_kafka_it_goes_on_with_what_it_has(private_kafka: Any, tmp_path: Path) -> None:
-    broker = private_kafka(data=tmp_path / "kafka")
-    publisher = Publisher(broker.bootstrap, "served")
-    MODEL.put(publisher, 1)
-    with serving(job_file(tmp_path, "served", broker.bootstrap)) as server:
-        server.wait_ready()
-        broker.kill()
-        wait_for(lambda: "expected an answer from Kafka" in server.log.read_text())
-        assert server.post("/predict/served", ROW).json()["version"] == 1
-        assert server.get("/v2/health/ready").status_code == 200
-        broker.start()
-        MODEL.put(Publisher(broker.bootstrap, "served"), 2)
-        wait_for(lambda: server.post("/predict/served", ROW).json()["version"] == 2)
-        assert server.stop() == 0
-
-
-def test_the_extra_is_asked_for(tmp_path: Path) -> None:
-    script = (
-        "import importlib.util as u\nfound = u.find_spec\n"
-        "u.find_spec = lambda name: None if name == 'uvicorn' else found(name)\n"
-        "from streamtrain.cli import main\nmain(['serve', 'none.toml'])"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 2 and "streamtrain[serve]" in done.stderr
+def test_the_extra_is_asked_for(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "uvicorn" else found(name))
+    assert "streamtrain[serve]" in refusal(capsys, "none.toml")

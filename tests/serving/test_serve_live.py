@@ -19,6 +19,7 @@ from small_model import SmallModel
 from waiting import wait_for
 
 from streamtrain.clients.live_model import LiveModel
+from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows
 
 MODEL = SmallModel.make()
@@ -63,8 +64,8 @@ class Asking:
 def test_a_trainers_snapshots_are_served_as_they_come(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, prefix="served")
     job.produce(2_000)
-    trainer = job.start("train")
-    trainer.wait_rows(2_000)
+    trainer = threaded.Run(job.path)
+    trainer.wait_event("published", rows=2_000)
     row = {name: cell for name, cell in next(rows(1, seed=9)).items() if name != "y"}
     with serving(job.path) as server:
         server.wait_ready()
@@ -74,8 +75,7 @@ def test_a_trainers_snapshots_are_served_as_they_come(kafka: Any, tmp_path: Path
                 seen = len(asking.versions)
                 job.produce(2_000, seed=part)
                 wait_for(lambda seen=seen: len(asking.versions) > seen)
-            trainer.process.terminate()
-            assert trainer.finish() == 0
+            assert trainer.drain() == 0
             newest = job.newest().manifest.version
             wait_for(lambda: newest in asking.versions)
         assert asking.failures == [] and len(asking.versions) >= 5
@@ -117,6 +117,7 @@ def _is_flat(taken: list[int]) -> None:
     assert last <= first * FLAT + SLACK_BYTES, taken
 
 
+@pytest.mark.full
 def test_ten_seconds_of_load_and_publications(kafka: Any, tmp_path: Path) -> None:
     soak(kafka, tmp_path, 10)
 

@@ -38,7 +38,7 @@ BASE = {
     "train": 'batch_rows = 16\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"',
     "publish": 'interval = "200ms"\nkeep = 8',
 }  # fmt: skip
-TWIN = {"topics": "", "registry": "", "records": 'format = "msgpack"'}  # of the job file for `fit`
+TWIN = {"records": 'format = "msgpack"'}  # of the job file for `fit`
 Encode = Callable[["Sink", Sequence[Row], int, bool], Iterable[Message]]
 
 
@@ -113,8 +113,10 @@ class Plan:
         for pieces in (each.twin if twin and each.twin is not None else each.job for each in features):
             for name, lines in pieces.items():
                 sections.setdefault(name, []).append(lines)
-        sections |= {name: [lines] for name, lines in {**TWIN, **self.twin}.items()} if twin else {}
-        return "".join(f"[{name}]\n" + "\n".join([*lines, ""]) for name, lines in sections.items() if any(lines))
+        if twin:
+            sections |= {name: [lines] for name, lines in {**TWIN, **self.twin}.items()}
+            sections.pop("registry", None)
+        return "".join(f"[{name}]\n" + "\n".join([*lines, ""]) for name, lines in sections.items())
 
 
 class Sink:

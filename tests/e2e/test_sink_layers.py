@@ -1,0 +1,366 @@
+"""Layers, losses, heads, optimizers, schedules and averagings of a job file: a few sinks with many of them each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgpack
+import numpy as np
+import pytest
+import safetensors.numpy
+from more_partitions import add_partitions
+
+import streamtrain
+from streamtrain import Job, LiveModel
+from streamtrain.compute import optimizers
+from streamtrain.compute.module_spec import COUNTERS
+from streamtrain.run.lineage import misfits
+from tests.e2e.answers import answered, predicted
+from tests.e2e.sink import Feature, Place, Plan, Row, Sink, run_sink
+
+HEADS = {
+    "columns": '"x{1..4}" = { kind = "number", standardize = true }\n'
+               'colour = { kind = "category", buckets = 16, embed = 4 }\n'
+               'y = { role = "label", missing = "skip_head" }',
+    "model.graph": 'shared = { dense = 16, activation = "relu", of = "input" }', "model.heads.y": 'of = "shared"',
+}  # fmt: skip
+
+
+def head(
+    name: str, graph: str, label: Any, loss: str, column: str = "", of: str = "", more: str = "", **others: Any
+) -> Feature:  # fmt: skip
+    """A head of its own: vertices, the last of which it reads, and a label made of a row."""
+    def cells(place: Place, row: Row) -> None:
+        row[name] = label(place.row, row)
+
+    return Feature(
+        name, {"columns": f'{name} = {{ role = "label", missing = "skip_head"{column} }}', "model.graph": graph,
+               f"model.heads.{name}": (f'of = "{of}"\n' if of else "") + f"loss = {{ {loss} }}\n{more}"},
+        cells=cells, **others,
+    )  # fmt: skip
+
+
+def score(row: Row) -> float:
+    return float(row["x1"] - row["x2"])
+
+
+def sometimes(label: Any) -> Any:
+    """In rows where it is missing the head learns nothing."""
+    return lambda number, row: None if number % 10 == 0 or number % 3 == 1 else label(number, row)
+
+
+def settings_of(name: str, expected: dict[str, Any]) -> Any:
+    def check(sink: Sink) -> None:
+        assert sink.newest.manifest.job_settings["model"]["heads"][name]["loss"] == expected
+        assert sink.total[f"{name}.loss"] < 0.95 * sink.total[f"{name}.constant_loss"], sink.total
+
+    return check
+
+
+def check_batch_norm(sink: Sink) -> None:
+    assert abs(sink.newest.parameters["n2.running_mean"]).max() > 0.01
+
+
+def fits(sink: Sink, before: str, after: str) -> list[str]:
+    """What a start says of the newest snapshot after a change of the job file."""
+    text = sink.live.path.read_text()
+    assert before in text
+    path = sink.live.path.with_suffix(".other.toml")
+    path.write_text(text.replace(before, after))
+    return misfits(Job.load(path), sink.newest.manifest)
+
+
+def check_explained(sink: Sink) -> None:
+    """`explain` shows the vertices that are read, and draws them."""
+    told = json.loads(sink.live.here("explain", "--json").stdout)
+    names = [vertex["name"] for vertex in told["vertices"]]
+    own = [name for name in names if name in {"wide", "cross", "deep", "both", "right", "left", "crossed", "unread"}]
+    assert own == ["wide", "cross", "deep", "both", "right", "left", "crossed"]
+    assert {vertex["name"]: vertex["columns"] for vertex in told["vertices"]}["both"] == 16 + 8 + 4
+    assert 0 < told["workspace_bytes"] < told["workspace_bytes_apart"]
+    text = sink.live.here("explain", "--svg", str(sink.folder / "graph.svg")).stdout
+    drawn = ElementTree.parse(sink.folder / "graph.svg").getroot()
+    named = [each.text.partition(":")[0] for each in drawn.iter("{http://www.w3.org/2000/svg}title")]
+    assert named == names
+    reads = {vertex["name"]: len(vertex["reads"]) for vertex in told["vertices"]}
+    assert [reads[name] for name in own] == [1, 2, 1, 3, 1, 1, 2]
+    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) == sum(reads.values())
+    assert sink.live.here("explain", "--svg", str(sink.folder)).returncode == 2
+    assert "both" in text and "deep, cross, input.colour" in text
+
+
+def has_rows(sink: Sink, *names: str) -> None:
+    for name in names:
+        assert sink.total[f"{name}.rows"] == sum(row[name] is not None for row in sink.rows)
+
+
+def check_delay(sink: Sink) -> None:
+    """Figures of a head, in the manifest and `history`; another weight does not fit the snapshot."""
+    settings = sink.newest.manifest.job_settings["model"]
+    assert {"y", "delay"} <= {*settings["heads"]} and "loss" not in settings
+    has_rows(sink, "y", "delay")
+    assert sink.total["rows"] == len(sink.rows) and sink.total["loss"] > 0
+    assert sink.total["y.log_loss"] < 0.95 * sink.total["y.constant_log_loss"]
+    assert sink.total["delay.rmse"] < 0.95 * sink.total["delay.constant_rmse"]
+    told = sink.live.here("history", "--json").stdout.splitlines()
+    assert "delay.rmse" in json.loads(told[-1])["metrics"]["total"]
+    assert fits(sink, "weight = 0.3", "weight = 0.4") == [
+        "model.heads.delay.weight: the snapshot has 0.3, the job file 0.4"
+    ]
+    shown = sink.live.here("status").stdout
+    assert "in total, delay" in shown and "RMSE" in shown
+
+
+def check_mode(sink: Sink) -> None:
+    has_rows(sink, "y", "mode")
+    assert sink.total["mode.accuracy"] > sink.total["mode.constant_accuracy"] + 0.05
+    (answer, *_) = sink.fitted.predict(sink.asked)
+    assert {"y", "mode"} <= {*answer["prediction"]}
+    assert sum(answer["probabilities"]["mode"].values()) == pytest.approx(1, abs=1e-6)
+    if len(sink.labels) < 4:  # of more heads `status` shows some
+        assert "mode, walk" in sink.live.here("status").stdout
+
+
+DELAY = head(
+    "delay", 'tower = { dense = 8, activation = "tanh", of = "shared" }', sometimes(lambda _, row: round(20 + 3 * score(row), 3)),
+    'name = "huber", delta = 0.5', ", standardize = true", "tower", "weight = 0.3", check=check_delay,
+)  # fmt: skip
+MODE = head(
+    "mode", "mode = { dense = 3, of = 'shared' }",
+    sometimes(lambda _, row: "walk" if score(row) < -2 else "sit" if score(row) < 2 else "run"),
+    'name = "softmax_cross_entropy", class_weights = { run = 2 }', ', classes = ["walk", "sit", "run"]',
+    check=check_mode,
+)  # fmt: skip
+FEATURES = [
+    DELAY, MODE,
+    head("count", "counted = { dense = 8, of = 'input' }", lambda _, row: int(np.clip(score(row) + 5, 0, 20)),
+         'name = "poisson"', of="counted", check=settings_of("count", {"name": "poisson"})),
+    head("smooth", "smoothed = { dense = 8, of = 'input' }", lambda _, row: row["y"],
+         'name = "binary_cross_entropy", class_weights = { 1 = 3 }, label_smoothing = 0.1',
+         of="smoothed", check=settings_of("smooth", {"name": "binary_cross_entropy", "class_weights": {"1": 3.0}, "label_smoothing": 0.1})),
+    head("normed", "n1 = { dense = 16, of = 'input' }\nn2 = { batch_norm = 1e-5, activation = 'gelu', of = 'n1' }\n"
+         "n3 = { dense = 8, of = 'n2' }\nn4 = { batch_norm = 1e-3, of = 'n3' }", lambda _, row: row["y"],
+         'name = "binary_cross_entropy"', of="n4", check=check_batch_norm),
+    head("dropped", "d1 = { dense = 16, of = 'input' }\nd2 = { layer_norm = 1e-5, activation = 'gelu', of = 'd1' }\n"
+         "d3 = { dropout = 0.3, of = 'd2' }", lambda _, row: row["y"], 'name = "binary_cross_entropy"', of="d3"),
+    head("crossed", "cross = { multiply = ['wide', 'input'] }\nwide = { dense = 8, of = 'input' }\n"
+         "deep = { dense = 16, activation = 'relu', of = 'input' }\nboth = { concat = ['deep', 'cross', 'input.colour'] }\n"
+         "unread = { dense = 999, of = 'both' }\nright = { dense = 1, of = 'both' }\nleft = { dense = 1, of = 'input.numbers' }\n"
+         "crossed = { add = ['left', 'right'] }", lambda _, row: row["y"], 'name = "binary_cross_entropy"', check=check_explained),
+    head("stacked", "one = { dense = 20, of = 'input' }\nother = { dense = 20, activation = 'relu', of = 'input' }\n"
+         "s = { stack = ['one', 'other'] }\nh = { dense = 20, activation = 'relu', of = 's' }\nu = { unstack = 'h' }\n"
+         "v = { unstack = 'h', index = 1 }\njoined = { concat = ['u', 'v'] }", lambda _, row: row["y"],
+         'name = "binary_cross_entropy"', of="joined"),
+]  # fmt: skip
+
+
+SETTINGS = {
+    "optimizer": "l1 = 1e-4\nl2 = 1e-4\nweight_decay = 1e-3\nclip_value = 5\nclip_norm = 2\nmax_norm = 4",
+    "optimizer.groups": "bias = { rate_factor = 2, clip_group_norm = 0.5 }\nembedding = { weight_decay = 0 }",
+}
+
+
+def unusual() -> list[str]:
+    """Optimizers that keep the most, and those that go by parameter."""
+    entries = {name: optimizers.get(name) for name in optimizers.names()}
+    kept = {name: len(entry.state(optimizers.by_group(name, {})["weight"])) for name, entry in entries.items()}
+    return [name for name in entries
+            if kept[name] == max(kept.values()) or getattr(entries[name], "PER_PARAMETER", False)]  # fmt: skip
+
+
+def optimizer(name: str) -> Feature:
+    def check(sink: Sink) -> None:
+        settings = sink.newest.manifest.job_settings["optimizer"]
+        assert settings["name"] == name and settings["max_norm"] == 4.0
+        assert settings["groups"]["bias"] == {"rate_factor": 2.0, "clip_group_norm": 0.5}
+
+    lines = f'name = "{name}"\n{SETTINGS["optimizer"]}'
+    return Feature(f"optimizer {name}", {**SETTINGS, "optimizer": lines}, check=check)
+
+
+def constant(sink: Sink, schedule: str) -> None:
+    """A constant rate gives other figures."""
+    text = sink.plan.job(sink.features, twin=True)
+    assert schedule in text
+    plain = Job.parse('name = "plain"\n[kafka]\nbootstrap.servers = "none"\n' + text.replace(schedule, 'name = "constant"\n'))
+    assert streamtrain.fit(plain, sink.rows).manifest.metrics["total"] != sink.total
+
+
+COSINE = 'name = "cosine"\nsteps = 12\nrestarts = true\ngrowth = 2\nend = 0.1\nwarm_up = 4\n'
+
+
+def check_cosine(sink: Sink) -> None:
+    told = sink.newest.manifest.job_settings["optimizer"]["schedule"]
+    assert told == {"name": "cosine", "steps": 12, "end": 0.1, "restarts": True, "growth": 2, "warm_up": 4}
+    constant(sink, COSINE)
+
+
+FEATURES_BY_NAME = {each.name: each for each in FEATURES}
+
+
+def test_a_graph_of_many_heads(kafka: Any, tmp_path: Path) -> None:
+    assert unusual() == ["amsgrad", "lamb"]  # each in a sink of this file
+    features = [
+        *FEATURES, optimizer("amsgrad"), Feature("schedule", {"optimizer.schedule": COSINE}, check=check_cosine),
+        Feature("growing batches", {"train": "batch_growth = 300"}),
+    ]  # fmt: skip
+    train = 'batch_rows = 16\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
+    run_sink(kafka, tmp_path, features, Plan({**HEADS, "train": train, "optimizer": "learning_rate = 1e-2"}))
+
+
+# -- a model of layers over classes ---------------------------------------------------------------------------------
+
+CLASSES = 7
+PLATEAU = 'name = "plateau"\nrows = 100\npatience = 2\nthreshold = 0.02\nfactor = 0.75\nleast = 0.01\n'
+
+
+def classes_of(place: Place, row: Row) -> None:
+    """A seventh class is never seen."""
+    row["y"] = int(np.clip(row["x1"] + 2 * row["y"], 0, 5))
+
+
+def check_classes(sink: Sink) -> None:
+    total, count = sink.total, len(sink.rows)
+    matrix = np.array(total["confusion_matrix"])
+    assert matrix.shape == (CLASSES, CLASSES) and matrix.sum() == count and not matrix[6].any()
+    assert matrix.sum(1).tolist() == np.bincount([row["y"] for row in sink.rows], minlength=CLASSES).tolist()
+    assert np.trace(matrix) / count == total["accuracy"] <= total["top_5_accuracy"] <= 1 and total["macro_f1"] > 0.2
+    job = sink.live
+    status = json.loads(job.here("status", "--json").stdout)
+    assert status["metrics"]["total"]["confusion_matrix"] == matrix.tolist()
+    assert [each["class"] for each in status["by_class"]][:6] == list("012345")
+    assert "macro F1" in job.here("status").stdout and "precision" in job.here("status").stdout
+    told = json.loads(job.here("history", "--json").stdout.splitlines()[-1])
+    assert told["metrics"]["total"]["confusion_matrix"] == matrix.tolist()
+    header = job.here("history", "--csv").stdout.splitlines()[0]
+    assert "total.macro_f1" in header and "confusion" not in header
+
+
+def check_plateau(sink: Sink) -> None:
+    """The rate falls where the loss stops to improve; how far belongs to the lineage and its settings."""
+    left, rate = sink.newest.manifest.metrics["rate_left"], 2e-2
+    assert 0.01 <= left < 1 and left in [max(0.01, 0.75**n) for n in range(20)]
+    assert sink.live.here("history").stdout.count(f" {rate * left:g} ")
+    assert sink.fitted.history.frame()["learning_rate"].iloc[-1] == rate * left
+    constant(sink, PLATEAU)
+    (told,) = fits(sink, "patience = 2", "patience = 3")
+    assert "optimizer.schedule" in told
+
+
+def check_accumulated(sink: Sink) -> None:
+    assert sink.newest.manifest.slot.row_capacity == 64
+
+
+def check_changes(sink: Sink) -> None:
+    """Columns or a model that no longer fit are refused with the difference; another rate is none."""
+    changes = {"{1..4}": ("{1..5}", "x{1..5}"), "dense = 16": ("dense = 24", "24"), "buckets = 16": ("buckets = 32", "32")}
+    text = sink.live.path.read_text()
+    for before, (after, named) in changes.items():
+        told = fits(sink, before, after)
+        assert told and named in " ".join(told), told
+    assert not fits(sink, "learning_rate = 2e-2", "learning_rate = 1e-3")
+    sink.live.path.write_text(text.replace("dense = 16", "dense = 24").replace("buckets = 16", "buckets = 32"))
+    refused = sink.live.command("train", "--until-end")
+    sink.live.path.write_text(text)
+    assert refused.returncode == 2 and "--fresh" in refused.stderr, refused.stderr
+    assert "24" in refused.stderr and "32" in refused.stderr
+
+
+def test_classes_by_layers(kafka: Any, tmp_path: Path) -> None:
+    base = {
+        "columns": HEADS["columns"].replace(', missing = "skip_head"', f", classes = {CLASSES}"),
+        "model": 'layers = [ { dense = 16, activation = "relu" } ]\nloss = "softmax_cross_entropy"',
+        "optimizer": "learning_rate = 2e-2",
+    }
+    features = [
+        Feature("classes", cells=classes_of, check=check_classes), optimizer("lamb"),
+        Feature("a schedule by the loss", {"optimizer.schedule": PLATEAU}, check=check_plateau),
+        Feature("batches accumulated to an update", {"train": "accumulate = 4"}, check=check_accumulated),
+        Feature("a job file that changes", check=check_changes),
+    ]  # fmt: skip
+    run_sink(kafka, tmp_path, features, Plan(base, count=4_000))
+
+
+# -- the outer step, threads, and heads over layers -----------------------------------------------------------------
+
+OUTER = {"name": "outer_nesterov", "rate": 1.2, "momentum": 0.4}
+
+
+def check_outer(sink: Sink) -> None:
+    stored = sink.live.newest()
+    assert stored.trainer is not None
+    kept = safetensors.numpy.load(stored.trainer)
+    velocities = [kept[name] for name in kept if name.startswith("outer.velocity.")]
+    assert len(velocities) == len(sink.newest.parameters) - 1  # that of the embedding stays
+    assert all(np.abs(each).max() > 0 for each in velocities)
+    assert stored.manifest.model_spec["averaging"] == OUTER
+    lines = 'name = "outer_nesterov"\nrate = 1.2\nmomentum = 0.4\n'
+    for other in (lines.replace("0.4", "0.5"), 'name = "mean"\n'):
+        (told,) = fits(sink, lines, other)
+        assert told.startswith("train.averaging: snapshot")
+
+
+def test_heads_over_layers(kafka: Any, tmp_path: Path) -> None:
+    outer = 'name = "outer_nesterov"\nrate = 1.2\nmomentum = 0.4'
+    loss = {name: FEATURES_BY_NAME[name].job[f"model.heads.{name}"].replace('of = "tower"\n', "") for name in ("delay", "mode")}
+    features = [
+        Feature(name, {"columns": FEATURES_BY_NAME[name].job["columns"], f"model.heads.{name}": lines},
+                cells=FEATURES_BY_NAME[name].cells, check=FEATURES_BY_NAME[name].check)
+        for name, lines in loss.items()
+    ] + [
+        Feature("the outer step", {"train.averaging": outer}, check=check_outer),
+        Feature("threads", {"train": "threads_per_worker = 3"}, twin={}),
+    ]  # fmt: skip
+    base = {"columns": HEADS["columns"], "model": 'layers = [ { dense = 16, activation = "relu" } ]', "model.heads.y": "",
+            "train": 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'}  # fmt: skip
+    run_sink(kafka, tmp_path, features, Plan(base, count=9_000))
+
+
+# -- PyTorch --------------------------------------------------------------------------------------------------------
+
+NET = """
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self, inputs):
+        super().__init__()
+        self.numbers = inputs.columns["numbers"]
+        self.body = torch.nn.Sequential(
+            torch.nn.Linear(inputs.width, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.1),
+            torch.nn.Linear(16, inputs.outputs),
+        )
+        self.linear = torch.nn.Linear(4, inputs.outputs)
+
+    def forward(self, x):
+        return self.body(x) + self.linear(x[:, self.numbers])
+"""
+
+
+def test_a_pytorch_module(kafka: Any, tmp_path: Path) -> None:
+    """Its own story: a program names the module, and answers have PyTorch's bits, which go by the rows of a call."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
+    (tmp_path / "net_of_a_job.py").write_text(NET)
+
+    def check(sink: Sink) -> None:
+        count = len(sink.rows)
+        assert sink.newest.statistics[COUNTERS].tolist() == [-(-count // 16)]  # batches, whoever has trained them
+        assert sink.total["accuracy"] > sink.total["constant_accuracy"] + 0.15
+        fitted = streamtrain.fit(sink.live.job, sink.rows)
+        asked = [sink.without_labels(row) for row in sink.rows[:300]]
+        with LiveModel(sink.live.name, bootstrap=sink.live.bootstrap, module="net_of_a_job:Net") as model:
+            model.wait_ready(60)
+            answers = model.predict(asked)
+        assert answers == fitted.predict(asked)
+        assert np.allclose(predicted(sink.live, asked), answered(answers), rtol=1e-5)
+
+    plan = Plan({"model": 'torch = "net_of_a_job:Net"'}, fits=False, once=True)
+    threads = torch.get_num_threads()
+    try:
+        run_sink(kafka, tmp_path, [Feature("a module", check=check)], plan)
+    finally:  # `predict` has this process to itself otherwise
+        torch.set_num_threads(threads)
+        torch.set_deterministic_debug_mode("default")

@@ -20,6 +20,7 @@ from tests.e2e.harness import LiveJob
 HANG_S = 180.0  # after a fault: nothing of what is waited for is so slow, on a busy machine either
 # What the witness reads: on a busy machine a run is long enough that some would be compacted away.
 _KEPT = 'snapshots = { config = { "min.compaction.lag.ms" = "86400000" } }'
+_IDLE_START_S = 3.0  # a trainer's first start takes less on an idle machine
 _QUIET_S = (0.2, 3.0)  # between a recovery and the next fault
 
 
@@ -37,6 +38,7 @@ class Chaos:
     partitions: int = 3
     workers: int = 2
     recoveries: list[Recovery] = field(default_factory=list)
+    slowness: float = 1.0  # by how much more the machine took for the first start than an idle one
 
     def __post_init__(self) -> None:
         self.bootstrap = self.broker.bootstrap
@@ -53,6 +55,14 @@ class Chaos:
         self._trainers += 1
         self.trainer = Trainer(self.job, self.folder / f"trainer-{self.seed}-{self._trainers}.log")
 
+    def begin(self) -> None:
+        """Starts the first trainer, by which all bars are calibrated."""
+        began = time.monotonic()
+        self.start_trainer()
+        told = self.trainer.wait("started", timeout_s=HANG_S)
+        assert told is not None, self._told("the trainer did not start")
+        self.slowness = max(1.0, (told.at - began) / _IDLE_START_S)
+
     def started(self) -> None:
         assert self.trainer.wait("started", timeout_s=HANG_S), self._told("the trainer did not start")
 
@@ -60,7 +70,7 @@ class Chaos:
         """Goes through the faults; AssertionError where a guarantee does not hold or nothing is published any more."""
         feed = Feed(self.bootstrap, self.job.records, self.partitions, self.seed)
         chance = random.Random(self.seed)
-        self.start_trainer()
+        self.begin()
         feed.start()
         try:
             self._publishes_after(time.monotonic())

@@ -134,13 +134,15 @@ def test_a_bad_request_is_answered_with_its_reason(bench: Bench) -> None:
     assert [totals[name] for name in ("requests", "rows", "errors", "row_errors")] == [8, 2, 6, 7]
 
 
-def test_a_request_of_more_rows_than_a_slot_holds(bench: Bench) -> None:
+def test_requests_of_more_than_a_slot_or_an_answer_holds(bench: Bench) -> None:
     served = ServedModel(bench.bootstrap, bench.job)
     served.put()
     rows = np.random.default_rng(0).standard_normal((1000, 2)).round(3).tolist()
     bench.ask(rows[:3], "few")
     bench.ask(rows, "many")
     bench.ask([[0, 0]] * 35_000, "too many for one answer")
+    no_room = "k" * 100
+    bench.ask([[0, 0]] * 20_000, no_room, [("large", b"x" * 700_000)], partition=1)
     bench.flush()
     predictor.answer(bench.config(until_end=True), threading.Event())
     answers = bench.answers()
@@ -148,16 +150,9 @@ def test_a_request_of_more_rows_than_a_slot_holds(bench: Bench) -> None:
     assert got == pytest.approx([served.probability(1, row) for row in rows], rel=1e-5)
     assert predicted(answers["few"]) == got[:3]
     assert "send fewer rows" in str(answers["too many for one answer"].error)
-
-
-def test_key_and_headers_that_leave_no_room_are_given_up(bench: Bench) -> None:
-    ServedModel(bench.bootstrap, bench.job).put()
-    bench.ask([[0, 0]] * 20_000, "k" * 100, [("large", b"x" * 700_000)])
-    bench.flush()
-    predictor.answer(bench.config(until_end=True), threading.Event())
-    (answer,) = bench.answers().values()
-    assert answer.key == b"k" * 100 and answer.headers == () and "fits a message" in str(answer.error)
-    assert (answer.partition, answer.offset, answer.prediction) == (0, 0, None)
+    answer = answers[no_room]
+    assert answer.key == no_room.encode() and answer.headers == () and "fits a message" in str(answer.error)
+    assert (answer.partition, answer.offset, answer.prediction) == (1, 0, None)
 
 
 def test_class_names_and_probabilities(bench: Bench) -> None:
@@ -216,6 +211,7 @@ def test_one_snapshot_is_held_fast_when_asked_for(bench: Bench) -> None:
     served = ServedModel(bench.bootstrap, bench.job)
     for _ in range(3):
         served.put()
+    assert predictor.answer(bench.config(until_end=True), threading.Event())["requests"] == 0, "of empty topics"
     bench.ask({"a": 1, "b": 1}, "k")
     bench.flush()
     predictor.answer(bench.config(until_end=True, snapshot=2), threading.Event())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -161,12 +160,6 @@ def test_empty_and_huge_requests_are_answered_in_bounded_memory(bench: Bench, de
     assert answers["no rows 0"].prediction == [] and answers["one long 0"].error is None
     for kind in ("too many", "empty", "tombstone", "deep", "nothing"):
         assert answers[f"{kind} 11"].error is not None and answers[f"{kind} 11"].prediction is None
-
-
-def test_a_bounded_run_over_empty_topics_ends(bench: Bench) -> None:
-    ServedModel(bench.bootstrap, bench.job).put()
-    totals = predictor.answer(bench.config(until_end=True), threading.Event())
-    assert totals["requests"] == 0
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import signal
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +15,13 @@ import numpy as np
 import numpy_predict
 import pytest
 from trained_job import DEAD, REQUESTS, ROWS, RUN_OF_A_DEATH, TOMBSTONES, TRAINED, WRONG_ROWS, TrainedJob
+from waiting import wait_for
 
 from streamtrain.files.forms import suffixes
 from streamtrain.files.reading import read_rows
-from tests.e2e import threaded
+from tests.e2e import commands, threaded
 
 Run = Callable[..., Any]
-PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
 
 
 @pytest.fixture
@@ -136,20 +135,22 @@ def test_predictions_are_read(run: Run, trained_job: TrainedJob) -> None:
     assert all(0 < answer["prediction"]["prediction"] < 1 and answer["version"] >= 1 for answer in good)
 
 
-def test_ctrl_c_drains_and_metrics_are_served(run: Run, job: Path, rows: Path) -> None:
+def test_ctrl_c_drains_and_metrics_are_served(run: Run, job: Path, rows: Path, tmp_path: Path) -> None:
     assert run("produce", job, "--input", rows, "-q").code == 0
     assert threaded.rows_after(job, "records.max_dead_letter_share=1") == 2
-    command = [*PROGRAM, "train", str(job), "--metrics-port", "0", "--json", "--log-format", "json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trainer:
-        assert trainer.stdout is not None and trainer.stderr is not None
-        port = next(log["port"] for log in map(json.loads, trainer.stderr) if "port" in log)
-        first = trainer.stdout.readline()
-        assert first, trainer.stderr.read()
-        assert json.loads(first)["resumed"]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=60) as answer:
-            assert answer.status == 200
-        trainer.send_signal(signal.SIGINT)
-        out, _ = trainer.communicate(timeout=60)
+    log = tmp_path / "train.log"
+    with log.open("w") as errors:
+        arguments = ["train", str(job), "--metrics-port", "0", "--json", "--log-format", "json"]
+        trainer = commands.start(arguments, errors, {})
+    port = wait_for(lambda: re.search(r'"port": ?(\d+)', log.read_text()))[1]
+    assert trainer.stdout is not None
+    first = trainer.stdout.readline()
+    assert first, log.read_text()
+    assert json.loads(first)["resumed"]
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/ready", timeout=60) as answer:
+        assert answer.status == 200
+    trainer.send_signal(signal.SIGINT)
+    out, _ = trainer.communicate(timeout=60)
     assert trainer.returncode == 130
     assert json.loads(out.splitlines()[-1])["event"] == "ended"
 

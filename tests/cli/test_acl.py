@@ -9,6 +9,7 @@ import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -28,10 +29,11 @@ from streamtrain import LiveModel
 from streamtrain.job.kafka_settings import KafkaSettings
 from streamtrain.rights import REGISTRY
 from streamtrain.ui.following import Following
-from tests.e2e import commands
+from tests.e2e import commands, threaded
 from tests.e2e.harness import LiveJob
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.full]
+IN_PROCESSES = ("train", "predict")  # the others run in the test's
 KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "transactional-id": ResourceType.TRANSACTIONAL_ID}
 PATTERNS = {"literal": ResourcePatternType.LITERAL, "prefixed": ResourcePatternType.PREFIXED}
 
@@ -63,7 +65,7 @@ class As:
     def __init__(self, guarded: GuardedKafka, job: LiveJob, role: str, folder: Path) -> None:
         self.user, self.role, self.job, self.guarded = f"the-{role}", role, job, guarded
         guarded.set_password(self.user, PASSWORD)
-        printed = job.command("acl", "--for", role, "--principal", f"User:{self.user}")
+        printed = job.here("acl", "--for", role, "--principal", f"User:{self.user}")
         assert printed.returncode == 0, printed.stderr
         self.bindings = [binding for line in printed.stdout.splitlines() for binding in bindings(line)]
         self.admin = AdminClient({"bootstrap.servers": guarded.bootstrap})
@@ -84,7 +86,12 @@ class As:
 
     def runs(self, *words: str) -> subprocess.CompletedProcess[str]:
         """A command as that user; JOB among the words is the job file."""
-        return commands.run([str(self.path) if word == "JOB" else word for word in words], {})
+        if words[0] in IN_PROCESSES:
+            return commands.run([str(self.path) if word == "JOB" else word for word in words], {})
+        before_job = words.index("JOB")
+        return self.here(" ".join(words[:before_job]), *words[before_job + 1 :])
+
+    here: Any = LiveJob.here  # of the job file at self.path
 
     def does(self, *words: str) -> None:
         """As `runs`, and it must end well."""
@@ -151,7 +158,7 @@ def test_what_is_not_given_is_missed(
     job = LiveJob(guarded, tmp_path)
     job.produce(100)
     if role != "trainer":
-        job.train("--until-end")
+        threaded.rows_after(job.path)
     user = As(guarded, job, role, tmp_path)
     name = f"{job.name}{ending}"
     (taken,) = [each for each in user.bindings if (each.name, each.operation) == (name, AclOperation[operation])]

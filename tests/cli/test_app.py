@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
@@ -19,9 +18,6 @@ from streamtrain.job import settings_table
 from streamtrain.registry import registries
 
 Run = Callable[..., Any]
-
-
-PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
 
 
 def test_version(run: Run) -> None:
@@ -79,7 +75,7 @@ print(calls, *sys.modules)
 """
 
 
-def test_help_is_quick_and_loads_no_command() -> None:
+def test_help_is_quick_and_loads_no_command(run: Run) -> None:
     """It loads its library and what says which commands there are; of calls, which unlike seconds are the same each
     time, it takes hardly more than the library's to say nothing."""
 
@@ -89,7 +85,7 @@ def test_help_is_quick_and_loads_no_command() -> None:
         calls, *modules = ended.stdout.splitlines()[-1].split()
         return int(calls), {name for name in modules if name.partition(".")[0] not in sys.stdlib_module_names}
 
-    took(HELP)  # what is compiled the first time is compiled now
+    run("--help")  # what is compiled the first time is compiled now
     (calls, modules), (least_calls, least) = took(HELP), took(LEAST_HELP)
     assert {name.partition(".")[0] for name in modules - least} == {"streamtrain"}
     assert not {name for name in modules if name.startswith("streamtrain.cli.commands.")}
@@ -158,21 +154,18 @@ def test_no_broker_is_exit_code_3_within_10_seconds(run: Run, tmp_path: Path) ->
     assert "error: " in ended.err and "127.0.0.1:1" in ended.err and "Traceback" not in ended.err
 
 
-def test_no_color_gives_no_escapes() -> None:
-    environment = {**os.environ, "NO_COLOR": "1", "FORCE_COLOR": "", "TERM": "xterm-256color"}
-    ended = subprocess.run([*PROGRAM, "list", "formats"], capture_output=True, text=True, env=environment, check=True)
-    assert "\x1b" not in ended.stdout and "json" in ended.stdout
+def test_no_color_gives_no_escapes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("NO_COLOR", "1"), ("FORCE_COLOR", ""), ("TERM", "xterm-256color")):
+        monkeypatch.setenv(name, value)
+    ended = run("list", "formats")
+    assert ended.code == 0 and "\x1b" not in ended.out and "json" in ended.out
 
 
-def test_completion_knows_the_commands() -> None:
-    environment = {
-        **os.environ,
-        "_STREAMTRAIN_COMPLETE": "complete_bash",
-        "COMP_WORDS": "streamtrain top",
-        "COMP_CWORD": "1",
-    }
-    ended = subprocess.run(PROGRAM, capture_output=True, text=True, env=environment)
-    assert ended.stdout.split() == ["topics"]
+def test_completion_knows_the_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"_STREAMTRAIN_COMPLETE": "complete_bash", "COMP_WORDS": "streamtrain top", "COMP_CWORD": "1"}
+    for name, value in asked.items():
+        monkeypatch.setenv(name, value)
+    assert run().out.split() == ["topics"]
 
 
 @pytest.mark.parametrize("kind", [*registries(), "settings"])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +11,6 @@ from streamtrain.cli.app import commands
 from streamtrain.cli.output import Output, table
 from streamtrain.cli.train_view import TrainView
 from streamtrain.job import settings_table
-from tests.e2e.commands import STREAMTRAIN
 
 Run = Callable[..., Any]
 LONG = "a cell of many words, " * 40 + "all of them"
@@ -42,14 +39,3 @@ def test_progress_in_a_pipe_is_a_line_each(capsys: pytest.CaptureFixture[str]) -
     with TrainView(Output(False), name) as view:
         view({"event": "started", "resumed": False, "version": 1})
     assert capsys.readouterr().err == f"starting {name} at snapshot 1, untrained\n"
-
-
-def test_a_watched_status_in_a_pipe_is_shown_again_and_again(job: Path) -> None:
-    with subprocess.Popen([*STREAMTRAIN, "status", str(job), "--watch"], stdout=subprocess.PIPE, text=True) as watch:
-        assert watch.stdout is not None
-        shown = 0
-        while shown < 2:
-            line = watch.stdout.readline()
-            assert line, "it ended"
-            shown += line.startswith("job ")
-        watch.kill()

@@ -17,6 +17,7 @@ from served_model import ServedModel
 from waiting import wait_for
 
 from streamtrain.cli.stopping import StoppedAtOnce, StopSignals
+from tests.e2e import commands
 
 PROGRAM = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
 NewJob = Callable[..., Path]
@@ -32,7 +33,7 @@ def test_a_second_signal_ends_what_is_done(first: int, second: int) -> None:
         os.kill(os.getpid(), second)
 
 
-@pytest.mark.parametrize("writes", [True, False])
+@pytest.mark.parametrize("writes", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_a_command_over_files_ends_while_it_waits(tmp_path: Path, new_job: Callable[..., Path], writes: bool) -> None:
     job, output = new_job(bootstrap="localhost:1"), tmp_path / "rows.npy"
     command = ["vectorize", "--output", str(output)] if writes else ["analyze"]
@@ -51,6 +52,7 @@ def test_a_command_over_files_ends_while_it_waits(tmp_path: Path, new_job: Calla
         assert json.loads(told)["stopped"]
 
 
+@pytest.mark.full
 def test_a_second_sigterm_ends_a_predictor_whose_kafka_is_away(private_kafka: Any, new_job: NewJob) -> None:
     broker = private_kafka()
     bench = Bench(broker.bootstrap, "away")
@@ -71,26 +73,43 @@ def test_a_second_sigterm_ends_a_predictor_whose_kafka_is_away(private_kafka: An
         assert predictor.wait(240) == 130
 
 
-@pytest.mark.parametrize("started", [[], ["sh", "-c", 'trap "" INT; exec "$@"', "background"]])
-@pytest.mark.parametrize("number", SIGNALS)
-def test_a_watched_status_ends_with_130(job: Path, number: int, started: list[str]) -> None:
-    command = [*started, *PROGRAM, "status", str(job), "--watch", "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as watching:
-        assert watching.stdout is not None and watching.stdout.readline()
+IN_BACKGROUND = ["sh", "-c", 'trap "" INT; exec "$@"', "background"]  # as a shell starts it
+
+
+@pytest.mark.parametrize(
+    ("number", "started"),
+    [
+        (signal.SIGINT, IN_BACKGROUND), (signal.SIGTERM, []),
+        pytest.param(signal.SIGINT, [], marks=pytest.mark.full),
+        pytest.param(signal.SIGTERM, IN_BACKGROUND, marks=pytest.mark.full),
+    ],
+    ids=["interrupted-in-background", "ended", "interrupted", "ended-in-background"],
+)  # fmt: skip
+def test_a_watched_status_in_a_pipe_is_shown_again_and_again_and_ends_with_130(
+    job: Path, number: int, started: list[str]
+) -> None:
+    form = ["--json"] if number == signal.SIGINT else []
+    with subprocess.Popen([*started, *PROGRAM, "status", str(job), "--watch", *form], stdout=-1, text=True) as watching:
+        assert watching.stdout is not None
+        begins = '{"job"' if form else "job "
+        for _ in range(2):
+            assert any(line.startswith(begins) for line in watching.stdout), "it ended"
         watching.send_signal(number)
         assert watching.wait(240) == 130
 
 
 def test_a_second_sigterm_ends_a_trainer_that_cannot_publish(
-    run: Callable[..., Any], job: Path, rows: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable[..., Any], job: Path, rows: Path, tmp_path: Path
 ) -> None:
     assert run("produce", job, "--input", rows, "-q").code == 0
-    monkeypatch.setenv("STREAMTRAIN_FAILPOINTS", "coordinator.stall_in_transaction=3~60")  # the first publication
-    command = [*PROGRAM, "train", str(job), "--json", "--set", "records.max_dead_letter_share=1"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as trainer:
-        assert trainer.stdout is not None and trainer.stderr is not None
-        next(event for event in map(json.loads, trainer.stdout) if event.get("rows") == 2)
-        trainer.send_signal(signal.SIGTERM)
-        next(line for line in trainer.stderr if "draining" in line)
-        trainer.send_signal(signal.SIGTERM)
-        assert trainer.wait(240) == 130
+    failpoints = {"STREAMTRAIN_FAILPOINTS": "coordinator.stall_in_transaction=3~60"}  # the first publication
+    log = tmp_path / "train.log"
+    with log.open("w") as errors:
+        arguments = ["train", str(job), "--json", "--set", "records.max_dead_letter_share=1"]
+        trainer = commands.start(arguments, errors, failpoints)
+    assert trainer.stdout is not None
+    next(event for event in map(json.loads, trainer.stdout) if event.get("rows") == 2)
+    trainer.send_signal(signal.SIGTERM)
+    wait_for(lambda: "draining" in log.read_text())
+    trainer.send_signal(signal.SIGTERM)
+    assert trainer.wait(240) == 130

@@ -13,9 +13,12 @@ from typing import Any
 
 import pytest
 from example_format import plain_formats
+from waiting import wait_for
 
 from streamtrain.columns.schema import Schema
 from streamtrain.job import Job
+from streamtrain.kafka.admin import Admin
+from tests.e2e import commands
 
 Run = Callable[..., Any]
 NewJob = Callable[..., Path]
@@ -149,17 +152,24 @@ def test_rate_paces(run: Run, job: Path, tmp_path: Path) -> None:
     assert document["rows"] == 60 and 0.5 < document["seconds"] < 60
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def has_records(path: Path, count: int) -> bool:
+    job = Job.load(path)
+    return sum(end for _, end in Admin(job.kafka.bootstrap).spans(f"{job.name}.records") or []) >= count
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [pytest.param(signal.SIGINT, 130, marks=pytest.mark.full), (signal.SIGTERM, 0)]
+)
 def test_a_signal_delivers_what_was_written(run: Run, job: Path, tmp_path: Path, number: int, code: int) -> None:
     path = tmp_path / "many.csv"
     path.write_text("delay\n" + "1\n" * 100_000)
-    program = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
-    command = [*program, "produce", str(job), "--input", str(path), "--rate", "500", "--json"]
-    reader = subprocess.Popen([*program, "read", str(job), "records", "--from-beginning", "--limit", "50"], stdout=-1)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as producer:
-        assert reader.wait(60) == 0  # some rows are there: it is in full swing
-        producer.send_signal(number)
-        out, _ = producer.communicate(timeout=240)
+    with (tmp_path / "errors").open("w") as errors:
+        producer = commands.start(
+            ["produce", str(job), "--input", str(path), "--rate", "500", "--json"], errors, {}
+        )  # fmt: skip
+    wait_for(lambda: has_records(job, 50))  # it is in full swing
+    producer.send_signal(number)
+    out, _ = producer.communicate(timeout=240)
     document = json.loads(out)
     assert producer.returncode == code and document["stopped"] and 50 <= document["rows"] < 100_000
     assert sum(len(line["rows"]) for line in records(run, job)) == document["rows"]
@@ -180,16 +190,12 @@ def test_bootstrap_and_set_stand_over_the_file(run: Run, new_job: NewJob, kafka:
 
 
 def test_ctrl_c_ends_the_wait_for_standard_input(run: Run, job: Path) -> None:
-    program = [sys.executable, "-c", "from streamtrain.cli import main; main()"]
-    command = [*program, "produce", str(job), "--input", "-", "--json"]
+    command = [*commands.STREAMTRAIN, "produce", str(job), "--input", "-", "--json"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as producer:
         assert producer.stdin is not None
-        reader = subprocess.Popen(
-            [*program, "read", str(job), "records", "--from-beginning", "--limit", "1"], stdout=-1
-        )
         producer.stdin.write('{"delay": 1}\n')  # is sent without waiting for more
         producer.stdin.flush()
-        assert reader.wait(60) == 0
+        wait_for(lambda: has_records(job, 1))
         producer.send_signal(signal.SIGINT)
         assert producer.wait(240) == 130
         document = json.loads(producer.stdout.read() if producer.stdout is not None else "")

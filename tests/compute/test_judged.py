@@ -9,7 +9,7 @@ import pytest
 
 from streamtrain.compute import losses
 from streamtrain.compute.judged import Judged
-from tests.compute.test_model import HIDDEN
+from tests.compute.shapes import HIDDEN
 
 
 @pytest.mark.parametrize("rows", [50, 700])

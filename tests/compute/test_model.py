@@ -2,91 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 from slots import set_rows
-from stateful_examples import examples as held_examples
-from stateful_examples import held_of
 
 from streamtrain import _native
-from streamtrain.compute import backends, layers, losses, optimizers, vertices
+from streamtrain.compute import backends, losses, optimizers
 from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
+from tests.compute.shapes import HIDDEN, SHAPES, each_shape, name_of, with_some
 
-LAYERS = [example for name in layers.names() for example in layers.examples(name)]
 ANSWERING = [name for name in backends.names() if backends.get(name).answers() is None]
-HIDDEN = {"dense": 7, "activation": "relu"}
-SHAPES: list[dict[str, Any]] = [{"layers": [layer]} for layer in LAYERS]
-SHAPES += [{"layers": [HIDDEN, layer]} for layer in LAYERS]
-SHAPES += [
-    {"loss": name, "layers": [HIDDEN], "standardize": standardize, **example}
-    for name in losses.names() for example in losses.get(name).EXAMPLES for standardize in (False, True)
-]
-SHAPES += [{"optimizer": name, "categories": 2, "layers": [HIDDEN]} for name in optimizers.names()]
-SHAPES += [{"optimizer": name, "bags": [0, 1, 2], "layers": [HIDDEN]} for name in optimizers.names()]
-SHAPES += [{"bags": [at], "numbers": 0} for at in range(6)]
-SHAPES += [{"loss": "softmax_cross_entropy", "bags": [2, 3], "categories": 1}, {"vectors": [3], "numbers": 0}]
-SHAPES += [{"pixels": [12], "numbers": 0, "layers": [HIDDEN]}, {"pixels": [3, 5], "vectors": [2], "bags": [0]}]
-SHAPES += [{"vectors": [3, 2], "standardize": True, "categories": 1, "bags": [0], "layers": [HIDDEN]}]
-SHAPES += [{"clips": [4, 2], "standardize": True, "vectors": [3], "layers": [HIDDEN]}, {"clips": [5], "numbers": 0}]
-SHAPES += [{"categories": 2, "numbers": 0}, {"categories": 1, "standardize": True}, {"layers": []}]
-SHAPES += [{"held": [held_of(name, example)]} for name, example in held_examples()]
-SHAPES += [{"held": [held_of(*each) for each in dict(held_examples()).items()], "numbers": 0, "layers": [HIDDEN]}]
-
-
-def graph_of(kind: str, widths: list[int], options: dict[str, Any]) -> dict[str, Any]:
-    """A vertex that reads layers, of which the first has a relu of its own and is read again behind it."""
-    names = [f"v{at}" for at in range(len(widths))]
-    below = [{"name": name, "dense": width, "activation": "relu" if name == "v0" else "tanh", "of": "input"}
-             for name, width in zip(names, widths, strict=True)]
-    made = {"name": "made", kind: names, **options}
-    return {"graph": [{"name": "last", "concat": ["made", "v0", "made"]}, made, *below], "categories": 1}
-
-
-VERTICES = [(kind, *example) for kind in vertices.names() for example in vertices.get(kind).EXAMPLES]
-SHAPES += [graph_of(*vertex) for vertex in VERTICES]
-SHAPES += [
-    {"graph": [{"name": "a", "dense": 1, "of": "input.first"}, {"name": "b", "dense": 1, "of": ["input.rest"]},
-               {"name": "unread", "dense": 9, "of": "b"}, {"name": "output", "add": ["a", "b"]}]},
-    {"graph": [{"name": "a", **HIDDEN, "of": "input.first"}, {"name": "b", "dense": 2, "of": "a"},
-               {"name": "c", "like": "a", "of": "b"}]},
-    {"graph": [{"name": "a", "dense": 4, "activation": "relu", "of": "input.first"},
-               {"name": "b", "dense": 4, "of": "input.rest"}, {"name": "s", "stack": ["a", "b", "a"]},
-               {"name": "n", "batch_norm": 1e-3, "of": "s"},
-               {"name": "h", "dense": 6, "activation": "relu", "of": "n"}, {"name": "m", "multiply": ["h", "h"]},
-               {"name": "l", "layer_norm": 1e-3, "of": "m"}, {"name": "u", "unstack": "l", "index": 2},
-               {"name": "v", "unstack": "h"}, {"name": "d", "dot": ["u", "v"]}, {"name": "w", "subset": "n", "end": 2},
-               {"name": "x", "unstack": "w", "index": 1}, {"name": "last", "concat": ["d", "u", "x"]}]},
-    {"graph": [{"name": "a", "subtract": ["input.first", "input.first"]}, {"name": "b", "concat": ["a", "input"]}]},
-]  # fmt: skip
-LATE, DELAY = ("late", "binary_cross_entropy", {"partial": True}), ("delay", "huber", {"weight": 0.3})
-SHAPES += [
-    {"layers": [HIDDEN], "heads": [
-        LATE, ("other", name, {"loss": {"name": name, **example.get("settings", {})}, "weight": 2.5, "partial": True,
-                               "standardize_label": "standardize_label" in example}),
-    ]} for name in losses.names() for example in losses.get(name).EXAMPLES
-]  # fmt: skip
-SHAPES += [
-    {"heads": [DELAY, LATE], "bags": [0, 2], "categories": 1, "standardize": True},
-    {"heads": [("mode", "softmax_cross_entropy", {"of": "a"}), LATE, DELAY], "graph": [
-        {"name": "a", **HIDDEN, "of": "input.first"}, {"name": "late", "dense": 1, "of": "a"},
-        {"name": "b", "concat": ["a", "late", "input"]},
-    ]},
-]  # fmt: skip
-IDS = [str(at) + "-" + "-".join(str(v) for v in shape.values()).replace(" ", "") for at, shape in enumerate(SHAPES)]
-# of what differs in the optimizer alone one: differences need none
-DIFFERENTIATED = [at for at, shape in enumerate(SHAPES) if shape.get("optimizer", "sgd") == "sgd"]
+# one of those that differ in the optimizer alone: differences need none
+DIFFERENTIATED = [shape for shape in SHAPES if shape.get("optimizer", "sgd") == "sgd"]
 
 
 def floats(state: np.ndarray[Any, Any], size_bytes: int) -> np.ndarray[Any, Any]:
     return state[:size_bytes].view(np.float32)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     bits, found = set(), {}
     for backend, isa in [("reference", ""), *(("cpu", isa) for isa in _native.supported_isas())]:
@@ -111,7 +52,7 @@ def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: 
             np.testing.assert_allclose(cpu[3][name], block, rtol=2e-3, atol=2e-3, err_msg=name)
 
 
-@pytest.mark.parametrize("shape", [SHAPES[at] for at in DIFFERENTIATED], ids=[IDS[at] for at in DIFFERENTIATED])
+@with_some("shape", DIFFERENTIATED, name_of)
 def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**{**shape, "optimizer": "sgd"}))
     rigged.statistics(rigged.plan())
@@ -133,7 +74,7 @@ def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, 
             assert gradient[at] == pytest.approx(slope, rel=2e-3, abs=1e-5), f"{block.name}[{element}]"
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_padding_changes_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     bits = set()
     for capacity in (50, 64, 256):
@@ -147,7 +88,7 @@ def test_padding_changes_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> N
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     """What lies behind them in a slot, or is left in the workspace of a fuller batch, is not read on the CPU."""
     bits = set()
@@ -171,7 +112,7 @@ def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, 
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**shape))
     plan = rigged.plan()
@@ -186,7 +127,7 @@ def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict
     assert rigged.state.tobytes() == state.tobytes() and rigged.share.tobytes() == share.tobytes()
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_stopping_and_going_on_is_no_difference(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     whole, halves = rig(spec(**shape)), rig(spec(**shape))
     plan = whole.plan()
@@ -212,9 +153,7 @@ def test_rows_of_weight_zero_do_not_matter(rig: Any, spec: Any) -> None:
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
-@pytest.mark.parametrize("loss", losses.names())
-@pytest.mark.parametrize("power", [-149, -130, -40, 100, 120])
+@over(("loss", "isa", "power"), lambda: product(losses.names(), _native.supported_isas(), (-149, -130, -40, 100, 120)))
 def test_only_the_ratios_of_weights_matter(rig: Any, spec: Any, loss: str, isa: str, power: int) -> None:
     """Weights at both ends of float32: 1 / their sum is infinite in float32 below 3e-39, or not a normal number."""
     found = []
@@ -227,8 +166,7 @@ def test_only_the_ratios_of_weights_matter(rig: Any, spec: Any, loss: str, isa: 
     assert found[1] == (pytest.approx(found[0][0], rel=1e-12), found[0][1])
 
 
-@pytest.mark.parametrize("optimizer", optimizers.names())
-@pytest.mark.parametrize("backend", ANSWERING)
+@over(("optimizer", "backend"), lambda: product(optimizers.names(), ANSWERING))
 def test_a_step_that_is_not_finite_is_flagged(rig: Any, spec: Any, optimizer: str, backend: str) -> None:
     rigged = rig(spec(optimizer=optimizer))
     plan = rigged.plan(backend)

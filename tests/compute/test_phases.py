@@ -15,7 +15,7 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.objective import Objective
 from streamtrain.compute.spec import size_bytes
 from streamtrain.errors import UserMistake
-from tests.compute.test_model import HIDDEN, IDS, SHAPES
+from tests.compute.shapes import HIDDEN, SHAPES, each_shape
 
 RATE = 0.5
 BACKENDS = [name for name in backends.names() if backends.get(name).answers() is None]
@@ -32,22 +32,22 @@ def usable(told: dict[str, Any]) -> bool:
     return not builder.draws and not builder.averages
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
-@pytest.mark.parametrize("rows", [50, 700])
-def test_the_gradient_is_what_a_step_follows(rig: Any, spec: Any, shape: dict[str, Any], rows: int) -> None:
+@each_shape
+def test_the_gradient_is_what_a_step_follows(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     """SGD without settings of its own goes by rate x gradient; a table's rows that no row has stay."""
     told = spec(**{**shape, "optimizer": "sgd"})
     if not usable(told):
         return
-    one, other = rig(told, rows=rows, capacity=rows), rig(told, rows=rows, capacity=rows)
-    objective = objective_of(one)
-    before = objective.start()
-    value, gradient = objective(before)
-    plan = other.plan()
-    assert value == pytest.approx(other.step(plan, RATE), rel=1e-12)
-    after = objective_of(other).start()
-    np.testing.assert_allclose(after, before - RATE * gradient, rtol=3e-7, atol=3e-7)
-    assert abs(gradient).max() > 0
+    for rows in (50, 700):
+        one, other = rig(told, rows=rows, capacity=rows), rig(told, rows=rows, capacity=rows)
+        objective = objective_of(one)
+        before = objective.start()
+        value, gradient = objective(before)
+        plan = other.plan()
+        assert value == pytest.approx(other.step(plan, RATE), rel=1e-12), rows
+        after = objective_of(other).start()
+        np.testing.assert_allclose(after, before - RATE * gradient, rtol=3e-7, atol=3e-7, err_msg=f"{rows} rows")
+        assert abs(gradient).max() > 0, rows
 
 
 def test_it_changes_nothing_but_the_parameters_and_has_equal_bits(rig: Any, spec: Any) -> None:
@@ -83,7 +83,7 @@ def assert_parts_are_whole(rig: Any, told: dict[str, Any], backend: str, rows: i
     assert one == other
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_a_step_is_its_parts_one_after_the_other(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     assert_parts_are_whole(rig, spec(**shape), "cpu", 700)
 

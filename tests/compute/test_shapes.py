@@ -11,7 +11,7 @@ from streamtrain.compute import layers, vertices
 from streamtrain.compute.builder import TRAINING, Builder
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
-from tests.compute.test_model import HIDDEN, IDS, SHAPES
+from tests.compute.shapes import HIDDEN, each_shape
 
 A = {"name": "a", **HIDDEN, "of": "input"}
 WRONG = [  # vertices, path and kind, expected, got, what to do
@@ -54,14 +54,15 @@ def test_what_does_not_fit_is_told_before_anything_is_built(
         Model(told)
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_without_the_pass_a_model_is_the_same(
     spec: Any, monkeypatch: pytest.MonkeyPatch, shape: dict[str, Any]
 ) -> None:
     """Blocks, calls and start; what each vertex makes has the shape that its rule gives, as building asserts."""
     one = Model(spec(**shape))
-    monkeypatch.setattr(Model, "infers", False)
-    other = Model(spec(**shape))
+    with monkeypatch.context() as patch:
+        patch.setattr(Model, "infers", False)
+        other = Model(spec(**shape))
     for part in ("name", "shape", "offset"):
         assert [getattr(each, part) for each in one.blocks] == [getattr(each, part) for each in other.blocks]
     for phase in TRAINING:

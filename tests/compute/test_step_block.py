@@ -9,7 +9,7 @@ import pytest
 
 from streamtrain.compute import backends, losses
 from streamtrain.compute.metrics import summary
-from tests.compute.test_model import HIDDEN
+from tests.compute.shapes import HIDDEN
 
 BACKENDS = [name for name in backends.names() if backends.get(name).answers() is None]
 NORM = ("gradient_squares", "gradient_squares_rows", "clip_norm", "score_gradient")

@@ -18,7 +18,7 @@ from streamtrain.compute import ops
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.spec import Ref, Tiled, flat
 from streamtrain.errors import UserMistake
-from tests.compute.test_model import HIDDEN, IDS, SHAPES
+from tests.compute.shapes import HIDDEN, each_shape
 
 READ = ("given", "known", "size", "value")
 CAPACITY = 5 * TILE_ROWS + 77
@@ -54,7 +54,7 @@ def outcome(rigged: Any, threads: int, steps: int = 3) -> bytes:
     return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_threads_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     found = {outcome(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY), threads) for threads in (1, 3)}
     assert len(found) == 1

@@ -15,7 +15,7 @@ from streamtrain.compute.model import Model
 from streamtrain.compute.ops.chain_sum import FIRST, LAST, NEXT
 from streamtrain.compute.spec import Arg, Call, Op, PerRow, Ref, Tiled, flat
 from streamtrain.compute.tiling import tiled
-from tests.compute.test_model import HIDDEN, IDS, SHAPES
+from tests.compute.shapes import HIDDEN, each_shape
 from tests.compute.test_ops import arguments
 
 TILED = [(op, types) for op in ops.load().values() if op.tiles for types in op.types]
@@ -76,7 +76,7 @@ def outcome(rigged: Any, isa: str = "", steps: int = 3) -> bytes:
     return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_tiles_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for tiles, overlays in ((True, True), (True, False), (False, False)):

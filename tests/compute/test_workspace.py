@@ -9,7 +9,7 @@ import pytest
 from streamtrain.compute import workspace
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Outside, Ref
-from tests.compute.test_model import IDS, SHAPES
+from tests.compute.shapes import each_shape
 
 PREDICT = "predict"   # its output is read behind its last call
 
@@ -22,7 +22,7 @@ def scaled(to: Ref, given: Ref) -> Call:
     return Call("affine", "", (4, 1.0, 0.0, to, given))
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=IDS)
+@each_shape
 def test_no_bit_depends_on_where_buffers_lie(
     rig: Any, spec: Any, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -266,10 +266,13 @@ def shown(text: str, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_trainers_publications_on_kafka(kafka: Any, spans: Any, tmp_path: Path) -> None:
+def test_a_trainers_publications_on_kafka(
+    kafka: Any, spans: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
     job = LiveJob(kafka, tmp_path)
     job.produce(1000)
-    done = job.command("train", "--until-end", "--json", OTEL_TRACES_EXPORTER="console")
+    done = job.command("train", "--until-end", "--json")
     assert done.returncode == 0, done.stderr
     assert all(json.loads(line) for line in done.stdout.splitlines()), "spans are none of what a command gives"
     found = shown(done.stderr, f"publish {job.name}")

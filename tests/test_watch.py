@@ -11,6 +11,7 @@ import subprocess
 import urllib.error
 import urllib.parse
 import urllib.request
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ METRIC = re.compile(r"\bstreamtrain_\w+")
 OF_ROLE = re.compile(r'\b(streamtrain_\w+)\{[^}]*role="(\w+)"')
 
 
+@cache
 def known(role: str = "") -> set[str]:
     """Every series our processes have; of a role: its."""
     registries = {
@@ -120,6 +122,7 @@ def test_promtool_accepts_them(arguments: list[str]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.full
 def test_a_real_prometheus_scrapes_a_real_trainer_and_server(kafka: Any, tmp_path: Path) -> None:
     prometheus = tool("prometheus")
     job = LiveJob(kafka, tmp_path)

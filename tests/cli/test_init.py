@@ -342,7 +342,7 @@ def test_pictures(run: Run, tmp_path: Path, height: int, width: int, size: list[
     ("rate", "count", "settings"),
     [
         (16000, 4000, {"seconds": 0.25, "features": {"mel": 64}}),
-        pytest.param(48000, 480_960, {"seconds": 10.0, "features": {"mel": 64}}),
+        pytest.param(48000, 480_960, {"seconds": 10.0, "features": {"mel": 64}}, marks=pytest.mark.full),
         (2000, 10, {"seconds": 0.025, "features": {"mel": 32}}),
     ],
 )

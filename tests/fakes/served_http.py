@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,9 @@ from typing import Any
 import httpx
 from waiting import wait_for
 
-COMMAND = [str(Path(sys.executable).parent / "streamtrain"), "serve"]
+from tests.e2e import commands
+from tests.e2e.commands import Command
+
 JOB = """
 name = "{name}"
 [kafka]
@@ -46,7 +47,7 @@ def job_file(folder: Path, name: str, bootstrap: str) -> Path:
 class Served:
     """A server that runs."""
 
-    def __init__(self, process: subprocess.Popen[str], event: dict[str, Any], log: Path) -> None:
+    def __init__(self, process: Command | subprocess.Popen[str], event: dict[str, Any], log: Path) -> None:
         self.process, self.event, self.log = process, event, log
         self.port: int = event["port"]
         self.client = httpx.Client(base_url=event["url"], timeout=60)
@@ -93,10 +94,8 @@ def serving(*jobs: Path, options: tuple[str, ...] = ()) -> Iterator[Served]:
     """`streamtrain serve` of these jobs at a free port."""
     log = jobs[0].with_suffix(f".{time.monotonic_ns()}.log")
     with log.open("w") as errors:
-        process = subprocess.Popen(
-            [*COMMAND, *map(str, jobs), "--port", "0", "--json", "--log-format", "json", *options],
-            stdout=subprocess.PIPE, stderr=errors, text=True,
-        )  # fmt: skip
+        given = ["serve", *map(str, jobs), "--port", "0", "--json", "--log-format", "json", *options]
+        process = commands.start(given, errors, {})
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -1,4 +1,5 @@
-"""Decoding alone, on one core: each format against what a Python program would do with the same records."""
+"""Decoding alone, on one core: each format against what a Python program would do with the same records; and what
+columns cost that are more than plain numbers, rows nested as their columns' paths say, and rows on lines."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import msgpack
 import numpy as np
 import orjson
 import pyarrow.ipc
+from packed_wire import Cells, packed
 from slots import RowSlot
 
 from streamtrain import _native
@@ -23,6 +25,15 @@ PACKED_SLOT_ROWS = 1024
 SCHEMA = Schema.from_columns({"f{01..28}": {}, "late": {"role": "label"}}, "binary_cross_entropy")
 NAMES = [name for name, _ in SCHEMA.columns]
 LOOP, COPY = "orjson.loads + NumPy", "memcpy of the same bytes"
+RECORDS, WORDS = 64, 16
+CRITEO = 30e6  # rows/s of one core
+BINARY = "binary_cross_entropy"
+CLASSES = "softmax_cross_entropy"
+LATE: dict[str, Any] = {"role": "label"}
+PLAIN = {"f{01..28}": {}, "late": LATE}
+TAGS = {**PLAIN, "tags": {"kind": "category", "list": True, "buckets": 65536}}
+Columns = dict[str, Any]
+Make = Callable[[np.random.Generator], Any]
 
 
 def decoder(
@@ -38,12 +49,15 @@ def decoder(
         done = 0
         for batch in batches:
             tally = filler.count(batch)
-            assert not tally.dead
             done += tally.trained + tally.filtered
         assert done == rows
         return work or rows
 
     return call
+
+
+def pack(row: Any) -> bytes:
+    return bytes(msgpack.packb(row, use_single_float=True))
 
 
 def rows(count: int, digits: int) -> list[dict[str, float]]:
@@ -72,14 +86,24 @@ def python(records: list[bytes], loads: Callable[[bytes], Any], is_map: bool = T
     return call
 
 
-def python_batched(records: list[bytes]) -> Callable[[], int]:
-    """The same with one np.array call for 256 records: as fast as plain Python gets."""
-    pick = itemgetter(*NAMES)
+def by_256(records: Sequence[bytes], take: Callable[[Sequence[bytes]], object]) -> Callable[[], int]:
+    """256 records become an array in one call: as fast as plain Python gets."""
 
     def call() -> int:
-        for i in range(0, len(records), BATCH_ROWS):
-            np.array([pick(orjson.loads(each)) for each in records[i : i + BATCH_ROWS]], np.float32)
+        for at in range(0, len(records), BATCH_ROWS):
+            take(records[at : at + BATCH_ROWS])
         return len(records)
+
+    return call
+
+
+def each_of(records: Sequence[Any], take: Callable[[Any], object], work: int = BATCH_ROWS) -> Callable[[], int]:
+    """One after the other; `work` is what each counts as."""
+
+    def call() -> int:
+        for record in records:
+            take(record)
+        return work * len(records)
 
     return call
 
@@ -97,16 +121,10 @@ def copied(records: list[bytes]) -> Callable[[], int]:
     return call
 
 
-def read_by_pyarrow(records: list[bytes]) -> Callable[[], int]:
-    """Each record's columns put side by side."""
-
-    def call() -> int:
-        for record in records:
-            batch = pyarrow.ipc.open_stream(record).read_next_batch()
-            np.stack([column.to_numpy() for column in batch.columns], axis=1)
-        return len(records) * BATCH_ROWS
-
-    return call
+def read_by_pyarrow(record: bytes) -> object:
+    """A record's columns put side by side."""
+    batch = pyarrow.ipc.open_stream(record).read_next_batch()
+    return np.stack([column.to_numpy() for column in batch.columns], axis=1)
 
 
 def json_sides() -> Sides:
@@ -119,14 +137,16 @@ def json_sides() -> Sides:
     }
     sides: dict[str, Any] = {name: decoder("json", SCHEMA, text, len(text)) for name, text in texts.items()}
     sides |= {f"{LOOP}, {name}": python(text, orjson.loads) for name, text in texts.items()}
-    return {**sides, "orjson.loads + one np.array per 256 rows": python_batched(texts["json"])}
+    pick = itemgetter(*NAMES)
+    batched = by_256(texts["json"], lambda some: np.array([pick(orjson.loads(each)) for each in some], np.float32))
+    return {**sides, "orjson.loads + one np.array per 256 rows": batched}
 
 
 def msgpack_sides() -> Sides:
     given = rows(4 * BATCH_ROWS, 4)
     sides: dict[str, Any] = {}
     for what, values in (("map", given), ("array", [list(row.values()) for row in given])):
-        records = [msgpack.packb(row, use_single_float=True) for row in values]
+        records = [pack(row) for row in values]
         sides[what] = decoder("msgpack", SCHEMA, records, len(records))
         sides[f"msgpack.unpackb + NumPy, {what}"] = python(records, msgpack.unpackb, what == "map")
     return sides
@@ -141,32 +161,27 @@ def block_sides() -> Sides:
         for name, part in ((form, records), (f"{form}, 2 MB", records[:64])):
             sides[name] = decoder(form, SCHEMA, part, BATCH_ROWS * len(part), PACKED_SLOT_ROWS)
             sides[f"{COPY}, {name}"] = copied(part)
-    return {**sides, "pyarrow's reader + one np.array a record": read_by_pyarrow(records)}
+    return {**sides, "pyarrow's reader + one np.array a record": each_of(records, read_by_pyarrow)}
 
 
 def row_sides() -> Sides:
     """One dict into a slot."""
-    given, filler, pick, one = rows(BATCH_ROWS, 4), RowSlot(SCHEMA, BATCH_ROWS), itemgetter(*NAMES), np.zeros((1, 29))
-    one = one.astype(np.float32)
-
-    def by_row() -> int:
-        for row in given:
-            filler.fill_row(row)
-        return len(given)
+    slot, pick, one = RowSlot(SCHEMA, BATCH_ROWS), itemgetter(*NAMES), np.zeros((1, len(NAMES)), np.float32)
+    given = rows(BATCH_ROWS, 4)
 
     def numpy_by_row() -> int:
         for row in given:
             one[0] = pick(row)
         return len(given)
 
-    return {"one dict": by_row, "NumPy row of it": numpy_by_row}
+    return {"one dict": each_of(given, slot.fill_row, 1), "NumPy row of it": numpy_by_row}
 
 
 @bench(
     "decode",
     {
         (json_sides,): [
-            Line("json, 29 numbers, 416 bytes", "json", f"{LOOP}, json", 12),
+            Line("json, 29 numbers", "json", f"{LOOP}, json", 12),
             Line("json, 29 numbers", "json", "orjson.loads + one np.array per 256 rows"),
             Line("json, keys in any order", "any order", f"{LOOP}, any order"),
             Line("json, 17 digits", "17 digits", f"{LOOP}, 17 digits"),
@@ -188,4 +203,136 @@ def row_sides() -> Sides:
 )  # fmt: skip
 def decode(run: Run, sides: Callable[[], Sides]) -> Sides:
     """Formats into slots on one core, against Python libraries with NumPy and against memcpy."""
+    return sides()
+
+
+def packed_decoder(columns: Columns, make: Make, loss: str = BINARY, texts: bool = False) -> Callable[[], int]:
+    """Packed records of 256 rows; `texts`: labels are a text a row, and no words."""
+    schema, chance = Schema.from_columns(columns, loss), np.random.default_rng(3)
+    given = [make(chance) for _ in range(RECORDS)]
+    records = [with_texts(each) if texts else record_format("packed").encode(schema, each) for each in given]
+    return decoder("packed", schema, records, RECORDS * BATCH_ROWS, PACKED_SLOT_ROWS)
+
+
+def with_nulls(chance: np.random.Generator) -> Columns:
+    return {
+        name: np.ma.MaskedArray(cells, chance.random(BATCH_ROWS) < 0.05) if name != "late" else cells
+        for name, cells in numbers(chance).items()
+    }
+
+
+def with_more(**more: Make) -> Make:
+    """The numbers, and columns beside or in the place of some."""
+    return lambda chance: {**numbers(chance), **{name: make(chance) for name, make in more.items()}}
+
+
+def of(words: np.ndarray[Any, Any]) -> Make:
+    return lambda chance: words[chance.integers(0, len(words), BATCH_ROWS)]
+
+
+def with_names(count: int) -> Make:
+    return with_more(late=of(np.array([f"class {i}" for i in range(count)])))
+
+
+def with_texts(columns: Columns) -> bytes:
+    none = [False] * BATCH_ROWS
+    cells = {name: Cells("f4", columns[name].tolist(), none) for name in NAMES[:-1]}
+    return packed({**cells, "late": Cells("text", columns["late"].tolist(), none)})
+
+
+def of_classes(count: int) -> Columns:
+    return {"f{01..28}": {}, "late": {**LATE, "classes": [f"class {i}" for i in range(count)]}}
+
+
+def criteo(bits: int) -> Columns:
+    """13 numbers and 26 categories."""
+    return {"i{01..13}": {}, "c{01..26}": {"kind": "category", "buckets": 100_000, "hash_bits": bits}, "late": LATE}
+
+
+def with_hashes(chance: np.random.Generator) -> Columns:
+    columns = numbers(chance, [f"i{i:02}" for i in range(1, 14)])
+    ids = {f"c{i:02}": [f"{id:08x}" for id in chance.integers(0, 10**6, BATCH_ROWS)] for i in range(1, 27)}
+    return {**columns, **ids}
+
+
+def tags(chance: np.random.Generator) -> list[list[str]]:
+    """0 to 8 of 1,000."""
+    return [[f"tag {i}" for i in chance.integers(0, 1000, chance.integers(0, 9))] for _ in range(BATCH_ROWS)]
+
+
+def of_rows(form: str, columns: Columns, rows: list[Any], lines: bool = False) -> Callable[[], int]:
+    """Rows, each a record; with `lines` all of a slot in one, a line each."""
+    schema = Schema.from_columns(columns, BINARY)
+    records = [json.dumps(row).encode() if form == "json" else pack(row) for row in rows]
+    return decoder(form, schema, [b"\n".join(records)] if lines else records, len(rows), len(rows))
+
+
+def kinds() -> Sides:
+    words, time_ms = of(np.array([f"word {i}" for i in range(WORDS)])), 1_790_000_000_000
+    at = with_more(at=lambda chance: time_ms + chance.integers(0, 1_000_000, BATCH_ROWS))
+    return {
+        "plain": packed_decoder(PLAIN, numbers),
+        "nulls": packed_decoder({"f{01..28}": {"missing": 0}, "late": LATE}, with_nulls),
+        "event_time": packed_decoder({**PLAIN, "at": {"role": "event_time"}}, at),
+        "words": packed_decoder(
+            {**PLAIN, "w{0..3}": {"kind": "category", "buckets": 1024}}, with_more(**{f"w{i}": words for i in range(4)})
+        ),
+        "names": packed_decoder(of_classes(10), with_names(10), CLASSES),
+        "a text of 10 names": packed_decoder(of_classes(10), with_names(10), CLASSES, texts=True),
+        "a text of 20,000 names": packed_decoder(of_classes(20_000), with_names(20_000), CLASSES, texts=True),
+        "hash32": packed_decoder(criteo(32), with_hashes),
+        "hash64": packed_decoder(criteo(64), with_hashes),
+    }
+
+
+def lists() -> Sides:
+    made = with_more(tags=tags)(np.random.default_rng(3))
+    plain = {name: cells if name == "tags" else cells.astype(float).round(4).tolist() for name, cells in made.items()}
+    rows = [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+    return {"packed list": packed_decoder(TAGS, with_more(tags=tags)), "json list": of_rows("json", TAGS, rows)}
+
+
+def nested() -> Sides:
+    """28 numbers and a label: flat, in four objects, in an array."""
+    values = np.random.default_rng(1).uniform(-10, 10, (1024, 28)).round(4).tolist()
+    flat = [dict(zip(NAMES, [*row, i % 2], strict=True)) for i, row in enumerate(values)]
+    objects = [
+        {f"g{k + 1}": {f"f{j + 1}": row[7 * k + j] for j in range(7)} for k in range(4)} | {"late": i % 2}
+        for i, row in enumerate(values)
+    ]
+    arrays = [{"v": row, "late": i % 2} for i, row in enumerate(values)]
+    sides: dict[str, Any] = {"json lines": of_rows("json", PLAIN, flat, lines=True)}
+    for form in ("json", "msgpack"):
+        sides[f"{form} flat"] = of_rows(form, PLAIN, flat)
+        grouped = {"g{1..4}f{1..7}": {"path": "g{1..4}.f{1..7}"}, "late": LATE}
+        sides[f"{form} objects"] = of_rows(form, grouped, objects)
+        sides[f"{form} array"] = of_rows(form, {"f{0..27}": {"path": "v[{0..27}]"}, "late": LATE}, arrays)
+    return sides
+
+
+@bench(
+    "columns",
+    {
+        (kinds,): [
+            Line("packed, 28 float32 with 5 % nulls in every number", "nulls", "plain", 0.4),
+            Line("packed, 28 float32 with an event_time", "event_time", "plain", 0.4),
+            Line("packed, 28 float32 with 4 columns of words", "words", "plain", 0.4),
+            Line("packed, 28 float32 with a label of 10 names", "names", "plain", 0.4),
+            Line("13 float32 and 26 hash32 / 30 M rows/s", "hash32", CRITEO, 1),
+            Line("13 float32 and 26 hash64 / 30 M rows/s", "hash64", CRITEO),
+            Line("a label of 20,000 names, one text a row", "a text of 20,000 names", "a text of 10 names", 0.7),
+        ],
+        (nested,): [
+            Line("json, 28 numbers in 4 objects", "json objects", "json flat", 0.6),
+            Line("json, 28 numbers in an array", "json array", "json flat", 0.6),
+            Line("msgpack, 28 numbers in 4 objects", "msgpack objects", "msgpack flat", 0.6),
+            Line("msgpack, 28 numbers in an array", "msgpack array", "msgpack flat", 0.6),
+            Line("json, 1024 rows on lines", "json lines", "json flat", 0.9),
+        ],
+        (lists,): [Line("packed, 28 float32 and a list of 0 to 8 categories", "packed list", "json list", 10)],
+    },
+    rates(), "rows/s", seconds=24.0,
+)  # fmt: skip
+def columns(run: Run, sides: Callable[[], Sides]) -> Sides:
+    """Columns that are more than plain numbers, against the same records without them."""
     return sides()

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,21 +27,20 @@ from typing import Any
 from streamtrain import _native
 
 HERE = Path(__file__).parent
+CHECKOUT = HERE.parents[1]
 MODULES = {   # of each bench
     name: path.stem for path in sorted(HERE.glob("*.py"))
     for name in re.findall(r'^@bench\(\s*"(\w+)"', path.read_text(), re.MULTILINE)
 }  # fmt: skip
-CHECKOUT = HERE.parents[1]
-ISA = os.environ.get("STREAMTRAIN_ISA", "auto")
-EVERY_ISA = ("v4", "v3")
 LEAST, MOST, LIMIT = "ratio at least", "ratio at most", "ours at most"   # how a bar is read
+VERDICTS = {True: "ok", False: "MISSED", None: ""}
 WINDOWS = 5   # of a rate: the best counts, for the machine is shared
 Value = float | Mapping[str, float]   # of several parts, as percentiles are, a line names one: "side:part"
 Call = Callable[[], Any]
 Side = Call | tuple[Call, float] | float | str   # to be measured; that with the work of a call; known; why it is absent
 Sides = Mapping[str, Side]
-Clock = Callable[[], float]
 Measure = Callable[[Mapping[str, Call], "Run"], Mapping[str, Value]]
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True)
@@ -63,29 +62,24 @@ class Line:
     def title(self) -> str:
         return f"{self.name} / {self.rival.partition(':')[0]}" if isinstance(self.rival, str) else self.name
 
+    @property
+    def bar_here(self) -> float | None:
+        return self.bar.get(isa()) if isinstance(self.bar, Mapping) else self.bar
+
 
 @dataclass
 class Run:
-    """The options of one run, and what a set-up may ask for: a folder that goes with its figures,
-    a Kafka that stays."""
+    """The options of one run, and what a set-up may ask for: a folder and a Kafka."""
 
     seconds: float = 0.0
     turns: int = 1
     rows: int = 0
     seeds: int = 1
-    only: str = ""
-    _open: ExitStack = field(default_factory=ExitStack)
-
-    def enter(self, context: AbstractContextManager[Any]) -> Any:
-        """Enters it; it is left when the figures of the set-up are there."""
-        return self._open.enter_context(context)
-
-    def close(self) -> None:
-        self._open.close()
+    stack: ExitStack = field(default_factory=ExitStack)   # left when the figures of the set-up are there
 
     @property
     def folder(self) -> Path:
-        return Path(self.enter(tempfile.TemporaryDirectory(prefix="streamtrain-bench-")))
+        return Path(self.stack.enter_context(tempfile.TemporaryDirectory(prefix="streamtrain-bench-")))
 
     @property
     def kafka(self) -> str:
@@ -103,24 +97,38 @@ def _embedded_kafka() -> str:
     return str(stack.enter_context(start_broker()).bootstrap)
 
 
-@dataclass(frozen=True)
-class Bench:
-    """A bench: its set-up, which is called with each case, and the lines of each case."""
+class bench:
+    """A bench: its set-up, which is called with each case, and the lines of each case.
 
-    name: str
+    `defaults`: the options it has; `smoke`: those of a short run. `every_isa`: measured for AVX-512 and AVX2, each in a
+    process. `environment`: by instruction set, what libraries read when they are loaded.
+    """
+
+    entries: dict[str, bench] = {}  # noqa: RUF012
     set_up: Callable[..., Sides]
-    cases: Mapping[tuple[Any, ...], Sequence[Line]]
-    measure: Measure
-    unit: str
-    options: Mapping[str, Any]
-    smoke: Mapping[str, Any]
-    needs: Sequence[str | Callable[[], str | None]]
-    every_isa: bool
-    environment: Mapping[str, Mapping[str, str]]
 
-    @property
-    def about(self) -> str:
-        return " ".join((self.set_up.__doc__ or "").split())
+    def __init__(
+        self,
+        name: str,
+        lines: Sequence[Line] | Mapping[tuple[Any, ...], Sequence[Line]],
+        measure: Measure,
+        unit: str,
+        smoke: Mapping[str, Any] | None = None,
+        needs: Sequence[str | Callable[[], str | None]] = (),
+        every_isa: bool = False,
+        environment: Mapping[str, Mapping[str, str]] | None = None,
+        **defaults: Any,
+    ) -> None:
+        self.name, self.measure, self.unit, self.needs, self.defaults = name, measure, unit, needs, defaults
+        self.every_isa, self.environment = every_isa, environment or {}
+        self.cases = lines if isinstance(lines, Mapping) else {(): lines}
+        short = {"seconds": 1.0, "turns": 1, "only": "", **(smoke or {})}
+        self.smoke = {key: value for key, value in short.items() if key in {*defaults, "only"}}
+
+    def __call__(self, set_up: Callable[..., Sides]) -> Callable[..., Sides]:
+        self.set_up = set_up
+        self.entries[self.name] = self
+        return set_up
 
     @property
     def absent(self) -> str | None:
@@ -128,50 +136,46 @@ class Bench:
         reasons = (need() if callable(need) else absent(need) for need in self.needs)
         return next(filter(None, reasons), None)
 
-    def lines(self, only: str = "") -> Iterator[tuple[tuple[Any, ...], list[Line]]]:
-        for case, lines in self.cases.items():
-            chosen = [line for line in lines if only in line.title]
-            if chosen:
-                yield case, chosen
+    def lines(self, only: str = "") -> dict[tuple[Any, ...], list[Line]]:
+        found = {case: [line for line in lines if only in line.title] for case, lines in self.cases.items()}
+        return {case: lines for case, lines in found.items() if lines}
 
-    def figures(self, **options: Any) -> Iterator[dict[str, Any]]:
+    def figures(self, only: str = "", **options: Any) -> Iterator[dict[str, Any]]:
         """Measures; gives each figure as soon as it is known."""
-        given = {**self.options, **options}
-        chosen = list(self.lines(given.get("only", "")))
+        cases = self.lines(only)
         if self.absent:
             yield {"bench": self.name, "skipped": self.absent}
             return
-        for case, lines in chosen:
-            run = Run(**given)
-            run.seconds /= len(chosen)
-            try:
+        for case, lines in cases.items():
+            run = Run(**{**self.defaults, **options})
+            run.seconds /= len(cases)
+            with run.stack:
                 yield from self._measured(self.set_up(run, *case), lines, run)
-            finally:
-                run.close()
 
     def _measured(self, sides: Sides, lines: Sequence[Line], run: Run) -> Iterator[dict[str, Any]]:
         names = [name.partition(":")[0] for line in lines for name in (line.ours, line.rival) if isinstance(name, str)]
         calls = {name: call for name in dict.fromkeys(names) if callable(call := _call(sides[name]))}
         found = {**sides, **(self.measure(calls, run) if calls else {})}
         for line in lines:
-            known = {"bench": f"{self.name}: {line.title}"}
+            figure: dict[str, Any] = {"bench": f"{self.name}: {line.title}"}
             if isinstance(line.bar, Mapping) or self.every_isa:
-                known["isa"] = isa()
+                figure["isa"] = isa()
             unit = line.unit or self.unit if line.wants == LEAST else f"{line.unit or self.unit}, {line.wants}"
             ours, rival = _value(line.ours, found), _value(line.rival, found)
             if isinstance(ours, str):
-                yield {**known, "skipped": ours}
-            elif isinstance(rival, str):   # ours is shown all the same
-                yield {**known, "ours": _short(ours), "absent": rival, "bar": bar_of(line), "unit": unit}
+                yield {**figure, "skipped": ours}
+                continue
+            if isinstance(rival, str):   # ours is shown all the same
+                figure |= {"ours": _short(ours), "absent": rival}
             else:
                 ratio = rival / ours if line.inverse else ours / rival if rival else float("inf")
-                yield {
-                    **known, "ours": _short(ours), "rival": _short(rival), "ratio": _short(ratio),
-                    "bar": bar_of(line), "unit": unit,
-                }  # fmt: skip
+                figure |= {"ours": _short(ours), "rival": _short(rival), "ratio": _short(ratio)}
+            yield {**figure, "bar": line.bar_here, "unit": unit}
 
 
-BENCHES: dict[str, Bench] = {}
+def load(name: str) -> bench:
+    importlib.import_module(f"tests.bench.{MODULES[name]}")
+    return bench.entries[name]
 
 
 def absent(name: str) -> str | None:
@@ -179,54 +183,17 @@ def absent(name: str) -> str | None:
     return None if find_spec(name) or shutil.which(name) else f"{name} is not installed"
 
 
-def bench(
-    name: str,
-    lines: Sequence[Line] | Mapping[tuple[Any, ...], Sequence[Line]],
-    measure: Measure,
-    unit: str,
-    smoke: Mapping[str, Any] | None = None,
-    needs: Sequence[str | Callable[[], str | None]] = (),
-    every_isa: bool = False,
-    environment: Mapping[str, Mapping[str, str]] | None = None,
-    **options: Any,
-) -> Callable[[Callable[..., Sides]], Callable[..., Sides]]:
-    """Enters a set-up into the table. `options`: those it has, with what they are by default; `smoke`: for a short run.
-
-    `every_isa`: measured for AVX-512 and AVX2, each in a process. `environment`: by instruction set, before libraries.
-    """
-
-    def enter(set_up: Callable[..., Sides]) -> Callable[..., Sides]:
-        cases = lines if isinstance(lines, Mapping) else {(): lines}
-        short = {"seconds": 1.0, "turns": 1, **(smoke or {})}
-        short = {key: value for key, value in short.items() if key in options or key == "only"}
-        BENCHES[name] = Bench(
-            name, set_up, cases, measure, unit, options, short, needs, every_isa, environment or {}
-        )  # fmt: skip
-        return set_up
-
-    return enter
-
-
-def load(name: str) -> Bench:
-    importlib.import_module(f"tests.bench.{MODULES[name]}")
-    return BENCHES[name]
-
-
 def isa() -> str:
-    return str(_native.select_isa(ISA or "auto"))
+    return str(_native.select_isa(os.environ.get("STREAMTRAIN_ISA") or "auto"))
 
 
-def bar_of(line: Line) -> float | None:
-    return line.bar.get(isa()) if isinstance(line.bar, Mapping) else line.bar
-
-
-def is_met(line: dict[str, Any]) -> bool | None:
+def is_met(figure: Mapping[str, Any]) -> bool | None:
     """None: the figure has no bar."""
-    if line["bar"] is None:
+    if figure["bar"] is None or "rival" not in figure:
         return None
-    if line["unit"].endswith(LIMIT):
-        return bool(line["ours"] <= line["bar"])
-    return bool(line["ratio"] <= line["bar"] if line["unit"].endswith(MOST) else line["ratio"] >= line["bar"])
+    if figure["unit"].endswith(LIMIT):
+        return bool(figure["ours"] <= figure["bar"])
+    return bool(figure["ratio"] <= figure["bar"] if figure["unit"].endswith(MOST) else figure["ratio"] >= figure["bar"])
 
 
 def _call(side: Side) -> Any:
@@ -234,12 +201,7 @@ def _call(side: Side) -> Any:
     if not isinstance(side, tuple):
         return side
     call, work = side
-
-    def worked() -> float:
-        call()
-        return work
-
-    return worked
+    return lambda: (call(), work)[1]
 
 
 def _value(name: str | float, found: Mapping[str, Any]) -> float | str:
@@ -253,9 +215,6 @@ def _value(name: str | float, found: Mapping[str, Any]) -> float | str:
 
 def _short(value: float) -> float:
     return float(f"{value:.5g}") if abs(value) < 10_000 else round(value)
-
-
-# how sides are measured
 
 
 def once(calls: Mapping[str, Call], run: Run) -> Mapping[str, Value]:
@@ -282,11 +241,11 @@ def rates(**clocks: Clock) -> Measure:
     """Work a second of each side by itself: the best of five windows. With several clocks a part by each; the first
     says how long a window is. Without any it is the thread's processor time, which a busy machine does not falsify."""
     clocks = clocks or {"cpu": time.thread_time}
+    first = next(iter(clocks.values()))
 
     def rate(call: Call, seconds: float) -> Value:
         call()
         best = dict.fromkeys(clocks, 0.0)
-        first = next(iter(clocks.values()))
         for _ in range(WINDOWS):
             done, begun = 0.0, {name: clock() for name, clock in clocks.items()}
             until = first() + seconds / WINDOWS
@@ -317,18 +276,14 @@ def best_times(clock: Clock = time.perf_counter, repeat: int = 1, turns: int = 1
     return measure
 
 
-# the command
-
-
 def listing() -> Iterator[str]:
     for name in sorted(MODULES):
         each = load(name)
-        options = " ".join(f"--{key} {value}" for key, value in each.options.items())
-        yield f"{name}  ({options}; {each.unit})\n    {each.about}"
-        for _, lines in each.lines():
-            for line in lines:
-                bar = "shown" if bar_of(line) is None else f"{line.wants} {bar_of(line):g}"
-                yield f"      {line.title}: {bar}"
+        options = " ".join(f"--{key} {value}" for key, value in each.defaults.items())
+        yield f"{name}  ({options}; {each.unit})\n    {' '.join((each.set_up.__doc__ or '').split())}"
+        for line in (line for lines in each.lines().values() for line in lines):
+            bar = "shown" if line.bar_here is None else f"{line.wants} {line.bar_here:g}"
+            yield f"      {line.title}: {bar}"
 
 
 def show(figures: Iterator[dict[str, Any]]) -> None:
@@ -336,30 +291,8 @@ def show(figures: Iterator[dict[str, Any]]) -> None:
     for figure in figures:
         print(json.dumps(figure), flush=True)
         name = " ".join((figure["bench"], figure.get("isa", "")))
-        if "rival" not in figure:
-            print(f"- {name}: {figure.get('skipped') or figure['absent']}", file=sys.stderr)
+        if reason := figure.get("skipped") or figure.get("absent"):
+            print(f"- {name}: {reason}", file=sys.stderr)
             continue
-        sign = {True: "ok", False: "MISSED", None: ""}[is_met(figure)]
-        print(
-            f"  {name:<90} {figure['ours']:>15,} {figure['rival']:>15,} {figure['ratio']:>9,} "
-            f"{figure['bar'] if figure['bar'] is not None else '':>6} {sign}", file=sys.stderr, flush=True,
-        )  # fmt: skip
-
-
-def with_options(each: Bench, smoke: bool, **options: Any) -> dict[str, Any]:
-    """Those of a short run, where that is asked for, and those given."""
-    given = {key: value for key, value in options.items() if value is not None}
-    wrong = [f"--{key}" for key in given if key not in each.options and key != "only"]
-    if wrong:
-        known = ", ".join(f"--{key}" for key in each.options)
-        raise SystemExit(f"{each.name} has no {', '.join(wrong)}; it has {known}")
-    return {**(each.smoke if smoke else {}), **given}
-
-
-def environments(each: Bench) -> list[dict[str, str]] | None:
-    """Those in which the bench is to be run in a process; None: here."""
-    known = [name for name in EVERY_ISA if name in _native.supported_isas()]
-    isas = known if each.every_isa and "STREAMTRAIN_ISA" not in os.environ and "v3" in known else [isa()]
-    wanted = [{"STREAMTRAIN_ISA": name, **each.environment.get(name, {})} for name in isas]
-    here = [each.environment.get(isas[0], {}).items() <= os.environ.items()] if len(isas) == 1 else [False]
-    return None if all(here) else wanted
+        numbers = f"{figure['ours']:>15,} {figure['rival']:>15,} {figure['ratio']:>9,} {figure['bar'] or '':>6}"
+        print(f"  {name:<90} {numbers} {VERDICTS[is_met(figure)]}", file=sys.stderr)

@@ -41,26 +41,24 @@ class Stream:
         return path
 
 
-def _file(path: str) -> Iterator[list[str]] | None:
+def _file(path: str) -> Callable[[], Table | None]:
+    """The first row names the columns."""
     found = DATA / path
-    return csv.reader(found.read_text().splitlines()) if found.is_file() else None
 
+    def table() -> Table | None:
+        rows = csv.reader(found.read_text().splitlines()) if found.is_file() else None
+        return None if rows is None else (next(rows), rows)
 
-def _adult() -> Table | None:
-    rows = _file("adult/adult.csv")
-    return None if rows is None else (next(rows), rows)
-
-
-def _elec2() -> Table | None:
-    rows = _file("elec2/elec.csv")
-    return None if rows is None else (next(rows), rows)
+    return table
 
 
 def _nsl_kdd() -> Table | None:
-    """The attack's name becomes 0 or 1; the last column, how hard a row was for others, is left out."""
-    rows = _file("nsl_kdd/KDDTrain+_20Percent.txt")
+    """A file without a header. The attack's name becomes 0 or 1; the last column, how hard a row was for others, is
+    left out."""
+    found = _file("nsl_kdd/KDDTrain+_20Percent.txt")()
+    rows = [] if found is None else [found[0], *found[1]]
     header = [f"c{at:02}" for at in range(1, 42)] + ["attack"]
-    return None if rows is None else (header, ([*row[:41], int(row[41] != "normal")] for row in rows))
+    return (header, ([*row[:41], int(row[41] != "normal")] for row in rows)) if rows else None
 
 
 def _flights() -> Table | None:
@@ -169,12 +167,13 @@ def _scales(random: np.random.Generator, n: int) -> dict[str, Any]:
     return {f"x{at}": x[:, at] * sizes[at] for at in range(5)} | {"step": np.arange(n), "load": y.round(3)}
 
 
+ELEC2 = "elec2/elec.csv"
 PYTORCH = {"PyTorch": 1.03}
 STREAMS = (
-    Stream("adult", "income", _adult, PYTORCH | {"River": 1.03}),
+    Stream("adult", "income", _file("adult/adult.csv"), PYTORCH | {"River": 1.03}),
     Stream("nsl_kdd", "attack", _nsl_kdd, PYTORCH | {"River": 1.03}),
-    Stream("elec2", "class", _elec2, PYTORCH | {"River": 1.12}),
-    Stream("elec2_price", "nswprice", _elec2, {"PyTorch": 1.05}),
+    Stream("elec2", "class", _file(ELEC2), PYTORCH | {"River": 1.12}),
+    Stream("elec2_price", "nswprice", _file(ELEC2), {"PyTorch": 1.05}),
     Stream("flights", "late", _flights, {}, most=0.280),
     Stream("mushroom", "edible", _made(8_000, _mushroom), PYTORCH),
     Stream("heavy", "late", _made(20_000, _heavy), PYTORCH),

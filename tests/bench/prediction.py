@@ -24,9 +24,8 @@ from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
 from tests.bench.bed import PARTITIONS, fresh_name, spawn
 from tests.bench.harness import Line, Run, Sides, bench, in_turns
+from tests.bench.live_model import COLUMNS, NUMBERS, in_numpy
 
-NUMBERS = 28
-COLUMNS = {f"x{i}": {"kind": "number"} for i in range(NUMBERS)} | {"y": {"role": "label"}}
 LAYERS = [{"dense": 64, "activation": "relu"}, {"dense": 64, "activation": "relu"}]
 RATE = 1000   # requests a second
 FAST = {"retry.backoff.ms": 1, "retry.backoff.max.ms": 20, "linger.ms": 0}
@@ -75,19 +74,14 @@ def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], digest:
     consumer = Consumer(group_of(job, bootstrap))
     producer = Producer({"bootstrap.servers": bootstrap, **FAST, "queue.buffering.max.messages": 1_000_000})
     consumer.subscribe([f"{job}.requests"])
-    layers = [(parameters[f"{name}.weight"], parameters[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
-    names = [name for name in COLUMNS if name != "y"]
+    predict = in_numpy(parameters)
     ours = [("streamtrain-version", b"1"), ("streamtrain-digest", digest)]
     while not stop.is_set():
         batch = [message for message in consumer.consume(1000, 0.1) if not message.error()]
         if not batch:
             producer.poll(0)
             continue
-        rows = [msgpack.unpackb(message.value()) for message in batch]
-        x = np.array([[row[name] for name in names] for row in rows], np.float32)
-        for weight, bias in layers[:-1]:
-            x = np.maximum(x @ weight + bias, 0)
-        y = 1 / (1 + np.exp(-(x @ layers[-1][0] + layers[-1][1])))
+        y = predict([msgpack.unpackb(message.value()) for message in batch])
         for message, value in zip(batch, y[:, 0].tolist(), strict=True):
             answer = json.dumps({"prediction": value})
             producer.produce(f"{job}.predictions", answer, message.key(), headers=(message.headers() or []) + ours)

@@ -10,22 +10,22 @@ import json
 import shutil
 import socket
 import subprocess
-import threading
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from served_model import ServedModel
+from waiting import wait_for
 
 from tests.bench import served
 from tests.bench.bed import fresh_name, job_text
 from tests.bench.harness import LIMIT, Line, Run, Sides, bench, in_turns
+from tests.bench.live_model import COLUMNS, NUMBERS
 from tests.bench.served import Server
 
-NUMBERS, MANY, RATE = 28, 256, 500
-COLUMNS = {f"x{i}": {"kind": "number"} for i in range(NUMBERS)} | {"y": {"role": "label"}}
+MANY, RATE = 256, 500
 JOB_COLUMNS = """
 "x{0..27}" = { kind = "number" }
 y = { role = "label" }
@@ -89,21 +89,6 @@ class Connection:
         return found
 
 
-def wait_until_it_predicts(server: Server, path: str) -> None:
-    until = time.monotonic() + 120
-    while not Connection(server, path, 1).ask().startswith(b"HTTP/1.1 200"):
-        assert time.monotonic() < until, "the server does not predict"
-        time.sleep(0.1)
-
-
-def in_threads(work: Callable[[int], None], count: int = 4) -> None:
-    threads = [threading.Thread(target=work, args=(at,)) for at in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-
 def load(server: Server, path: str, rows: int, seconds: float, folder: Path) -> dict[str, float]:
     """Requests a second of the server's processor time, for the load takes a core as well; and by the clock."""
     before = server.cpu_s()
@@ -137,7 +122,8 @@ def by_threads(server: Server, path: str, rows: int, seconds: float, folder: Pat
             assert connection.ask().startswith(b"HTTP/1.1 200")
             counts[at] += 1
 
-    in_threads(work, len(counts))
+    with ThreadPoolExecutor(len(counts)) as pool:
+        list(pool.map(work, range(len(counts))))
     return sum(counts)
 
 
@@ -155,7 +141,8 @@ def p99_ms(server: Server, path: str, seconds: float) -> float:
             connection.ask()
             found.append((time.perf_counter() - due) * 1e3)
 
-    in_threads(work)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
     return float(np.percentile(found, 99))
 
 
@@ -184,17 +171,17 @@ def serve(run: Run) -> Sides:
     job = folder / f"{name}.toml"
     job.write_text(job_text(kafka, name=name, records=f"{name}.records", columns=JOB_COLUMNS))
     (folder / "rival.py").write_text(RIVAL)
-    log = run.enter((folder / "access.log").open("w"))
-    mine = run.enter(served.ours("serve", str(job), stderr=log))
+    log = run.stack.enter_context((folder / "access.log").open("w"))
+    mine = run.stack.enter_context(served.ours("serve", str(job), stderr=log))
     quiet = ("--log-level", "error", "--no-access-log")
-    rival = run.enter(served.program("-m", "uvicorn", "rival:app", "--port", "PORT", *quiet, cwd=folder))
+    rival = run.stack.enter_context(served.program("-m", "uvicorn", "rival:app", "--port", "PORT", *quiet, cwd=folder))
     path = f"/predict/{name}"
     ways: list[tuple[str, Server, Paths]] = [
         ("", mine, {1: path, MANY: path}), (f"{FASTAPI}, ", rival, {1: "/one", MANY: "/many"})
     ]  # fmt: skip
     each_s, sides = run.seconds / 6, dict[str, Any]()
     for side, server, paths in ways:
-        wait_until_it_predicts(server, paths[1])
+        wait_for(lambda server=server, path=paths[1]: Connection(server, path, 1).ask().startswith(b"HTTP/1.1 200"))
         for rows, what in ((1, "1 row"), (MANY, "256 rows")):
             sides[f"{side}{what}"] = lambda server=server, paths=paths, rows=rows: load(
                 server, paths[rows], rows, each_s, folder

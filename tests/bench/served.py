@@ -6,13 +6,13 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 import psutil
+from waiting import wait_for
 
 from tests.bench.bed import STREAMTRAIN
 
@@ -28,14 +28,10 @@ class Server:
         times = self._process.cpu_times()
         return float(times.user + times.system)
 
-    def wait_until_it_listens(self) -> None:
-        until = time.monotonic() + 120
-        while True:
-            try:
-                return socket.create_connection(("127.0.0.1", self.port)).close()
-            except OSError:
-                assert time.monotonic() < until and self.process.poll() is None, "the server does not listen"
-                time.sleep(0.1)
+    def listens(self) -> bool:
+        assert self.process.poll() is None, "the server has ended"
+        with socket.socket() as client:
+            return client.connect_ex(("127.0.0.1", self.port)) == 0
 
 
 @contextmanager
@@ -46,7 +42,7 @@ def running(command: list[str], port: int = 0, **options: Any) -> Iterator[Serve
         try:
             line = {"port": port} if port else json.loads(process.stdout.readline())
             server = Server(process, line.get("url") or f"http://127.0.0.1:{line['port']}/")
-            server.wait_until_it_listens()
+            wait_for(server.listens)
             yield server
         finally:
             process.terminate()

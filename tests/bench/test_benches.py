@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,7 +26,7 @@ def check(name: str, figures: Sequence[dict[str, Any]], only: str) -> None:
     if each.absent:
         assert figures == [{"bench": name, "skipped": each.absent}]
         pytest.skip(each.absent)
-    titles = [f"{name}: {line.title}" for _, lines in each.lines(only) for line in lines]
+    titles = [f"{name}: {line.title}" for lines in each.lines(only).values() for line in lines]
     isas = list(dict.fromkeys(figure.get("isa") for figure in figures)) if each.every_isa else [None]
     assert [figure["bench"] for figure in figures] == titles * len(isas)
     known = [figure for figure in figures if "rival" in figure]
@@ -43,7 +42,7 @@ def run(name: str, **environment: str) -> None:
         command, capture_output=True, text=True, cwd=CHECKOUT, env={**os.environ, **environment}
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    check(name, [json.loads(line) for line in done.stdout.splitlines()], str(load(name).smoke.get("only", "")))
+    check(name, [json.loads(line) for line in done.stdout.splitlines()], load(name).smoke["only"])
 
 
 @pytest.mark.parametrize("name", AT_ONCE)
@@ -67,9 +66,9 @@ def test_a_bench_on_kafka_gives_its_figures(kafka: Any, name: str) -> None:
 @pytest.mark.full
 def test_the_list_shows_every_bench_with_its_rivals_and_bars() -> None:
     shown = "\n".join(harness.listing())
-    assert [name for name in MODULES if f"{name}  (" not in shown or not load(name).about] == []
+    assert [name for name in MODULES if f"{name}  (" not in shown or not load(name).set_up.__doc__] == []
     assert "NumPy row of it: shown" in shown and "orjson.loads + NumPy, json: ratio at least 12" in shown
-    titles = [(name, line.title) for name in MODULES for _, lines in load(name).lines() for line in lines]
+    titles = [(name, line.title) for name in MODULES for lines in load(name).lines().values() for line in lines]
     assert len({*titles}) == len(titles), "a line's name and rival tell it from all others"
 
 
@@ -87,10 +86,8 @@ def test_sides_are_measured_and_bars_read(capsys: pytest.CaptureFixture[str]) ->
         "two": lambda: measured.append("two") or 2.0, "one": lambda: measured.append("one") or next(turns),
         "parts": {"p50": 2.0, "p99": 4.0}, "gone": "x is not installed", "not asked for": lambda: 1 / 0,
     }  # fmt: skip
-    each = replace(
-        load("decode"), name="known", set_up=lambda run: sides, cases={(): lines}, measure=harness.in_turns,
-        options={"turns": 3},
-    )  # fmt: skip
+    each = harness.bench("known", lines, harness.in_turns, "rows/s", turns=3)
+    each.set_up = lambda run: sides
     harness.show(each.figures())
     assert measured == ["two", "one"] * 3, "in turns"
     found = {figure.pop("bench"): figure for figure in map(json.loads, capsys.readouterr().out.splitlines())}
@@ -104,8 +101,13 @@ def test_sides_are_measured_and_bars_read(capsys: pytest.CaptureFixture[str]) ->
     assert found["known: not here / one"]["skipped"] == "x is not installed"
     verdicts = {name: is_met(figure) for name, figure in found.items() if "bar" in figure}
     assert [*verdicts.values()] == [True, False, True, None, False, None], verdicts
-    with pytest.raises(SystemExit, match="known has no --rows; it has --turns"):
-        harness.with_options(each, smoke=True, rows=3)
+
+
+@pytest.mark.full
+def test_an_option_that_a_bench_has_not_is_refused() -> None:
+    command = [sys.executable, "-m", "tests.bench", "decode", "--rows", "3"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=CHECKOUT)
+    assert done.returncode == 2 and "decode has no --rows; it has --seconds" in done.stderr
 
 
 def test_rates_are_of_the_best_window_and_times_of_the_least_call() -> None:

@@ -124,11 +124,13 @@ class History:
 
 
 def page(run: Run) -> Sides:
-    driver, folder, history, now_ms = run.enter(browser()), run.folder, History(Bed(run.kafka)), int(time.time() * 1000)
+    driver, folder, history = run.stack.enter_context(browser()), run.folder, History(Bed(run.kafka))
+    now_ms = int(time.time() * 1000)
     history.publish(*(now_ms - HOUR_MS + at * HOUR_MS // run.rows for at in range(run.rows)))
     (folder / "rival.py").write_text(RIVAL)
-    mine = run.enter(served.ours("ui", str(history.path), stderr=subprocess.DEVNULL))
-    rival = run.enter(served.program(str(folder / "rival.py"), "PORT", str(run.rows), stderr=subprocess.DEVNULL))
+    mine = run.stack.enter_context(served.ours("ui", str(history.path), stderr=subprocess.DEVNULL))
+    rivals = served.program(str(folder / "rival.py"), "PORT", str(run.rows), stderr=subprocess.DEVNULL)
+    rival = run.stack.enter_context(rivals)
     open_s, moved_s = opened(driver, f"{mine.url}overview?job={history.job.name}", SHOWN), list[float]()
     for _ in range(5):
         idle(1.0)
@@ -146,7 +148,7 @@ def page(run: Run) -> Sides:
 
 def jobs(run: Run) -> Sides:
     """Three jobs for a hundred points of the page: 30."""
-    driver, bed = run.enter(browser()), Bed(run.kafka)
+    driver, bed = run.stack.enter_context(browser()), Bed(run.kafka)
     paths = [bed.job() for _ in range(max(2, 3 * run.rows // 100))]
     made = [Job.load(path) for path in paths]
     for job in made:

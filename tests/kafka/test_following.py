@@ -1,0 +1,391 @@
+"""Following a job's snapshots: whoever has a model keeps it until a good newer one comes, whatever fails meanwhile."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from prediction_bench import Bench, running
+from publisher import Publisher, example_manifest
+from small_model import SmallModel
+from waiting import wait_for
+
+from streamtrain.clients.live_model import LiveModel
+from streamtrain.clients.snapshots import follow_snapshots
+from streamtrain.columns.served import Served, schema_and_model
+from streamtrain.errors import KafkaBroken, KafkaDenied, KafkaSettling, KafkaUnreachable, SnapshotError
+from streamtrain.kafka.follower import Follower
+from streamtrain.kafka.snapshots import SnapshotTopic
+from streamtrain.run.roles import predictor
+from streamtrain.topics.chunks import Stored
+from streamtrain.topics.manifest import decode, encode
+from streamtrain.topics.topic import Message
+
+MODEL = SmallModel.make()
+HUGE = 2**62
+ROW = {"dep_delay": 1, "distance": 2, "hour": 3, "carrier": "AA", "origin": "JFK"}
+WHOLE = {"model_spec": MODEL.spec, "schema": MODEL.schema.to_dict()}
+MALFORMED: dict[str, dict[str, Any]] = {
+    "columns are texts": {"schema": {"columns": ["abc"], "loss": "binary_cross_entropy"}},
+    "loss is a list": {"schema": {"columns": [], "loss": []}},
+    "no schema": {"schema": {}},
+    "no model": {"model_spec": {}},
+    "columns are texts, fresh": {"schema": {"columns": ["abc"]}, "untrained": True},
+}
+JUNK: tuple[Any, ...] = (
+    None, [], ["abc"], {}, {"name": 3}, "", "abc", 0, -1, 1 << 62, 2.5, float("nan"), True, [[]], [{}], [None],
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("streamtrain.kafka.following.RETRY_S", 0.01)
+
+
+@pytest.fixture
+def bench(kafka: Any) -> Bench:
+    return Bench(kafka.bootstrap, kafka.fresh_name("following"))
+
+
+@pytest.fixture
+def publisher(bench: Bench) -> Publisher:
+    return Publisher(bench.bootstrap, bench.job)
+
+
+def put_malformed(publisher: Publisher, version: int, **changes: Any) -> None:
+    """A snapshot with right digests and no model of a job."""
+    made = publisher.make(version, MODEL.payload(1), **{**WHOLE, "untrained": False, **changes})
+    publisher.write(made.messages)
+
+
+def put_another_models(publisher: Publisher, version: int) -> None:
+    """Whole, with columns and a model, and not that model's arrays."""
+    other = SmallModel.make(layers=(9,))
+    publisher.write(publisher.make(version, other.payload(1), **WHOLE).messages)
+
+
+def put_torn(publisher: Publisher, version: int) -> None:
+    def without_chunks(messages: list[Message]) -> list[Message]:
+        return messages[-1:]
+
+    publisher.put_damaged(version, MODEL.payload(1), without_chunks)
+
+
+# by what is wrong with it: writes a snapshot that nobody may take
+REFUSED: dict[str, Callable[[Publisher, int], None]] = {
+    "another model's arrays": put_another_models, "torn": put_torn,
+    **{name: partial(put_malformed, **changes) for name, changes in MALFORMED.items()},
+}  # fmt: skip
+
+
+def test_a_refused_snapshot_keeps_nobody_from_the_next(bench: Bench, publisher: Publisher, caplog: Any) -> None:
+    """However high its version. A live model and a predictor keep what they have, and say why once."""
+    follow = partial(follow_snapshots, bench.job, bench.bootstrap)
+    newest, every = follow(newest_only=True), follow(newest_only=False)
+    MODEL.put(publisher, 1)
+    assert next(newest).version == next(every).version == 1
+    cases = [(name, version) for name in REFUSED for version in (None, HUGE)]
+    with LiveModel(bench.job, bench.bootstrap) as model, running(bench.config()) as counters:
+        model.wait_ready()
+        wait_for(lambda: counters["version"] == 1)
+        for at, (name, version) in enumerate(cases):
+            kept = model.version
+            caplog.clear()
+            REFUSED[name](publisher, version or kept + 1)
+            wait_for(lambda kept=kept: caplog.text.count(f"keeping snapshot {kept}") >= 2)  # of both
+            assert model.version == counters["version"] == kept and model.error is not None, name
+            assert model.predict(ROW)
+            if name in MALFORMED:
+                words = f"snapshot {version or kept + 1} of {bench.job}: expected the columns and model"
+                assert words in caplog.text, name
+            bench.ask(ROW, str(at))
+            bench.flush()
+            wait_for(lambda at=at: counters["requests"] == at + 1)
+            assert caplog.text.count(f"keeping snapshot {kept}") == 2 and "Traceback" not in caplog.text, name
+            good = kept + 2
+            MODEL.put(publisher, good)
+            wait_for(lambda good=good: model.version == counters["version"] == good)
+            assert next(newest).version == next(every).version == good, name
+            assert bench.answers()[str(at)].version == kept, name
+
+
+def test_a_refused_snapshot_keeps_nobody_from_starting_on_what_came_after_it(kafka: Any) -> None:
+    for refuse in REFUSED.values():
+        job = kafka.fresh_name("huge")
+        publisher = Publisher(kafka.bootstrap, job)
+        refuse(publisher, HUGE)
+        MODEL.put(publisher, 2)
+        assert next(follow_snapshots(job, kafka.bootstrap)).version == 2
+
+
+def test_who_starts_on_a_refused_snapshot_waits_or_ends(bench: Bench, publisher: Publisher, caplog: Any) -> None:
+    """A predictor waits for the next; a bounded run ends, with exit code 1, also where nothing is wrong but a chunk."""
+    put_malformed(publisher, 1, **MALFORMED["columns are texts"])
+    for config in (bench.config(until_end=True), bench.config(snapshot=1)):
+        with pytest.raises(SnapshotError, match="expected the columns and model of a job") as error:
+            predictor.answer(config, threading.Event())
+        assert error.value.exit_code == 1
+    bench.ask(ROW, "waits")
+    bench.flush()
+    with running(bench.config()) as counters:
+        wait_for(lambda: "waiting for the next" in caplog.text)
+        MODEL.put(publisher, 2)
+        wait_for(lambda: counters["requests"] == 1)
+    assert bench.answers()["waits"].version == 2
+    publisher.put_damaged(3, MODEL.payload(1), lambda messages: messages[1:])
+    with pytest.raises(SnapshotError, match="missing"):
+        predictor.answer(bench.config(until_end=True), threading.Event())
+
+
+@pytest.mark.parametrize("versions", [(7, 2), (2, 7), (7, 7, 2), (3, 7, 2)])
+def test_versions_that_wait_together_are_judged_before_they_pass_over_others(
+    bench: Bench, publisher: Publisher, versions: tuple[int, ...]
+) -> None:
+    """What is made of 7 ends in a ValueError."""
+
+    def seven_is_bad(stored: Stored) -> Stored:
+        if stored.manifest.version == 7:
+            raise ValueError("seven")
+        return stored
+
+    publisher.put(1, b"first")
+    rejected, given = list[str](), list[int]()
+    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
+        follower = Follower(topic, seven_is_bad, False, True, 0, rejected.append)
+        assert [stored.manifest.version for stored in follower.start()] == [1]
+        publisher.write(message for version in versions for message in publisher.make(version, b"x").messages)
+
+        def all_judged() -> bool:
+            given.extend(stored.manifest.version for stored in follower.poll(0.05))
+            return len(given) == 1 and len(rejected) == len(versions) - 1
+
+        wait_for(all_judged)
+    assert given == [next(version for version in versions if version != 7)]
+    assert sum("seven" in text for text in rejected) == versions.count(7)
+    assert sum("expected a version above 3, got 2" in text for text in rejected) == (versions == (3, 7, 2))
+
+
+def follower_of(topic: SnapshotTopic, rejected: list[str], newest_only: bool = False) -> Follower[Stored]:
+    return Follower(topic, lambda stored: stored, False, newest_only, 0, rejected.append)
+
+
+def test_a_good_one_of_a_higher_version_keeps_a_start_from_a_lower_one(bench: Bench, publisher: Publisher) -> None:
+    """Versions a reader sees never go down, whoever it was that saw them."""
+    MODEL.put(publisher, HUGE)
+    MODEL.put(publisher, 2, kept=())
+    rejected: list[str] = []
+    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
+        assert list(follower_of(topic, rejected).start()) == []
+    assert len(rejected) == 1 and f"expected a version above {HUGE}" in rejected[0]
+
+
+def test_an_equal_version_is_left_out(bench: Bench, publisher: Publisher) -> None:
+    publisher.put(1, b"first")
+    rejected: list[str] = []
+    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
+        follower = follower_of(topic, rejected)
+        seen: list[Stored] = list(follower.start())
+        publisher.write(publisher.make(1, b"again").messages)
+        publisher.put(2, b"second")
+        while len(seen) < 2:
+            seen += follower.poll(0.1)
+    assert [(stored.manifest.version, stored.model) for stored in seen] == [(1, b"first"), (2, b"second")]
+    assert len(rejected) == 1 and "expected a version above 1, got 1" in rejected[0]
+
+
+@pytest.mark.parametrize("newest_only", [True, False])
+@pytest.mark.parametrize("later", [(), (3, 4)], ids=["the last", "two follow"])
+def test_a_snapshot_that_could_not_be_fetched_is_fetched_again(
+    bench: Bench, publisher: Publisher, monkeypatch: pytest.MonkeyPatch, newest_only: bool, later: tuple[int, ...]
+) -> None:
+    """No other may ever come: the trainer's last. Who follows all of them gets it before those that come after it."""
+    MODEL.put(publisher, 1)
+    rejected: list[str] = []
+    with SnapshotTopic(bench.job, bench.bootstrap) as topic:
+        follower = follower_of(topic, rejected, newest_only)
+        assert [stored.manifest.version for stored in follower.start()] == [1]
+        failures = failing(monkeypatch, topic, "load", KafkaUnreachable("away"), KafkaUnreachable("away"))
+        monkeypatch.setattr(follower, "_keep", lambda read: None)  # as where they are too many to keep
+        for version in (2, *later):
+            MODEL.put(publisher, version)
+        given: list[int] = []
+
+        def last_came() -> bool:
+            given.extend(stored.manifest.version for stored in follower.poll(0.05))
+            return (2, *later)[-1] in given
+
+        wait_for(last_came)
+    assert not failures and not rejected
+    assert given == sorted(given) if newest_only else given == [2, *later]
+
+
+def failing(patch: pytest.MonkeyPatch, owner: Any, name: str, *errors: Exception) -> list[Exception]:
+    """Lets calls of a method raise these first, and those that are added to the list later."""
+    real, failures = getattr(owner, name), [*errors]
+
+    def method(*arguments: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return real(*arguments)
+
+    patch.setattr(owner, name, method)
+    return failures
+
+
+def test_a_live_model_and_a_predictor_keep_their_model_and_follow_on(
+    bench: Bench, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After any failure; a broken client is made anew."""
+    MODEL.put(publisher, 1)
+    with running(bench.config()) as counters:
+        wait_for(lambda: counters["version"] == 1)
+        failures = failing(monkeypatch, Follower, "poll")
+        for version, error in enumerate([KafkaBroken("fatal"), KafkaDenied("no right"), KafkaUnreachable("away")], 2):
+            failures.append(error)
+            wait_for(lambda: not failures)
+            MODEL.put(publisher, version)
+            wait_for(lambda version=version: counters["version"] == version)
+    with LiveModel(bench.job, bench.bootstrap) as model:
+        model.wait_ready(120)
+        renewals = model._topic.renewals
+        for version, error in enumerate([KafkaBroken("fatal"), OSError("of any kind")], 5):
+            failures.append(error)
+            wait_for(lambda: not failures)
+            MODEL.put(publisher, version)
+            wait_for(lambda version=version: model.version == version)
+            assert model._topic.renewals == renewals + 1
+
+
+def test_who_has_no_model_waits_for_what_passes(
+    bench: Bench, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MODEL.put(publisher, 1)
+    failures = failing(monkeypatch, SnapshotTopic, "newest_manifest")
+    failures += [KafkaSettling("no leader")] * 2
+    assert next(follow_snapshots(bench.job, bootstrap=bench.bootstrap)).version == 1 and not failures
+    for error in (KafkaSettling("no leader"), KafkaBroken("fatal")):
+        failures += [error, error]
+        with running(bench.config()) as counters:
+            wait_for(lambda counters=counters: counters["version"] == 1)
+        assert not failures
+
+
+def test_a_snapshot_that_is_followed_anew_is_made_ready_once(
+    bench: Bench, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    MODEL.put(publisher, 1, untrained=True)
+    prepared: list[int] = []
+    make = LiveModel._prepared
+
+    def counted(self: LiveModel, stored: Any) -> Any:
+        prepared.append(stored.manifest.version)
+        return make(self, stored)
+
+    monkeypatch.setattr(LiveModel, "_prepared", counted)
+    failures = failing(monkeypatch, Follower, "poll", KafkaSettling("no leader"))
+    with LiveModel(bench.job, bench.bootstrap) as model:
+        wait_for(lambda: not failures and model.connected)
+        MODEL.put(publisher, 2)
+        model.wait_ready(120)
+    assert prepared == [1, 2]
+
+
+def test_a_live_model_that_may_not_read_says_it_once(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    looks: list[int] = []
+
+    def denied(self: Follower[Any]) -> Any:
+        looks.append(1)
+        raise KafkaDenied("snapshots: not authorised")
+
+    monkeypatch.setattr(Follower, "start", denied)
+    with caplog.at_level(logging.INFO), LiveModel("job", bootstrap="127.0.0.1:9") as model:
+        wait_for(lambda: len(looks) > 5)
+        assert isinstance(model.error, KafkaDenied)
+    ours = [record for record in caplog.records if "not authorised" in record.getMessage()]
+    assert len(ours) == 1 and ours[0].exc_info is None
+
+
+def test_rows_of_a_call_are_predicted_by_one_snapshot(bench: Bench, publisher: Publisher) -> None:
+    """However many rows the call has and however many snapshots come."""
+    columns = {"dep_delay": {"standardize": True}, "distance": {}, "hour": {}, "late": {"role": "label"}}
+    small, row = SmallModel.make(columns), {"dep_delay": 3.5, "distance": 7, "hour": 2}
+    digests = {1: small.put(publisher, 1).digest.hex()}
+    rows = {name: np.full(20_000, value) for name, value in row.items()}
+    mixed: list[int] = []
+    seen: dict[int, float] = {}
+    with LiveModel(bench.job, bootstrap=bench.bootstrap) as live:
+        live.wait_ready(60)
+        done = threading.Event()
+
+        def predict() -> None:
+            while not done.is_set():
+                answer = live.answer(rows)
+                values = {each["prediction"] for each in answer.values}
+                if len(values) != 1 or seen.setdefault(answer.version, min(values)) not in values:
+                    mixed.append(len(values))
+                assert answer.digest == digests[answer.version] and answer.age_s > 0
+
+        threads = [threading.Thread(target=predict) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for version in range(2, 16):
+            changes = {"model_spec": small.spec, "schema": small.schema.to_dict()}
+            digests[version] = publisher.make(version, small.payload(version), **changes).digest.hex()
+            small.put(publisher, version)
+        while live.version != 15:
+            live.predict(row)
+        done.set()
+        for thread in threads:
+            thread.join()
+        assert len({live.predict(row)["prediction"], *seen.values()}) > 2
+    assert mixed == []
+
+
+def altered(given: Any) -> Iterator[Any]:
+    """`given` with one part of it, at any depth, left out or replaced by each piece of junk."""
+    yield from JUNK
+    if isinstance(given, Mapping):
+        for name in given:
+            yield {other: value for other, value in given.items() if other != name}
+            for value in altered(given[name]):
+                yield {**given, name: value}
+    elif isinstance(given, list):
+        for at in range(len(given)):
+            yield [*given[:at], *given[at + 1 :]]
+            for value in altered(given[at]):
+                yield [*given[:at], value, *given[at + 1 :]]
+
+
+def test_whatever_a_manifest_holds_it_makes_a_scorer_or_a_snapshot_error() -> None:
+    good = {"schema": MODEL.schema.to_dict(), "model_spec": MODEL.spec}
+    payload = MODEL.payload(3)
+    cases = itertools.chain.from_iterable(
+        ({**good, name: value} for value in altered(good[name]) if isinstance(value, Mapping)) for name in good
+    )
+    refused = made = 0
+    for case in cases:
+        manifest = decode(encode(example_manifest(3, shelf="s/0003", **copy.deepcopy(case))))
+        try:
+            served = Served.of(manifest, b"d" * 32, payload)
+            served.request_scorer("json", rows=256).score("asked", [b"[1,2,3,4]"])
+            made += 1
+        except SnapshotError:
+            refused += 1
+    assert refused > 500 and made > 10
+
+
+def test_columns_and_model_that_disagree_are_refused() -> None:
+    smaller = MODEL.schema.to_dict()
+    smaller["columns"] = [{**each, "buckets": 8} if each.get("buckets") else each for each in smaller["columns"]]
+    with pytest.raises(SnapshotError, match="expected the model's input to be that of its columns"):
+        schema_and_model(example_manifest(3, model_spec=MODEL.spec, schema=smaller))
+    spec = {**MODEL.spec, "loss": "mean_squared_error"}
+    with pytest.raises(SnapshotError, match="expected the model's loss"):
+        schema_and_model(example_manifest(3, model_spec=spec, schema=MODEL.schema.to_dict()))

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from streamtrain.cli.app import commands
 from streamtrain.cli.output import Output, table
 from streamtrain.cli.train_view import TrainView
 from streamtrain.job import settings_table
@@ -27,11 +26,6 @@ def test_settings_in_a_pipe_are_a_line_each(run: Run) -> None:
     assert all(line == line.rstrip() for line in lines)
     for line, setting in zip(lines[1:], settings_table(), strict=True):
         assert line.startswith(setting.path) and line.endswith(setting.help)
-
-
-@pytest.mark.parametrize("name", sorted(commands()))
-def test_help_in_a_pipe_is_not_cut(run: Run, name: str) -> None:
-    assert "…" not in run(name, "--help").out
 
 
 def test_progress_in_a_pipe_is_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:

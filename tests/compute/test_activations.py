@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -24,8 +25,8 @@ def run(name: str, x: Any, isa: str = "") -> tuple[Any, Any]:
     return y, dx
 
 
-@pytest.mark.parametrize("name", ops.activations())
-@pytest.mark.parametrize(("dtype", "close"), [(np.float32, 2e-6), (np.float64, 1e-12)])
+@over("name", ops.activations())
+@over(("dtype", "close"), [(np.float32, 2e-6), (np.float64, 1e-12)])
 def test_against_pytorch(name: str, dtype: Any, close: float) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
     known = torch.nn.functional
@@ -41,8 +42,8 @@ def test_against_pytorch(name: str, dtype: Any, close: float) -> None:
     np.testing.assert_allclose(dx[~far], x.grad.numpy()[~far], rtol=close, atol=close)
 
 
-@pytest.mark.parametrize("name", ops.activations())
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@over("name", ops.activations())
+@over("dtype", [np.float32, np.float64])
 def test_at_the_ends_of_the_numbers(name: str, dtype: Any) -> None:
     """As the reference says, and the same on every instruction set; what is no number stays none."""
     with np.errstate(over="ignore", under="ignore"):
@@ -65,7 +66,7 @@ def test_at_the_ends_of_the_numbers(name: str, dtype: Any) -> None:
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("name", ops.activations())
+@over("name", ops.activations())
 def test_a_vertex_is_what_a_layer_has_built_in(rig: Any, spec: Any, name: str) -> None:
     inside = [{"name": "a", "dense": 7, "activation": name, "init": "he_uniform", "of": "input"}]
     apart = [{"name": "a", "dense": 7, "init": "he_uniform", "of": "input"},

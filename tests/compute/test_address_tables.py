@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import input as inputs
@@ -46,7 +47,7 @@ def test_their_gradients_take_a_bounded_part_of_a_step(rig: Any, spec: Any) -> N
     assert all(size <= inputs.GRADIENT_BYTES or len(refs) == 1 for size, refs in zip(bytes_of, parameters, strict=True))
 
 
-@pytest.mark.parametrize("clip", [0.0, 0.05])
+@over("clip", [0.0, 0.05])
 def test_how_many_at_a_time_changes_no_bit(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, clip: float) -> None:
     states = set()
     for limit in (0, 5_000, 1 << 30):
@@ -62,8 +63,8 @@ def test_how_many_at_a_time_changes_no_bit(rig: Any, spec: Any, monkeypatch: pyt
     assert len(states) == 1
 
 
-@pytest.mark.parametrize("rows", [1, TILE_ROWS + 1, CAPACITY])
-@pytest.mark.parametrize("threads", [1, 3])
+@over("rows", [1, TILE_ROWS + 1, CAPACITY])
+@over("threads", [1, 3])
 def test_addresses_go_with_slot_tile_and_thread(rig: Any, spec: Any, rows: int, threads: int) -> None:
     """`a` is what one tile has of each thread, the input lies in a slot: in another one at every other step."""
     found = []

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -16,7 +17,7 @@ from streamtrain.errors import UserMistake
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 
 
-@pytest.mark.parametrize("n", [1, 50, 700])
+@over("n", [1, 50, 700])
 def test_it_is_that_of_pytorch(n: int) -> None:
     given = ops.get("bag_max_forward").example(np.random.default_rng(n), n)
     rows, dim, buckets = given["rows"], given["dim"], given["buckets"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from looped import over
 from slots import set_rows
 
 from streamtrain import _native
@@ -35,7 +36,7 @@ def program(moments: np.ndarray, slots: _native.SlotLayout) -> Program:
                    slots.slot_bytes)  # fmt: skip
 
 
-@pytest.mark.parametrize("backend", ANSWERING)
+@over("backend", ANSWERING)
 def test_flags_in_a_slot_choose_columns(backend: str) -> None:
     random = np.random.default_rng(3)
     moments = np.ascontiguousarray(example_moments(random, WIDTH), np.float64).reshape(WIDTH, len(MOMENTS))
@@ -55,7 +56,7 @@ def test_flags_in_a_slot_choose_columns(backend: str) -> None:
     assert len(set(plan.output()[0].tolist())) > 3
 
 
-@pytest.mark.parametrize("block", [("flags", "f32", WIDTH), ("flags", "u8", WIDTH - 1), ("flags", "u8", WIDTH, True)])
+@over("block", [("flags", "f32", WIDTH), ("flags", "u8", WIDTH - 1), ("flags", "u8", WIDTH, True)])
 def test_a_block_of_another_form_is_refused(block: tuple[str, str, int]) -> None:
     with pytest.raises(UserMistake, match=r"flags: expected u8 of width 37, got (f32|u8|ragged u8) of width"):
         program(np.zeros((WIDTH, len(MOMENTS))), _native.SlotLayout.make(1, 1, [block]))

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute.backends import _cublas, cuda
@@ -42,8 +43,8 @@ SHAPES: list[dict[str, Any]] = [
 
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("in_round", [False, True])
+@over("shape", SHAPES)
+@over("in_round", [False, True])
 def test_steps_agree_with_the_cpu(fake_cupy: Any, rig: Any, spec: Any, shape: dict[str, Any], in_round: bool) -> None:
     one, other = rig(spec(**shape)), rig(spec(**shape))
     cpu, gpu = one.plan("cpu"), other.plan("cuda")

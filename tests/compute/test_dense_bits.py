@@ -1,33 +1,40 @@
 """The dense kernels give the bits of one fused multiply-add chain in ascending k, on every instruction set; sums over
 rows those of chains of 256 rows, added in double.
 
-Run as a program it is the guard-page check: one argument, the instruction set.
+Run as a program it is the guard-page check; its arguments are how many of the shapes, and the instruction sets.
 """
 
 import ctypes
 import mmap
+import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute.ops.dense_grad_weight import TOTALS
 
 Floats = npt.NDArray[np.float32]
 
-SHAPES = [  # rows, inputs, outputs: each kind of tile, edge and stretch of depth on every instruction set
+SMALL = [  # rows, inputs, outputs: each kind of tile, edge and stretch of depth on every instruction set
     (0, 3, 2), (0, 3, 1), (1, 1, 1), (1, 28, 1), (17, 29, 1), (256, 28, 1), (70, 64, 1), (33, 131, 1), (5, 600, 1),
     (64, 28, 64), (37, 29, 5), (7, 64, 64), (33, 65, 63), (5, 1, 130), (70, 140, 17), (3, 5, 2), (257, 31, 33),
     (19, 300, 48), (13, 530, 33), (1000, 3, 72), (1030, 2, 1), (9, 7, 96), (2, 1100, 3), (40, 40, 8), (1, 64, 200),
-    (513, 20, 4), (600, 70, 70), (1025, 6, 200), (1024, 64, 64), (700, 150, 1),
+    (513, 20, 4), (600, 70, 70), (1025, 6, 200), (700, 150, 1),
     # around a block of A (96 rows, in strips of 48) and of B (256 deep, 512 columns), packed and where it is
-    (97, 257, 65), (96, 129, 512), (95, 128, 513), (300, 259, 130), (514, 145, 513), (193, 520, 200), (520, 49, 72),
+    (97, 257, 65), (520, 49, 72),
 ]  # fmt: skip
+SHAPES = [*SMALL, (1024, 64, 64), (96, 129, 512), (95, 128, 513), (300, 259, 130), (514, 145, 513), (193, 520, 200)]
+small_and_in_full_all = pytest.mark.parametrize(
+    "shapes", [SMALL, pytest.param(SHAPES, marks=pytest.mark.full)], ids=["small", "all"]
+)
 
 
 def exact_fma(a: Floats, b: Floats, c: Floats) -> Floats:
@@ -131,17 +138,23 @@ def test_the_reference_fma_is_exact() -> None:
         assert gaps[0] < min(gaps[1:]) or int(got.view(np.int32)) % 2 == 0, "a tie must go to even"
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_bits_are_those_of_one_ascending_chain(shape: tuple[int, int, int], isa: str) -> None:
-    case = Case(*shape)
-    expected, got = case.expected(), case.run(isa)
-    for name, want in expected.items():
-        different = np.flatnonzero(want.view(np.int32) != got[name].view(np.int32))
-        assert not different.size, f"{name}: {different.size} of {want.size} differ, first at {different[0]}"
+@small_and_in_full_all
+def test_bits_are_those_of_one_ascending_chain(shapes: Sequence[tuple[int, int, int]]) -> None:
+    wrong = []
+    for shape in shapes:
+        case = Case(*shape)
+        expected = case.expected()
+        for isa in _native.supported_isas():
+            got = case.run(isa)
+            for name, want in expected.items():
+                different = np.flatnonzero(want.view(np.int32) != got[name].view(np.int32))
+                if different.size:
+                    count = f"{different.size} of {want.size} differ, first at {different[0]}"
+                    wrong.append(f"{shape} on {isa}: {name}: {count}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
+@over("isa", _native.supported_isas())
 def test_ties_subnormals_and_overflow_are_rounded_once(isa: str) -> None:
     tiny, huge, step = np.float32(1e-45), np.float32(3e38), np.float32(1 + 2**-12)
     rows = [  # a, b, start: their sum in double is halfway between two floats, or below the normal ones, or above all
@@ -158,8 +171,8 @@ def test_ties_subnormals_and_overflow_are_rounded_once(isa: str) -> None:
             assert set(y.view(np.int32).ravel()) == {int(exact_fma(a[None], b[None], start[None]).view(np.int32)[0])}
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
-@pytest.mark.parametrize("outputs", [1, 2, 40])
+@over("isa", _native.supported_isas())
+@over("outputs", [1, 2, 40])
 def test_relu_and_mask_keep_nan_and_turn_the_rest_at_or_below_0_to_0(outputs: int, isa: str) -> None:
     x = np.array([[np.nan], [-np.inf], [-1], [-0.0], [0], [1], [np.inf]], np.float32)
     y, ones = np.empty((7, outputs), np.float32), np.ones((1, outputs), np.float32)
@@ -173,10 +186,15 @@ def test_relu_and_mask_keep_nan_and_turn_the_rest_at_or_below_0_to_0(outputs: in
     np.testing.assert_array_equal(dx, np.repeat([[outputs, 0, 0, 0, 0, outputs, outputs]], 3, axis=0))
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
-def test_nothing_outside_the_arrays_is_touched(isa: str) -> None:
-    done = subprocess.run([sys.executable, __file__, isa], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"exit {done.returncode} (-11: an access outside an array): {done.stdout}{done.stderr}"
+@small_and_in_full_all
+def test_nothing_outside_the_arrays_is_touched(shapes: Sequence[tuple[int, int, int]]) -> None:
+    """The process prints each instruction set and shape before it runs them: the last is the one that failed."""
+    command = [sys.executable, __file__, str(len(shapes)), *_native.supported_isas()]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    at = done.stdout.rstrip().rpartition("\n")[2]
+    assert done.returncode == 0, f"exit {done.returncode} (-11: an access outside an array) at {at}: {done.stderr}"
+    assert at == f"{_native.supported_isas()[-1]} {shapes[-1]}"
 
 
 class Fence:
@@ -200,15 +218,16 @@ class Fence:
         return array
 
 
-def main(isa: str) -> None:
-    for shape in SHAPES:
+def main(count: str, *isas: str) -> None:
+    for isa, shape in product(isas, SHAPES[: int(count)]):
+        print(isa, shape, flush=True)
         case = Case(*shape)
         plain = case.run(isa)
         for at_end in (False, True):
             fenced = case.run(isa, Fence(at_end))
             for name, want in plain.items():
-                assert want.tobytes() == fenced[name].tobytes(), f"{shape} {name}"
+                assert want.tobytes() == fenced[name].tobytes(), name
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

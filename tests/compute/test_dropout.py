@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute.spec import flat
@@ -22,7 +22,7 @@ def left(random: int, stream: int, rate: float, count: int = COUNT) -> Any:
     return y
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5, 0.99])
+@over("rate", [0.0, 0.1, 0.5, 0.99])
 def test_a_share_is_0_and_the_mean_stays(rate: float) -> None:
     y = left(7, 0, rate)
     deviation = np.sqrt(rate * (1 - rate) / COUNT)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 import msgpack
-import pytest
+from looped import over
 
 from streamtrain.compute.early_stopping import Conditions, Standing
 
@@ -33,7 +33,7 @@ def ends_at(conditions: Conditions, scores: list[float]) -> tuple[str, int] | No
     return next(((name, count) for count, (name, _) in enumerate(ends(conditions, scores), 1) if name), None)
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "scores", "at"),
     [
         ({"no_improvement": 2}, [3, 2, 2, 1, 1, 1, 0], 6),

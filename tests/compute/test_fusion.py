@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.compute import workspace
 from streamtrain.compute.backends.cpu import TILE_ROWS
@@ -48,8 +49,8 @@ def outcome(rigged: Any, threads: int, phase: str = "train") -> bytes:
     return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
 
 
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize(("rows", "capacity"), [(1, 64), (43, 64), (TILE_ROWS + 1, CAPACITY), (CAPACITY, CAPACITY)])
+@over("name", NETWORKS)
+@over(("rows", "capacity"), [(1, 64), (43, 64), (TILE_ROWS + 1, CAPACITY), (CAPACITY, CAPACITY)])
 def test_it_changes_no_bit(
     rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, name: str, rows: int, capacity: int
 ) -> None:

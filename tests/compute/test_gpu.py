@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import backends, ops
 from streamtrain.compute.backends import cuda
@@ -32,8 +33,11 @@ def device() -> Device:
     return found
 
 
-@pytest.mark.parametrize("n", [0, 1, 31, 1000, 5000])
-@pytest.mark.parametrize(("op", "types"), [(op, types) for op in DEVICE_OPS for types in op.types])
+@over(
+    ("op", "types", "n"),
+    lambda: ((op, types, n) for op in DEVICE_OPS for types in op.types for n in (0, 1, 31, 1000, 5000)),
+    ids=lambda case: f"{case[0].name}-{case[1]}-{case[2]}",
+)
 def test_every_op_agrees_with_its_reference(device: Device, op: Op, types: str, n: int) -> None:
     found = arguments(op, types, n)
     run_on(device, op, types, found)
@@ -47,7 +51,7 @@ def test_every_op_agrees_with_its_reference(device: Device, op: Op, types: str, 
             np.testing.assert_allclose(one, value, rtol=limit, atol=limit * scale)
 
 
-@pytest.mark.parametrize("shape", [
+@over("shape", [
     {"layers": [RELU, RELU], "numbers": 28, "standardize": True},
     {"layers": [RELU], "categories": 2, "loss": "softmax_cross_entropy"},
     {"loss": "mean_squared_error", "standardize_label": True, "optimizer": "sgd"},
@@ -81,7 +85,7 @@ def test_two_runs_give_the_same_bits(device: Device, rig: Any, spec: Any) -> Non
     assert len(bits) == 1
 
 
-@pytest.mark.parametrize("bad", [(), (5,)])
+@over("bad", [(), (5,)])
 def test_rounds_run_ahead_to_the_same_bits(
     device: Device, monkeypatch: pytest.MonkeyPatch, bad: tuple[int, ...]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute.graph import Graph
 from streamtrain.compute.model import Model
@@ -133,7 +134,7 @@ WRONG: list[tuple[Any, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("vertices", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
+@over(("vertices", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
 def test_what_is_no_graph_is_refused_by_its_place(spec: Any, vertices: Any, message: str) -> None:
     told = {**spec(), "graph": {"columns": [["first", 0, 2]], "vertices": vertices}}
     with pytest.raises(UserMistake, match=message):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import losses
 from streamtrain.compute.judged import Judged
@@ -31,7 +32,7 @@ ALONE = {
 }
 
 
-@pytest.mark.parametrize("name", ALONE)
+@over("name", ALONE)
 def test_a_model_of_one_loss_has_the_bits_it_had_before_there_were_heads(rig: Any, spec: Any, name: str) -> None:
     digest = hashlib.sha256()
     for example in losses.get(name).EXAMPLES:
@@ -49,7 +50,7 @@ def test_a_model_of_one_loss_has_the_bits_it_had_before_there_were_heads(rig: An
     assert digest.hexdigest()[:16] == ALONE[name]
 
 
-@pytest.mark.parametrize("name", losses.names())
+@over("name", losses.names())
 def test_one_head_of_weight_1_whose_label_all_rows_have_learns_as_a_model_of_one_loss(
     rig: Any, spec: Any, name: str
 ) -> None:
@@ -70,7 +71,7 @@ def test_one_head_of_weight_1_whose_label_all_rows_have_learns_as_a_model_of_one
         assert one[each].tobytes() == other[name].tobytes(), each
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@over("optimizer", ["sgd", "adam"])
 def test_two_heads_learn_as_in_pytorch(rig: Any, spec: Any, optimizer: str) -> None:
     """Losses and parameters after 1 and 10 steps, no further from float64 than 5 times PyTorch's float32."""
     torch = pytest.importorskip("torch")
@@ -118,8 +119,8 @@ def test_two_heads_learn_as_in_pytorch(rig: Any, spec: Any, optimizer: str) -> N
         assert error <= 5 * max(of_torch, 1e-7), (step, error, of_torch)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
-@pytest.mark.parametrize("name", losses.names())
+@over("backend", ["cpu", "reference"])
+@over("name", losses.names())
 def test_a_head_whose_label_no_row_has_learns_nothing_and_the_others_as_without_it(
     rig: Any, spec: Any, name: str, backend: str
 ) -> None:
@@ -214,7 +215,7 @@ def test_the_last_vertex_may_be_one_that_a_loss_takes(spec: Any) -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("backend", ["cpu", "reference"])
+@over("backend", ["cpu", "reference"])
 def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend: str) -> None:
     """In that batch alone."""
     squared = ("delay", "mean_squared_error", {"partial": True})
@@ -229,7 +230,7 @@ def test_a_head_whose_loss_is_not_finite_is_flagged(rig: Any, spec: Any, backend
         assert plan.step.not_finite == flagged, cell
 
 
-@pytest.mark.parametrize(
+@over(
     ("heads", "more", "told"),
     [
         ([LATE, LATE], {}, "model.heads: expected the labels' names, each once"),

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from long_tables import some
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.spec import Array, Op
 from tests.compute.hostile import KINDS, OVERFLOWS, WEIGHTS, arrays_of, bits, fill_outputs, put_into, widened
+from tests.compute.shapes import with_some
 from tests.compute.test_ops import STEP_FIELDS, arguments, copy_of_step
 
 SIZES = (0, 1, 33, 1000)
-CASES = some((op, types) for op in ops.load().values() for types in op.types)
+CASES = [(op, types) for op in ops.load().values() for types in op.types]
 MOVED = 4   # times that the arguments are moved by a rounding
 OFTEN = 8   # how much further than that a float may lie
 
@@ -90,7 +91,7 @@ def compare(op: Op, types: str, n: int, kind: str, found: list[Any], usual: list
             assert_near(kind, name, value, its.astype(np.float64), limit)
 
 
-@pytest.mark.parametrize(("op", "types"), CASES, ids=[f"{op.name}-{types}" for op, types in CASES])
+@with_some(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_hostile_records(op: Op, types: str) -> None:
     for n in SIZES:
         usual = meaning(op, given(op, types, n))
@@ -110,7 +111,7 @@ OF_SCORES = {("given", "z"), ("out", "loss")}
 LOSSES = [op.name for op in ops.load().values() if {(arg.role, arg.name) for arg in op.args} >= OF_SCORES]
 
 
-@pytest.mark.parametrize("name", LOSSES)
+@over("name", LOSSES)
 def test_the_loss_of_a_score_that_is_no_number_is_none(name: str) -> None:
     """So that the batch is left out, and not trained as one that was predicted right."""
     op = ops.get(name)

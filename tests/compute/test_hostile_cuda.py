@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from long_tables import some
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import backends, ops
@@ -15,19 +15,18 @@ from streamtrain.compute.backends._device import Device
 from streamtrain.compute.spec import Op
 from tests.compute.hostile import KINDS, bits
 from tests.compute.on_device import run_on
+from tests.compute.shapes import with_some
 from tests.compute.test_hostile import SIZES, compare, given, meaning, outcomes
 from tests.compute.test_ops import STEP_FIELDS
 
 CASES = [(op, types) for op in ops.load().values() if not op.host_only for types in op.types]
-IDS = [f"{op.name}-{types}" for op, types in CASES]
-SOME = some(iter(CASES))
 
 
 def bits_of(op: Op, values: list[Any]) -> tuple[Any, ...]:
     return tuple(bits(value, STEP_FIELDS) for _, value in outcomes(op, values))
 
 
-@pytest.mark.parametrize(("op", "types"), SOME, ids=[f"{op.name}-{types}" for op, types in SOME])
+@with_some(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
     device = Device(0)
     device.load({(op.name, types)})
@@ -51,7 +50,7 @@ def device() -> Device:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("op", "types"), CASES, ids=IDS)
+@over(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_on_a_gpu(device: Device, op: Op, types: str) -> None:
     """Its meaning in float64, as on the CPU."""
     for n in SIZES:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import initializers
 from streamtrain.compute.model import Model
@@ -24,7 +25,7 @@ def weights(spec: Any, seed: int = 3, **layer: Any) -> dict[str, np.ndarray[Any,
     return model.views(model.initial_state(seed))
 
 
-@pytest.mark.parametrize("name", initializers.names())
+@over("name", initializers.names())
 def test_it_has_the_mean_and_variance_that_are_said(spec: Any, name: str) -> None:
     start = weights(spec, init=name)["dense0.weight"].astype(np.float64)
     variance = VARIANCE[name.partition("_")[0]]
@@ -73,7 +74,7 @@ def start_of(spec: dict[str, Any]) -> bytes:
     return Model(spec).initial_state(3).tobytes()
 
 
-@pytest.mark.parametrize("name", initializers.names())
+@over("name", initializers.names())
 def test_each_starts_a_cross_layer_and_tables(name: str) -> None:
     """A table's rows are its inputs, the numbers of one its outputs."""
     model = Model(job_of(name).model_spec())
@@ -88,7 +89,7 @@ def test_each_starts_a_cross_layer_and_tables(name: str) -> None:
         assert blocks[its].any() == (name != "zeros"), its
 
 
-@pytest.mark.parametrize("name", [None, *initializers.words()])
+@over("name", [None, *initializers.words()])
 def test_it_comes_back_from_a_manifest_byte_for_byte(name: str | None) -> None:
     job = job_of(name)
     spec = job.model_spec()

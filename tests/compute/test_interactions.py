@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute.model import Model
@@ -37,7 +38,7 @@ def deep_fm(x: Any, of: Any) -> Any:
     return pairs + dense(torch.tanh(dense(fields, of, "hidden")), of, "deep")
 
 
-@pytest.mark.parametrize(("given", "net"), [({"layers": [{"cross": 3}]}, crossed), ({"graph": DEEP_FM}, deep_fm)])
+@over(("given", "net"), [({"layers": [{"cross": 3}]}, crossed), ({"graph": DEEP_FM}, deep_fm)])
 def test_it_learns_as_in_pytorch(rig: Any, spec: Any, given: Any, net: Any) -> None:
     """From the same start, by gradient descent on the same batch."""
     rigged = rig(spec(**given, optimizer="sgd"))
@@ -59,7 +60,7 @@ def test_it_learns_as_in_pytorch(rig: Any, spec: Any, given: Any, net: Any) -> N
         np.testing.assert_allclose(views[name], of[name].detach().numpy(), rtol=1e-4, atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("fields", "width"), [(2, 1), (26, 16), (5, 100)])
+@over(("fields", "width"), [(2, 1), (26, 16), (5, 100)])
 def test_pairs_of_fields_to_the_bit_on_all_and_without_cancellation(fields: int, width: int) -> None:
     """Fields far from 0: half of (sum)^2 - sum of squares in float32 would lose what is left."""
     rng = np.random.default_rng(fields)
@@ -79,7 +80,7 @@ def test_pairs_of_fields_to_the_bit_on_all_and_without_cancellation(fields: int,
     assert abs(y - exact).max() < abs(plain - exact).max() / 2
 
 
-@pytest.mark.parametrize("width", [5, 12, 13])
+@over("width", [5, 12, 13])
 def test_fields_are_all_of_one_width(spec: Any, width: int) -> None:
     graph = [DEEP_FM[0], {"name": "pairs", "factorization": "fields", "width": width}]
     message = f"model.graph.pairs: factorization of fields: expected two or more fields of {width} columns, got 12"

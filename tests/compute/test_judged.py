@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
+from looped import over
 
 from streamtrain.compute import losses
 from streamtrain.compute.judged import Judged
 from tests.compute.shapes import HIDDEN
 
 
-@pytest.mark.parametrize("rows", [50, 700])
-@pytest.mark.parametrize("name", losses.names())
+@over("rows", [50, 700])
+@over("name", losses.names())
 def test_every_loss_scores_as_training_does(rig: Any, spec: Any, name: str, rows: int) -> None:
     rigged = rig(spec(loss=name, layers=[HIDDEN], **losses.get(name).EXAMPLES[0]), rows=rows, capacity=rows)
     judged = Judged(rigged.model, rigged.layout, rigged.state)

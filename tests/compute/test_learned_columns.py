@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.compute import input as inputs
 from streamtrain.compute.builder import Value
@@ -46,7 +47,7 @@ def test_the_bits_are_those_of_all_columns(rig: Any, spec: Any, monkeypatch: pyt
     assert states[0] == states[1]
 
 
-@pytest.mark.parametrize(
+@over(
     ("name", "expected"),
     [
         ("a list", {(7, 6), (6, 4), (4, 1)}),  # tables of 3 and 4 beside 5 numbers

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import losses
 from streamtrain.compute.metrics import summary
@@ -61,7 +62,7 @@ OURS_AND_THEIRS: list[tuple[str, dict[str, Any], Callable[..., Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "settings", "theirs"), OURS_AND_THEIRS)
+@over(("name", "settings", "theirs"), OURS_AND_THEIRS)
 def test_value_and_gradient_are_pytorchs(rig: Any, spec: Any, name: str, settings: Any, theirs: Any) -> None:
     """One step of gradient descent on a linear model: the bias moves by the mean gradient, the weights by that times
     the inputs. Before the first round no class and no count has been seen: the model's start is even, a rate of 1."""
@@ -94,7 +95,7 @@ def prior(weights: Any, smoothing: float) -> Any:
     return (1 - smoothing) * share + smoothing / len(weights)
 
 
-@pytest.mark.parametrize(("name", "settings"), [each for each in ALL if each[0] != "hinge"])   # begins at a margin of 0
+@over(("name", "settings"), [each for each in ALL if each[0] != "hinge"])   # begins at a margin of 0
 def test_a_model_that_has_learned_nothing_has_the_constants_loss(rig: Any, spec: Any, name: str, settings: Any) -> None:
     """Of a start that is the constant prediction; of a number whose label is standardised too."""
     classes = {"classes": 3} if losses.label_kind(name) == "class" else {}
@@ -118,7 +119,7 @@ def test_a_model_that_has_learned_nothing_has_the_constants_loss(rig: Any, spec:
     assert before["rows"] == share["rows"] == 63
 
 
-@pytest.mark.parametrize("name", [name for name in NUMBERS if name != "mean_squared_error"])
+@over("name", [name for name in NUMBERS if name != "mean_squared_error"])
 def test_labels_at_the_edge_of_float32_are_learned_from(rig: Any, spec: Any, name: str) -> None:
     """No error is squared: labels of 1e30 leave loss, gradient and parameters finite."""
     rigged = rig(spec(loss=name), rows=50)
@@ -130,8 +131,8 @@ def test_labels_at_the_edge_of_float32_are_learned_from(rig: Any, spec: Any, nam
     assert all(np.isfinite(value) for value in figures.values()) and figures["mae"] == pytest.approx(1e30, rel=0.1)
 
 
-@pytest.mark.parametrize(("name", "settings"), ALL)
-@pytest.mark.parametrize("size", [1e4, 1e30])
+@over(("name", "settings"), ALL)
+@over("size", [1e4, 1e30])
 def test_scores_at_the_edge_of_float32_give_finite_predictions(
     rig: Any, spec: Any, name: str, settings: Any, size: float
 ) -> None:
@@ -147,7 +148,7 @@ def test_scores_at_the_edge_of_float32_give_finite_predictions(
     assert (np.isfinite(loss) and finite) or plan.step.not_finite == 1
 
 
-@pytest.mark.parametrize(("name", "settings"), ALL)
+@over(("name", "settings"), ALL)
 def test_rows_of_no_weight_change_nothing(rig: Any, spec: Any, name: str, settings: Any) -> None:
     """Whatever they hold, also where no row has any weight."""
     rigged = rig(spec(loss=name, settings=settings), rows=50)

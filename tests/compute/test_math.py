@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from looped import over
 
 from streamtrain import _native
 
 EDGES = [0.0, -0.0, 1e-45, -1e-45, 1e-30, 88.7, 88.8, -87.4, -104.5, 1e30, -1e30, np.inf, -np.inf]
 
 
-@pytest.mark.parametrize(("types", "dtype", "ulps"), [("float", np.float32, 2.5), ("double", np.float64, 4.0)])
-@pytest.mark.parametrize(("kernel", "exact"), [
+@over(("types", "dtype", "ulps"), [("float", np.float32, 2.5), ("double", np.float64, 4.0)])
+@over(("kernel", "exact"), [
     ("sigmoid_forward", lambda x: 1 / (1 + np.exp(-x))), ("tanh_forward", np.tanh),
 ])
 def test_within_a_few_ulp(types: str, dtype: type, ulps: float, kernel: str, exact: object) -> None:
@@ -25,7 +25,7 @@ def test_within_a_few_ulp(types: str, dtype: type, ulps: float, kernel: str, exa
     assert error.max() <= ulps
 
 
-@pytest.mark.parametrize(("types", "dtype"), [("float", np.float32), ("double", np.float64)])
+@over(("types", "dtype"), [("float", np.float32), ("double", np.float64)])
 def test_edges(types: str, dtype: type) -> None:
     x = np.array(EDGES, dtype)
     for kernel, exact in (("sigmoid_forward", lambda x: 1 / (1 + np.exp(-x))), ("tanh_forward", np.tanh)):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 from numpy.typing import NDArray
 
 from streamtrain.compute import minimizers
@@ -39,7 +40,7 @@ def rosenbrock(x: Vector) -> tuple[float, Vector]:
     return (1 - a) ** 2 + 100 * (b - a * a) ** 2, np.array([-2 * (1 - a) - 400 * a * (b - a * a), 200 * (b - a * a)])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over("name", NAMES)
 def test_the_minimum_of_a_quadratic(name: str) -> None:
     function = Quadratic(widest=10.0 if name not in WHOLE else 100.0)
     settings: dict[str, Any] = TIGHT if name in WHOLE else {**TIGHT, "rate": 0.05}
@@ -53,14 +54,14 @@ def test_the_minimum_of_a_quadratic(name: str) -> None:
         assert values == sorted(values, reverse=True)
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@over("name", WHOLE)
 def test_a_bent_valley(name: str) -> None:
     found = minimize(rosenbrock, [-1.2, 1.0], name, **{**TIGHT, "gradient_tolerance": 1e-7})
     np.testing.assert_allclose(found.x, [1, 1], atol=1e-5)
     assert found.iterations < (60 if "pairs" in minimizers.options(name) else 5000)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over("name", NAMES)
 def test_maximize_is_minimize_upside_down(name: str) -> None:
     function = Quadratic(widest=4.0)
 
@@ -103,7 +104,7 @@ def test_owlqn_finds_what_l1_leaves() -> None:
             minimize(function, np.zeros(12), name)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@over("name", NAMES)
 def test_why_it_ends(name: str) -> None:
     function = Quadratic()
     exact = {"gradient_tolerance": 0.0, "value_tolerance": 0.0}
@@ -120,14 +121,14 @@ def test_why_it_ends(name: str) -> None:
     assert nowhere.reason == "not_finite" and nowhere.iterations == 0
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@over("name", WHOLE)
 def test_a_way_without_an_end_is_said(name: str) -> None:
     """A gradient that leads up: no step along it is lower."""
     found = minimize(lambda x: (float(x @ x), -2 * x), np.ones(3), name)
     assert found.reason == "line_search" and found.value == 3.0 and (found.x == 1).all()
 
 
-@pytest.mark.parametrize("name", WHOLE)
+@over("name", WHOLE)
 def test_where_it_is_not_finite_is_too_high(name: str) -> None:
     """-log x ends at 0; below, its value looks low and its gradient is none."""
 
@@ -157,7 +158,7 @@ def test_values_that_are_rounded_do_not_hold_it_up() -> None:
         np.testing.assert_allclose(found.x, function.best, atol=5e-5)
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "match"),
     [
         ({"optimizer": "bfgs"}, "minimizer: expected one of .*did you mean 'lbfgs'"),
@@ -172,8 +173,8 @@ def test_what_is_none(settings: dict[str, Any], match: str) -> None:
         minimize(**{"function": rosenbrock, "start": [0.0, 0.0], **settings})
 
 
-@pytest.mark.parametrize("search", [minimize, maximize])
-@pytest.mark.parametrize(
+@over("search", [minimize, maximize])
+@over(
     ("answer", "got"),
     [
         (1.0, "got 1.0"), (None, "got None"), ((1.0, [0.0]), r"got a gradient of \[1\]"),

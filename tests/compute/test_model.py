@@ -177,7 +177,7 @@ def test_a_step_that_is_not_finite_is_flagged(rig: Any, spec: Any, optimizer: st
     assert plan.step.not_finite == 1
 
 
-@pytest.mark.parametrize("backend", ANSWERING)
+@over("backend", ANSWERING)
 def test_a_gradient_that_only_poisons_adams_moments_is_flagged(rig: Any, spec: Any, backend: str) -> None:
     rigged = rig(spec(numbers=1))
     rigged.model.views(rigged.state)["output.weight"][:] = 0
@@ -223,7 +223,7 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
     assert {b.rule for b in Model(spec() | {"average_optimizer_state": False}).blocks} >= {"learned", "local"}
 
 
-@pytest.mark.parametrize(
+@over(
     ("loss", "seen", "expected"),
     [
         ("binary_cross_entropy", [899.5, 99.5], [0.1]),
@@ -231,7 +231,7 @@ def test_layout_order_alignment_and_names(spec: Any) -> None:
         ("softmax_cross_entropy", [6.5, 2.5, 0.0], [0.7, 0.3, 0.05]),
     ],
 )
-@pytest.mark.parametrize("backend", ANSWERING)
+@over("backend", ANSWERING)
 def test_a_fresh_model_predicts_what_the_constant_prediction_knows(
     rig: Any, spec: Any, loss: str, seen: list[float], expected: list[float], backend: str
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.compute import ops
 from streamtrain.compute.backends._source import OPTIONS, chain_name, header_of, name_expression, source
@@ -18,20 +19,20 @@ FLAGS = (*OPTIONS, "-ftz=true", "--device-as-default-execution-space")
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@over("arch", ["sm_80", "sm_90"])
 def test_all_kernels_compile(nvrtc: Any, arch: str) -> None:
     names = [name_expression(op.name, types) for op in DEVICE_OPS for types in op.types]
     lowered = nvrtc.compile(source(header_of(op.name) for op in DEVICE_OPS), names, arch, FLAGS)
     assert len(set(lowered.values())) == len(names)
 
 
-@pytest.mark.parametrize("op", DEVICE_OPS, ids=lambda op: op.name)
+@over("op", DEVICE_OPS, ids=lambda op: op.name)
 def test_each_header_stands_alone(nvrtc: Any, op: Op) -> None:
     """As far as PTX, which takes half the time: what becomes of that is compiled above."""
     nvrtc.compile(source([header_of(op.name)]), [name_expression(op.name, op.types[0])], "compute_90", FLAGS)
 
 
-@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+@over("arch", ["sm_80", "sm_90"])
 def test_chains_compile(nvrtc: Any, arch: str) -> None:
     """Of each elementwise op behind another, and of all of them."""
     rows = PerRow(8)

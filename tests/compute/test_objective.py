@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import losses, objective
 from streamtrain.compute.minimizers import minimize
@@ -31,7 +32,7 @@ def along(function: Objective, x: Any, direction: Any, step: float) -> float:
     return float((8 * (near[0] - near[1]) - (far[0] - far[1])) / (12 * step))
 
 
-@pytest.mark.parametrize("name", [name for name in losses.names() if name not in ROUGH])
+@over("name", [name for name in losses.names() if name not in ROUGH])
 def test_the_gradient_is_that_of_the_value(rig: Any, spec: Any, name: str) -> None:
     for example in losses.get(name).EXAMPLES:
         told = with_l2(spec(loss=name, layers=[TANH], categories=2, standardize=True, **example), l2=0.1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -76,7 +77,7 @@ def assert_close(found: Any, expected: Any, tolerance: float) -> None:
             np.testing.assert_allclose(found, expected, rtol=limit, atol=limit * scale)
 
 
-@pytest.mark.parametrize(("op", "types", "n"), CASES, ids=[f"{op.name}-{types}-{n}" for op, types, n in CASES])
+@over(("op", "types", "n"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}-{case[2]}")
 def test_every_instruction_set_agrees_with_the_reference(op: Op, types: str, n: int) -> None:
     expected = arguments(op, types, n)
     with np.errstate(all="ignore"):
@@ -109,7 +110,7 @@ def test_every_kernel_built_has_an_op() -> None:
     assert {kernel[0] for kernel in _native.kernels()} == set(ops.load())
 
 
-@pytest.mark.parametrize("name", ACTIVATION_GRADIENTS)
+@over("name", ACTIVATION_GRADIENTS)
 def test_activation_gradients_agree_with_differences(name: str) -> None:
     x = np.random.default_rng(3).normal(0, 3, 1000)
     x = x[abs(x) > 1e-3]   # a relu has no slope at 0
@@ -121,7 +122,7 @@ def test_activation_gradients_agree_with_differences(name: str) -> None:
     np.testing.assert_allclose(dx, (above - below) / (2 * h), atol=1e-8)
 
 
-@pytest.mark.parametrize("isa", [isa for isa in _native.supported_isas() if isa != "v2"])
+@over("isa", [isa for isa in _native.supported_isas() if isa != "v2"])
 def test_elementwise_kernels_are_vector_code(isa: str) -> None:
     """Half a nanosecond an element, 3 on an old and busy machine; libm would take 10 to 40 (v2 has no fma instruction).
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops, optimizers
@@ -64,16 +65,16 @@ def run(name: str, dtype: type, **given: float) -> np.ndarray[Any, Any]:
     return p
 
 
-@pytest.mark.parametrize("name", ALL)
-@pytest.mark.parametrize("given", [{}, {"l1": 0.02, "l2": 0.05, "weight_decay": 0.1, "clip_value": 0.8}])
+@over("name", ALL)
+@over("given", [{}, {"l1": 0.02, "l2": 0.05, "weight_decay": 0.1, "clip_value": 0.8}])
 def test_a_hundred_steps_are_those_of_float64(name: str, given: dict[str, float]) -> None:
     found, exact = run(name, np.float32, **given), run(name, np.float64, **given)
     assert abs(exact - start()).max() > 0.05
     np.testing.assert_allclose(found, exact, rtol=1e-4, atol=2e-4)
 
 
-@pytest.mark.parametrize("name", sorted(RIVALS))
-@pytest.mark.parametrize("decay", [0.0, 0.1])
+@over("name", sorted(RIVALS))
+@over("decay", [0.0, 0.1])
 def test_it_is_no_further_from_float64_than_pytorch(name: str, decay: float) -> None:
     """Its float32 times 5. PyTorch's weight_decay is our l2, but AdamW's."""
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
@@ -93,7 +94,7 @@ def test_it_is_no_further_from_float64_than_pytorch(name: str, decay: float) -> 
     assert ours < max(5 * theirs, 2e-7 * abs(exact).max()), (ours, theirs)
 
 
-@pytest.mark.parametrize("name", ALL)
+@over("name", ALL)
 def test_what_a_step_does_not_touch_stays(rig: Any, spec: Any, name: str) -> None:
     """Rows of a table, whatever shrinks the others; and everything where a batch has no weight."""
     told = spec(categories=1, optimizer=name)
@@ -157,7 +158,7 @@ def own_common(name: str) -> dict[str, float]:
     return {each: 0.5 for each in COMMON if factors({**plain, each: 0.5}) != factors({**plain, each: 0.25})}
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if own_common(name)])
+@over("name", [name for name in ALL if own_common(name)])
 def test_a_setting_of_the_formulas_own_counts_once(rig: Any, spec: Any, name: str) -> None:
     folded = own_common(name)
     rigged = rig({**spec(), "optimizer": {"name": name, **folded}})
@@ -186,13 +187,13 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
+@over(("given", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
 def test_what_is_no_setting_is_refused_by_its_place(spec: Any, given: dict[str, Any], message: str) -> None:
     with pytest.raises(UserMistake, match=message):
         Model({**spec(), "optimizer": {"name": "adam", **given}})
 
 
-@pytest.mark.parametrize("name", ALL)
+@over("name", ALL)
 def test_what_a_manifest_has_is_read_as_it_was(name: str) -> None:
     groups = {"bias": {"l2": 0.5, "rate_factor": 2.0}}
     normal = optimizers.normal(name, {"groups": groups, "l1": 0.25})

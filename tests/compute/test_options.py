@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import pytest
+from looped import over
 
 from streamtrain.compute import layers, optimizers
 from streamtrain.compute.options import Flag, Number, Option, Problem, Several, Whole, Word, problems, read
@@ -50,7 +50,7 @@ def test_each_says_what_it_takes() -> None:
     assert {name: option.takes() for name, option in OPTIONS.items()} == WORDS
 
 
-@pytest.mark.parametrize(("name", "given", "value"), GOOD)
+@over(("name", "given", "value"), GOOD)
 def test_read(name: str, given: Any, value: Any) -> None:
     settings = {"size": 3, name: given}
     assert list(problems(settings, OPTIONS, "x")) == []
@@ -58,7 +58,7 @@ def test_read(name: str, given: Any, value: Any) -> None:
     assert found[name] == value and type(found[name]) is type(value) and list(found) == list(OPTIONS)
 
 
-@pytest.mark.parametrize(("name", "given"), WRONG)
+@over(("name", "given"), WRONG)
 def test_refused(name: str, given: Any) -> None:
     found = list(problems({"size": 3, name: given}, OPTIONS, "x"))
     assert found == [Problem(name, WORDS[name], given, OPTIONS[name].names())]
@@ -72,7 +72,7 @@ def test_what_is_unknown_and_what_is_missing() -> None:
     assert str(missing) == "missing, expected a whole number from 1 to 9"
 
 
-@pytest.mark.parametrize("kind", layers.names())
+@over("kind", layers.names())
 def test_the_settings_of_a_layer(kind: str) -> None:
     options = layers.options(kind)
     assert not set(list(options)[1:]) & set(layers.names())   # a table would name two layers
@@ -85,7 +85,7 @@ def test_the_settings_of_a_layer(kind: str) -> None:
             assert any(example.get(name) == word for example in layers.examples(kind)), (name, word)
 
 
-@pytest.mark.parametrize("name", optimizers.names())
+@over("name", optimizers.names())
 def test_the_settings_of_an_optimizer_all_have_defaults_and_help(name: str) -> None:
     options = optimizers.options(name)
     assert list(problems({}, options, name)) == [] and all(option.help for option in options.values())

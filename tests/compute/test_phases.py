@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import backends
@@ -88,8 +89,8 @@ def test_a_step_is_its_parts_one_after_the_other(rig: Any, spec: Any, shape: dic
     assert_parts_are_whole(rig, spec(**shape), "cpu", 700)
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, "precise"])
-@pytest.mark.parametrize("limit", ["clip_norm", "clip_group_norm"])
+@over("backend", [*BACKENDS, "precise"])
+@over("limit", ["clip_norm", "clip_group_norm"])
 def test_one_that_clips_by_norm_is_too(rig: Any, spec: Any, backend: str, limit: str) -> None:
     told = spec(**CLIPPED)
     told["optimizer"] |= {limit: 0.01, "l2": 0.1}
@@ -97,7 +98,7 @@ def test_one_that_clips_by_norm_is_too(rig: Any, spec: Any, backend: str, limit:
         assert_parts_are_whole(rig, told, backend, rows, threads)
 
 
-@pytest.mark.parametrize("backend", [*BACKENDS, "precise"])
+@over("backend", [*BACKENDS, "precise"])
 def test_one_whose_values_a_backend_keeps_between_its_parts_is_too(rig: Any, spec: Any, backend: str) -> None:
     layers = [HIDDEN, {"batch_norm": 1e-3}, {"dropout": 0.3}, {"dense": 4, "activation": "gelu"}]
     assert_parts_are_whole(rig, spec(layers=layers, standardize=True, categories=1), backend, 50)
@@ -117,7 +118,7 @@ def summed(rigged: Any, phases: tuple[str, ...]) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if "categories" in shape or "bags" in shape][:12])
+@over("shape", [shape for shape in SHAPES if "categories" in shape or "bags" in shape][:12])
 def test_an_objective_is_its_parts_one_after_the_other(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     one, other = (summed(rig(spec(**shape), rows=700, capacity=700), phases)
                   for phases in (("objective",), _native.PLAN_PHASES["objective"]))  # fmt: skip
@@ -153,7 +154,7 @@ def test_what_is_not_asked_for_takes_no_memory(rig: Any, spec: Any) -> None:
     assert sizes["evaluate"] < parameters and sizes["objective"] > sizes["train"] + 2 * parameters - 100_000
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@over("backend", BACKENDS)
 def test_statistics_are_what_a_step_adds_to_the_share(rig: Any, spec: Any, backend: str) -> None:
     told = spec(layers=[HIDDEN], standardize=True, loss="softmax_cross_entropy", classes=3)
     one, other = rig(told), rig(told)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import schedules
 from streamtrain.compute.schedules._exact import cosine, power
@@ -24,7 +25,7 @@ CASES: list[tuple[dict[str, Any], str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("told", "rival", "arguments"), CASES, ids=[str(at) for at in range(len(CASES))])
+@over(("told", "rival", "arguments"), CASES, ids=[str(at) for at in range(len(CASES))])
 def test_it_is_pytorchs(told: dict[str, Any], rival: str, arguments: dict[str, Any]) -> None:
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
@@ -46,7 +47,7 @@ def test_the_others_by_their_formula() -> None:
     assert rate(0) == 1 and rate(5) == pytest.approx(0.625) and rate(10) == rate(10**15) == 0.25
 
 
-@pytest.mark.parametrize("name", schedules.names())
+@over("name", schedules.names())
 def test_it_warms_up_and_answers_at_any_step(name: str) -> None:
     needed = {key: 4 if key == "steps" else 0.5 for key, option in schedules.own_options(name).items()
               if key in ("steps", "gamma")}  # fmt: skip
@@ -67,7 +68,7 @@ def test_powers_and_cosines() -> None:
     assert power(0.5, 1e18) == 0.0
 
 
-@pytest.mark.parametrize(("told", "message"), [
+@over(("told", "message"), [
     ({"name": "cosine", "rate": 1.0, "steps": 0}, "cosine: steps: expected a whole number from 1"),
     ({"name": "cosine", "rate": 1.0, "steps": 3, "gamma": 1}, "cosine: gamma: unknown setting of cosine"),
     ({"name": "cosinus", "rate": 1.0}, "cosinus"), ({"name": "constant"}, "expected a schedule such as"),

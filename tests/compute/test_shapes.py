@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.compute import layers, vertices
 from streamtrain.compute.builder import TRAINING, Builder
@@ -39,7 +40,7 @@ WRONG = [  # vertices, path and kind, expected, got, what to do
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("graph", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
+@over(("graph", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
 def test_what_does_not_fit_is_told_before_anything_is_built(
     spec: Any, monkeypatch: pytest.MonkeyPatch, graph: Any, message: str
 ) -> None:
@@ -80,6 +81,6 @@ def test_shapes_are_told_of_all_there_is(spec: Any) -> None:
     assert listed == {"input": (1, 8), "dense0": (1, 7), "cross0": (1, 7), "output": (1, 1)}
 
 
-@pytest.mark.parametrize("entry", [*map(layers.get, layers.names()), *map(vertices.get, vertices.names())])
+@over("entry", [*map(layers.get, layers.names()), *map(vertices.get, vertices.names())])
 def test_each_kind_has_its_rule_in_its_file(entry: Any) -> None:
     assert callable(entry.shape)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from looped import over
 from safetensors.numpy import load as library_load
 from safetensors.numpy import save as library_save
 
@@ -98,7 +99,7 @@ def test_a_difference_is_named_and_nothing_is_copied() -> None:
         snapshot.load(layout(), state(layout()), model, snapshot.encode(trainer))
 
 
-@pytest.mark.parametrize(
+@over(
     "header",
     [
         '{"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}}',

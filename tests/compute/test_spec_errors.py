@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.compute.model import Model
 from streamtrain.errors import UserMistake
@@ -34,7 +35,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "text"), CASES, ids=[text for _, text in CASES])
+@over(("change", "text"), CASES, ids=[text for _, text in CASES])
 def test_refused(spec: Any, change: dict[str, Any], text: str) -> None:
     with pytest.raises(UserMistake, match=text):
         given = spec() | change

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import Model
@@ -17,8 +18,8 @@ TWO = [{"name": "a", "dense": 4, "of": "input.first"}, {"name": "b", "dense": 4,
 SHARED = {"dense": 6, "activation": "tanh"}
 
 
-@pytest.mark.parametrize("width", [1, 6, 70])   # the sums of each have a way of their own
-@pytest.mark.parametrize("rows", [50, 3 * TILE_ROWS // 2])   # of a stack two for each
+@over("width", [1, 6, 70])   # the sums of each have a way of their own
+@over("rows", [50, 3 * TILE_ROWS // 2])   # of a stack two for each
 def test_a_siamese_network_is_one_whose_layers_share_their_parameters(
     rig: Any, spec: Any, rows: int, width: int
 ) -> None:
@@ -44,8 +45,8 @@ def test_a_siamese_network_is_one_whose_layers_share_their_parameters(
         np.testing.assert_allclose(parameter, found[1][2][name], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("width", [6, 70])
-@pytest.mark.parametrize("rows", [TILE_ROWS - 1, TILE_ROWS + 1, 3 * TILE_ROWS])
+@over("width", [6, 70])
+@over("rows", [TILE_ROWS - 1, TILE_ROWS + 1, 3 * TILE_ROWS])
 def test_tiles_and_threads_change_no_bit(
     rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, rows: int, width: int
 ) -> None:
@@ -97,7 +98,7 @@ MISTAKES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("graph", "message"), MISTAKES, ids=[message[12:40] for _, message in MISTAKES])
+@over(("graph", "message"), MISTAKES, ids=[message[12:40] for _, message in MISTAKES])
 def test_what_does_not_fit_is_refused(spec: Any, graph: Any, message: str) -> None:
     loss = {"loss": "softmax_cross_entropy", "classes": 4} if graph[-1]["name"] == "output" else {}
     with pytest.raises(UserMistake, match=re.escape(message)):

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 from stateful_examples import examples, held_of, ids
 
 from streamtrain import _native
@@ -29,7 +30,7 @@ def fold(rigged: Any) -> None:
         share[...] = 0
 
 
-@pytest.mark.parametrize(("name", "example"), examples(), ids=ids())
+@over(("name", "example"), examples(), ids=ids())
 def test_a_row_sees_the_rounds_start(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
     """The same batch again in a round: the same predictions, but for what was learned; another round: others."""
     rigged = rig(spec(held=[held_of(name, example)], numbers=0, layers=[HIDDEN]))
@@ -45,7 +46,7 @@ def test_a_row_sees_the_rounds_start(rig: Any, spec: Any, name: str, example: di
     assert not np.array_equal(seen[0], seen[-1])
 
 
-@pytest.mark.parametrize(("name", "example"), examples(), ids=ids())
+@over(("name", "example"), examples(), ids=ids())
 def test_the_backends_agree_over_rounds(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
     found, bits = {}, set()
     for backend, isa in [("reference", ""), *(("cpu", isa) for isa in _native.supported_isas())]:
@@ -69,7 +70,7 @@ def test_the_backends_agree_over_rounds(rig: Any, spec: Any, name: str, example:
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize(("name", "example"), examples(), ids=ids())
+@over(("name", "example"), examples(), ids=ids())
 def test_rows_without_weight_are_not_gathered(rig: Any, spec: Any, name: str, example: dict[str, Any]) -> None:
     shares = []
     for noise in (0, 5):
@@ -84,7 +85,7 @@ def test_rows_without_weight_are_not_gathered(rig: Any, spec: Any, name: str, ex
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize(
+@over(
     ("change", "told"),
     [
         ({"transform": "counts"}, "did you mean 'count'"),

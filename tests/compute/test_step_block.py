@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute import backends, losses
 from streamtrain.compute.metrics import summary
@@ -15,8 +16,8 @@ BACKENDS = [name for name in backends.names() if backends.get(name).answers() is
 NORM = ("gradient_squares", "gradient_squares_rows", "clip_norm", "score_gradient")
 
 
-@pytest.mark.parametrize("loss", losses.names())
-@pytest.mark.parametrize("backend", BACKENDS)
+@over("loss", losses.names())
+@over("backend", BACKENDS)
 def test_active_rows_are_those_of_a_weight_above_0(rig: Any, spec: Any, loss: str, backend: str) -> None:
     rigged = rig(spec(loss, layers=[HIDDEN]))
     plan = rigged.plan(backend, phases=("train", "evaluate"))
@@ -28,8 +29,8 @@ def test_active_rows_are_those_of_a_weight_above_0(rig: Any, spec: Any, loss: st
     assert summary(rigged.model.scores(rigged.share))["rows"] == 2 * 49
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
-@pytest.mark.parametrize("limit", ["clip_norm", "clip_group_norm"])
+@over("backend", BACKENDS)
+@over("limit", ["clip_norm", "clip_group_norm"])
 def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(rig: Any, spec: Any, backend: str, limit: str) -> None:
     """Of SGD of rate 1 the gradient is what a step takes off."""
     told = spec(layers=[HIDDEN], categories=2, bags=[0])
@@ -49,7 +50,7 @@ def test_the_norm_is_that_of_the_gradient_before_it_is_clipped(rig: Any, spec: A
     assert "gradient_norm" not in rigged.model.figures
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@over("backend", BACKENDS)
 def test_it_is_0_where_nothing_is_clipped_by_norm_and_costs_nothing(rig: Any, spec: Any, backend: str) -> None:
     rigged = rig(spec(layers=[HIDDEN], categories=2))
     plan = rigged.plan(backend)
@@ -58,7 +59,7 @@ def test_it_is_0_where_nothing_is_clipped_by_norm_and_costs_nothing(rig: Any, sp
     assert not {call.op for call in rigged.model.built(64)[0].calls_of("train")}.intersection(NORM)
 
 
-@pytest.mark.parametrize("backend", BACKENDS)
+@over("backend", BACKENDS)
 def test_it_is_not_finite_where_the_gradient_is_not(rig: Any, spec: Any, backend: str) -> None:
     rigged = rig({**spec(numbers=1), "optimizer": {"name": "sgd", "clip_norm": 1.0}})
     plan = rigged.plan(backend)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -31,8 +31,8 @@ def leads(isa: str, buckets: int, ends: Any, index: Any, weight: Any) -> tuple[A
     return found, expected
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@over("isa", _native.supported_isas())
+@over("share", [0.0, 0.3, 1.0])
 def test_the_first_of_each_bucket_leads(isa: str, share: float) -> None:
     """Of few buckets, of many, and of ones that all want the same slot; `share` of the rows have no weight."""
     random = np.random.default_rng(1)
@@ -45,7 +45,7 @@ def test_the_first_of_each_bucket_leads(isa: str, share: float) -> None:
         assert np.array_equal(found, expected)
 
 
-@pytest.mark.parametrize("isa", _native.supported_isas())
+@over("isa", _native.supported_isas())
 def test_a_gradient_of_minus_0_stays_one(isa: str) -> None:
     ends, lead, gradient = np.array([2, 3], np.int32), np.array([0, 1, 0], np.int32), np.full((3, 1), 5.0)
     _native.call_kernel("bag_gradient", "", [2, 3, 1, 1, 0, ends, None, np.full((2, 1), -0.0, np.float32), lead, 0,
@@ -53,8 +53,8 @@ def test_a_gradient_of_minus_0_stays_one(isa: str) -> None:
     assert np.signbit(gradient[:2]).all() and not gradient[:2].any() and gradient[2] == 5
 
 
-@pytest.mark.parametrize("name", [*OF_TABLES, *OF_BAGS])
-@pytest.mark.parametrize("dim", [1, 7, 8, 9, 16, 17, 80])
+@over("name", [*OF_TABLES, *OF_BAGS])
+@over("dim", [1, 7, 8, 9, 16, 17, 80])
 def test_rows_of_any_size(name: str, dim: int) -> None:
     """Sizes with a body of their own and those beside them, each instruction set to the same bits."""
     op = ops.get(name)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 from slots import set_rows
 from waiting import wait_for
 
@@ -60,8 +61,8 @@ def test_threads_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> No
     assert len(found) == 1
 
 
-@pytest.mark.parametrize("threads", [2, 7, _native.MAX_PLAN_THREADS])
-@pytest.mark.parametrize("rows", [0, 1, TILE_ROWS, TILE_ROWS + 1, CAPACITY])
+@over("threads", [2, 7, _native.MAX_PLAN_THREADS])
+@over("rows", [0, 1, TILE_ROWS, TILE_ROWS + 1, CAPACITY])
 def test_any_number_of_rows_has_its_bits(rig: Any, spec: Any, rows: int, threads: int) -> None:
     found = {outcome(rig(spec(**NETWORK), rows=rows, capacity=CAPACITY), count) for count in (1, threads)}
     assert len(found) == 1
@@ -105,7 +106,7 @@ def test_what_a_tile_makes_no_other_thread_writes(rig: Any, spec: Any) -> None:
                     assert value.own or by_rows, (call.op, arg.name)
 
 
-@pytest.mark.parametrize("op", [op for op in ops.load().values() if op.tiles], ids=lambda op: op.name)
+@over("op", [op for op in ops.load().values() if op.tiles], ids=lambda op: op.name)
 def test_an_op_of_tiles_adds_to_nothing_that_all_share(op: Any) -> None:
     assert not [arg.name for arg in op.args if arg.dtype == "step" and arg.role not in READ]
 

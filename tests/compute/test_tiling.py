@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -47,7 +48,7 @@ def part(op: Op, values: list[Any], first: int, end: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize(("op", "types"), TILED, ids=[f"{op.name}-{types}" for op, types in TILED])
+@over(("op", "types"), TILED, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_rows_of_a_tile_are_those_of_the_batch(op: Op, types: str) -> None:
     """Whatever lies in the rows before and behind it, for what goes by rows; for sums, they add up to the whole."""
     for n, cut in ((300, 128), (256, 64)) if "before" in [arg.name for arg in op.args] else ((300, 128), (33, 1)):

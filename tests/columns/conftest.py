@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -11,6 +12,7 @@ import pytest
 from example_format import row_formats
 from hypothesis import HealthCheck, settings
 from long_tables import examples
+from looped import over
 from slots import RowSlot, Tally
 
 from streamtrain import _native
@@ -21,8 +23,9 @@ from tests.columns import reference
 
 def pytest_configure() -> None:
     settings.register_profile(
-        "decoders", derandomize=True, deadline=None, max_examples=examples(150), suppress_health_check=list(HealthCheck)
-    )
+        "decoders", derandomize=True, deadline=None, max_examples=examples(300), report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
     settings.load_profile("decoders")
 
 
@@ -145,6 +148,8 @@ _made: dict[tuple[int, str, int], Native] = {}  # each keeps its schema, so that
 def made_once(schema: Schema, format_name: Format, row_capacity: int) -> Native:
     """One decoder for many records, as in the product."""
     key = id(schema), str(format_name), row_capacity
+    if len(_made) > 500:  # of schemas at random
+        _made.clear()
     if key not in _made:
         _made[key] = Native(schema, format_name, row_capacity)
     return _made[key]
@@ -189,14 +194,29 @@ def assert_same(
     return expected
 
 
-@pytest.fixture(params=row_formats())
-def format_name(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+LIKELY = b'{}[]",:0\x90\x81\xff\x80\x00\x01\x02'
+PLAIN = sorted(SCHEMAS.keys() - {"lists"})  # which not every format has
+every_format = over("format_name", row_formats(), ids=str)
+every_schema = over("schema", [SCHEMAS[name] for name in PLAIN], ids=PLAIN)
 
 
-@pytest.fixture(params=sorted(SCHEMAS.keys() - {"lists"}))  # which not every format has
-def schema(request: pytest.FixtureRequest) -> Schema:
-    return SCHEMAS[request.param]
+def spoiled(record: bytes, take: Callable[[list[bytes]], list[bytes]], count: int, likely: bytes = b"") -> list[bytes]:
+    """A record cut at every byte, and `count` times with other bytes in it: of them those that `take` takes."""
+    chance = random.Random(len(record))
+    made = [record[:size] for size in range(min(len(record), 900))]
+    for _ in range(count if record else 0):
+        worse = bytearray(record)
+        for _ in range(chance.randint(1, 4)):
+            at, kind = chance.randrange(len(worse) or 1), chance.random()
+            byte = chance.choice([chance.randrange(256), *(likely or LIKELY)])
+            if kind < 0.7 and worse:
+                worse[at] = byte
+            elif kind < 0.85:
+                worse[at:at] = bytes([byte])
+            else:
+                del worse[at : at + chance.randint(1, 3)]
+        made.append(bytes(worse))
+    return take(made)
 
 
 @pytest.fixture

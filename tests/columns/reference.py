@@ -67,15 +67,15 @@ class Around:
             return Unusable("text that is not UTF-8")
 
 
-_last: list[tuple[Any, Reference]] = []  # a record is compared with many slots, one after the other
+_last: list[tuple[Schema, Any, Reference]] = []  # a record is compared with many slots, one after the other
 
 
 def decode(schema: Schema, format_name: Format, record: bytes, around: Around | None = None) -> Reference:
     """The record by the format's slow parse."""
-    asked = id(schema), str(format_name), record, around
-    if not _last or _last[0][0] != asked:
-        _last[:] = [(asked, _decoded(schema, format_name, record, around))]
-    return _last[0][1]
+    asked = str(format_name), record, around
+    if not _last or _last[0][0] is not schema or _last[0][1] != asked:
+        _last[:] = [(schema, asked, _decoded(schema, format_name, record, around))]
+    return _last[0][2]
 
 
 def _decoded(schema: Schema, format_name: Format, record: bytes, around: Around | None) -> Reference:
@@ -99,7 +99,8 @@ class _Facts:
         self.numbers = {name: i for i, (name, _) in enumerate(schema.every)}
         self.makings = [(one, one.reads, one.entry) for one in schema.makings]
         self.made = {made.name: made for one in schema.makings for made in one.columns}
-        self.where_columns = schema.native_plan()[1]["where_columns"] if schema.where is not None else []
+        filters = schema.where is not None and not schema.requests
+        self.where_columns = schema.native_plan()[1]["where_columns"] if filters else []
         self.stands_in = {
             name: column.entry.read_stand_in(column, schema.loss)
             for name, column in schema.columns
@@ -116,6 +117,7 @@ class _Facts:
         self.at = {schema.paths.get(name, (name,)): i for name, i in self.by_name.items()}
         self.above = {path[:count] for path in self.at for count in range(1, len(path))}
         self.place = {name: place(schema.paths[name]) if name in schema.paths else f".{name}" for name in decoded}
+        self.by_order = {name: f".{name}" for name in decoded}  # of texts in their order, which stand nowhere else
         self.missing = [schema.missing(column) for _, column in schema.every]
         self.blocks = [block[0] for block in schema.block_specs()]
 
@@ -124,6 +126,8 @@ _known: dict[int, _Facts] = {}  # by the id of the schema, which they keep
 
 
 def _facts(schema: Schema) -> _Facts:
+    if len(_known) > 500:  # of schemas at random
+        _known.clear()
     if id(schema) not in _known:
         _known[id(schema)] = _Facts(schema)
     return _known[id(schema)]
@@ -156,7 +160,8 @@ class _Reader:
             except Wrong:
                 self._dead(at)
                 continue
-            self._row(cells, lambda name, at=at: at + (self.facts.place[name] if name else ""))
+            places = self.facts.by_order if parsed.written and not parsed.by_role else self.facts.place
+            self._row(cells, lambda name, at=at, places=places: at + (places[name] if name else ""))
         if parsed.broken is not None:
             field = f".{parsed.broken_field}" if parsed.broken_field else ""
             self.refuse((f"$[{self.out.rows}]" if parsed.many else "$") + field)

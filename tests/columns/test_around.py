@@ -9,11 +9,13 @@ import msgpack
 import pytest
 from example_format import row_formats, with_schema
 from long_tables import some
+from looped import over
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.formats import encode_rows, record_format
 from streamtrain.columns.schema import Schema
+from tests.columns.conftest import every_format
 from tests.columns.reference import Around
 
 LATE = {"role": "label"}
@@ -41,7 +43,8 @@ SOURCES = ["key", "headers.tenant", "timestamp", "partition", "offset"]
 TEXTS: list[bytes | None] = [None, b"", b"acme", b"1.5", b"-1", b"1", b"nan", b"2026-11-22T02:10:00Z", b"\xc3"]
 
 
-@pytest.mark.parametrize("around", AROUND, ids=range(len(AROUND)))
+@every_format
+@over("around", AROUND, ids=range(len(AROUND)))
 def test_examples_in_messages(same: Any, schemas: Any, format_name: str, around: Around) -> None:
     told = [
         same(schemas["around"], format_name, record, capacity, around)
@@ -63,21 +66,21 @@ def schema_of(kind: str, source: str, missing: Any) -> Schema | None:
         return None
 
 
-@pytest.mark.parametrize("missing", ["dead_letter", "skip", "value"])
-@pytest.mark.parametrize("kind", KINDS)
+@over("missing", ["dead_letter", "skip", "value"])
+@over("kind", KINDS)
 def test_every_kind_from_every_part_by_row_and_by_block(same: Any, kind: str, missing: str) -> None:
     for source in SOURCES:
         schema = schema_of(kind, source, missing)
         if schema is None:
             continue
         few = encode_rows("json", schema, [{"x": 1.5, "y": 1, "a": 5}] * 3)
-        many = record_format("packed").encode(schema, {"x": [1.5] * 600, "y": [1] * 600, "a": [5] * 600})
+        many = record_format("packed").encode(schema, {"x": [1.5] * 200, "y": [1] * 200, "a": [5] * 200})
         by_text = source in ("key", "headers.tenant")
         told = [(text, 7) for text in TEXTS] if by_text else [(b"acme", at) for at in (-1, 0, 1, 2, 77)]
         for text, number in some(told):
             around = Around(max(number, 0), max(number, 0), number, text, (("tenant", b"acme"), ("tenant", text)))
             same(schema, "json", few, 64, around)
-            same(schema, "packed", many, 500, around)
+            same(schema, "packed", many, 170, around)
 
 
 INSIDE = Schema.from_columns(
@@ -85,7 +88,7 @@ INSIDE = Schema.from_columns(
 )
 
 
-@pytest.mark.parametrize("name", row_formats())
+@over("name", row_formats())
 def test_what_is_around_a_record_is_not_looked_for_in_it(name: str) -> None:
     """Nor written into it by RecordWriter's encoder."""
     schema = INSIDE
@@ -126,7 +129,7 @@ def test_columns_without_it_have_the_digest_they_had() -> None:
     assert Schema.from_dict(other.to_dict()).reads_around
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "said"),
     [
         ({"from": "timestmp"}, "did you mean 'timestamp'"),

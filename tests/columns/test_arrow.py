@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
+from looped import over
 from slots import decode_rows
 
 from streamtrain.columns.formats import _arrow_wire as wire
@@ -66,7 +66,7 @@ def drawn(seed: int, **types: pa.DataType) -> pa.RecordBatch:
     return pa.record_batch(made)
 
 
-@pytest.mark.parametrize(
+@over(
     "types",
     [
         {}, *({"x": kind} for kind in (pa.int8(), pa.int16(), pa.int32(), pa.float16(), pa.float32(), pa.float64())),
@@ -116,7 +116,7 @@ def test_batches_of_the_same_shape(same: Any) -> None:
         assert same(SCHEMA, "arrow", record, 13).rows
 
 
-@pytest.mark.parametrize(("cells", "is_good"), [([[1.0, 2.0], None], True), ([[1.0, None], [1.0, 2.0]], False)])
+@over(("cells", "is_good"), [([[1.0, 2.0], None], True), ([[1.0, None], [1.0, 2.0]], False)])
 def test_lists_have_all_their_numbers(same: Any, cells: list[Any], is_good: bool) -> None:
     kind = pa.list_(pa.float32(), 2)
     assert same(SCHEMA, "arrow", stream(pa.record_batch({"place": pa.array(cells, kind), "late": [0, 1]}))).trained == (
@@ -148,7 +148,7 @@ TAGS = [["a", "é"], [], None, ["b", None, "a"], [""], ["c"] * 6, ["12"]] * 5
 NUMBERS = [[1, 2], [], None, [3, None, 4], [12]] * 7
 
 
-@pytest.mark.parametrize(
+@over(
     "tags",
     [
         *(pa.array(TAGS, of(pa.string())) for of in (pa.list_, pa.large_list)),
@@ -174,7 +174,7 @@ def test_lists_of_any_length(same: Any, tags: pa.Array) -> None:
             assert [np.array(cells).tolist() for cells in other.blocks[name]] == [np.array(c).tolist() for c in block]
 
 
-@pytest.mark.parametrize("of", [pa.float64(), pa.float32(), pa.float16(), pa.int32()], ids=str)
+@over("of", [pa.float64(), pa.float32(), pa.float16(), pa.int32()], ids=str)
 def test_a_vector_may_come_as_a_list_of_any_length(same: Any, of: pa.DataType) -> None:
     """Of which only those of another length, or with a missing number, are none."""
     lists = [[1, 2], None, [3, 4], [5], [6, None], [7, 8, 9], []] * 4
@@ -183,7 +183,7 @@ def test_a_vector_may_come_as_a_list_of_any_length(same: Any, of: pa.DataType) -
     assert (found.trained, len(found.dead)) == (12, 16)
 
 
-@pytest.mark.parametrize(
+@over(
     ("tags", "trained"),
     [
         (pa.array([[{"a": 1}], [{"a": 2}]]), 0), (pa.array([[["a"]], [["b"]]]), 0),
@@ -262,7 +262,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("record", "path", "reason"), REFUSED, ids=[reason for *_, reason in REFUSED])
+@over(("record", "path", "reason"), REFUSED, ids=[reason for *_, reason in REFUSED])
 def test_refused_as_a_whole(same: Any, record: bytes, path: str, reason: str) -> None:
     _, tally = decode_rows("arrow", SCHEMA, record)
     assert [(dead.path, dead.reason.partition(", got ")[2]) for dead in tally.dead_rows] == [(path, reason)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import resource
 import sys
 from typing import Any
@@ -14,6 +13,8 @@ import numpy as np
 import pytest
 from avro_schemas import record
 from example_format import plain_formats
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
@@ -24,6 +25,7 @@ from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.sounds import SoundForm
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
 
 pytest.importorskip("soundfile")
 from proto_schemas import proto
@@ -69,7 +71,7 @@ FLOATS = wav(WAVE, subtype="FLOAT")
 RF64, LONG = encoded(PCM, "RF64"), tone(9_000)
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@over("form", FORMATS)
 def test_a_clip_is_its_samples(form: str) -> None:
     """Written by the native encoder, as bytes, or as base64 where there are none."""
     schema = schema_of()
@@ -91,7 +93,7 @@ def test_a_programs_rows_hold_bytes_or_base64() -> None:
         assert rows == 1 and np.array_equal(shown(slot.views)[0], WAVE)
 
 
-@pytest.mark.parametrize(("subtype", "apart"), [("PCM_U8", 1 / 64), ("PCM_24", 1e-6), ("DOUBLE", 0), ("ULAW", 0.02)])
+@over(("subtype", "apart"), [("PCM_U8", 1 / 64), ("PCM_24", 1e-6), ("DOUBLE", 0), ("ULAW", 0.02)])
 def test_samples_of_other_forms(subtype: str, apart: float) -> None:
     assert np.abs(decoded(wav(WAVE, subtype=subtype)) - WAVE).max() <= apart
 
@@ -118,7 +120,7 @@ def log_mel(wave: Any, rate: int, window: int, step: int, mel: int) -> tuple[Any
     return np.log(np.maximum(energies, 1e-10)), energies.max(axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize(
+@over(
     ("window", "step", "mel", "noise"),
     [(256, 128, 20, 0.1), (200, 80, 40, 0.01), (33, 7, 4, 0.0), (400, 400, 64, 1e-3)],
 )
@@ -155,7 +157,7 @@ def test_tables_are_exact() -> None:
 SHORT = made_wav(head(), chunk(b"data", b"\0\0" * COUNT))
 
 
-@pytest.mark.parametrize(
+@over(
     ("cell", "got"),
     [
         (b"OggS", "neither"),
@@ -245,8 +247,8 @@ def test_a_clip_of_a_long_form_is_the_same(same: Any) -> None:
     assert decoded(encoded(table, "RF64", subtype="FLOAT")).tobytes() == decoded(wav(table, subtype="FLOAT")).tobytes()
 
 
-@pytest.mark.parametrize("count", [1, COUNT - 9, COUNT, 4096, 4097, 9_000])
-@pytest.mark.parametrize("channels", [1, 2])
+@over("count", [1, COUNT - 9, COUNT, 4096, 4097, 9_000])
+@over("channels", [1, 2])
 def test_a_flac_written_to_a_pipe_is_as_long_as_its_frames(same: Any, count: int, channels: int) -> None:
     """Shorter than the column's clips, as long, longer; of one frame and of several."""
     wave = tone(9_000)[:count]
@@ -262,24 +264,27 @@ def test_a_flac_written_to_a_pipe_is_as_long_as_its_frames(same: Any, count: int
         assert same(less, "msgpack", msgpack.packb({"clip": piped, "late": 1})).trained == 0
 
 
-@pytest.mark.parametrize("raw", [WAV, FLAC, FLOATS, RF64, with_count(FLAC, 0), flac(np.stack([WAVE, -WAVE], axis=1))])
-def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, raw: bytes) -> None:
-    chance = random.Random(len(raw))
+@in_full_all()
+@over("raw", [WAV, FLAC, FLOATS, RF64, with_count(FLAC, 0), flac(np.stack([WAVE, -WAVE], axis=1))])
+def test_native_and_slow_agree_cut_and_mutated(same: Any, raw: bytes, take: Any) -> None:
+    def row(cell: bytes) -> bytes:
+        return bytes(msgpack.packb({"clip": cell, "late": 1}))
+
     for schema in SCHEMAS:
         for capacity in (1, 3):
             same(schema, "msgpack", msgpack.packb([{"clip": raw, "late": 1}, {"late": 0, "clip": None}]), capacity)
-        for size in range(0, len(raw), 3):
-            same(schema, "msgpack", msgpack.packb({"clip": raw[:size], "late": 1}))
-    for _ in range(200):
-        mutated = bytearray(raw)
-        for _ in range(chance.randint(1, 3)):
-            mutated[chance.randrange(min(len(mutated), 60))] = chance.choice([chance.randrange(256), 0xFF, 1, 0])
-        same(SCHEMAS[0], "msgpack", msgpack.packb({"clip": bytes(mutated), "late": 1}))
+        for worse in spoiled(raw, take, 0):
+            same(schema, "msgpack", row(worse))
+    for worse in spoiled(raw[:60], take, 300, b"\xff\xda\1\0"):  # heads, which say most
+        same(SCHEMAS[0], "msgpack", row(worse + raw[60:]))
+    for worse in spoiled(raw, take, 200, b"\xff\xda\0"):
+        same(SCHEMAS[0], "msgpack", row(worse))
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_records_of_clips_cut_and_mutated(same: Any, form: str) -> None:
-    chance, schema = random.Random(form), SCHEMAS[1]
+@in_full_all()
+@over("form", FORMATS)
+def test_records_of_clips_cut_and_mutated(same: Any, form: str, take: Any) -> None:
+    schema = SCHEMAS[1]
     cells: list[Any] = [WAV, None, b"no clip"]
     ((first,),) = Records(schema, FORMATS[form], "rows", 9, 1 << 20).blocks([{"clip": WAV, "late": 1}], None, False)
     if WAV not in first.value:
@@ -288,15 +293,11 @@ def test_records_of_clips_cut_and_mutated(same: Any, form: str) -> None:
     made = encode_rows(FORMATS[form], schema, rows[:1] if isinstance(FORMATS[form], dict) else rows)
     for capacity in (1, 64):
         same(schema, FORMATS[form], made, capacity)
-    for size in range(0, len(made), 3):
-        same(schema, FORMATS[form], made[:size])
-    for _ in range(60):
-        mutated = bytearray(made)
-        mutated[chance.randrange(len(mutated))] = chance.randrange(256)
-        same(schema, FORMATS[form], bytes(mutated))
+    for worse in spoiled(made, take, 100):
+        same(schema, FORMATS[form], worse)
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "problem"),
     [
         ({"rate": None}, "rate: expected samples a second, such as 16000, got none"),

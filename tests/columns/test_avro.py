@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import random
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -15,6 +14,8 @@ import fastavro
 import numpy as np
 import pytest
 from avro_schemas import logical, nullable, record, written
+from long_tables import in_full_all
+from looped import over
 from slots import decode_rows
 
 from streamtrain import _native
@@ -23,6 +24,7 @@ from streamtrain.columns.formats._avro_values import number
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.schema import Schema
 from streamtrain.job import Job, JobMistakes
+from tests.columns.conftest import spoiled
 
 LABEL = {"role": "label"}
 PLAIN = Schema.from_columns({"x": {}, "y": {}, "late": LABEL}, "binary_cross_entropy")
@@ -59,11 +61,11 @@ TYPES: list[tuple[Any, list[Any]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wanted", [False, True])
-@pytest.mark.parametrize("many", [False, True])
-def test_every_type_against_the_slow_meaning(same: Any, wanted: bool, many: bool) -> None:
-    """Of data that fastavro has written: whole, cut at every byte, and with other bytes in it."""
-    chance = random.Random(5)
+@in_full_all()
+@over("wanted", [False, True])
+@over("many", [False, True])
+def test_every_type_against_the_slow_meaning(same: Any, wanted: bool, many: bool, take: Any) -> None:
+    """Of data that fastavro has written: whole, cut, and with other bytes in it."""
     for number_, (of, values) in enumerate(TYPES):
         row = record(("x", "float"), ("odd", of), ("id", nullable(of if of == "int" else "string")), ("y", "double"),
                      ("late", "int"))  # fmt: skip
@@ -80,12 +82,8 @@ def test_every_type_against_the_slow_meaning(same: Any, wanted: bool, many: bool
             for datum in [rows] if many else rows:
                 whole = written(json.loads(format["schema"]), datum)
                 same(schema, format, whole)
-                for size in range(min(len(whole), 120)):
-                    same(schema, format, whole[:size])
-                for _ in range(25):
-                    mutated = bytearray(whole)
-                    mutated[chance.randrange(len(whole))] = chance.choice([0, 1, 2, 0x80, 0xFF, chance.randrange(256)])
-                    same(schema, format, bytes(mutated))
+                for worse in spoiled(whole, take, 25, b"\0\1\2\x80\xff"):
+                    same(schema, format, worse)
             if not wanted:
                 break
 
@@ -118,7 +116,7 @@ def test_cells_of_logical_types_are_what_they_stand_for() -> None:
     assert blocks["categories"].tolist() == [[_native.murmur3(uuid.encode(), seed) % 1000 for seed in seeds]]
 
 
-@pytest.mark.parametrize(
+@over(
     ("unit", "count"),
     [("millis", 1_790_000_000_123), ("micros", 1_790_000_000_123_456), ("nanos", 1_790_000_000_123_456_789)],
 )
@@ -134,7 +132,7 @@ ROW = record(("x", "float"), ("odd", nullable("string")), ("list", {"type": "arr
 GOOD = struct.pack("<f", 1) + b"\0\0" + struct.pack("<f", 2) + number(1)
 
 
-@pytest.mark.parametrize(
+@over(
     ("datum", "path", "text"),
     [
         (GOOD[:3], "$.x", "the record ends inside the value at byte 0"),
@@ -217,7 +215,7 @@ def test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings(job:
         Job.from_effective({**made.effective(), "records": {"format": "avro", "schema": "flight.avsc"}})
 
 
-@pytest.mark.parametrize(
+@over(
     ("schema", "columns", "message"),
     [
         (ROW, "z = {}", "columns.z: expected a field of the schema's Row, got none named 'z'"),
@@ -333,9 +331,10 @@ LIST = {"type": "array", "items": "int"}
 PLACE = record(("inner", nullable(record(("lat", "float"), ("lon", "float"), name="Inner"))), name="Place")
 
 
-@pytest.mark.parametrize("user", [USER, nullable(USER), ["long", "null", USER]], ids=["record", "nullable", "one of"])
-@pytest.mark.parametrize("many", [False, True])
-def test_columns_within_records(same: Any, user: Any, many: bool) -> None:
+@in_full_all()
+@over("user", [USER, nullable(USER), ["long", "null", USER]], ids=["record", "nullable", "one of"])
+@over("many", [False, True])
+def test_columns_within_records(same: Any, user: Any, many: bool, take: Any) -> None:
     row = record(("user", user), ("x", "float"), ("place", nullable(PLACE)), ("list", LIST), ("late", "int"))
     node = {"value": 1, "next": {"value": 2, "next": None}}
     someone = {"name": "AA", "age": 7.0, "at": 0.5, "more": [node, node]}
@@ -349,13 +348,8 @@ def test_columns_within_records(same: Any, user: Any, many: bool) -> None:
     for datum in [rows] if many else rows:
         whole = written(json.loads(format["schema"]), datum)
         assert same(NESTED, format, whole).trained == (len(rows) if many else 1)
-        for size in range(len(whole)):
-            same(NESTED, format, whole[:size])
-        chance = random.Random(3)
-        for _ in range(200):
-            mutated = bytearray(whole)
-            mutated[chance.randrange(len(whole))] = chance.choice([0, 1, 2, 4, 0x80, 0xFF, chance.randrange(256)])
-            same(NESTED, format, bytes(mutated))
+        for worse in spoiled(whole, take, 200, b"\0\1\2\4\x80\xff"):
+            same(NESTED, format, worse)
 
 
 def test_columns_within_records_are_told_at_load_and_written(job: Any, native_rows: Any) -> None:

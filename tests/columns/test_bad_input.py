@@ -10,12 +10,13 @@ from typing import Any
 
 import msgpack
 import numpy as np
-import pytest
 from example_format import encoded, example_format
+from looped import over
 from slots import decode_rows
 
 from streamtrain.columns.formats import parse, record_format
 from streamtrain.columns.schema import Schema
+from tests.columns.conftest import every_format
 
 ROW = {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}
 
@@ -25,7 +26,7 @@ def told(schema: Schema, format_name: str, record: bytes) -> list[tuple[str, str
     return [(dead.path, dead.reason) for dead in tally.dead_rows]
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "path", "reason"),
     [
         ('{"x1":"n/a","x2":2,"late":1}', "$.x1", 'expected number, got "n/a"'),
@@ -57,7 +58,7 @@ def test_json_reasons(schemas: dict[str, Schema], text: str, path: str, reason: 
     assert told(schemas["simple"], "json", text.encode())[-1] == (path, reason)
 
 
-@pytest.mark.parametrize(
+@over(
     ("record", "path", "reason"),
     [
         (b"\xdd\xff\xff\xff\xff", "$", "an array claims 4294967295 elements, but 0 bytes follow at byte 0"),
@@ -86,6 +87,7 @@ def test_packed_reasons(schemas: dict[str, Schema]) -> None:
     assert "claims 4294967295 rows" in told(simple, "packed", claim)[0][1]
 
 
+@every_format
 def test_registry_frame_and_empty_value(schemas: dict[str, Schema], format_name: str) -> None:
     framed = b"\0" + struct.pack(">I", 42) + json.dumps(ROW).encode()
     meant = parse(example_format(format_name), framed).broken or ""
@@ -162,6 +164,7 @@ def hostile_packed(schema: Schema) -> list[bytes]:
     ]
 
 
+@every_format
 def test_hostile_records_are_answered_in_linear_time(schemas: dict[str, Schema], format_name: str) -> None:
     simple = schemas["simple"]
     for record in hostile_packed(simple) if format_name == "packed" else HOSTILE.get(format_name, []):
@@ -173,7 +176,8 @@ def test_hostile_records_are_answered_in_linear_time(schemas: dict[str, Schema],
         )
 
 
-@pytest.mark.parametrize("weight", [-1.0, -5, -1e-50, math.nan, math.inf, -math.inf])
+@every_format
+@over("weight", [-1.0, -5, -1e-50, math.nan, math.inf, -math.inf])
 def test_a_row_weight_below_0_or_no_number_is_a_dead_letter(format_name: str, weight: float) -> None:
     """Also one that float32 would round to 0: a row is never left out in silence."""
     schema = Schema.from_columns({"x": {}, "late": {"role": "label"}, "w": {"role": "weight"}}, "binary_cross_entropy")

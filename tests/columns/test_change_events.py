@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import msgpack
-import pytest
+from looped import over
 from slots import decode_rows
 
 from streamtrain.columns.schema import Schema
@@ -28,8 +28,8 @@ def event(op: str, before: Any, after: Any) -> dict[str, Any]:
     return {"before": before, "after": after, **around}
 
 
-@pytest.mark.parametrize("root", ["", "payload."])
-@pytest.mark.parametrize("is_text", [True, False])
+@over("root", ["", "payload."])
+@over("is_text", [True, False])
 def test_rows_train_and_deletes_are_filtered(root: str, is_text: bool) -> None:
     events = [
         event("r", None, ROW), event("c", None, ROW), event("u", {**ROW, "distance": 1.5}, {**ROW, "tip": 0}),

@@ -9,6 +9,8 @@ import random
 from typing import Any
 
 import pytest
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot
 
 from streamtrain import _native
@@ -51,8 +53,8 @@ def written(rows: list[list[str]], given: dict[str, Any], ending: str, quoting: 
     return file.getvalue().encode()
 
 
-@pytest.mark.parametrize("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
-@pytest.mark.parametrize("given", [{}, *OPTIONS[:2]], ids=str)
+@over("quoting", [csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+@over("given", [{}, *OPTIONS[:2]], ids=str)
 def test_what_pythons_writer_writes_and_its_reader_reads(given: dict[str, Any], quoting: Any) -> None:
     chance = random.Random(7)
     for _ in range(300):
@@ -90,13 +92,14 @@ def given_records(given: dict[str, Any]) -> list[bytes]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("given", OPTIONS, ids=str)
-def test_options_agree_with_the_slow_reading(given: dict[str, Any]) -> None:
+@in_full_all()
+@over("given", OPTIONS, ids=str)
+def test_options_agree_with_the_slow_reading(given: dict[str, Any], take: Any) -> None:
     chance, format_name, trained = random.Random(3), named(given), 0
     for record in given_records(given):
         for schema in (SCHEMAS["simple"], SCHEMAS["requests"], SCHEMAS["around"]):
             trained += assert_same(schema, format_name, record, 3).trained
-            for _ in range(25):
+            for _ in take(range(25)):
                 mutated = bytearray(record)
                 at = chance.randrange(len(mutated))
                 mutated[at : at + chance.randint(0, 1)] = chance.choice(CHANGES)
@@ -137,8 +140,8 @@ COLUMNS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("loss", losses.names())
-@pytest.mark.parametrize("kind", COLUMNS)
+@over("loss", losses.names())
+@over("kind", COLUMNS)
 def test_texts_are_numbers_without_leave(kind: str, loss: str) -> None:
     column = COLUMNS[kind]
     late: dict[str, Any] = {} if column.get("role") == "label" else {"y": {"role": "label", "classes": 3}}
@@ -164,7 +167,7 @@ def test_a_whole_number_is_the_category_of_its_digits() -> None:
         assert slot.views["categories"][0, 0] == other.views["categories"][0, 0]
 
 
-@pytest.mark.parametrize(
+@over(
     ("record", "path", "reason"),
     [
         (b"1,2,AA,1\n1,2,AA\n", "$[1]", "expected 4 cells, got 3"),
@@ -202,7 +205,7 @@ WRONG = [{"delimiter": ""}, {"delimiter": "::"}, {"delimiter": "5"}, {"delimiter
          {"header": 1}, {"quote": "|"}, {"separator": ","}]  # fmt: skip
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=str)
+@over("wrong", WRONG, ids=str)
 def test_options_that_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UserMistake, match=f"records.{next(iter(wrong))}"):
         checked({"name": "csv", **wrong})

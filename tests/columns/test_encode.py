@@ -11,14 +11,17 @@ import msgpack
 import numpy as np
 import pytest
 from example_format import encoded, example_format, is_columnar, row_formats
-from hypothesis import given, note
+from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from long_tables import examples
+from looped import over
 from slots import CONVENIENCE_ROWS, RowSlot, Tally, decode_rows
 
 from streamtrain import _native
 from streamtrain.columns.formats import format_names
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import every_format, every_schema
 
 numbers = st.one_of(
     st.integers(-3, 3), st.integers(-(2**62), 2**62), st.floats(-3e38, 3e38), st.booleans(), st.none(),
@@ -104,7 +107,9 @@ def used_columns(schema: Schema) -> set[str]:
     return schema.record_names
 
 
-@pytest.mark.parametrize("form", ["dicts", "arrays"])
+@every_schema
+@every_format
+@over("form", ["dicts", "arrays"])
 def test_rows_with_ignored_columns_alone_are_as_many(schema: Any, format_name: str, form: str) -> None:
     name = next((name for name, _ in schema.columns if name not in used_columns(schema)), None)
     if name is None:
@@ -125,6 +130,9 @@ def fields_written(given_rows: list[dict[str, Any]], schema: Schema) -> set[str]
     return (set(dict(schema.columns)) | others) - around
 
 
+@every_schema
+@every_format
+@settings(max_examples=examples(60))
 @given(chance=st.integers(0, 2**32 - 1), count=st.sampled_from([1, 2, 7, 64]))
 def test_arrays_are_encoded_as_python_does(schema: Any, format_name: str, chance: int, count: int) -> None:
     random = np.random.default_rng(chance)
@@ -153,7 +161,8 @@ def test_arrays_are_encoded_as_python_does(schema: Any, format_name: str, chance
         assert_decoded_alike(format_name, schema, ours, theirs)
 
 
-@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@every_format
+@over("dtype", ["f4", "f8"])
 def test_nan_is_missing_and_infinity_refused(schemas: Any, format_name: str, dtype: str) -> None:
     simple = schemas["simple"]
     holes = {"x1": np.array([1, np.nan, 3, np.nan], dtype), "x2": np.arange(4.0), "late": np.zeros(4)}
@@ -185,6 +194,7 @@ def test_other_fields_go_along_where_they_are_plain(schemas: Any) -> None:
     assert len(blocks["numbers"]) == 0  # x2 and late are missing
 
 
+@every_format
 def test_a_dict_of_arrays_is_no_row(schemas: Any, format_name: str) -> None:
     native = encoder(format_name, schemas["simple"])
     assert native.encode_row({"tags": [1, 2], "x1": [1, 2]}) is None
@@ -199,7 +209,7 @@ def test_every_format_has_an_encoder(schemas: Any) -> None:
         _native.RecordEncoder("arvo", schemas["simple"].native_columns(), lambda value, column: None)
 
 
-@pytest.mark.parametrize("rows", [[{"x1": 1}, 5], [5]])
+@over("rows", [[{"x1": 1}, 5], [5]])
 def test_only_dicts_and_columns_of_one_length_are_read(schemas: Any, rows: list[Any]) -> None:
     native = encoder("json", schemas["simple"])
     with pytest.raises(TypeError):

@@ -7,6 +7,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from looped import over
 
 from streamtrain.columns.expression import ExpressionError, columns_of, compiled, meaning
 
@@ -19,7 +20,7 @@ def value(text: str, **cells: float | str | None) -> float | None:
     return meaning(program, found, [cell is not None for cell in found])
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "expected"),
     [
         ("x + y * 2", 5), ("(x + y) * 2", 8), ("x - y - 1", 1), ("x / (y - 1)", None), ("-x", -3), ("x > y", 1),
@@ -35,7 +36,7 @@ def test_what_it_means(text: str, expected: float | None) -> None:
     assert value(text, x=3, y=1, t="a", odd_name=5) == expected
 
 
-@pytest.mark.parametrize(
+@over(
     "text",
     ["", " ", "x +", "x; y", "x = 3", "lambda: x", "[x for x in y]", "x.y.z", "f(x)", "min(x)", "x if y else 1",
      "x ** 2", "'a'", "t",

@@ -1,22 +1,23 @@
-"""Every format against its slow reference: examples, cut at every byte, mutated, generated, stopped at every row."""
+"""Every format against its slow reference: its examples, cut, mutated and resumed; JSON and msgpack of any nesting."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import random
+from collections.abc import Callable
 from typing import Any
 
 import msgpack
 import numpy as np
-import pytest
 from example_format import encoded
 from hypothesis import given, note
 from hypothesis import strategies as st
-from long_tables import some
+from long_tables import in_full_all, some
 
 from streamtrain import _native
 from streamtrain.columns.formats import format_names, record_format
+from streamtrain.columns.schema import Schema
+from tests.columns.conftest import every_format, every_schema, spoiled
 
 NAMES = ["x1", "x2", "x3", "carrier", "origin", "late", "w", "when", "id", "other"]
 numbers = st.one_of(
@@ -57,7 +58,9 @@ def test_both_halves_of_every_format_are_there() -> None:
         assert module.HELP and module.EXAMPLES and module.encode and module.parse
 
 
-def test_examples(schema: Any, format_name: str, same: Any) -> None:
+@every_schema
+@every_format
+def test_examples(schema: Schema, format_name: str, same: Any) -> None:
     trained = 0
     for record in record_format(format_name).EXAMPLES:
         for capacity in (1, 3, 64):
@@ -65,45 +68,30 @@ def test_examples(schema: Any, format_name: str, same: Any) -> None:
     assert trained > 0
 
 
-def test_cut_at_every_byte(schema: Any, format_name: str, same: Any) -> None:
-    for record in record_format(format_name).EXAMPLES:
-        for size in some(range(min(len(record), 900))):
-            same(schema, format_name, record[:size])
-
-
-def test_mutated(schema: Any, format_name: str, same: Any) -> None:
-    chance = random.Random(7)
-    for record in record_format(format_name).EXAMPLES:
-        for _ in some(range(250)):
-            mutated = bytearray(record)
-            for _ in range(chance.randint(1, 4)):
-                at = chance.randrange(len(mutated)) if mutated else 0
-                kind = chance.random()
-                if kind < 0.6 and mutated:
-                    mutated[at] = chance.choice([chance.randrange(256), *b'{}[]",:0\x90\x81\xff'])
-                elif kind < 0.8:
-                    mutated[at:at] = bytes([chance.randrange(256)])
-                else:
-                    del mutated[at : at + chance.randint(1, 3)]
-            same(schema, format_name, bytes(mutated))
+@in_full_all()
+@every_schema
+@every_format
+def test_examples_cut_at_every_byte_and_mutated(
+    schema: Schema, format_name: str, same: Any, take: Callable[..., Any]
+) -> None:
+    for number, record in enumerate(record_format(format_name).EXAMPLES):
+        parts = spoiled(record, take, 250)
+        for part in parts if take is not some else parts[number % 3 :: 3]:  # jobs at random have more
+            same(schema, format_name, part)
 
 
 @given(record=records, spaces=st.booleans(), ascii_only=st.booleans())
-def test_generated_json(schemas: Any, same: Any, record: Any, spaces: bool, ascii_only: bool) -> None:
+def test_json_and_msgpack_of_any_nesting(
+    schemas: Any, same: Any, record: Any, spaces: bool, ascii_only: bool
+) -> None:
     text = json.dumps(record, ensure_ascii=ascii_only, separators=None if spaces else (",", ":"))
+    try:
+        packed = msgpack.packb(record, use_single_float=spaces)
+    except (OverflowError, UnicodeEncodeError):
+        packed = b""
     for name, schema in schemas.items():
         note(name)
         same(schema, "json", text.encode(errors="surrogatepass"))
-
-
-@given(record=records, single=st.booleans())
-def test_generated_msgpack(schemas: Any, same: Any, record: Any, single: bool) -> None:
-    try:
-        packed = msgpack.packb(record, use_single_float=single)
-    except (OverflowError, UnicodeEncodeError):
-        return
-    for name, schema in schemas.items():
-        note(name)
         same(schema, "msgpack", packed)
 
 
@@ -120,8 +108,9 @@ def test_any_bytes(schemas: Any, same: Any, data: bytes) -> None:
         same(schemas[name], format_name, data)
 
 
+@every_schema
 @given(count=st.integers(0, 200), seed=st.integers(0, 2**32))
-def test_generated_packed(schema: Any, same: Any, count: int, seed: int) -> None:
+def test_generated_packed(schema: Schema, same: Any, count: int, seed: int) -> None:
     chance = np.random.default_rng(seed)
     made: dict[str, Any] = {}
     for name, column in schema.columns:
@@ -145,11 +134,14 @@ def test_generated_packed(schema: Any, same: Any, count: int, seed: int) -> None
     same(schema, "packed", record_format("packed").encode(schema, made), int(chance.integers(1, 130)))
 
 
-def test_resumes_at_every_row(schema: Any, format_name: str, native: Any) -> None:
+@in_full_all()
+@every_schema
+@every_format
+def test_resumes_at_every_row(schema: Schema, format_name: str, native: Any, take: Callable[..., Any]) -> None:
     """from_row gives what follows that row, for every row and slot size; rows before it are passed over unreported."""
     for record in record_format(format_name).EXAMPLES:
         whole, tally, stops = native(schema, format_name, 1000).decode(record)
-        for capacity in (1, 2, 5):
+        for capacity in take((2, 1, 5)):
             decoder = native(schema, format_name, capacity)
             blocks, straddled, _ = decoder.decode(record)
             assert (straddled.trained, straddled.dead, straddled.filtered) == (
@@ -171,20 +163,22 @@ def test_resumes_at_every_row(schema: Any, format_name: str, native: Any) -> Non
                     assert rest.trained == rest.dead == rest.filtered == 0
 
 
-@pytest.mark.parametrize("count", [1, 500])
-def test_encode_round_trip(schema: Any, format_name: str, native: Any, count: int) -> None:
-    chance = np.random.default_rng(3)
-    given_columns = {
-        name: chance.choice(["walk", "sit"], count)
-        if name in ("carrier", "origin") or schema.class_names
-        else chance.integers(0, 2, count)
-        for name, _ in schema.columns
-    }
-    for name in ("x1", "x2", "x3", "w", "when"):
-        given_columns[name] = chance.random(count).astype(np.float32) + 1
-    if "0" in schema.class_names:
-        given_columns["late"] = chance.choice(["0", "1"], count)
-    record = encoded(format_name, schema, given_columns)
-    blocks, tally, _ = native(schema, format_name).decode(record)
-    assert (tally.trained, tally.dead, tally.filtered) == (count, 0, 0), tally.dead_rows
-    np.testing.assert_array_equal(blocks["numbers"][:, 0], given_columns["x1"])
+@every_schema
+@every_format
+def test_encode_round_trip(schema: Schema, format_name: str, native: Any) -> None:
+    for count in (1, 500):
+        chance = np.random.default_rng(3)
+        given_columns = {
+            name: chance.choice(["walk", "sit"], count)
+            if name in ("carrier", "origin") or schema.class_names
+            else chance.integers(0, 2, count)
+            for name, _ in schema.columns
+        }
+        for name in ("x1", "x2", "x3", "w", "when"):
+            given_columns[name] = chance.random(count).astype(np.float32) + 1
+        if "0" in schema.class_names:
+            given_columns["late"] = chance.choice(["0", "1"], count)
+        record = encoded(format_name, schema, given_columns)
+        blocks, tally, _ = native(schema, format_name).decode(record)
+        assert (tally.trained, tally.dead, tally.filtered) == (count, 0, 0), tally.dead_rows
+        np.testing.assert_array_equal(blocks["numbers"][:, 0], given_columns["x1"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from looped import over
 
 from streamtrain.columns.forms import Columns, Names, read
 from streamtrain.errors import UserMistake
@@ -22,7 +23,7 @@ def plain(columns: Columns) -> dict[str, Any]:
     return {name: [None if cell is None or cell != cell else cell for cell in cells] for name, cells in listed.items()}
 
 
-@pytest.mark.parametrize(
+@over(
     "rows",
     [
         COLUMNS,
@@ -81,7 +82,7 @@ class Elsewhere:
         raise TypeError("copy it to the host first")
 
 
-@pytest.mark.parametrize(
+@over(
     ("rows", "message"),
     [
         (5, "expected a dict, a list of dicts, a dict of arrays or a frame, got int"),

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from example_format import plain_formats
+from long_tables import in_full_all, some
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain.columns.formats import encode_records
@@ -63,27 +65,29 @@ def rows(count: int, seed: int, missing: float) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("which", OTHERS)
-@pytest.mark.parametrize("format_name", FORMATS)
+@in_full_all()
+@over("which", OTHERS)
+@over("format_name", FORMATS)
 def test_both_decoders_leave_out_the_rows_without_any_label(
-    format_name: str, which: str, same: Callable[..., reference.Reference]
+    format_name: str, which: str, same: Callable[..., reference.Reference], take: Callable[..., Any]
 ) -> None:
     schema = OTHERS[which]
     names = {name for name, _ in schema.columns}
     trained = filtered = 0
+    count = 60 if take is some else 300
     for seed, missing in enumerate((0.0, 0.1, 0.6, 0.97, 1.0)):
-        given = [{name: cell for name, cell in row.items() if name in names} for row in rows(300, seed, missing)]
+        given = [{name: cell for name, cell in row.items() if name in names} for row in rows(count, seed, missing)]
         for around in (reference.Around(), reference.Around(headers=(("late", b"1"),))):
             for record in encode_records(format_name, schema, given):
                 found = same(schema, format_name, record, 1024, around)
                 assert same(schema, format_name, record, 7, around).rows == found.rows
                 trained += found.trained
                 filtered += len(found.filtered)
-    assert trained > 300
+    assert trained > count
     assert (filtered > 0) == (which != "one stands in")
 
 
-@pytest.mark.parametrize("format_name", FORMATS)
+@over("format_name", FORMATS)
 def test_a_label_that_is_missing_is_no_number_and_no_class(format_name: str) -> None:
     given = [{"x": 1.0, "late": 1, "delay": None, "mode": None, "fate": None, "stops": 2},
              {"x": 2.0, "late": None, "delay": 3.0, "mode": "sit", "fate": "lost", "stops": None},
@@ -128,7 +132,7 @@ def test_a_schema_of_heads_is_written_and_read_again() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@over(
     ("columns", "losses", "told"),
     [
         ({"late": {"role": "label"}, "delay": {"role": "label"}}, {},

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from avro_schemas import record
 from example_format import plain_formats
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
@@ -22,6 +24,7 @@ from streamtrain.columns.picture_meaning import averaged
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
 
 pytest.importorskip("cv2")
 from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
@@ -54,7 +57,7 @@ def formats() -> dict[str, Format]:
 FORMATS = formats()
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@over("form", FORMATS)
 def test_a_picture_is_its_points(form: str) -> None:
     """PNG is exact. Written by the native encoder, as bytes, or as base64 where there are none."""
     schema, table = schema_of(), noise()
@@ -90,7 +93,7 @@ def test_grey_pictures_and_those_of_another_size() -> None:
         assert not tally.dead_rows and np.array_equal(blocks[name][0], expected.ravel())
 
 
-@pytest.mark.parametrize("seed", range(6))
+@over("seed", range(6))
 def test_another_size_is_the_mean_of_areas(seed: int) -> None:
     chance = np.random.default_rng(seed)
     given, wanted = chance.integers(1, 40, 2), chance.integers(1, 40, 2)
@@ -104,7 +107,7 @@ JPEG = jpeg(noise(8, 8))
 BROKEN_PNG = png(noise())[:40] + b"\xff" + png(noise())[41:]
 
 
-@pytest.mark.parametrize(
+@over(
     ("cell", "got"),
     [
         (b"GIF89a", "neither"),
@@ -157,19 +160,21 @@ def test_a_missing_picture_is_what_the_column_says() -> None:
 SCHEMAS = [schema_of(), schema_of(channels=1, missing=7), schema_of(size=3, max_decoded_bytes=120)]
 
 
-@pytest.mark.parametrize("raw", [JPEG, jpeg(noise(5, 9)), jpeg(noise()[..., 0]), png(noise())])
-def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, raw: bytes) -> None:
-    chance = random.Random(len(raw))
+@in_full_all()
+@over("raw", [JPEG, jpeg(noise(5, 9)), jpeg(noise()[..., 0]), png(noise())])
+def test_native_and_slow_agree_cut_and_mutated(same: Any, raw: bytes, take: Any) -> None:
+    def row(cell: bytes) -> bytes:
+        return bytes(msgpack.packb({"photo": cell, "late": 1}))
+
     for schema in SCHEMAS:
         for capacity in (1, 3):
             same(schema, "msgpack", msgpack.packb([{"photo": raw, "late": 1}, {"late": 0, "photo": None}]), capacity)
-        for size in range(0, len(raw), 3):
-            same(schema, "msgpack", msgpack.packb({"photo": raw[:size], "late": 1}))
-    for _ in range(200):
-        mutated = bytearray(raw)
-        for _ in range(chance.randint(1, 3)):
-            mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), 0xFF, 0xDA, 0])
-        same(SCHEMAS[0], "msgpack", msgpack.packb({"photo": bytes(mutated), "late": 1}))
+        for worse in spoiled(raw, take, 0):
+            same(schema, "msgpack", row(worse))
+    for worse in spoiled(raw[:60], take, 300, b"\xff\xda\1\0"):  # heads, which say most
+        same(SCHEMAS[0], "msgpack", row(worse + raw[60:]))
+    for worse in spoiled(raw, take, 200, b"\xff\xda\0"):
+        same(SCHEMAS[0], "msgpack", row(worse))
 
 
 def holds_bytes(form: str) -> bool:
@@ -178,9 +183,10 @@ def holds_bytes(form: str) -> bool:
     return JPEG in made.value
 
 
-@pytest.mark.parametrize("form", FORMATS)
-def test_records_of_pictures_cut_and_mutated(same: Any, form: str) -> None:
-    chance, schema = random.Random(form), SCHEMAS[0]
+@in_full_all()
+@over("form", FORMATS)
+def test_records_of_pictures_cut_and_mutated(same: Any, form: str, take: Any) -> None:
+    schema = SCHEMAS[0]
     cells: list[Any] = [png(noise()), None, b"no picture"]
     if not isinstance(FORMATS[form], dict) and not holds_bytes(form):
         cells = [base64.b64encode(cell).decode() if cell else cell for cell in cells]
@@ -189,12 +195,8 @@ def test_records_of_pictures_cut_and_mutated(same: Any, form: str) -> None:
     made = encode_rows(FORMATS[form], schema, given)
     for capacity in (1, 64):
         same(schema, FORMATS[form], made, capacity)
-    for size in range(0, len(made), 2):
-        same(schema, FORMATS[form], made[:size])
-    for _ in range(100):
-        mutated = bytearray(made)
-        mutated[chance.randrange(len(mutated))] = chance.randrange(256)
-        same(schema, FORMATS[form], bytes(mutated))
+    for worse in spoiled(made, take, 100):
+        same(schema, FORMATS[form], worse)
 
 
 def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +219,7 @@ def test_a_picture_is_decoded_once_for_all_rows_of_some_records(monkeypatch: pyt
     assert (told.trained, told.dead) == (100, 100) and calls == [64, 36]
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "problem"),
     [
         ({"size": None}, "size: expected the height and the width that pictures are brought to, got None"),
@@ -286,7 +288,7 @@ def kinds_of_jpeg() -> dict[str, bytes]:
     return {f"{name}, {size}": jpeg(table, *way) for name, way in ways.items() for size, table in tables.items()}
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@over("channels", [1, 3])
 def test_a_jpegs_points_are_opencvs(channels: int) -> None:
     """Its own, or those of a library that is quicker: nobody can tell; of a damaged one too."""
     from streamtrain.columns import pictures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from typing import Any
 
-import pytest
+from looped import over
 from slots import RowSlot
 
 from streamtrain import _native
@@ -26,7 +26,7 @@ def frame(number: int) -> bytes:
     return b"\0" + struct.pack(">I", number)
 
 
-@pytest.mark.parametrize(
+@over(
     ("record", "reason"),
     [
         (frame(7) + RECORD, ""), (frame(7) + b"[%b, %b]" % (RECORD, RECORD), ""),

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.rows import record_rows
-from tests.columns.conftest import NESTED, SIMPLE
+from tests.columns.conftest import NESTED, SIMPLE, spoiled
 from tests.columns.test_formats import records, row_lists, row_maps
 
 ROWS: list[Any] = [
@@ -25,7 +25,7 @@ def lines(rows: list[Any], between: str = "\n") -> bytes:
     return between.join(json.dumps(row) for row in rows).encode()
 
 
-@pytest.mark.parametrize(
+@over(
     ("record", "trained", "filtered", "dead"),
     [
         (lines(ROWS), 3, 1, []),
@@ -61,16 +61,12 @@ def test_generated_lines(same: Any, schemas: Any, rows: list[Any], between: str,
             same(schema, "json", record)
 
 
-def test_mutated_lines(same: Any) -> None:
-    chance = random.Random(3)
+@in_full_all()
+def test_mutated_lines(same: Any, take: Any) -> None:
     whole = lines([*ROWS, {"user": {"x1": 1}, "x1": 2, "late": 1}], "\n")
-    for _ in range(2000):
-        mutated = bytearray(whole)
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(mutated))
-            mutated[at : at + chance.choice((0, 1))] = bytes([chance.choice(b'\n\r {}[]",:07xe-')])
+    for worse in spoiled(whole, take, 2000, b'\n\r {}[]",:07xe-'):
         for schema in (SIMPLE, NESTED):
-            same(schema, "json", bytes(mutated))
+            same(schema, "json", worse)
 
 
 def test_cut_and_taken_up_at_every_row() -> None:

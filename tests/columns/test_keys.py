@@ -8,7 +8,7 @@ from uuid import UUID
 
 import numpy as np
 import pandas as pd
-import pytest
+from looped import over
 
 from streamtrain.columns.column import Column
 from streamtrain.columns.keys import key_bytes
@@ -19,7 +19,7 @@ MS = 1_772_600_767_250
 EAST = timezone(timedelta(hours=2))
 
 
-@pytest.mark.parametrize(
+@over(
     "value",
     [
         MOMENT, MOMENT.replace(tzinfo=UTC), MOMENT.replace(tzinfo=UTC).astimezone(EAST), pd.Timestamp(MOMENT),
@@ -51,7 +51,7 @@ def test_only_columns_that_can_take_other_values() -> None:
     assert plain(Column(role="key"), UUID(int=5)) == str(UUID(int=5))
 
 
-@pytest.mark.parametrize(
+@over(
     ("cell", "key"),
     [
         ("é", "é".encode()), (b"\xff", b"\xff"), (7, b"7"), (np.int64(7), b"7"), (True, b"True"), (1.5, b"1.5"),

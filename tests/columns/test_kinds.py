@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, get_args
 
 import pytest
+from looped import over
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
@@ -19,7 +20,7 @@ from streamtrain.columns.schema import Schema
 SHARED = Settings.model_fields.keys()
 
 
-@pytest.mark.parametrize("name", REGISTRY.names())
+@over("name", REGISTRY.names())
 def test_a_kind_tells_what_it_is_and_what_its_columns_may_say(name: str) -> None:
     kind = kinds()[name]
     assert REGISTRY.describe()[name]
@@ -52,7 +53,7 @@ def a_value(field: FieldInfo) -> Any:
     raise AssertionError(f"no value for {field}")
 
 
-@pytest.mark.parametrize("name", REGISTRY.names())
+@over("name", REGISTRY.names())
 def test_a_setting_of_another_kind_is_a_mistake(name: str) -> None:
     for option, field in Column.model_fields.items():
         if option in kinds()[name].options.model_fields or option == FROM:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 from typing import Any
 
 import msgpack
@@ -11,6 +10,8 @@ import numpy as np
 import pytest
 from avro_schemas import record, written
 from example_format import is_columnar, needs_no_option
+from long_tables import in_full_all
+from looped import over
 from packed_wire import Cells, packed
 from proto_schemas import proto
 from slots import RowSlot, decode_rows
@@ -23,6 +24,7 @@ from streamtrain.columns.kinds.category import hash_seed
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
 
 TAGS: dict[str, Any] = {"kind": "category", "list": True, "buckets": 1000, "most": 3}
 PLACE: dict[str, Any] = {"kind": "vector", "size": 3}
@@ -89,7 +91,7 @@ def each_way(schema: Schema, cell: Any, avro_type: Any) -> dict[str, tuple[RowSl
     return found
 
 
-@pytest.mark.parametrize(
+@over(
     ("cell", "entries"),
     [(["AA", 7, True, None], ["AA", "7", "true"]), ([], []), (["é"], ["é"]), ([None, "x", "x"], ["x", "x"])],
 )
@@ -119,7 +121,7 @@ def test_a_missing_list_is_what_the_column_says() -> None:
     assert rows == 0 and "got nothing (missing)" in tally.dead_rows[0][3]
 
 
-@pytest.mark.parametrize(
+@over(
     ("column", "cell", "reason"),
     [
         (TAGS, [1.5], "expected list of texts, integers or booleans, got 1.5 at [0]"),
@@ -154,8 +156,8 @@ def of_vectors(form: str) -> Format:
     return proto("message Row { repeated float place = 1; int32 late = 2; }") if form == "protobuf" else form
 
 
-@pytest.mark.parametrize("given", [NUMBERS, NUMBERS.astype("f8"), NUMBERS.T.copy().T, NUMBERS.tolist(), list(NUMBERS)])
-@pytest.mark.parametrize("form", [name for name in format_names() if not cannot(name, schema_of(place=PLACE))])
+@over("given", [NUMBERS, NUMBERS.astype("f8"), NUMBERS.T.copy().T, NUMBERS.tolist(), list(NUMBERS)])
+@over("form", [name for name in format_names() if not cannot(name, schema_of(place=PLACE))])
 def test_a_vector_of_every_row(given: Any, form: str) -> None:
     """An array of two dimensions goes into a packed record as it lies."""
     schema = schema_of(place={**PLACE, "missing": -1})
@@ -225,7 +227,7 @@ def test_a_slot_is_full_when_a_list_has_no_more_room() -> None:
     assert counts == [6, 6, 6, 2]
 
 
-@pytest.mark.parametrize(
+@over(
     ("columns", "problem"),
     [
         ({"tags": {**TAGS, "list": False}}, "most: only a column of lists, or a text, has one; say list = true"),
@@ -297,7 +299,7 @@ def examples() -> list[tuple[Format, bytes]]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("form", TABLES)
+@over("form", TABLES)
 def test_tables_are_written_as_python_does(form: str) -> None:
     plain = [{name: row.get(name) for name in ("x", "tags", "place", "late")} for row in [*GOOD[:3], GOOD[0]]]
     native = _native.RecordEncoder(form, MIXED.native_columns(), lambda value, column: None)
@@ -307,19 +309,14 @@ def test_tables_are_written_as_python_does(form: str) -> None:
     assert decode_rows(form, MIXED, native.encode(1, 3))[1].trained == 3
 
 
-@pytest.mark.parametrize("number", range(len(examples())))
-def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, number: int) -> None:
+@in_full_all()
+@over("number", range(len(examples())))
+def test_native_and_slow_agree_cut_and_mutated(same: Any, number: int, take: Any) -> None:
     form, record = examples()[number]
     for capacity in (1, 3, 64):
         same(MIXED, form, record, capacity)
-    for size in range(len(record)):
-        same(MIXED, form, record[:size])
-    chance = random.Random(number)
-    for _ in range(300):
-        mutated = bytearray(record)
-        for _ in range(chance.randint(1, 4)):
-            mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), *b'{}[]",:0\x90\x81\xff'])
-        same(MIXED, form, bytes(mutated))
+    for worse in spoiled(record, take, 300):
+        same(MIXED, form, worse)
 
 
 def test_transforms_neither_read_nor_make_lists() -> None:

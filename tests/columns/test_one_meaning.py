@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 from example_format import example_format, untyped_formats
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain.columns.formats import encode_rows, parse
@@ -61,8 +61,8 @@ def written(schema: Schema, form: str, rows: Any) -> bytes | None:
     return record.value
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("cell", CELLS, ids=repr)
+@over("kind", KINDS)
+@over("cell", CELLS, ids=repr)
 def test_a_cell_means_the_same_everywhere(kind: str, cell: Any) -> None:
     schema, block = schema_of(kind)
     row = {"x": cell, "x1": 1.5, "late": 1}
@@ -84,11 +84,11 @@ def test_a_cell_means_the_same_everywhere(kind: str, cell: Any) -> None:
             assert found == expected, (form, rows)
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "sign"), [("-0", 0), ("0", 0), ("-0.0", 1), ("-0e1", 1), ("-0.00000000000000000", 1), ("-1e-400", 1)]
 )
-@pytest.mark.parametrize("parse", [None, "decimal"])
-@pytest.mark.parametrize("behind", [",", " ,", "}"])
+@over("parse", [None, "decimal"])
+@over("behind", [",", " ,", "}"])
 def test_a_whole_number_has_no_negative_zero(text: str, sign: int, parse: str | None, behind: str) -> None:
     """Where the number is seen at a glance and where it is not; as it is in arrays, as labels and weights, as text."""
     columns = {"x": {"parse": parse}, "late": {"role": "label"}, "w": {"role": "weight", "missing": 1}}

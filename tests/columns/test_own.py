@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from example_format import plain_formats
+from looped import over
 from slots import RowSlot
 
 from streamtrain import RecordWriter, UserMistake
@@ -47,7 +48,7 @@ def made(given: Any, format: Any = "json", **settings: Any) -> list[Record]:
     return [record for block in records.blocks(given, **along) for record in block]
 
 
-@pytest.mark.parametrize("name", plain_formats(SCHEMA))
+@over("name", plain_formats(SCHEMA))
 def test_rows_share_a_record_where_all_around_is_the_same(name: str) -> None:
     columns = {key: [row.get(key) for row in ROWS] for key in ROWS[0]}
     for given in (ROWS, columns, {**columns, "x": np.arange(1, 6)}):

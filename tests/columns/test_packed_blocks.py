@@ -10,8 +10,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import pytest
-from long_tables import some
+from long_tables import in_full_all
+from looped import over
 from packed_wire import Cells, packed, packed_alone, texts
 from slots import DeadRows, RowSlot, Tally, decode_rows
 
@@ -123,9 +123,10 @@ def one_by_one(dead: list[DeadRows]) -> list[tuple[int, str]]:
     return [(row, each.reason) for each in dead for row in range(each.row_from, each.row_to)]
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "number_label"])
-@pytest.mark.parametrize("missing", ["dead_letter", "skip", "value"])
-def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
+@in_full_all()
+@over("kind", [*KINDS, "number_label"])
+@over("missing", ["dead_letter", "skip", "value"])
+def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str, take: Any) -> None:
     chance = np.random.default_rng([len(kind), len(missing), 5])
     settings = dict(KINDS.get(kind, {"role": "label"}))
     settings["missing"] = STAND_INS.get(kind, 1) if missing == "value" else missing
@@ -134,7 +135,7 @@ def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
         columns["late"] = {"role": "label", "missing": 1}
     schema = Schema.from_columns(columns, loss_of(kind))
     dead = 0
-    for type_name, fraction in some(product(TYPES, ODD)):
+    for type_name, fraction in take(product(TYPES, ODD)):
         given = {
             "x": cells_of(type_name, kind, fraction, chance),
             "y": cells_of("f4", "number", 0.1, chance),
@@ -153,8 +154,8 @@ def test_rows_by_blocks_are_rows_one_by_one(kind: str, missing: str) -> None:
     assert dead
 
 
-@pytest.mark.parametrize("buckets", [1, 2, 1000, 2**31 - 1])
-@pytest.mark.parametrize("bits", [32, 64])
+@over("buckets", [1, 2, 1000, 2**31 - 1])
+@over("bits", [32, 64])
 def test_a_hash_is_as_good_as_its_text(bits: int, buckets: int) -> None:
     settings = {"kind": "category", "buckets": buckets, "hash_bits": bits}
     schema = Schema.from_columns({"x": settings, "late": {"role": "label"}}, "binary_cross_entropy")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
+from looped import over
 from packed_wire import Cells, packed
 from slots import RowSlot
 
@@ -67,8 +67,8 @@ def slots(schema: Schema, form: str, records: list[bytes], capacity: int) -> Ite
         first += ROWS
 
 
-@pytest.mark.parametrize("settings", COLUMNS)
-@pytest.mark.parametrize("capacity", [1, 64, 1024])
+@over("settings", COLUMNS)
+@over("capacity", [1, 64, 1024])
 def test_rows_are_those_of_json(settings: str, capacity: int) -> None:
     schema = schema_of(**COLUMNS[settings])
     rows = given({"full": 60, "long": 4}.get(settings, 5))
@@ -81,8 +81,8 @@ def test_rows_are_those_of_json(settings: str, capacity: int) -> None:
         assert any(used < capacity for used, *_ in found[:-1]), "a slot is full of entries before it is of rows"
 
 
-@pytest.mark.parametrize("seed", [hash_seed("tags"), 1])
-@pytest.mark.parametrize("of", ["hash32", "hash64"])
+@over("seed", [hash_seed("tags"), 1])
+@over("of", ["hash32", "hash64"])
 def test_hashes_are_the_columns_own(of: str, seed: int) -> None:
     schema = Schema.from_columns({"tags": TAGS, "late": {"role": "label"}}, "binary_cross_entropy")
     none, lists = [False] * 20, [[number, 7] for number in range(20)]
@@ -96,7 +96,7 @@ def test_hashes_are_the_columns_own(of: str, seed: int) -> None:
     assert used == 0 and dead == [(0, 20, reason)]
 
 
-@pytest.mark.parametrize("of", ["fixed", "list", "floats", "", "hash32"])
+@over("of", ["fixed", "list", "floats", "", "hash32"])
 def test_lists_longer_than_their_bytes_are_answered_at_once(of: str) -> None:
     """2^32 cells that take no byte each would be read for a minute; of a type that is none nothing is read."""
     schema = Schema.from_columns({"tags": TAGS, "late": {"role": "label"}}, "binary_cross_entropy")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import random
 from typing import Any
 
 import msgpack
@@ -12,6 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
@@ -22,7 +23,7 @@ from streamtrain.columns.paths import cell_at, nested, place, steps
 from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-from tests.columns.conftest import NESTED
+from tests.columns.conftest import NESTED, spoiled
 from tests.columns.test_formats import texts
 
 LATE = {"role": "label"}
@@ -102,21 +103,15 @@ def plain(value: Any) -> Any:
     return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_examples_cut_and_mutated(form: str, same: Any) -> None:
-    chance = random.Random(5)
+@in_full_all()
+@over("form", FORMS)
+def test_examples_cut_and_mutated(form: str, same: Any, take: Any) -> None:
     trained = 0
     for record in record_format(form).EXAMPLES:
         for capacity in (1, 3, 64):
             trained += same(NESTED, form, record, capacity).trained
-        for size in range(min(len(record), 900)):
-            same(NESTED, form, record[:size])
-        for _ in range(100 if record else 0):
-            mutated = bytearray(record)
-            for _ in range(chance.randint(1, 3)):
-                at = chance.randrange(len(mutated))
-                mutated[at : at + chance.choice((0, 1))] = bytes([chance.choice([chance.randrange(256), *b'{}[]",:'])])
-            same(NESTED, form, bytes(mutated))
+        for worse in spoiled(record, take, 100):
+            same(NESTED, form, worse)
     assert trained > 0
 
 
@@ -134,19 +129,6 @@ def test_generated_msgpack(same: Any, record: Any) -> None:
         return
     for schema in (NESTED, NESTED.for_requests()):
         same(schema, "msgpack", packed)
-
-
-@given(rows=st.lists(likely_rows().map(plain), min_size=1, max_size=5))
-def test_dicts_are_what_their_json_is(rows: list[dict[str, Any]]) -> None:
-    expected, whole = decode_rows("json", NESTED, json.dumps(rows).encode())
-    slot = RowSlot(NESTED, 8)
-    ((count, tally),) = slot.batches(rows)
-    for name, view in slot.views.items():
-        np.testing.assert_array_equal(view[:count], expected[name])
-    assert [(each.row_from, each.path) for each in tally.dead_rows] == [
-        (row, f"$[{row}]" + each.path.partition("]")[2])
-        for each in whole.dead_rows for row in range(each.row_from, each.row_to)
-    ]  # fmt: skip
 
 
 @given(row=likely_rows().map(plain), form=st.sampled_from(["json", "msgpack"]))
@@ -169,8 +151,8 @@ def test_a_row_is_written_where_it_is_read(row: dict[str, Any], form: str) -> No
         np.testing.assert_array_equal(ours[block], values)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("count", [1, 3])
+@over("form", FORMS)
+@over("count", [1, 3])
 def test_columns_are_given_by_name(form: str, count: int) -> None:
     """A job reads what it has packed; one row is nested."""
     given_columns = {
@@ -200,7 +182,7 @@ def test_columns_are_given_by_name(form: str, count: int) -> None:
         np.testing.assert_array_equal(values, ours[block])
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "path", "reason"),
     [
         ('{"user":{"x1":"n/a"},"x1":1,"late":1}', "$.user.x1", 'expected number, got "n/a"'),
@@ -228,7 +210,7 @@ def test_a_key_with_a_dot_is_not_a_path() -> None:
     assert blocks["numbers"].tolist() == [[1, 2]] and tally.trained == 1
 
 
-@pytest.mark.parametrize("depth", [253, 254, 255, 256])
+@over("depth", [253, 254, 255, 256])
 def test_nesting_is_counted_from_the_row(same: Any, depth: int) -> None:
     for text in ('{"user":{"x1":1,"more":%s},"x1":1,"late":1}', '{"user":{"x1":%s},"x1":1,"late":1}',
                  '{"list":[0,0,%s,"JFK"],"user":{"x1":1},"x1":1,"late":1}'):  # fmt: skip
@@ -253,7 +235,7 @@ def test_what_a_path_may_be() -> None:
             steps(wrong)
 
 
-@pytest.mark.parametrize(
+@over(
     ("columns", "said"),
     [
         ({"a": {"path": "u.x"}, "b": {"path": "u.x"}}, "columns.b: path: expected cells of its own, got $.u.x"),
@@ -295,7 +277,7 @@ def test_braces_go_in_step() -> None:
     assert [each.path for each in short.dead_rows] == ["$.v[2]"]
 
 
-@pytest.mark.parametrize("single", [True, False])
+@over("single", [True, False])
 def test_elements_side_by_side_are_columns_side_by_side(single: bool, same: Any) -> None:
     columns = {"x{0..3}": {"path": "v[{0..3}]"}, "y": {"path": "v[5]", "missing": 7}, "late": LATE}
     made = Schema.from_columns({**columns, "z": {"path": "v[4]", "missing": 8}}, "binary_cross_entropy")

@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from slots import RowSlot, aligned_bytes, decode_rows
+from looped import over
+from slots import RowSlot, aligned_bytes
 
 from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
-
-cells = st.one_of(
-    st.integers(-2, 3), st.integers(-(2**70), 2**70), st.floats(allow_nan=False, allow_infinity=False), st.booleans(),
-    st.none(), st.sampled_from(["", "walk", "sit", "AA", "é"]),
-)  # fmt: skip
-rows = st.fixed_dictionaries({name: cells for name in ("x1", "x2", "x3", "carrier", "origin", "late", "w", "when")})
-
-
-@given(given_rows=st.lists(rows, min_size=1, max_size=9))
-def test_dicts_are_what_their_json_is(schema: Any, given_rows: list[dict[str, Any]]) -> None:
-    expected, whole = decode_rows("json", schema.without_message(), json.dumps(given_rows).encode())
-    filler = RowSlot(schema, 4)
-    parts, dead = [], []
-    for count, tally in filler.batches(given_rows):
-        parts.append({name: view[:count].copy() for name, view in filler.views.items()})
-        dead += [(each.row_from, each.path) for each in tally.dead_rows]
-        for view in filler.views.values():
-            assert not view[count:].any()  # nothing of a row given up stays behind
-    for name in filler.views:
-        got = np.concatenate([part[name] for part in parts])
-        if not (schema.requests and name == "label"):
-            np.testing.assert_array_equal(got, expected[name])
-    assert [row for row, _ in dead] == [row for each in whole.dead_rows for row in range(each.row_from, each.row_to)]
 
 
 def test_one_row(schemas: dict[str, Schema]) -> None:
@@ -50,7 +25,7 @@ def test_one_row(schemas: dict[str, Schema]) -> None:
     assert dead is not None and str(dead) == "$.x2: expected number, got object"
 
 
-@pytest.mark.parametrize(
+@over(
     "value",
     [
         1,
@@ -71,7 +46,7 @@ def test_scalars_of_all_kinds(schemas: dict[str, Schema], value: Any) -> None:
     assert filler.views["numbers"][0, 0] == 1 and filler.views["label"][0, 0] == 1
 
 
-@pytest.mark.parametrize(
+@over(
     "value", ["x", [1], {}, b"1", 1j, object(), float("nan"), 10**400, np.float32("inf"), "\ud800"]
 )
 def test_values_no_number_column_takes(schemas: dict[str, Schema], value: Any) -> None:

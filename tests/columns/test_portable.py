@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 from numpy_predict import Predictor
 from publisher import example_manifest
 from small_model import FLIGHTS, SmallModel
@@ -78,7 +79,7 @@ def answers(stored: Stored) -> list[dict[str, Any]]:
     return [json.loads(body) for body, *_ in bodies]
 
 
-@pytest.mark.parametrize(("columns", "loss", "layers"), MODELS.values(), ids=list(MODELS))
+@over(("columns", "loss", "layers"), MODELS.values(), ids=list(MODELS))
 def test_numpy_and_the_file_alone_predict_the_same(columns: Any, loss: str, layers: Any, tmp_path: Path) -> None:
     _, stored = made(columns, loss, layers)
     path = tmp_path / "model.safetensors"

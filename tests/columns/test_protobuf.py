@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from google.protobuf import text_format
+from long_tables import in_full_all
+from looped import over
 from proto_schemas import File, proto
 from slots import decode_rows
 
@@ -17,6 +19,7 @@ from streamtrain.columns import formats
 from streamtrain.columns.formats._protobuf_wire import sized, tag, varint
 from streamtrain.columns.formats.protobuf_schema import canonical, canonical_bytes
 from streamtrain.columns.schema import Schema
+from tests.columns.conftest import spoiled
 
 LABEL = {"role": "label"}
 PLAIN = Schema.from_columns({"x": {}, "y": {}, "late": LABEL}, "binary_cross_entropy")
@@ -40,27 +43,13 @@ def of_scalars(label: str) -> tuple[File, list[str]]:
     return file, names
 
 
-def mutations(whole: bytes, chance: random.Random, count: int) -> list[bytes]:
-    made = [whole[:size] for size in range(min(len(whole), 150))]
-    for _ in range(count):
-        mutated = bytearray(whole)
-        for _ in range(chance.randint(1, 2)):
-            if mutated:
-                mutated[chance.randrange(len(mutated))] = chance.choice([0, 1, 2, 0x80, 0xFF, chance.randrange(256)])
-        if chance.random() < 0.3:
-            at = chance.randrange(len(mutated) + 1)
-            mutated[at:at] = bytes([chance.randrange(256)])
-        made.append(bytes(mutated))
-    return made
-
-
-@pytest.mark.parametrize("label", ["", "optional", "repeated"])
-def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str) -> None:
+@in_full_all()
+@over("label", ["", "optional", "repeated"])
+def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str, take: Any) -> None:
     """What Google's package has written: whole, cut at every byte, and with other bytes in it."""
     file, names = of_scalars(label)
     made_class = file.message("air.Row")
     format = {"name": "protobuf", "schema": canonical(canonical_bytes(file.set_bytes()))}
-    chance = random.Random(5)
     for name, (kind, values) in zip(names, SCALARS.items(), strict=True):
         for settings in ({"missing": 1}, {**CATEGORY, "missing": ""}, {"role": "event_time", "missing": 3}):
             beside = "of_sfixed64" if name != "of_sfixed64" else "of_sfixed32"
@@ -75,7 +64,7 @@ def test_every_type_against_the_slow_meaning_and_googles(same: Any, label: str) 
                     setattr(made, "of_int32" if name != "of_int32" else "of_sint32", 1)
                 whole = made.SerializeToString()
                 same(schema, format, whole)
-                for mutated in mutations(whole, chance, 30):
+                for mutated in spoiled(whole, take, 30):
                     same(schema, format, mutated)
                 if kind in ("string", "bytes") or label == "repeated" or settings != {"missing": 1}:
                     continue
@@ -130,7 +119,7 @@ def test_messages_within_messages_oneofs_and_doubled_fields(same: Any) -> None:
     for _ in range(400):
         whole = b"".join(chance.sample(parts, chance.randint(0, 7))) + late + x
         trained += same(INNER, format, whole).trained
-        for mutated in mutations(whole, chance, 6)[:: chance.randint(1, 9)]:
+        for mutated in spoiled(whole, list, 6)[chance.randint(0, 8) :: chance.randint(5, 40)]:
             same(INNER, format, mutated)
     assert trained > 150
 
@@ -182,7 +171,7 @@ def reason(text: str, record: bytes, columns: Schema = PLAIN, **options: Any) ->
     return dead[-1].path, dead[-1].reason
 
 
-@pytest.mark.parametrize(
+@over(
     ("record", "path", "text"),
     [
         (GOOD[:3], "$.x", "the record ends inside the value at byte 1"),
@@ -296,14 +285,13 @@ def test_a_timestamp_is_a_time(same: Any) -> None:
         (dead,) = tally.dead_rows
         assert dead.path == "$.at" and dead.reason.endswith(f", got a Timestamp of {seconds} s and {nanos} ns")
         same(schema, format, GOOD + at(seconds, nanos))
-    chance = random.Random(1)
     for given in (at(-1, 5), at(5, 6) + at(7, 8), sized(6, tag(3, 0) + b"\1" + sized(2, b"x")), sized(6, b"")):
         same(schema, format, GOOD + given)
-        for mutated in mutations(GOOD + given, chance, 60):
+        for mutated in spoiled(GOOD + given, list, 60):
             same(schema, format, mutated)
 
 
-@pytest.mark.parametrize("frame", ["none", "registry"])
+@over("frame", ["none", "registry"])
 def test_rows_are_written_by_the_schema(frame: str) -> None:
     """The native encoder, the slow one and Google's give the same bytes; a missing cell where the schema has no word
     for it is a mistake."""

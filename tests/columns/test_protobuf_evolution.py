@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import random
 import struct
 from typing import Any
 
 import numpy as np
-import pytest
+from long_tables import in_full_all
+from looped import over
 from proto_schemas import proto
 from slots import Tally, decode_rows
 
 from streamtrain.columns.formats._protobuf_wire import sized, tag, varint, zigzag
 from streamtrain.columns.schema import Schema
+from tests.columns.conftest import spoiled
 
 JOB = Schema.from_columns(
     {
@@ -70,8 +71,9 @@ ABSORBED: dict[str, tuple[str, bytes]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ABSORBED)
-def test_absorbed(name: str, same: Any) -> None:
+@in_full_all()
+@over("name", ABSORBED)
+def test_absorbed(name: str, same: Any, take: Any) -> None:
     """As the slow meaning has it too, cut at every byte: what a dead letter's rows are shown as, and sent again by."""
     writer, row = ABSORBED[name]
     expected, _ = decoded(READER, {7: READER}, framed(7, ROW))
@@ -80,13 +82,8 @@ def test_absorbed(name: str, same: Any) -> None:
     for block, values in blocks[0].items():
         np.testing.assert_array_equal(values, expected[0][block])
     whole, format = framed(8, row), registry_format(READER, {8: writer})
-    chance = random.Random(3)
-    for size in range(len(whole) + 1):
-        same(JOB, format, whole[:size])
-    for _ in range(150):
-        mutated = bytearray(whole)
-        mutated[chance.randrange(6, len(whole))] = chance.choice([0, 1, 2, 8, 0x80, 0xFF, chance.randrange(256)])
-        same(JOB, format, bytes(mutated))
+    for worse in (whole, *spoiled(whole, take, 0), *(whole[:6] + each for each in spoiled(whole[6:], take, 150))):
+        same(JOB, format, worse)
 
 
 def test_what_a_writer_has_not_is_missing() -> None:
@@ -99,7 +96,7 @@ def test_what_a_writer_has_not_is_missing() -> None:
     assert [(dead.path, dead.reason) for dead in tally.dead_rows] == [("$.x", "expected number, got nothing (missing)")]
 
 
-@pytest.mark.parametrize(
+@over(
     ("was", "now", "path", "difference"),
     [
         ("double x", "string x", "$.x", "expected a double, got a string"),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looped import over
 from proto_schemas import File
 
 from streamtrain.columns.formats.protobuf_schema import messages_of
@@ -46,7 +47,7 @@ def test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings(job:
         Job.from_effective({**made.effective(), "records": {"format": "protobuf", "schema": "flight.proto"}})
 
 
-@pytest.mark.parametrize(
+@over(
     ("schema", "columns", "message"),
     [
         (ROW, "z = {}", "columns.z: expected a field of the schema's Row, got none named 'z'"),

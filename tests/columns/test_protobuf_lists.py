@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from long_tables import in_full_all
+from looped import over
 from proto_schemas import File, proto
 from slots import RowSlot, decode_rows
 
@@ -19,6 +21,7 @@ from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
 
 SCALARS: dict[str, list[Any]] = {
     "double": [0.0, 1.5, float("nan")], "float": [0.5, -3e38], "int32": [0, -1, 2**31 - 1], "int64": [-(2**63), 300],
@@ -39,18 +42,9 @@ def schema_of(**columns: dict[str, Any]) -> Schema:
     return Schema.from_columns({**columns, **LATE}, "binary_cross_entropy")
 
 
-def mutations(whole: bytes, chance: random.Random, count: int) -> list[bytes]:
-    made = [whole[:size] for size in range(min(len(whole), 80))]
-    for _ in range(count):
-        mutated = bytearray(whole)
-        for _ in range(chance.randint(1, 2)):
-            mutated[chance.randrange(len(mutated))] = chance.choice([0, 1, 2, 0x80, 0xFF, chance.randrange(256)])
-        made.append(bytes(mutated))
-    return made
-
-
-@pytest.mark.parametrize("kind", SCALARS)
-def test_every_type_against_the_slow_meaning(same: Any, kind: str) -> None:
+@in_full_all()
+@over("kind", SCALARS)
+def test_every_type_against_the_slow_meaning(same: Any, kind: str, take: Any) -> None:
     """As Google's package writes it, packed and not: whole, cut at every byte, and with other bytes in it."""
     chance = random.Random(len(kind))
     for packed in (None, False) if kind not in ("string", "bytes") else (None,):
@@ -66,7 +60,7 @@ def test_every_type_against_the_slow_meaning(same: Any, kind: str) -> None:
                 made.many.extend(chance.choice(SCALARS[kind]) for _ in range(count))
                 whole = made.SerializeToString()
                 same(schema, format, whole)
-                for mutated in mutations(whole, chance, 40):
+                for mutated in spoiled(whole, take, 40):
                     same(schema, format, mutated)
 
 
@@ -96,11 +90,11 @@ def test_values_come_packed_and_one_by_one_and_in_parts(same: Any) -> None:
     assert entries(either, replaced + sized(3, sized(1, b"\2")), "inner") == ids("inner", 2)
     for columns, record in ((schema, scattered), (nested, parts), (either, replaced),
                             (either, replaced + sized(3, sized(1, b"\2")))):  # fmt: skip
-        for mutated in (record, *mutations(record, random.Random(1), 300)):
+        for mutated in (record, *spoiled(record, list, 100)):
             same(columns, SPREAD, mutated)
 
 
-@pytest.mark.parametrize(
+@over(
     ("record", "reason"),
     [
         (sized(1, b"\1\xff"), "got many values, of which the last is cut short"),
@@ -131,7 +125,7 @@ def written(schema: Schema, format: dict[str, Any], row: dict[str, Any]) -> byte
     return bytes(record.value)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in SCALARS if kind != "bytes"])
+@over("kind", [kind for kind in SCALARS if kind != "bytes"])
 def test_lists_are_written_as_googles_package_reads_them(kind: str) -> None:
     file = File("lists.proto", "air")
     file.add("Row", ("many", 1, kind, "repeated"), ("late", 2, "int32", "optional"))

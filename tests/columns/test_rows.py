@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import msgpack
-import pytest
 from example_format import example_format
+from looped import over
 
 from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.rows import record_rows, unusable_path
@@ -17,8 +17,8 @@ from tests.columns.conftest import SCHEMAS
 TAGS = Schema.from_columns({"x": {}, "y": {"role": "label"}}, "binary_cross_entropy")
 
 
-@pytest.mark.parametrize("schema", SCHEMAS.values(), ids=SCHEMAS)
-@pytest.mark.parametrize("name", format_names())
+@over("schema", SCHEMAS.values(), ids=SCHEMAS)
+@over("name", format_names())
 def test_as_many_rows_as_the_decoder_counts(name: str, schema: Schema) -> None:
     for record in record_format(name).EXAMPLES:
         for cut in {len(record), len(record) // 2, len(record) - 1}:
@@ -27,7 +27,7 @@ def test_as_many_rows_as_the_decoder_counts(name: str, schema: Schema) -> None:
             assert len(found.rows) + (found.broken is not None) == meant.rows, (part, found)
 
 
-@pytest.mark.parametrize("name", ["json", "msgpack"])
+@over("name", ["json", "msgpack"])
 def test_an_array_in_a_column_the_job_ignores_is_a_cell(name: str) -> None:
     encode = {"json": lambda row: json.dumps(row).encode(), "msgpack": msgpack.packb}[name]
     row = {"tags": ["a", "b"], "x": 1.5, "y": 1}

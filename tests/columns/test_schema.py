@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.columns.kinds.kind import Block
 from streamtrain.columns.names import expand
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import every_schema
 from tests.columns.murmur3 import bucket, murmur3, murmur3_64
 
 BINARY = "binary_cross_entropy"
 LABEL = {"late": {"role": "label"}}
 
 
-@pytest.mark.parametrize(
+@over(
     ("pattern", "names"),
     [
         ("x", ["x"]),
@@ -32,13 +34,13 @@ def test_names_expand_as_in_a_shell(pattern: str, names: list[str]) -> None:
     assert expand(pattern) == names
 
 
-@pytest.mark.parametrize("pattern", ["C{1..3", "C}", "{{a,b}}", "{a}", "{}", "{1..10000000}", "{1..1000}{1..1000}"])
+@over("pattern", ["C{1..3", "C}", "{{a,b}}", "{a}", "{}", "{1..10000000}", "{1..1000}{1..1000}"])
 def test_names_that_do_not_expand(pattern: str) -> None:
     with pytest.raises(ValueError, match="expected"):
         expand(pattern)
 
 
-@pytest.mark.parametrize(
+@over(
     ("columns", "loss", "told"),
     [
         ({"x": {"knd": "number"}, **LABEL}, BINARY, "did you mean 'kind'"),
@@ -99,6 +101,7 @@ def test_blocks_and_engine_inputs(schemas: dict[str, Schema]) -> None:
     assert standardized.engine_inputs()["standardize_label"] == {"clip": 8.0, "half_life": 0.0, "floor": 1e-30}
 
 
+@every_schema
 def test_round_trip_and_digest(schema: Schema) -> None:
     assert Schema.from_dict(schema.to_dict()) == schema
     assert schema.for_requests().digest() == schema.digest()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from avro_schemas import nullable, record
 from google.protobuf import descriptor_pb2
+from looped import over
 from proto_schemas import File
 
 from streamtrain.columns.formats import avro, protobuf
@@ -45,7 +46,7 @@ def test_an_avro_type_within_another_is_known_by_its_own_name() -> None:
     assert inner["fields"][1]["type"]["fields"][0]["type"] == "shop.Colour"
 
 
-@pytest.mark.parametrize(
+@over(
     ("schema", "others", "problem"),
     [
         (record(("a", "shop.Colour")), [PAINT], "got \"shop.Colour\", which nothing before it defines"),
@@ -74,7 +75,7 @@ def described(text: str, name: str, *fields: tuple[Any, ...]) -> str:
     return base64.b64encode(file.proto.SerializeToString()).decode()
 
 
-@pytest.mark.parametrize(
+@over(
     "row",
     [
         ROW_PROTO,

@@ -7,7 +7,6 @@ import json
 import weakref
 from typing import Any
 
-import pytest
 from publisher import example_manifest
 from small_model import SmallModel
 

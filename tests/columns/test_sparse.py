@@ -11,6 +11,8 @@ import msgpack
 import numpy as np
 import pytest
 from example_format import needs_no_option
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
@@ -21,6 +23,7 @@ from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from streamtrain.files.format_lines import is_records
+from tests.columns.conftest import spoiled
 
 DATA = Path(__file__).parents[3] / "shared/data/rcv1"
 SPARSE: dict[str, Any] = {"kind": "sparse", "buckets": 64, "most": 4}
@@ -43,7 +46,7 @@ def bucket(name: str) -> int:
     return _native.murmur3(name.encode(), hash_seed("wide")) % 64
 
 
-@pytest.mark.parametrize(
+@over(
     ("cell", "expected"),
     [
         ([[1, 2.5], [63, -1]], [(1, 2.5), (63, -1.0)]),
@@ -70,7 +73,7 @@ def test_pairs_and_maps(cell: Any, expected: list[tuple[int, float]]) -> None:
     assert all(each == [expected] for each in found.values()), found
 
 
-@pytest.mark.parametrize(
+@over(
     ("cell", "reason"),
     [
         ([[64, 1]], "expected an index below 64, got 64"),
@@ -108,25 +111,20 @@ def same_of(form: str, same: Any, record: bytes) -> None:
             same(schema, format_name, record, capacity)
 
 
-@pytest.mark.parametrize("form", LINES)
-def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, form: str) -> None:
-    chance = random.Random(3)
+@in_full_all()
+@over("form", LINES)
+def test_native_and_slow_agree_cut_and_mutated(same: Any, form: str, take: Any) -> None:
     for record in record_format(form).EXAMPLES:
         same_of(form, same, record)
-        for size in range(len(record)):
-            same_of(form, same, record[:size])
-        for _ in range(150):
-            mutated = bytearray(record)
-            for _ in range(chance.randint(1, 4)):
-                mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), *b" |:'\n\t.1e-#"])
-            same_of(form, same, bytes(mutated))
+        for worse in spoiled(record, take, 150, b" |:'\n\t.1e-#"):
+            same_of(form, same, worse)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_generated_pairs(same: Any, seed: int) -> None:
-    chance = random.Random(seed)
+@in_full_all()
+def test_generated_pairs(same: Any, take: Any) -> None:
+    chance = random.Random(0)
     parts = [0, 1, 63, 64, -1, 1.5, True, None, "a", "12", "", "7e", [1], {"a": 1}, float("nan"), 2**70]
-    for _ in range(300):
+    for _ in take(range(1800)):
         sizes = [chance.choice((2, 2, 2, 1, 3)) for _ in range(chance.randrange(6))]
         pairs: Any = [[chance.choice(parts) for _ in range(size)] for size in sizes]
         if chance.random() < 0.3:
@@ -141,7 +139,7 @@ def test_generated_pairs(same: Any, seed: int) -> None:
             same(schema, "msgpack", record)
 
 
-@pytest.mark.parametrize("form", LINES)
+@over("form", LINES)
 def test_rows_are_written_and_read_again(form: str) -> None:
     columns = {"wide": {**SPARSE, "buckets": 1 << 18}, "late": {"role": "label"}}
     schema = Schema.from_columns(columns, "binary_cross_entropy")

@@ -10,6 +10,8 @@ import msgpack
 import numpy as np
 import pytest
 from example_format import plain_formats, row_formats, with_schema
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot, decode_rows
 
 import streamtrain
@@ -18,6 +20,7 @@ from streamtrain.columns.kinds.bags import block_name
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
 from tests.columns.murmur3 import murmur3
 from tests.columns.reference import Around
 
@@ -57,7 +60,7 @@ CELLS: list[tuple[dict[str, Any], Any, list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("settings", "cell", "entries"), CELLS)
+@over(("settings", "cell", "entries"), CELLS)
 def test_a_text_is_its_entries_hashed(settings: dict[str, Any], cell: Any, entries: list[str]) -> None:
     schema, row, ways = schema_of(**settings), {"words": cell, "late": 1}, {}
     slot = RowSlot(schema, 4)
@@ -121,27 +124,23 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("form", plain_formats(SCHEMAS["words"]))
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, form: str, name: str) -> None:
-    schema, chance = SCHEMAS[name], random.Random(name)
-    record = encode_rows(form, schema, EXAMPLES)
+@in_full_all()
+@over("form", plain_formats(SCHEMAS["words"]))
+@over("name", SCHEMAS)
+def test_native_and_slow_agree_cut_and_mutated(same: Any, form: str, name: str, take: Any) -> None:
+    record = encode_rows(form, SCHEMAS[name], EXAMPLES)
     for capacity in (1, 3, 64):
-        same(schema, form, record, capacity)
-    for size in range(len(record)):
-        same(schema, form, record[:size])
-    for _ in range(150):
-        mutated = bytearray(record)
-        for _ in range(chance.randint(1, 4)):
-            mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), *b' "\x80\xc3\xff'])
-        same(schema, form, bytes(mutated))
+        same(SCHEMAS[name], form, record, capacity)
+    for worse in spoiled(record, take, 150, b' "\x80\xc3\xff'):
+        same(SCHEMAS[name], form, worse)
 
 
-@pytest.mark.parametrize("name", SCHEMAS)
-def test_generated_texts(same: Any, name: str) -> None:
+@in_full_all()
+@over("name", SCHEMAS)
+def test_generated_texts(same: Any, name: str, take: Any) -> None:
     chance = random.Random(name)
     letters = [*"aB ._7\u00e9\u0301\u0130\u2165\u65e5\0", "  ", "\U0001f6eb", "\U000e0101"]
-    for _ in range(400):
+    for _ in take(range(800)):
         row = {"words": "".join(chance.choices(letters, k=chance.randrange(12))), "late": 1}
         for record, form in ((json.dumps(row).encode(), "json"), (msgpack.packb(row), "msgpack")):
             same(SCHEMAS[name], form, record)
@@ -168,7 +167,7 @@ def test_transforms_make_texts() -> None:
         assert found(slot, count) == [buckets("late", "late again", "again")] * 20
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "problem"),
     [
         ({"buckets": None}, "buckets: expected a number of buckets for a text, got none"),
@@ -204,11 +203,11 @@ def stories(count: int) -> list[dict[str, Any]]:
     return made
 
 
-@pytest.mark.parametrize("embed", [None, 4], ids=["linear", "embedded"])
+@pytest.mark.parametrize("embed", [None, pytest.param(4, marks=pytest.mark.full)], ids=["linear", "embedded"])
 def test_which_words_occur_is_learned(embed: int | None) -> None:
     """The pairs too: alone, words could say it in 7 of 10 rows."""
     settings: dict[str, Any] = {"kind": "text", "buckets": 1 << 14} | ({} if embed is None else {"embed": embed})
-    rows = stories(6_000)
+    rows = stories(4_000)
     found = {}
     for ngrams in (1, [1, 2]):
         tables = {

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from example_format import example_format, untyped_formats
+from looped import over
 from slots import RowSlot
 
 from streamtrain.columns.column import Column
@@ -85,7 +86,7 @@ def is_alone(name: str, kind: Any) -> bool:
 ALONE = [name for name, kind in kinds().items() if parses_numbers(kind) and is_alone(name, kind)]
 
 
-@pytest.mark.parametrize("role", ALONE)
+@over("role", ALONE)
 def test_numbers_as_text(role: str) -> None:
     parsed = {"parse": "decimal"} | ({"role": role} if role != "number" else {})
     others = {"y": {}} | ({"late": LATE} if role != "label" else {})
@@ -107,7 +108,7 @@ def test_numbers_as_text(role: str) -> None:
 DECIMAL = Schema.from_columns({"x": {"parse": "decimal"}, "late": LATE}, "binary_cross_entropy")
 
 
-@pytest.mark.parametrize("name", untyped_formats())
+@over("name", untyped_formats())
 def test_texts_and_fractions_may_stand_in_one_column(name: str) -> None:
     slot = RowSlot(DECIMAL, 4, name)
     rows = [{"x": x, "late": 1} for x in ("1.5", 0.1, 2, 1e-7)]
@@ -122,8 +123,8 @@ def test_a_text_is_no_number_where_nobody_says_so() -> None:
     assert told.dead_rows[0][3] == 'expected number, got "12.5"'
 
 
-@pytest.mark.parametrize("zone", [None, "America/New_York", "Europe/Berlin", "Asia/Kathmandu"])
-@pytest.mark.parametrize("format", FORMATS)
+@over("zone", [None, "America/New_York", "Europe/Berlin", "Asia/Kathmandu"])
+@over("format", FORMATS)
 def test_times_as_text(format: str, zone: str | None) -> None:
     slot = RowSlot(schema(parse=format, **({"zone": zone} if zone else {})), 4, "json")
     taken = 0
@@ -140,7 +141,7 @@ def test_times_as_text(format: str, zone: str | None) -> None:
     assert taken or (zone is None and "z" not in format)
 
 
-@pytest.mark.parametrize("zone", ["America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"])
+@over("zone", ["America/New_York", "Australia/Lord_Howe", "Africa/Casablanca", "UTC"])
 def test_every_change_of_a_zone(zone: str) -> None:
     """The second before it, at it and an hour around it; by the zone's own rules."""
     table, info = offsets(zone), ZoneInfo(zone)
@@ -152,7 +153,7 @@ def test_every_change_of_a_zone(zone: str) -> None:
             assert native_time(slot, local.isoformat()) == expected, local
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "said"),
     [
         ({"parse": "iso-8601"}, 'parse: expected "iso8601" or a format'),

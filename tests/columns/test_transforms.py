@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from example_format import is_columnar, plain_formats
-from long_tables import some, whole_tables
+from long_tables import in_full_all, some
+from looped import over
 from slots import RowSlot
 from transformed import examples, ids, rows_of, schema_of
 
@@ -30,7 +31,7 @@ def around_of(rows: list[dict[str, Any]]) -> reference.Around:
     return reference.Around(timestamp_ms=at)
 
 
-@pytest.mark.parametrize("name", transforms.names())
+@over("name", transforms.names())
 def test_a_transform_has_both_halves(name: str) -> None:
     assert transforms.REGISTRY.describe()[name]
     assert name in _native.cell_transforms()
@@ -41,14 +42,10 @@ def test_no_native_half_is_alone() -> None:
     assert _native.cell_transforms() == transforms.names()
 
 
-@pytest.mark.parametrize(
+@over(
     ("format_name", "name", "number", "example"),
-    some(
-        pytest.param(format_name, *example, id=f"{format_name}-{told}")
-        for example, told in zip(examples(), ids(), strict=True)
-        for format_name in FORMATS
-    ),
-)
+    lambda: [(format_name, *example) for example in examples() for format_name in FORMATS], sampled=True,
+)  # fmt: skip
 def test_the_examples_in_every_format(
     format_name: str, name: str, number: int, example: dict[str, Any], same: Callable[..., reference.Reference]
 ) -> None:
@@ -63,7 +60,7 @@ def test_the_examples_in_every_format(
         assert trained > 0
 
 
-@pytest.mark.parametrize(("name", "number", "example"), examples(), ids=ids())
+@over(("name", "number", "example"), examples(), ids=ids())
 def test_the_examples_as_rows_of_a_program(name: str, number: int, example: dict[str, Any]) -> None:
     schema = schema_of(example).without_message()
     rows = rows_of(example, 3)
@@ -113,15 +110,16 @@ def chain_rows(count: int, seed: int = 1) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("where", [None, WHERE], ids=["all", "where"])
-@pytest.mark.parametrize("format_name", FORMATS)
+@in_full_all()
+@over("where", [None, WHERE], ids=["all", "where"])
+@over("format_name", FORMATS)
 def test_transforms_of_transforms(
-    format_name: str, where: str | None, same: Callable[..., reference.Reference]
+    format_name: str, where: str | None, same: Callable[..., reference.Reference], take: Callable[..., list[int]]
 ) -> None:
     """Rows left out, rows skipped, dead ones and others beside one another; the label is one of what is made."""
     schema = chained(where)
     found = reference.Reference()
-    for seed in range(6 if whole_tables() else 3):
+    for seed in range(3 if take is some else 6):
         rows = chain_rows(300, seed)
         for row in rows:
             if seed % 3:  # records without the cells that do not fit, which go by blocks
@@ -164,8 +162,8 @@ def test_hashes_do_not_stand_for_texts_that_transforms_read(same: Callable[..., 
     assert [path for _, path, _ in same(read, "packed", hashed).dead] == ["$.c[0]", "$.c[1]"]
 
 
-@pytest.mark.parametrize("hash_bits", [32, 64])
-@pytest.mark.parametrize("format_name", FORMATS)
+@over("hash_bits", [32, 64])
+@over("format_name", FORMATS)
 def test_hashes_that_a_category_takes_are_those_its_crosses_are_made_of(
     format_name: str, hash_bits: int, same: Callable[..., reference.Reference]
 ) -> None:
@@ -192,7 +190,7 @@ def test_a_row_whose_condition_cannot_be_read_is_dead_and_not_left_out(
     assert [(row, path) for row, path, _ in same(schema, "json", b"[-1,2]").dead] == [(0, "$")]
 
 
-@pytest.mark.parametrize(
+@over(
     ("tables", "where", "told"),
     [
         ({"t": {"log1p": "dista"}}, None, "transforms.t: expected a column that stands before it, got 'dista'; did you "

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from long_tables import in_full_all
+from looped import over
 from slots import RowSlot
 
 from streamtrain import Job
@@ -18,6 +20,7 @@ from streamtrain.columns.rows import record_rows
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.vw_hash import vw_seed
 from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
 
 WIDE: dict[str, Any] = {"kind": "sparse", "buckets": 1 << 18, "most": 99, "missing": 0}
 USER, REST = {**WIDE, "namespaces": ["u", "geo\u00e9", "7"]}, WIDE
@@ -51,19 +54,15 @@ def decoded(schema: Schema, line: str) -> RowSlot:
     return slot
 
 
-@pytest.mark.parametrize("number", range(len(SCHEMAS)))
-def test_native_and_slow_agree_cut_at_every_byte_and_mutated(same: Any, number: int) -> None:
-    schema, chance, trained = SCHEMAS[number], random.Random(number), 0
+@in_full_all()
+@over("number", range(len(SCHEMAS)))
+def test_native_and_slow_agree_cut_and_mutated(same: Any, number: int, take: Any) -> None:
+    schema, trained = SCHEMAS[number], 0
     for record in LINES:
         for capacity in (1, 64):
             trained += same(schema, "vw", record, capacity).trained
-        for size in range(len(record)):
-            same(schema, "vw", record[:size])
-        for _ in range(150):
-            mutated = bytearray(record)
-            for _ in range(chance.randint(1, 4)):
-                mutated[chance.randrange(len(mutated))] = chance.choice([chance.randrange(256), *b" |:'\nubg7"])
-            same(schema, "vw", bytes(mutated))
+        for worse in spoiled(record, take, 150, b" |:'\nubg7"):
+            same(schema, "vw", worse)
     assert trained > 6
 
 
@@ -192,7 +191,7 @@ def test_a_number_may_be_the_tag() -> None:
     assert rows == 0 and [each[2] for each in tally.dead_rows] == ["$[0].tag"]
 
 
-@pytest.mark.parametrize(
+@over(
     ("columns", "problem"),
     [
         ({"user": {**USER, "namespaces": ["u", "u"]}}, "namespaces: expected names that differ"),
@@ -207,7 +206,7 @@ def test_mistakes(columns: dict[str, Any], problem: str) -> None:
         schema_of(**columns)
 
 
-@pytest.mark.parametrize(
+@over(
     ("columns", "form", "column", "problem"),
     [
         ({"a": USER, "b": {**WIDE, "namespaces": ["x", "u"]}}, "vw", "b", "got 'u' in a too"),

@@ -1,4 +1,4 @@
-"""How much of a long table a run takes: every sixth entry, or every Nth with `--every N`.
+"""How much of a long table a run takes: every sixth entry in `fast`, or every Nth with `--every N`; all in `full`.
 
 The step is set before tests are collected.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import pytest
 
 T = TypeVar("T")
 
@@ -31,3 +33,8 @@ def whole_tables() -> bool:
 def examples(whole: int) -> int:
     """Returns how many generated examples to try: the Nth part, at least 10."""
     return max(10, whole // _step)
+
+
+def in_full_all(name: str = "take") -> Any:
+    """Gives a test an argument that takes of a long table some entries; and in `full`, as another test, all of them."""
+    return pytest.mark.parametrize(name, [some, pytest.param(list, marks=pytest.mark.full)], ids=["some", "all"])

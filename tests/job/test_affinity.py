@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from looped import over
 
 from streamtrain.job import Job, JobMistakes
 from streamtrain.job.affinity import core_lists
@@ -30,14 +31,14 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("good", "bad", "told"), CASES)
+@over(("good", "bad", "told"), CASES)
 def test_mistakes_are_told_where_they_are(good: str, bad: str, told: str) -> None:
     with pytest.raises(JobMistakes) as refused:
         Job.parse(TEXT.replace(good, bad))
     assert told in str(refused.value)
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "cores"),
     [
         ("off", []), ("auto", []), ("0", [[0]]), ("0-3;4-7", [[0, 1, 2, 3], [4, 5, 6, 7]]),

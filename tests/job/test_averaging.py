@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from looped import over
 
 from streamtrain.compute import averagings
 from streamtrain.compute.model import Model
@@ -27,7 +28,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("good", "bad", "told"), CASES)
+@over(("good", "bad", "told"), CASES)
 def test_mistakes_are_told_where_they_are(good: str, bad: str, told: str) -> None:
     with pytest.raises(JobMistakes) as refused:
         Job.parse(TEXT.replace(good, bad))
@@ -43,7 +44,7 @@ def test_defaults_are_filled_in() -> None:
     assert Job.parse(TEXT.partition("[train")[0]).model_spec()["averaging"] == {"name": averagings.DEFAULT}
 
 
-@pytest.mark.parametrize("given", ["mean", {"name": "men"}, {"name": "mean", "rate": 1}, {"rate": 1}])
+@over("given", ["mean", {"name": "men"}, {"name": "mean", "rate": 1}, {"rate": 1}])
 def test_a_manifest_that_says_something_else_is_refused(given: object) -> None:
     with pytest.raises(UserMistake, match=r"model\.averaging|averaging: expected one of mean"):
         Model({**spec_of(), "averaging": given})

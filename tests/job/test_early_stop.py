@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.job.early_stop import EarlyStop
 from streamtrain.job.sections import EarlyStopping
@@ -42,7 +43,7 @@ def test_evaluations_are_windows_that_close() -> None:
     assert "score" not in found[1] and found[4]["score"] == 0.6
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "scores", "at"),
     [
         ({"no_improvement": 2}, [0.5, 0.4, 0.45, 0.41, 0.3], 3),

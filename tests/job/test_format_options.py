@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from looped import over
 
 from streamtrain.checks.verify.terms import _format
 from streamtrain.columns import formats
@@ -63,7 +64,7 @@ def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
 
 
 @pytest.mark.usefixtures("lines")
-@pytest.mark.parametrize(
+@over(
     ("records", "message"),
     [
         ('format = "lines"\nseparator = "tob"',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from looped import over
 
 from streamtrain.compute.model import Model
 from streamtrain.job import Job, JobMistakes, settings_table
@@ -65,7 +66,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("there", "instead", "told"), CASES, ids=[str(at) for at in range(len(CASES))])
+@over(("there", "instead", "told"), CASES, ids=[str(at) for at in range(len(CASES))])
 def test_each_mistake_has_its_line_and_the_nearest_name(there: str, instead: str, told: str) -> None:
     assert there in TEXT
     with pytest.raises(JobMistakes) as error:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from example_format import with_schema
+from looped import over
 
 from streamtrain.columns.formats import record_format
 from streamtrain.compute import losses, optimizers
@@ -51,7 +52,7 @@ def test_flags_stand_over_the_environment_over_the_file(job_text: str) -> None:
     assert job.kafka_consumer() == {"bootstrap.servers": "b:2", "sasl.password": "1e3", "fetch.min.bytes": "9"}
 
 
-@pytest.mark.parametrize(
+@over(
     ("value", "start"),
     [
         ('"latest"', "latest"),
@@ -158,7 +159,7 @@ WITHOUT_DEFAULT = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("setting", settings_table(), ids=lambda setting: setting.path)
+@over("setting", settings_table(), ids=lambda setting: setting.path)
 def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
     path, default = setting.path, setting.default  # type: ignore[attr-defined]
@@ -184,7 +185,7 @@ def test_each_setting(job_text: str, setting: object) -> None:
         assert by_flag.effective() == Job.parse(bare).effective()
 
 
-@pytest.mark.parametrize(
+@over(
     ("path", "value"),
     [
         ("columns.<column>.missing", "7"),
@@ -210,12 +211,12 @@ def test_every_section_is_in_the_table() -> None:
     assert {setting.path.partition(".")[0] for setting in settings_table()} == set(SECTIONS)
 
 
-@pytest.mark.parametrize("amount", [1, 999, 1_000, 1_500, 60_000, 90_000, 86_400_000, 0.5])
+@over("amount", [1, 999, 1_000, 1_500, 60_000, 90_000, 86_400_000, 0.5])
 def test_durations_are_written_as_they_are_read(amount: float) -> None:
     assert parse_amount(format_amount(amount, DURATION_UNITS_MS), DURATION_UNITS_MS) == amount
 
 
-@pytest.mark.parametrize("amount", [1, 1_000, 1_024, 64 * 2**20, 900_000, 123_457])
+@over("amount", [1, 1_000, 1_024, 64 * 2**20, 900_000, 123_457])
 def test_sizes_are_written_as_they_are_read(amount: int) -> None:
     assert parse_amount(format_amount(amount, SIZE_UNITS_BYTES), SIZE_UNITS_BYTES) == amount
 
@@ -225,7 +226,7 @@ def test_the_environment_is_read_only_where_it_is_given(job_text: str, monkeypat
     assert Job.parse(job_text).train.workers == 2
 
 
-@pytest.mark.parametrize(
+@over(
     ("sets", "spec"),
     [
         (["optimizer.name=sgd"], {"name": "sgd", "momentum": 0.0}),

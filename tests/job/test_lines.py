@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
+from looped import over
 
 from streamtrain.job.lines import Path, toml_lines
 
@@ -57,7 +57,7 @@ def test_every_path_has_a_line() -> None:
     assert set(found) == set(paths(tomllib.loads(DOCUMENT)))
 
 
-@pytest.mark.parametrize(
+@over(
     ("path", "line"),
     [
         (("name",), 2),

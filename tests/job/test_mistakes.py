@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
+from looped import over
 
 from streamtrain.columns.formats import format_names
 from streamtrain.columns.kinds import features
@@ -247,7 +248,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("old", "new", "message"), CASES, ids=[case[2].split(":")[2].strip() for case in CASES])
+@over(("old", "new", "message"), CASES, ids=[case[2].split(":")[2].strip() for case in CASES])
 def test_message(job_text: str, old: str, new: str, message: str) -> None:
     assert old in job_text
     with pytest.raises(JobMistakes) as caught:
@@ -284,7 +285,7 @@ def test_text_that_is_not_toml() -> None:
         Job.parse("a = 1\nb = = 2\n", name="flights.toml")
 
 
-@pytest.mark.parametrize(
+@over(
     ("text", "message"),
     [
         ("train.workers", '--set: expected section.name=value, got "train.workers"'),

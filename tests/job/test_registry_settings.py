@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.job import Job, JobMistakes, settings_table
 
@@ -65,7 +66,7 @@ def test_environment_and_flags_are_stronger() -> None:
     assert found.registry.properties == {"url": "http://flag", "basic.auth.user.info": "a:b"}
 
 
-@pytest.mark.parametrize(
+@over(
     ("registry", "message"),
     [
         ('[registry]\nurl = "registry:8081"', 'url: expected a URL such as "http://registry:8081", got another value'),

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain import Job
 from streamtrain.job.mistakes import JobMistakes
@@ -23,7 +24,7 @@ end = 0.1
 """
 
 
-@pytest.mark.parametrize(("old", "new", "message"), [
+@over(("old", "new", "message"), [
     ("end = 0.1", "ends = 0.1", ":10: optimizer.schedule.ends: unknown setting of cosine; allowed: name, steps, end, "
      "restarts, growth, warm_up; did you mean end?"),
     ("end = 0.1", "end = 2", ":10: optimizer.schedule.end: expected a number from 0 to 1, got 2"),

@@ -36,10 +36,10 @@ def main() -> None:
     if unknown := [f"--{key}" for key in options if key not in each.smoke and key not in each.defaults]:
         parser.error(f"{name} has no {', '.join(unknown)}; it has {', '.join(f'--{key}' for key in each.defaults)}")
     isas = EVERY_ISA if each.every_isa and "STREAMTRAIN_ISA" not in os.environ else [harness.isa()]
-    wanted = [{"STREAMTRAIN_ISA": isa, **each.environment.get(isa, {})} for isa in isas]
-    if len(wanted) < 2 and each.environment.get(isas[0], {}).items() <= os.environ.items():
+    environments = [{"STREAMTRAIN_ISA": isa, **each.environment.get(isa, {})} for isa in isas]
+    if len(environments) < 2 and each.environment.get(isas[0], {}).items() <= os.environ.items():
         return harness.show(each.figures(**{**(each.smoke if smoke else {}), **options}))
-    for environment in wanted:   # libraries read theirs when they are loaded
+    for environment in environments:   # libraries read theirs when they are loaded
         command = [sys.executable, "-m", "tests.bench", *sys.argv[1:]]
         subprocess.run(command, env={**os.environ, **environment}, check=True)
 

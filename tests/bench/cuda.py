@@ -68,20 +68,20 @@ class Ours:
 
     def uploads(self) -> dict[str, float]:
         """The plan's own copies, in its stream, behind its events."""
-        held = self.plan._device_plan
-        with held.device.handle:
+        device_plan = self.plan._device_plan
+        with device_plan.device.handle:
             return timed(
-                lambda at: held.upload(self.slots[at], at % cuda.SLOT_BUFFERS), held.device.upload.synchronize,
-                self.slot_bytes / 1e9,
+                lambda at: device_plan.upload(self.slots[at], at % cuda.SLOT_BUFFERS),
+                device_plan.device.upload.synchronize, self.slot_bytes / 1e9,
             )  # fmt: skip
 
     def plain_copies(self) -> Stretch:
         """The same bytes from memory that CUDA allocated, one call after the other."""
-        held = self.plan._device_plan
-        device, size = held.device, self.slot_bytes
+        device_plan = self.plan._device_plan
+        device, size = device_plan.device, self.slot_bytes
         with device.handle:
             source = device.cupy.cuda.alloc_pinned_memory(size * STEPS)
-        to, stream, copy = [int(slot.data.ptr) for slot in held.slots], device.upload, device.runtime.memcpyAsync
+        to, stream, copy = [int(slot.data.ptr) for slot in device_plan.slots], device.upload, device.runtime.memcpyAsync
 
         def stretch() -> dict[str, float]:
             with device.handle:

@@ -97,7 +97,7 @@ def by_256(records: Sequence[bytes], take: Callable[[Sequence[bytes]], object]) 
     return call
 
 
-def each_of(records: Sequence[Any], take: Callable[[Any], object], work: int = BATCH_ROWS) -> Callable[[], int]:
+def each_of(records: Sequence[Any], take: Callable[[Any], object], work: int = 1) -> Callable[[], int]:
     """One after the other; `work` is what each counts as."""
 
     def call() -> int:
@@ -128,11 +128,11 @@ def read_by_pyarrow(record: bytes) -> object:
 
 
 def json_sides() -> Sides:
-    given = rows(4 * BATCH_ROWS, 4)
+    sample = rows(4 * BATCH_ROWS, 4)
     chance = np.random.default_rng(2)
     texts = {
-        "json": [json.dumps(row).encode() for row in given],
-        "any order": [json.dumps({name: row[name] for name in chance.permutation(NAMES)}).encode() for row in given],
+        "json": [json.dumps(row).encode() for row in sample],
+        "any order": [json.dumps({name: row[name] for name in chance.permutation(NAMES)}).encode() for row in sample],
         "17 digits": [json.dumps(row).encode() for row in rows(4 * BATCH_ROWS, 16)],
     }
     sides: dict[str, Any] = {name: decoder("json", SCHEMA, text, len(text)) for name, text in texts.items()}
@@ -143,9 +143,9 @@ def json_sides() -> Sides:
 
 
 def msgpack_sides() -> Sides:
-    given = rows(4 * BATCH_ROWS, 4)
+    sample = rows(4 * BATCH_ROWS, 4)
     sides: dict[str, Any] = {}
-    for what, values in (("map", given), ("array", [list(row.values()) for row in given])):
+    for what, values in (("map", sample), ("array", [list(row.values()) for row in sample])):
         records = [pack(row) for row in values]
         sides[what] = decoder("msgpack", SCHEMA, records, len(records))
         sides[f"msgpack.unpackb + NumPy, {what}"] = python(records, msgpack.unpackb, what == "map")
@@ -161,20 +161,20 @@ def block_sides() -> Sides:
         for name, part in ((form, records), (f"{form}, 2 MB", records[:64])):
             sides[name] = decoder(form, SCHEMA, part, BATCH_ROWS * len(part), PACKED_SLOT_ROWS)
             sides[f"{COPY}, {name}"] = copied(part)
-    return {**sides, "pyarrow's reader + one np.array a record": each_of(records, read_by_pyarrow)}
+    return {**sides, "pyarrow's reader + one np.array a record": each_of(records, read_by_pyarrow, BATCH_ROWS)}
 
 
 def row_sides() -> Sides:
     """One dict into a slot."""
     slot, pick, one = RowSlot(SCHEMA, BATCH_ROWS), itemgetter(*NAMES), np.zeros((1, len(NAMES)), np.float32)
-    given = rows(BATCH_ROWS, 4)
+    sample = rows(BATCH_ROWS, 4)
 
     def numpy_by_row() -> int:
-        for row in given:
+        for row in sample:
             one[0] = pick(row)
-        return len(given)
+        return len(sample)
 
-    return {"one dict": each_of(given, slot.fill_row, 1), "NumPy row of it": numpy_by_row}
+    return {"one dict": each_of(sample, slot.fill_row), "NumPy row of it": numpy_by_row}
 
 
 @bench(
@@ -209,8 +209,8 @@ def decode(run: Run, sides: Callable[[], Sides]) -> Sides:
 def packed_decoder(columns: Columns, make: Make, loss: str = BINARY, texts: bool = False) -> Callable[[], int]:
     """Packed records of 256 rows; `texts`: labels are a text a row, and no words."""
     schema, chance = Schema.from_columns(columns, loss), np.random.default_rng(3)
-    given = [make(chance) for _ in range(RECORDS)]
-    records = [with_texts(each) if texts else record_format("packed").encode(schema, each) for each in given]
+    blocks = [make(chance) for _ in range(RECORDS)]
+    records = [with_texts(each) if texts else record_format("packed").encode(schema, each) for each in blocks]
     return decoder("packed", schema, records, RECORDS * BATCH_ROWS, PACKED_SLOT_ROWS)
 
 
@@ -286,8 +286,8 @@ def kinds() -> Sides:
 
 
 def lists() -> Sides:
-    made = with_more(tags=tags)(np.random.default_rng(3))
-    plain = {name: cells if name == "tags" else cells.astype(float).round(4).tolist() for name, cells in made.items()}
+    table = with_more(tags=tags)(np.random.default_rng(3))
+    plain = {name: cells if name == "tags" else cells.astype(float).round(4).tolist() for name, cells in table.items()}
     rows = [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
     return {"packed list": packed_decoder(TAGS, with_more(tags=tags)), "json list": of_rows("json", TAGS, rows)}
 

@@ -43,7 +43,7 @@ def file_of(columns: int, rows: int, folder: Path) -> tuple[Job, str]:
 def to_records(job: Job, path: str) -> int:
     records = Records(job.schema, "packed", "bench", PACK, 1 << 20)
     blocks = read_blocks([path], Wanted(job.schema), Size(4_096, PACK))
-    return sum(record.rows for block in blocks for made in records.blocks(block, None, False) for record in made)
+    return sum(record.rows for block in blocks for some in records.blocks(block, None, False) for record in some)
 
 
 def by_python(path: str) -> int:
@@ -121,9 +121,9 @@ def encoded(dtype: str, run: Run) -> float:
     """Columns → packed records of 256 rows, not handed to librdkafka."""
     cells = table(65_536).astype(dtype)
     columns = {name: np.ascontiguousarray(cells[:, at]) for at, name in enumerate(NAMES)}
-    made = Records(job("packed").schema, "packed", "bench.records", PACK, 900_000)
+    records = Records(job("packed").schema, "packed", "bench.records", PACK, 900_000)
     return cpu_rate(
-        lambda: sum(record.rows for block in made.blocks(columns, None, False) for record in block), run
+        lambda: sum(record.rows for block in records.blocks(columns, None, False) for record in block), run
     )
 
 

@@ -44,8 +44,8 @@ def raw_consumer() -> str:
 def raw_rate(bed: Bed) -> float:
     """Messages a second that librdkafka gives a C++ loop with the ingest's own settings, from the first arrival on."""
     settings = client_settings(Purpose.INGEST, {"bootstrap.servers": bed.bootstrap}, {"group.id": "raw"})
-    given = [str(library.find()), bed.records, str(bed.partitions), str(bed.count)]
-    command = [raw_consumer(), *given, *(f"{name}={value}" for name, value in settings.items())]
+    arguments = [str(library.find()), bed.records, str(bed.partitions), str(bed.count)]
+    command = [raw_consumer(), *arguments, *(f"{name}={value}" for name, value in settings.items())]
     messages, _, seconds = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert int(messages) == bed.count
     return int(messages) / float(seconds)

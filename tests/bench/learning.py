@@ -111,8 +111,8 @@ def pytorch(job: Job, data: Decoded, seed: int) -> float:
         buckets = torch.from_numpy(data.categories[rows])
         parts += [table(buckets[:, column]) for column, table in enumerate(tables)]
         mean, deviation = (labels.mean, labels.deviation()) if inputs.get("standardize_label") else (0.0, 1.0)
-        wanted = torch.from_numpy(np.asarray((y - mean) / deviation, np.float32))
-        loss = losses[kind](network(torch.cat(parts, 1)), wanted)
+        target = torch.from_numpy(np.asarray((y - mean) / deviation, np.float32))
+        loss = losses[kind](network(torch.cat(parts, 1)), target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -186,10 +186,10 @@ def lines_of(stream: Stream) -> list[Line]:
 def learning(run: Run, stream: Stream) -> Sides:
     """The loss of the job that `init` writes, median of the seeds, against the constant prediction, the same network in
     PyTorch, and River's linear model. `--rows`: the first so many of each stream; 0 are all."""
-    made = first_job(stream, run.rows)
-    if made is None:
+    file_and_records = first_job(stream, run.rows)
+    if file_and_records is None:
         return absent(stream, ("ours", "constant", *stream.bars))
-    file, records = made
+    file, records = file_and_records
     found = [trained(Job.load(file, sets=[f"train.seed={seed}"]), records) for seed in range(run.seeds)]
     rivals: dict[str, tuple[str, int, Callable[..., float]]] = {
         "PyTorch": ("torch", run.seeds, pytorch), "River": ("river", 1, lambda job, data, seed: river(job, data)),
@@ -223,10 +223,10 @@ def averaging(run: Run, stream: Stream) -> Sides:
     """What W workers learn together beside one, of as many rows: 32 a batch, averaged every 4 batches; by the mean with
     W times the learning rate, and by the outer step. Beside it, what one worker learns of batches that are W times as
     large: as many updates, and no mean of what went apart."""
-    made = first_job(stream, run.rows)
-    if made is None:
+    file_and_records = first_job(stream, run.rows)
+    if file_and_records is None:
         return absent(stream, {side for line in averaged_lines(stream.name) for side in (line.ours, str(line.rival))})
-    file, records = made
+    file, records = file_and_records
 
     def median_loss(workers: int, sets: Sequence[str] = (), times: int = 1) -> float:
         rate = workers * times * Job.load(file).optimizer.learning_rate

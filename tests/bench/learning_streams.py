@@ -82,11 +82,11 @@ def _flights() -> Table | None:
 
 
 def _made(rows: int, columns: Callable[[np.random.Generator, int], dict[str, Any]]) -> Callable[[], Table]:
-    """A table of columns made from a fixed seed."""
+    """A table of columns cells from a fixed seed."""
 
     def table() -> Table:
-        made = columns(np.random.default_rng(5), rows)
-        return list(made), map(list, zip(*(np.asarray(column).tolist() for column in made.values()), strict=True))
+        cells = columns(np.random.default_rng(5), rows)
+        return list(cells), map(list, zip(*(np.asarray(column).tolist() for column in cells.values()), strict=True))
 
     return table
 

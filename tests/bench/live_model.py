@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -39,17 +39,17 @@ def percentiles_us(predict: Callable[[Row], Any], row: Row, seconds: float) -> d
     return {f"p{at}": float(np.percentile(took, at)) / 1000 for at in (50, 99)}
 
 
-def calls_per_second(predict: Callable[[Any], Any], given: Any, threads: int, seconds: float) -> float:
+def calls_per_second(predict: Callable[[Any], Any], rows: Any, threads: int, seconds: float) -> float:
     """Of all threads together, by the wall's clock."""
     counts = [0] * threads
     begin = threading.Barrier(threads)
 
     def work(at: int) -> None:
-        predict(given)
+        predict(rows)
         begin.wait()
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            predict(given)
+            predict(rows)
             counts[at] += 1
 
     with ThreadPoolExecutor(threads) as pool:
@@ -57,17 +57,15 @@ def calls_per_second(predict: Callable[[Any], Any], given: Any, threads: int, se
     return sum(counts) / seconds
 
 
-def in_numpy(parameters: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """The network 28-64-64-1 by hand, of rows that are dicts."""
-    layers = [(parameters[f"{name}.weight"], parameters[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
+def layers_of(parameters: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    return [(parameters[f"{name}.weight"], parameters[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
 
-    def predict(rows: Sequence[Row]) -> Any:
-        x = np.array([[row[name] for name in NAMES] for row in rows], np.float32)
-        for weight, bias in layers[:-1]:
-            x = np.maximum(x @ weight + bias, 0)
-        return 1 / (1 + np.exp(-(x @ layers[-1][0] + layers[-1][1])))
 
-    return predict
+def in_numpy(layers: list[tuple[Any, Any]], x: Any) -> Any:
+    """The network 28-64-64-1 by hand."""
+    for weight, bias in layers[:-1]:
+        x = np.maximum(x @ weight + bias, 0)
+    return 1 / (1 + np.exp(-(x @ layers[-1][0] + layers[-1][1])))
 
 
 @bench(
@@ -86,15 +84,16 @@ def live_model(run: Run) -> Sides:
     payload = model.payload(1)
     manifest = example_manifest(1, model_spec=model.spec, schema=model.schema.to_dict())
     scorer = Scorer(Served.of(manifest, b"d" * 32, payload))
-    row, by_hand = {name: at / 30 for at, name in enumerate(NAMES)}, in_numpy(snapshot.decode(payload))
+    row, layers = {name: at / 30 for at, name in enumerate(NAMES)}, layers_of(snapshot.decode(payload))
 
     def by_numpy(row: Row) -> Row:
-        return {"prediction": float(by_hand([row])[0, 0])}
+        x = np.array([[row[name] for name in NAMES]], np.float32)
+        return {"prediction": float(in_numpy(layers, x)[0, 0])}
 
     assert abs(scorer.predict(row)["prediction"] - by_numpy(row)["prediction"]) < 1e-5
-    given, each_s = {name: np.linspace(-1, 1, ARRAY_ROWS, dtype=np.float32) for name in NAMES}, run.seconds / 3
+    rows, each_s = {name: np.linspace(-1, 1, ARRAY_ROWS, dtype=np.float32) for name in NAMES}, run.seconds / 3
     turns = [
-        [calls_per_second(scorer.predict, given, threads, each_s / TURNS / 2) for threads in (1, 2)]
+        [calls_per_second(scorer.predict, rows, threads, each_s / TURNS / 2) for threads in (1, 2)]
         for _ in range(TURNS)
     ]
     one, two = max(turns, key=lambda turn: turn[1] / turn[0])

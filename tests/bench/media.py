@@ -14,7 +14,7 @@ import numpy as np
 from streamtrain.columns import media, sounds
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.sounds import SoundForm
-from tests.bench.decode import decoder
+from tests.bench.decode import decoder, each_of
 from tests.bench.harness import Line, Run, Sides, bench, rates
 
 BAR, KERNEL_BAR = 0.9, 4   # for each thread
@@ -34,17 +34,8 @@ def lines_of(name: str, rival: str, bar: float = BAR, threads: int = THREADS) ->
 
 
 def into_slots(column: dict[str, Any], records: list[bytes], count: int, slot_rows: int) -> Callable[[], int]:
-    schema = Schema.from_columns({"given": column, "late": {"role": "label"}}, "binary_cross_entropy")
+    schema = Schema.from_columns({"content": column, "late": {"role": "label"}}, "binary_cross_entropy")
     return decoder("msgpack", schema, records, count, slot_rows)
-
-
-def over(one: Callable[[Any], object], every: list[Any]) -> Callable[[], int]:
-    def call() -> int:
-        for each in every:
-            one(each)
-        return len(every)
-
-    return call
 
 
 @bench(
@@ -57,12 +48,12 @@ def images(run: Run) -> Sides:
     from pictures import labelled
 
     raws = [raw for raw, _ in labelled(PICTURES)]
-    rows = [{"given": raw, "late": at % 2} for at, raw in enumerate(raws)]
+    rows = [{"content": raw, "late": at % 2} for at, raw in enumerate(raws)]
     packed = [msgpack.packb(rows[at : at + 64]) for at in range(0, PICTURES, 64)]
     return {
         "a picture a record": into_slots(PHOTO, [msgpack.packb(row) for row in rows], PICTURES, 256),
         "64 pictures a record": into_slots(PHOTO, packed, PICTURES, 256),
-        "cv2.imdecode": over(lambda raw: cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR), raws),
+        "cv2.imdecode": each_of(raws, lambda raw: cv2.imdecode(np.frombuffer(raw, np.uint8), cv2.IMREAD_COLOR)),
     }
 
 
@@ -100,12 +91,12 @@ def audio(run: Run) -> Sides:
 
     waves = [tone(RATE, 300 + 10 * seed, 0.05, seed, RATE) for seed in range(CLIPS)]
     sides: dict[str, Any] = {
-        "log-mel alone, one thread": over(lambda wave: sounds.features(wave, FORM), waves[:32]),
-        "NumPy": over(numpy_log_mel(), waves[:32]),
+        "log-mel alone, one thread": each_of(waves[:32], lambda wave: sounds.features(wave, FORM)),
+        "NumPy": each_of(waves[:32], numpy_log_mel()),
     }
     for name, encode in (("FLAC", flac), ("WAV", wav)):
         raws = [encode(wave, RATE) for wave in waves]
-        records = [msgpack.packb({"given": raw, "late": at % 2}) for at, raw in enumerate(raws)]
+        records = [msgpack.packb({"content": raw, "late": at % 2}) for at, raw in enumerate(raws)]
         sides[f"{name} to log-mel"] = into_slots(CLIP, records, CLIPS, 64)
-        sides[f"soundfile, {name}"] = over(lambda raw: soundfile.read(io.BytesIO(raw), dtype="float32"), raws)
+        sides[f"soundfile, {name}"] = each_of(raws, lambda raw: soundfile.read(io.BytesIO(raw), dtype="float32"))
     return sides

@@ -24,7 +24,7 @@ from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
 from tests.bench.bed import PARTITIONS, fresh_name, spawn
 from tests.bench.harness import Line, Run, Sides, bench, in_turns
-from tests.bench.live_model import COLUMNS, NUMBERS, in_numpy
+from tests.bench.live_model import COLUMNS, NAMES, NUMBERS, in_numpy, layers_of
 
 LAYERS = [{"dense": 64, "activation": "relu"}, {"dense": 64, "activation": "relu"}]
 RATE = 1000   # requests a second
@@ -74,14 +74,15 @@ def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], digest:
     consumer = Consumer(group_of(job, bootstrap))
     producer = Producer({"bootstrap.servers": bootstrap, **FAST, "queue.buffering.max.messages": 1_000_000})
     consumer.subscribe([f"{job}.requests"])
-    predict = in_numpy(parameters)
+    layers = layers_of(parameters)
     ours = [("streamtrain-version", b"1"), ("streamtrain-digest", digest)]
     while not stop.is_set():
         batch = [message for message in consumer.consume(1000, 0.1) if not message.error()]
         if not batch:
             producer.poll(0)
             continue
-        y = predict([msgpack.unpackb(message.value()) for message in batch])
+        rows = [msgpack.unpackb(message.value()) for message in batch]
+        y = in_numpy(layers, np.array([[row[name] for name in NAMES] for row in rows], np.float32))
         for message, value in zip(batch, y[:, 0].tolist(), strict=True):
             answer = json.dumps({"prediction": value})
             producer.produce(f"{job}.predictions", answer, message.key(), headers=(message.headers() or []) + ours)

@@ -106,8 +106,8 @@ def products(rows: int, inputs: int, outputs: int) -> dict[str, list[Call]]:
 
 
 def kernel(name: str, *arguments: object) -> Call:
-    given, its_isa = list(arguments), isa()
-    return lambda: _native.call_kernel(name, "", given, its_isa)
+    values, its_isa = list(arguments), isa()
+    return lambda: _native.call_kernel(name, "", values, its_isa)
 
 
 def in_order(calls: list[Call]) -> Call:

@@ -58,8 +58,8 @@ Paths = dict[int, str]
 
 def body_of(rows: int) -> bytes:
     random = np.random.default_rng(rows).standard_normal((rows, NUMBERS)).round(4)
-    given = [dict(zip(COLUMNS, row.tolist(), strict=False)) for row in random]
-    return json.dumps(given[0] if rows == 1 else given).encode()
+    objects = [dict(zip(COLUMNS, row.tolist(), strict=False)) for row in random]
+    return json.dumps(objects[0] if rows == 1 else objects).encode()
 
 
 class Connection:

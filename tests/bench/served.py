@@ -45,7 +45,7 @@ def running(command: list[str], port: int = 0, **options: Any) -> Iterator[Serve
             wait_for(server.listens)
             yield server
         finally:
-            process.terminate()
+            process.kill()   # a browser may keep a connection
 
 
 def ours(command: str, *arguments: str, **options: Any) -> Any:

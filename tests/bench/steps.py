@@ -60,12 +60,12 @@ class Network:
         label = random.integers(0, max(2, self.classes), (rows, 1))
         if self.classes == 1:
             label = (numbers[:, :1] + random.standard_normal((rows, 1)) > 0) if self.numbers else label
-        given = {
+        blocks = {
             "numbers": numbers, "categories": random.integers(0, BUCKETS, (rows, self.categories)).astype(np.int32),
             "label": label.astype(np.int32 if self.classes > 1 else np.float32),
             "weight": np.ones((rows, 1), np.float32),
         }  # fmt: skip
-        return {name: array for name, array in given.items() if array.size}
+        return {name: array for name, array in blocks.items() if array.size}
 
     def slots(self, capacity: int, ranges: int = 1) -> _native.SlotLayout:
         dtypes = {"float32": "f32", "int32": "i32"}
@@ -118,12 +118,12 @@ def pytorch(network: Network, rows: int, form: str) -> Step:
     import torch
 
     torch.set_num_threads(1)
-    given = network.batch(rows)
-    label = torch.from_numpy(given["label"][:, 0].astype(np.int64 if network.classes > 1 else np.float32))
+    blocks = network.batch(rows)
+    label = torch.from_numpy(blocks["label"][:, 0].astype(np.int64 if network.classes > 1 else np.float32))
     loss: Any = torch.nn.CrossEntropyLoss() if network.classes > 1 else torch.nn.BCEWithLogitsLoss()
     tables = [torch.nn.Embedding(BUCKETS, DIM, sparse=True) for _ in range(network.categories)]
-    indices = [torch.from_numpy(column.astype(np.int64)) for column in given.get("categories", np.zeros((0, 0))).T]
-    x = torch.from_numpy(given["numbers"]) if network.numbers else torch.zeros(rows, 0)
+    indices = [torch.from_numpy(column.astype(np.int64)) for column in blocks.get("categories", np.zeros((0, 0))).T]
+    x = torch.from_numpy(blocks["numbers"]) if network.numbers else torch.zeros(rows, 0)
     dense = pytorch_parts(network)
     optimizers: list[Any] = [torch.optim.Adam(dense.parameters(), lr=1e-3, fused=form != EAGER)]
     if tables:
@@ -160,8 +160,8 @@ def partial_fit(rows: int) -> Step:
     """scikit-learn's logistic regression on the batch."""
     from sklearn.linear_model import SGDClassifier
 
-    given, model = LOGISTIC.batch(rows), SGDClassifier(loss="log_loss")
-    x, y = given["numbers"], given["label"][:, 0]
+    blocks, model = LOGISTIC.batch(rows), SGDClassifier(loss="log_loss")
+    x, y = blocks["numbers"], blocks["label"][:, 0]
     model.partial_fit(x, y, classes=[0, 1])
     return lambda: model.partial_fit(x, y)
 

@@ -186,8 +186,8 @@ def average(run: Run) -> Sides:
     averaged()
     weights = np.arange(1, VECTORS + 1) / np.arange(1, VECTORS + 1).sum()
     heads = [vector.view(np.float32)[:1000].astype(float) for vector in vectors]
-    wanted = sum(weight * head for weight, head in zip(weights, heads, strict=True))
-    assert np.array_equal(mean.view(np.float32)[:1000], wanted.astype(np.float32))
+    expected = sum(weight * head for weight, head in zip(weights, heads, strict=True))
+    assert np.array_equal(mean.view(np.float32)[:1000], expected.astype(np.float32))
     return {
         "average": (averaged, (VECTORS + 1) * size / 1e9),
         "memcpy": (lambda: ctypes.memmove(copy.ctypes.data, vectors[0].ctypes.data, size), 2 * size / 1e9),

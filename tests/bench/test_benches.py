@@ -65,9 +65,9 @@ def test_a_bench_on_kafka_gives_its_figures(kafka: Any, name: str) -> None:
 
 @pytest.mark.full
 def test_the_list_shows_every_bench_with_its_rivals_and_bars() -> None:
-    shown = "\n".join(harness.listing())
-    assert [name for name in MODULES if f"{name}  (" not in shown or not load(name).set_up.__doc__] == []
-    assert "NumPy row of it: shown" in shown and "orjson.loads + NumPy, json: ratio at least 12" in shown
+    text = "\n".join(harness.listing())
+    assert [name for name in MODULES if f"{name}  (" not in text or not load(name).set_up.__doc__] == []
+    assert "NumPy row of it: shown" in text and "orjson.loads + NumPy, json: ratio at least 12" in text
     titles = [(name, line.title) for name in MODULES for lines in load(name).lines().values() for line in lines]
     assert len({*titles}) == len(titles), "a line's name and rival tell it from all others"
 

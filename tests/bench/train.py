@@ -7,7 +7,7 @@ import itertools
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -65,10 +65,10 @@ class Source:
         self._thread.join()
 
 
-def percentiles_ms(source: Source, held: Iterator[list[int]], seconds: float) -> dict[str, float]:
-    """`held` gives the offsets a follower's newest snapshot has learned, each time it gets one."""
+def percentiles_ms(source: Source, newest: Iterator[list[int]], seconds: float) -> dict[str, float]:
+    """`newest` gives the offsets a follower's newest snapshot has learned, each time it gets one."""
     known, found, warm_until = [0] * PARTITIONS, list[float](), 0.0
-    for offsets in held:
+    for offsets in newest:
         now = time.time()
         warm_until = warm_until or now + WARM_S   # from the first snapshot on: a start is no delay
         for partition, offset in enumerate(offsets):
@@ -129,8 +129,8 @@ def of_streamtrain(bed: Bed, interval_ms: int, seconds: float) -> dict[str, floa
     try:
         with closing(Source(bed)) as source:
             snapshots = follow_snapshots(Path(path).stem, bootstrap=bed.bootstrap)
-            held = ([at.offset for at in snapshot.manifest.positions.partitions] for snapshot in snapshots)
-            return percentiles_ms(source, held, seconds)
+            newest = ([at.offset for at in snapshot.manifest.positions.partitions] for snapshot in snapshots)
+            return percentiles_ms(source, newest, seconds)
     finally:
         process.terminate()
         process.wait(60)
@@ -215,17 +215,13 @@ class Sampler:
 def of_train(bed: Bed, *more: str) -> tuple[dict[str, float], int]:
     """(peaks from the start of ingest to the last row or dead letter, dead letters) of a run over all records."""
     process = train(bed.job(train=TWO_WORKERS, model=NETWORKS["28-64-64-1"]), "--until-end", *more)
-    return sampled(process.pid, events(process), bed.count)
-
-
-def sampled(pid: int, seen: Iterable[dict[str, Any]], count: int) -> tuple[dict[str, float], int]:
     sampler: Sampler | None = None
     peaks: dict[str, float] = {}
     dead = 0
-    for event in seen:
+    for event in events(process):
         if event["event"] == "started":
-            sampler = Sampler(pid)
-        elif event["event"] == "progress" and event["rows"] == count and sampler and not peaks:
+            sampler = Sampler(process.pid)
+        elif event["event"] == "progress" and event["rows"] == bed.count and sampler and not peaks:
             peaks = sampler.stop()
         dead += sum(event["dead_letters"].values()) if event["event"] == "published" else 0
     assert sampler is not None

@@ -134,9 +134,9 @@ def page(run: Run) -> Sides:
     open_s, moved_s = opened(driver, f"{mine.url}overview?job={history.job.name}", SHOWN), list[float]()
     for _ in range(5):
         idle(1.0)
-        shown = driver.execute_script(SHOWN)
+        before = driver.execute_script(SHOWN)
         history.publish(int(time.time() * 1000))
-        moved = lambda shown=shown: driver.execute_script(SHOWN) != shown  # noqa: E731
+        moved = lambda before=before: driver.execute_script(SHOWN) != before  # noqa: E731
         moved_s.append(seconds_until(moved, time.perf_counter()))
     cpu_ms = cpu_ms_a_second(mine, run.seconds)
     its_open_s = opened(driver, rival.url, RIVAL_DRAWN)
@@ -150,17 +150,17 @@ def jobs(run: Run) -> Sides:
     """Three jobs for a hundred points of the page: 30."""
     driver, bed = run.stack.enter_context(browser()), Bed(run.kafka)
     paths = [bed.job() for _ in range(max(2, 3 * run.rows // 100))]
-    made = [Job.load(path) for path in paths]
-    for job in made:
+    all_jobs = [Job.load(path) for path in paths]
+    for job in all_jobs:
         ServedModel(bed.bootstrap, job.name).put()
     with served.ours("ui", *map(str, paths), stderr=subprocess.DEVNULL) as ours:
         driver.get(ours.url)
-        last = f"return document.body.innerText.includes({json.dumps(made[-1].name)})"
+        last = f"return document.body.innerText.includes({json.dumps(all_jobs[-1].name)})"
         seconds_until(lambda: driver.execute_script(last), time.perf_counter())
         idle(5.0)   # every job has been looked at
         cpu = cpu_ms_a_second(ours, max(5.0, run.seconds))
     with ExitStack() as stack:
-        standings = [stack.enter_context(JobStanding(job)) for job in made]
+        standings = [stack.enter_context(JobStanding(job)) for job in all_jobs]
         for each in standings:
             each.look()
         begun = time.process_time()

@@ -43,6 +43,7 @@ round_interval = "20ms"
 interval = "50ms"
 archive = { every = "1s", keep = 4 }
 """
+PREFIX = "a-trained-job"  # among the first 64 jobs of a Kafka by name, which is how many a page follows
 ROWS = 2_000
 PARTS = ((0, 1_000), (1_000, 1_600), (1_600, ROWS))  # the rows of each run
 WRONG_ROWS = (7, 70, 1_700)  # their delay is no number
@@ -118,7 +119,7 @@ def run_to_the_end(live: LiveJob, number: int) -> int:
 @contextmanager
 def trained_once(bootstrap: str, folder: Path) -> Iterator[str]:
     """Makes the job; gives its file's path."""
-    live = LiveJob(_Names(bootstrap), folder, prefix="trained", text=TEXT)
+    live = LiveJob(_Names(bootstrap), folder, prefix=PREFIX, text=TEXT)
     run_ends = []
     for number, (start, stop) in enumerate(PARTS, 1):
         add_rows(live, start, stop)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute.spec import DTYPES
@@ -30,7 +31,7 @@ def made(specs: list[Any]) -> _native.StateLayout:
     return _native.StateLayout.make([_native.StateBlockSpec(*spec) for spec in specs])
 
 
-@pytest.mark.parametrize("reverse", [False, True])
+@over("reverse", [False, True])
 def test_blocks_lie_one_behind_the_other_the_learned_part_first(reverse: bool) -> None:
     specs = every_rule(reverse)
     layout = made(specs)
@@ -57,7 +58,7 @@ def learned_rules() -> set[str]:
     return {rule for rule in RULES if made([("x", "g", rule, (1,))]).statistics_bytes == 0}
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@over("workers", [1, 3])
 def test_a_mean_buffer_holds_a_state_and_then_what_each_worker_keeps(workers: int) -> None:
     layout = made(every_rule())
     published = layout.published(workers)

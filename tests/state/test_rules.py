@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import pytest
 import vocabularies
+from looped import over
 
 from streamtrain import _native
 from streamtrain.compute.moments import MOMENTS
@@ -225,8 +225,8 @@ def pieces(name: str, mean: dict[str, Array]) -> dict[str, Array]:
     return {key.removeprefix(name): value for key, value in mean.items() if key.partition("@")[0] == name}
 
 
-@pytest.mark.parametrize(("workers", "weights"), ROUNDS_OF)
-@pytest.mark.parametrize(("rule", "dtype"), STORED)
+@over(("workers", "weights"), ROUNDS_OF)
+@over(("rule", "dtype"), STORED)
 def test_a_mean_is_what_the_rule_means(rule: str, dtype: str, workers: int, weights: list[float]) -> None:
     random, blocks = np.random.default_rng(workers), blocks_of(rule, dtype)
     run = BlockRounds(blocks, workers, drawn(rule, blocks, random))
@@ -244,7 +244,7 @@ def test_a_mean_is_what_the_rule_means(rule: str, dtype: str, workers: int, weig
                 same(found[name + suffix], value)
 
 
-@pytest.mark.parametrize(("rule", "dtype"), STORED)
+@over(("rule", "dtype"), STORED)
 def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str, dtype: str) -> None:
     random, blocks = np.random.default_rng(7), blocks_of(rule, dtype)
     run = BlockRounds(blocks, 2, drawn(rule, blocks, random))
@@ -263,7 +263,7 @@ def test_a_round_begins_from_the_start_as_often_as_it_does(rule: str, dtype: str
                     assert np.array_equal(worker.base[name], mean[name])
 
 
-@pytest.mark.parametrize(("rule", "dtype"), STORED)
+@over(("rule", "dtype"), STORED)
 def test_one_workers_round_is_its_own(rule: str, dtype: str) -> None:
     """What is trained stays as the only worker has it, to the bit; a weight does not matter."""
     blocks = blocks_of(rule, dtype)
@@ -287,7 +287,7 @@ def test_a_vector_beyond_the_caches_has_the_same_mean() -> None:
     assert run.train(given, weights)["x"].tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("rule", ["learned", "sum"])
+@over("rule", ["learned", "sum"])
 def test_the_workers_are_added_in_their_order(rule: str) -> None:
     run = BlockRounds([("x", "g", rule, (1,))], 5, {})
     given = [{"x": np.array([value])} for value in (1e30, 1.0, -1e30, 1.0, 1.0)]

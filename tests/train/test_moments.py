@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain.compute.moments import MOMENTS
 from streamtrain.compute.ops import standardize_scale
@@ -73,8 +74,8 @@ def with_wrong_cell(stream: Callable[[np.random.Generator], Array], at: int) -> 
     return np.column_stack([clean, spoiled, random.normal(size=(ROWS, 2))])
 
 
-@pytest.mark.parametrize("at", [0, 20, 40, 5_000])
-@pytest.mark.parametrize("stream", STREAMS)
+@over("at", [0, 20, 40, 5_000])
+@over("stream", STREAMS)
 def test_one_wrong_cell_moves_mean_and_deviation_by_less_than_a_twentieth(
     stream: Callable[[np.random.Generator], Array], at: int
 ) -> None:
@@ -89,7 +90,7 @@ def test_one_wrong_cell_moves_mean_and_deviation_by_less_than_a_twentieth(
     assert moments_of(run, 1)["outside"] >= 1 and moments_of(run, 1)["clipped"] >= 1
 
 
-@pytest.mark.parametrize("workers", [1, 2, 3])
+@over("workers", [1, 2, 3])
 def test_the_moments_are_those_of_all_workers(workers: int) -> None:
     columns = with_wrong_cell(normal, 40)
     run = trained(columns, workers)
@@ -164,8 +165,8 @@ def test_below_its_floor_a_column_is_only_centred() -> None:
     assert [moments_of(run, 0)[name] for name in held] == [moments_of(trained(columns), 0)[name] for name in held]
 
 
-@pytest.mark.parametrize("tiny", [1e-39, 1e-42, 0.0])
-@pytest.mark.parametrize("settings", [{}, {"clip": 0.0, "floor": 0.0}])  # which also cut what is not finite
+@over("tiny", [1e-39, 1e-42, 0.0])
+@over("settings", [{}, {"clip": 0.0, "floor": 0.0}])  # which also cut what is not finite
 def test_a_deviation_that_float32_cannot_divide_by_only_centres(tiny: float, settings: dict[str, float]) -> None:
     random = np.random.default_rng(9)
     columns = random.normal(size=(320, 4))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
+from looped import over
 
 from streamtrain import _native
 from tests.train.arena_run import ArenaRun, batch
@@ -64,7 +64,7 @@ def assert_same(direct: LoggedRun, deferred: DeferredRun) -> None:
     assert direct.log.take() == deferred.log.take()
 
 
-@pytest.mark.parametrize("steps_ahead", [1, 3, 64])
+@over("steps_ahead", [1, 3, 64])
 def test_the_bits_are_those_of_the_plan_that_waits(steps_ahead: int) -> None:
     direct, deferred = pair(steps_ahead)
     for first in (16, 29):   # with a short slot, an empty one, and fewer slots for a worker
@@ -78,8 +78,8 @@ def test_the_bits_are_those_of_the_plan_that_waits(steps_ahead: int) -> None:
     assert deferred.deferred[0].most_waiting == min(steps_ahead, 8)
 
 
-@pytest.mark.parametrize("steps_ahead", [1, 3, 64])
-@pytest.mark.parametrize("bad", [(0,), (5,), (15,), (2, 4, 7)])
+@over("steps_ahead", [1, 3, 64])
+@over("bad", [(0,), (5,), (15,), (2, 4, 7)])
 def test_the_lowest_bad_slot_is_left_out_and_the_round_done_again(steps_ahead: int, bad: tuple[int, ...]) -> None:
     direct, deferred = pair(steps_ahead)
     batches = [BAD if at in bad else batch(16 + at) for at in range(16)]
@@ -101,7 +101,7 @@ def test_a_step_without_weight_is_none_for_the_optimizer() -> None:
     assert deferred.views()["optimizer.steps"][0] == 8 + 7   # of worker 1, which had one slot without weight
 
 
-@pytest.mark.parametrize("bad", [(), (1,), (6,)])
+@over("bad", [(), (1,), (6,)])
 def test_a_deadline_in_mid_round_keeps_what_is_in_flight(bad: tuple[int, ...]) -> None:
     direct, deferred = pair(64, workers=1)
     batches = [BAD if at in bad else batch(16 + at) for at in range(8)]

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import pytest
 from example_format import example_format, is_columnar
+from looped import over
 from slots import HEADER, RowSlot, Tally, slot_views
 
 from streamtrain import _native
@@ -125,8 +125,8 @@ def compare(schema: Schema, format_name: str, records: list[bytes]) -> Tally:
     return told
 
 
-@pytest.mark.parametrize("where", [None, WHERE], ids=["all", "where"])
-@pytest.mark.parametrize("format_name", FORMATS)
+@over("where", [None, WHERE], ids=["all", "where"])
+@over("format_name", FORMATS)
 def test_ingest_ends_where_rows_by_themselves_do(format_name: str, where: str | None) -> None:
     schema = chained(where)
     made = chain_rows if not is_columnar(format_name) and format_name != "csv" else rows_without_mistakes
@@ -165,7 +165,7 @@ def test_a_cell_that_does_not_fit_ends_its_row_alone() -> None:
         assert told.dead > int((values == 1e30).sum())
 
 
-@pytest.mark.parametrize("made", [0, 1, 2])
+@over("made", [0, 1, 2])
 def test_rows_without_any_label_are_left_out_of_those_that_wait(made: int) -> None:
     """Of two heads, of which transforms make so many labels."""
     skip: dict[str, Any] = {"role": "label", "missing": "skip_head"}

@@ -8,7 +8,7 @@ from typing import Any
 import msgpack
 import pytest
 from example_format import row_formats, with_schema
-from long_tables import some
+from long_tables import in_full_all
 from looped import over
 from slots import RowSlot
 
@@ -66,9 +66,10 @@ def schema_of(kind: str, source: str, missing: Any) -> Schema | None:
         return None
 
 
+@in_full_all()
 @over("missing", ["dead_letter", "skip", "value"])
 @over("kind", KINDS)
-def test_every_kind_from_every_part_by_row_and_by_block(same: Any, kind: str, missing: str) -> None:
+def test_every_kind_from_every_part_by_row_and_by_block(same: Any, kind: str, missing: str, take: Any) -> None:
     for source in SOURCES:
         schema = schema_of(kind, source, missing)
         if schema is None:
@@ -77,7 +78,7 @@ def test_every_kind_from_every_part_by_row_and_by_block(same: Any, kind: str, mi
         many = record_format("packed").encode(schema, {"x": [1.5] * 200, "y": [1] * 200, "a": [5] * 200})
         by_text = source in ("key", "headers.tenant")
         told = [(text, 7) for text in TEXTS] if by_text else [(b"acme", at) for at in (-1, 0, 1, 2, 77)]
-        for text, number in some(told):
+        for text, number in take(told):
             around = Around(max(number, 0), max(number, 0), number, text, (("tenant", b"acme"), ("tenant", text)))
             same(schema, "json", few, 64, around)
             same(schema, "packed", many, 170, around)

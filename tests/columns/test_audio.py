@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import resource
 import sys
 from typing import Any
@@ -11,24 +10,22 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from avro_schemas import record
-from example_format import plain_formats
 from long_tables import in_full_all
 from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
 from streamtrain.columns import sounds
-from streamtrain.columns.formats import Format, encode_rows
+from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.mel import bands_of, circle
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.columns.sounds import SoundForm
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import spoiled
+from tests.columns.drawn_jobs import formats_of_bytes
 
 pytest.importorskip("soundfile")
-from proto_schemas import proto
 from sounds import RATE, chunk, encoded, flac, head, made_wav, tone, wav, with_count
 
 COUNT = 40
@@ -53,17 +50,7 @@ def decoded(cell: Any, **settings: Any) -> Any:
     return shown(blocks)[0]
 
 
-def formats() -> dict[str, Format]:
-    """Those with cells of bytes, and those of text alone."""
-    message = "message Row { optional bytes clip = 1; optional double late = 2; }"
-    fields = record(("clip", ["null", "bytes"]), ("late", ["null", "long"]))
-    typed: dict[str, Format] = {
-        given["name"]: given for given in ({"name": "avro", "schema": json.dumps(fields)}, proto(message))
-    }
-    return {**{name: name for name in plain_formats(schema_of())}, **typed}
-
-
-FORMATS = formats()
+FORMATS = formats_of_bytes("clip", schema_of())
 WAVE = tone(COUNT)
 PCM = np.round(WAVE * 32767).astype(np.int16)
 WAV, FLAC = wav(PCM), flac(PCM)

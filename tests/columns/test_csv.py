@@ -32,15 +32,8 @@ CHANGES = [b",", b'"', b"\n", b"\r", b"\xe9", b"1", b";'|"]
 LETTERS = ["a", "1", "é", '"', "'", ",", "\t", ";", "|", " ", "\n", "\r\n", "\ufeff"]
 
 
-class Named(dict):  # type: ignore[type-arg]
-    """A format with options, as a key of what was made once."""
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(repr(sorted(self.items())))
-
-
-def named(given: dict[str, Any]) -> Named:
-    return Named(name="csv", **read(given, options("csv")))
+def named(given: dict[str, Any]) -> dict[str, Any]:
+    return {"name": "csv", **read(given, options("csv"))}
 
 
 def written(rows: list[list[str]], given: dict[str, Any], ending: str, quoting: Any) -> bytes:

@@ -14,6 +14,7 @@ import pytest
 from example_format import is_columnar
 from hypothesis import given, note, seed, settings
 from hypothesis import strategies as st
+from long_tables import examples
 from slots import RowSlot
 
 from streamtrain.columns.formats import Format, encode_records, needs_schema
@@ -30,7 +31,7 @@ FROM_ROW = st.integers(0, 6)
 
 
 def is_misplaced(job: DrawnJob, format: Format) -> bool:
-    """Whether the native msgpack encoder forgets the columns' paths: of requests whose columns are lists alone."""
+    """Whether the native msgpack encoder forgets the columns' paths: test_lists.py has the test that waits for it."""
     return name_of(format) == "msgpack" and job.is_request and bool(job.schema.paths) and bool(job.schema.lists)
 
 
@@ -110,6 +111,7 @@ def is_plain(job: DrawnJob, format: Format, row: dict[str, Any]) -> bool:
     return all(name in of_texts or not isinstance(cell, str) for name, cell in cells.items())
 
 
+@settings(max_examples=examples(600))
 @given(job=jobs(), times=st.sampled_from([1, 40]), capacity=CAPACITIES)
 def test_rows_mean_the_same_in_every_format(job: DrawnJob, times: int, capacity: int) -> None:
     """Written by the slow encoders and by the native ones, alone and so many that packed rows go by blocks."""

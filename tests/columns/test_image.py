@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import random
 import resource
 import sys
@@ -12,23 +11,21 @@ from typing import Any
 import msgpack
 import numpy as np
 import pytest
-from avro_schemas import record
-from example_format import plain_formats
 from long_tables import in_full_all
 from looped import over
 from slots import RowSlot, decode_rows
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, encode_rows
+from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.picture_meaning import averaged
 from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
 from streamtrain.errors import UserMistake
 from tests.columns.conftest import spoiled
+from tests.columns.drawn_jobs import formats_of_bytes
 
 pytest.importorskip("cv2")
 from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
-from proto_schemas import proto
 
 PHOTO: dict[str, Any] = {"kind": "image", "size": [4, 6]}
 LATE = {"late": {"role": "label", "missing": 1}}
@@ -44,17 +41,7 @@ def shown(slot: RowSlot, rows: int) -> list[list[int]]:
     return points
 
 
-def formats() -> dict[str, Format]:
-    """Those with cells of bytes, and those of text alone."""
-    message = "message Row { optional bytes photo = 1; optional double late = 2; }"
-    fields = record(("photo", ["null", "bytes"]), ("late", ["null", "long"]))
-    typed: dict[str, Format] = {
-        given["name"]: given for given in ({"name": "avro", "schema": json.dumps(fields)}, proto(message))
-    }
-    return {**{name: name for name in plain_formats(schema_of())}, **typed}
-
-
-FORMATS = formats()
+FORMATS = formats_of_bytes("photo", schema_of())
 
 
 @over("form", FORMATS)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
 from long_tables import in_full_all
 from looped import over
 from slots import RowSlot, decode_rows
@@ -14,7 +12,6 @@ from slots import RowSlot, decode_rows
 from streamtrain.columns.formats import encode_rows
 from streamtrain.columns.rows import record_rows
 from tests.columns.conftest import NESTED, SIMPLE, spoiled
-from tests.columns.test_formats import records, row_lists, row_maps
 
 ROWS: list[Any] = [
     {"x1": 1, "x2": 2, "carrier": "AA", "late": 1}, [1.5, 2, "B6", 0], {"x1": 3, "x2": 4, "late": 0}, {"x1": 5},
@@ -48,17 +45,6 @@ def lines(rows: list[Any], between: str = "\n") -> bytes:
 def test_lines(same: Any, record: bytes, trained: int, filtered: int, dead: list[str]) -> None:
     found = same(SIMPLE, "json", record)
     assert (found.trained, len(found.filtered), [path for _, path, _ in found.dead]) == (trained, filtered, dead)
-
-
-@given(
-    rows=st.lists(st.one_of(row_maps, row_lists, records), min_size=1, max_size=5),
-    between=st.sampled_from(["\n", "\r\n", " \n\n", " ", "\n,", "\t\n"]), cut=st.integers(0, 300),
-)  # fmt: skip
-def test_generated_lines(same: Any, schemas: Any, rows: list[Any], between: str, cut: int) -> None:
-    whole = lines(rows, between)
-    for record in (whole, whole + b"\n", whole[:cut]):
-        for schema in (SIMPLE, NESTED, schemas["rich"], schemas["requests"]):
-            same(schema, "json", record)
 
 
 @in_full_all()

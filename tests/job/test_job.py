@@ -159,7 +159,7 @@ WITHOUT_DEFAULT = (
 )  # fmt: skip
 
 
-@over("setting", settings_table(), ids=lambda setting: setting.path)
+@over("setting", settings_table, ids=lambda setting: setting.path)
 def test_each_setting(job_text: str, setting: object) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
     path, default = setting.path, setting.default  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ import ast
 import enum
 
 from streamtrain import _native
+from tests.architecture.sources import text
 
 
 def public_names(body: list[ast.stmt]) -> dict[str, ast.stmt]:
@@ -53,8 +54,8 @@ def is_exception(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, Exception)
 
 
-def test_the_stub_and_the_built_module_agree(root):
-    stub = stub_names(ast.parse((root / "streamtrain" / "_native.pyi").read_text()).body)
+def test_the_stub_and_the_built_module_agree():
+    stub = stub_names(ast.parse(text("streamtrain/_native.pyi")).body)
     built = built_names()
     assert set(stub) == set(built)
     compared = {name for name in built if not is_exception(getattr(_native, name))}

@@ -7,8 +7,9 @@ import os
 import subprocess
 import sys
 
-IMPORT_S = 0.3
+IMPORT_S = 0.1
 HEAVY = ("cupy", "torch", "pandas", "pyarrow", "sklearn", "faust", "jgo")
+OURS = ("numpy", "pydantic", "confluent_kafka", "typer")  # what only parts of the product need
 
 SCRIPT = """
 import importlib, json, sys, threading, time
@@ -33,11 +34,10 @@ def imported(*names: str) -> dict:
 
 
 def test_import_streamtrain_is_quick_and_light():
-    # processor time, the least of five: other processes of this machine are not our doing
-    spent = min(imported("streamtrain")["spent"] for _ in range(5))
-    assert spent < IMPORT_S
-    done = imported("streamtrain")
-    assert [name for name in HEAVY if name in done["modules"]] == []
+    # processor time, the least of three: other processes of this machine are not our doing
+    done = [imported("streamtrain") for _ in range(3)]
+    assert min(each["spent"] for each in done) < IMPORT_S
+    assert [name for name in (*HEAVY, *OURS) if any(name in each["modules"] for each in done)] == []
 
 
 def test_importing_everything_starts_nothing(package_trees):

@@ -7,6 +7,7 @@ import re
 from golden_messages import golden_file
 
 from streamtrain.topics.topic import all_topics
+from tests.architecture.sources import text
 
 TOP_LEVEL = {
     ".ci", ".gitignore", "CHANGELOG.md", "LICENSE", "README.md", "compute", "deploy", "docker-compose.yml", "docs",
@@ -36,10 +37,9 @@ def test_compute_and_topics_are_links_into_the_package(root):
 def test_no_file_knows_this_machine(root, tracked):
     found = []
     for name in tracked:
-        text = (root / name).read_bytes().decode(errors="replace")
-        for number, line in enumerate(text.splitlines(), 1):
-            if MACHINE.search(line) or str(root) in line:
-                found.append(f"{name}:{number} {line.strip()[:100]}")
+        if MACHINE.search(text(name)) or str(root) in text(name):
+            lines = enumerate(text(name).splitlines(), 1)
+            found += [f"{name}:{number} {line}" for number, line in lines if MACHINE.search(line) or str(root) in line]
     assert found == []
 
 

@@ -6,12 +6,12 @@ What is used is known by its name: one that others have too is not missed.
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
-from pathlib import Path
 
 import streamtrain
 from streamtrain.registry import registries
-from tests.architecture.nodes import nodes
+from tests.architecture.sources import nodes, text
 
 # bound, and named by no module of ours, with the reason it is bound all the same
 _DRIVEN = "the predictor or ingest calls it from C++; its test on a real Kafka drives it alone"
@@ -75,11 +75,9 @@ def imported(trees: dict[str, ast.Module]) -> set[str]:
     """Every dotted name an import asks for, and `from a import b` as a.b too."""
     found: set[str] = set()
     for tree in trees.values():
-        for node in nodes(tree):
-            if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
-            elif isinstance(node, ast.ImportFrom):
-                found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
+        found |= {alias.name for node in nodes(tree, ast.Import) for alias in node.names}
+        for node in nodes(tree, ast.ImportFrom):
+            found |= {node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)}
     return found
 
 
@@ -88,28 +86,39 @@ def entries() -> set[str]:
     return {f"{registry.package}.{name}" for registry in registries().values() for name in registry.names()}
 
 
-def named(tree: ast.AST, writing: bool = False) -> set[str]:
-    """What a tree names, but for a definition's own name within it; what is only set, where `writing` says so."""
-    found: set[str] = set()
+@functools.cache
+def named(tree: ast.AST) -> dict[str, bool]:
+    """The names that a tree uses, except a definition's own within it, and whether it does more than set them."""
+    found: dict[str, bool] = {}
     left: list[tuple[ast.AST, frozenset[str]]] = [(tree, frozenset())]
     while left:
         node, within = left.pop()
         if isinstance(node, DEFINITIONS):
             within |= {node.name}
-        found |= set(names_in(node, writing)) - within
-        left += [(child, within) for child in ast.iter_child_nodes(node)]
+        is_set = isinstance(node, ast.Attribute | ast.Name) and not isinstance(node.ctx, ast.Load)
+        for name in names_in(node):
+            if name not in within:
+                found[name] = found.get(name, False) or not is_set
+        left += [(child, within) for child in ast.iter_child_nodes(node) if child._fields]
     return found
 
 
-def names_in(node: ast.AST, writing: bool) -> list[str]:
-    """What one node names."""
-    if isinstance(node, ast.Attribute | ast.Name) and (writing or isinstance(node.ctx, ast.Load)):
-        return [node.attr if isinstance(node, ast.Attribute) else node.id]
+def names_in(node: ast.AST) -> list[str]:
+    """The names in one node."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return [node.value]  # getattr's, a field's in a dict
     if isinstance(node, ast.ImportFrom):
         return [alias.name for alias in node.names if alias.asname]
     return node.kwd_attrs if isinstance(node, ast.MatchClass) else []
+
+
+def read(tree: ast.AST) -> set[str]:
+    """The names that a tree does more than set."""
+    return {name for name, is_read in named(tree).items() if is_read}
 
 
 def defined(body: list[ast.stmt], inside: str = "") -> Iterator[tuple[str, str]]:
@@ -143,10 +152,10 @@ def test_every_module_is_imported_by_the_product(package_trees: dict[str, ast.Mo
     assert left == []
 
 
-def test_what_is_bound_is_called_by_the_product(root: Path, package_trees: dict[str, ast.Module]) -> None:
-    stub = ast.parse((root / "streamtrain" / "_native.pyi").read_text())
+def test_what_is_bound_is_called_by_the_product(package_trees: dict[str, ast.Module]) -> None:
+    stub = ast.parse(text("streamtrain/_native.pyi"))
     bound = {shown: name for shown, name in defined(stub.body) if not name.startswith("_")}
-    known = set().union(*(named(tree, writing=True) for tree in package_trees.values()))
+    known = set().union(*map(named, package_trees.values()))
     bases = {ast.unparse(base) for node in stub.body if isinstance(node, ast.ClassDef) for base in node.bases}
     unused = {shown for shown, name in bound.items() if name not in known | bases}
     assert unused - set(BOUND_FOR_A_REASON) == set()
@@ -154,7 +163,7 @@ def test_what_is_bound_is_called_by_the_product(root: Path, package_trees: dict[
 
 
 def test_what_is_defined_is_named_by_the_product(package_trees: dict[str, ast.Module]) -> None:
-    known = set().union(*map(named, package_trees.values()))
+    known = set().union(*map(read, package_trees.values()))
     unused = {
         (module, shown)
         for module, tree in package_trees.items()
@@ -173,5 +182,5 @@ def test_what_names_only_itself_is_found() -> None:
         "    def go(self): self.go(); self.width = SIZE\n    def stay(self): Made().stay\n"
         "@command\ndef run(): pass\n@cache\ndef kept(): kept()\n"
     )
-    assert {name for _, name in defined(tree.body)} - named(tree) == {"Made", "width", "go", "stay", "kept"}
-    assert {name for _, name in defined(tree.body)} - named(tree, writing=True) == {"Made", "stay", "go", "kept"}
+    assert {name for _, name in defined(tree.body)} - read(tree) == {"Made", "width", "go", "stay", "kept"}
+    assert {name for _, name in defined(tree.body)} - set(named(tree)) == {"Made", "stay", "go", "kept"}

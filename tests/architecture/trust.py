@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from tests.architecture.nodes import nodes
+from tests.architecture.sources import nodes
 
 # the modules, beside the command line, that hand their own environment on to a child
 PASS_ON = {"streamtrain.run.host"}
@@ -30,9 +30,9 @@ def test_environment_and_arguments_are_read_by_the_command_line_only(package_tre
     for module, tree in package_trees.items():
         if module.startswith("streamtrain.cli") or module in PASS_ON:
             continue
-        for node in nodes(tree):
-            taken = {f"os.{alias.name}" for alias in node.names} if isinstance(node, ast.ImportFrom) else set()
-            if names.fullmatch(name_of(node)) or any(map(names.fullmatch, taken)):
+        for node in nodes(tree, ast.Attribute, ast.ImportFrom):
+            taken = [name_of(node)] if isinstance(node, ast.Attribute) else [f"os.{each.name}" for each in node.names]
+            if any(map(names.fullmatch, taken)):
                 wrong.append(f"{module}:{node.lineno}")
     assert wrong == []
 
@@ -40,7 +40,7 @@ def test_environment_and_arguments_are_read_by_the_command_line_only(package_tre
 def test_no_code_from_data(package_trees):
     wrong = []
     for module, tree in package_trees.items():
-        for node in nodes(tree):
+        for node in nodes(tree, ast.Import, ast.ImportFrom, ast.Call, ast.keyword):
             asked: list[str] = []
             if isinstance(node, ast.Import):
                 asked = [alias.name for alias in node.names]
@@ -63,10 +63,9 @@ def test_tests_wait_for_a_state(python_trees):
     for name, tree in python_trees.items():
         if not name.startswith("tests/"):
             continue
-        polling = {inner for loop in nodes(tree) if isinstance(loop, ast.While) for inner in ast.walk(loop)}
-        for node in nodes(tree):
-            sleeps = isinstance(node, ast.Call) and name_of(node.func) in ("time.sleep", "sleep")
-            if sleeps and node not in polling:
+        for node in nodes(tree, ast.Call):
+            sleeps = name_of(node.func) in ("time.sleep", "sleep")
+            if sleeps and not any(loop.lineno <= node.lineno <= loop.end_lineno for loop in nodes(tree, ast.While)):
                 wrong.append(f"{name}:{node.lineno}")
     assert wrong == []
 
@@ -76,8 +75,8 @@ def test_children_import_what_is_installed_not_what_lies_in_the_working_folder(p
     wrong = []
     started = 0
     for module, tree in package_trees.items():
-        for node in nodes(tree):
-            if isinstance(node, ast.List) and node.elts and name_of(node.elts[0]) == "sys.executable":
+        for node in nodes(tree, ast.List):
+            if node.elts and name_of(node.elts[0]) == "sys.executable":
                 flag = node.elts[1].value if isinstance(node.elts[1], ast.Constant) else None
                 started += 1
                 if flag not in ("-P", "-I"):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from tests.architecture.nodes import nodes
+from tests.architecture.sources import nodes, text
 
 # a part may import parts of a lower number; equal numbers are siblings
 LAYERS = {
@@ -64,6 +64,11 @@ def part(dotted: str) -> str:
     return [*dotted.split("."), ""][1]
 
 
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The import statements of a tree."""
+    return nodes(tree, ast.Import, ast.ImportFrom)
+
+
 def imported(node: ast.AST) -> list[str]:
     """The dotted names an import statement asks for; `from streamtrain import x` asks for streamtrain.x."""
     if isinstance(node, ast.Import):
@@ -87,7 +92,7 @@ def test_imports_go_down(package_trees):
     wrong = []
     for name, tree in package_trees.items():
         mine = part(name)
-        for node in nodes(tree):
+        for node in statements(tree):
             for target in imported(node):
                 theirs = part(target)
                 if not re.match(r"streamtrain\.", target) or theirs == mine:
@@ -100,7 +105,7 @@ def test_imports_go_down(package_trees):
 def test_imports_name_the_whole_path(python_trees):
     wrong = []
     for name, tree in python_trees.items():
-        for node in nodes(tree):
+        for node in statements(tree):
             relative = isinstance(node, ast.ImportFrom) and node.level > 0
             if relative or any(target.split(".")[0] in ("compute", "topics") for target in imported(node)):
                 wrong.append(f"{name}:{node.lineno}")
@@ -110,12 +115,10 @@ def test_imports_name_the_whole_path(python_trees):
 def test_nothing_is_imported_late_but_optional_packages(package_trees):
     wrong = []
     for name, tree in package_trees.items():
-        functions = [node for node in nodes(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-        for function in functions:
-            for node in ast.walk(function):
-                for target in imported(node):
-                    if not is_optional(target):
-                        wrong.append(f"{name}:{node.lineno} imports {target} inside {function.name}")
+        functions = [*nodes(tree, ast.FunctionDef, ast.AsyncFunctionDef)]
+        for node in statements(tree):
+            if any(function.lineno <= node.lineno <= function.end_lineno for function in functions):
+                wrong += [f"{name}:{node.lineno} {target}" for target in imported(node) if not is_optional(target)]
     assert wrong == []
 
 
@@ -129,15 +132,15 @@ def test_optional_packages_are_imported_late(package_trees):
     assert wrong == []
 
 
-def test_no_imports_for_type_checking_only(root, python_trees):
+def test_no_imports_for_type_checking_only(tracked):
     word = "TYPE_" + "CHECKING"
-    assert [name for name in python_trees if word in (root / name).read_text()] == []
+    assert [name for name in tracked if name.endswith(".py") and word in text(name)] == []
 
 
-def test_only_bindings_know_nanobind(root, tracked):
+def test_only_bindings_know_nanobind(tracked):
     native = [name for name in tracked if name.startswith("native/") and name.endswith((".h", ".cpp"))]
     inside = ("native/bindings/", "native/module.cpp")
-    knowing = [name for name in native if re.search(r"#include [<\"]nanobind|\bnb::", (root / name).read_text())]
+    knowing = [name for name in native if re.search(r"#include [<\"]nanobind|\bnb::", text(name))]
     assert [name for name in knowing if not name.startswith(inside)] == []
 
 
@@ -174,7 +177,7 @@ def test_the_host_and_what_stays_in_memory_know_no_kafka(package_trees):
 def test_confluent_kafka_is_where_its_objects_are_asked_for(package_trees):
     knowing = {
         name for name, tree in package_trees.items()
-        for node in nodes(tree) if any(inside(target, ["confluent_kafka"]) for target in imported(node))
+        for node in statements(tree) if any(inside(target, ["confluent_kafka"]) for target in imported(node))
     }  # fmt: skip
     assert {name for name in knowing if not inside(name, KNOW_CONFLUENT)} == set()
     assert {known for known in KNOW_CONFLUENT if not any(inside(name, [known]) for name in knowing)} == set(), "no more"
@@ -187,7 +190,7 @@ def test_private_modules_stay_in_their_package(package_trees):
     assert private
     wrong = []
     for name, tree in package_trees.items():
-        for node in nodes(tree):
+        for node in statements(tree):
             asked = imported(node)
             if isinstance(node, ast.ImportFrom):
                 asked = [*asked, *(f"{node.module}.{alias.name}" for alias in node.names)]
@@ -198,5 +201,5 @@ def test_private_modules_stay_in_their_package(package_trees):
 
 
 def test_the_nearest_name_is_looked_up_in_one_place(package_trees):
-    found = {name for name, tree in package_trees.items() for node in nodes(tree) if "difflib" in imported(node)}
+    found = {name for name, tree in package_trees.items() for node in statements(tree) if "difflib" in imported(node)}
     assert found == {"streamtrain.registry"}

@@ -1,7 +1,6 @@
 """`pytest -m full tests/chaos/test_recovery.py`: how long after a kill or a stop of one process until a publication.
 
-Seconds are those of an idle machine: divided by how much longer the first start takes here. `--every 1` doubles the
-kills.
+Seconds are those of an idle machine: divided by how much longer the first start takes here.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from long_tables import whole_tables
 
 from streamtrain.broker import Broker
 from tests.chaos.chaos import HANG_S, Chaos
 from tests.chaos.faults import Fault, Kill, Suspend, hold
 from tests.chaos.feed import Feed
 
-KILLS, OVER_5_S_AT_MOST = (100, 1) if whole_tables() else (48, 0)
+KILLS = 100
+OVER_5_S_AT_MOST = 1
 WORST_S = 15.0
 AFTER_CONTINUE_S = 3.0
 

@@ -34,7 +34,7 @@ def predicted(job: LiveJob, asked: list[dict[str, Any]]) -> list[float | None]:
     for number, row in enumerate(asked):
         (value,) = encode_records(job.settings["format"], job.job.schema, [row])
         producer.produce(f"{job.name}.requests", value=value, key=str(number), partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(240) == 0
     assert job.here("predict", "--until-end").returncode == 0
     found = {int(each.key): each.prediction
              for each in read_predictions(job.name, bootstrap=job.bootstrap, until_end=True)}  # fmt: skip

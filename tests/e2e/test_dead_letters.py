@@ -31,7 +31,7 @@ def job(kafka: Any, tmp_path: Path) -> LiveJob:
     values = [msgpack.packb([GOOD[0], BAD, GOOD[1]]), msgpack.packb([GOOD[2], GOOD[3]])[:-3], b"\xc1"]
     for value in values:
         producer.produce(made.records, value=value, key=b"k", headers=HEADERS, partition=1)
-    assert producer.flush(60) == 0
+    assert producer.flush(240) == 0
     made.produce_values(map(msgpack.packb, GOOD))
     rows_after(made.path)
     return made
@@ -91,7 +91,7 @@ def test_what_stood_around_a_record_and_found_no_place_in_its_letter_is_sent_aga
     producer = Producer({"bootstrap.servers": job.bootstrap})
     for key, headers in around:
         producer.produce(job.records, value=msgpack.packb([BAD]), key=key, headers=headers)
-    assert producer.flush(60) == 0
+    assert producer.flush(240) == 0
     job.produce_values(map(msgpack.packb, GOOD))
     rows_after(job.path)
     job.verified()

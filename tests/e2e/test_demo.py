@@ -52,7 +52,7 @@ def processes_in(folder: Path) -> list[psutil.Process]:
     return found
 
 
-def wait_until_none(folder: Path, timeout_s: float = 120) -> None:
+def wait_until_none(folder: Path, timeout_s: float = 240) -> None:
     until = time.monotonic() + timeout_s
     while left := processes_in(folder):
         assert time.monotonic() < until, left
@@ -121,9 +121,12 @@ def test_on_a_gpu(tmp_path):
 
 def test_what_it_tells_on_the_way(finished):
     folder, lines, _ = finished
-    its_kafka = ["starting", "kafka"] if own_kafka(folder).exists() else []
     told = [line["event"] for line in lines if line["event"] != "progress"]
-    assert told == [*its_kafka, "job", "verifying", "summary"]
+    if own_kafka(folder).exists():
+        assert [told.pop(0), told.pop(0)] == ["starting", "kafka"]
+    elif told[0] == "found":  # a job of another test's demo
+        told.pop(0)
+    assert told == ["job", "verifying", "summary"]
     assert lines[-1]["job"].startswith("flights")
     trained = [line["rows_trained"] for line in lines if line["event"] == "progress"]
     assert trained == sorted(trained) and trained[-1] > 0
@@ -139,7 +142,7 @@ def test_the_next_commands_work_as_pasted(finished, monkeypatch, capsys):
     outputs = []
     for command in given:
         if has_own:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
             code, out, errors = done.returncode, done.stdout, done.stderr
         else:
             with pytest.raises(SystemExit) as ended:
@@ -182,7 +185,7 @@ def test_a_second_run_says_what_it_found_and_starts_over(finished):
 def test_ctrl_c_while_it_streams(tmp_path):
     process = trains(tmp_path)
     process.send_signal(signal.SIGINT)
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=240)
     assert process.returncode == 130, errors
     assert "summary" not in rest and errors == ""
     wait_until_none(tmp_path)
@@ -196,7 +199,7 @@ def test_sigterm_while_kafka_starts(tmp_path):
     while len(processes_in(tmp_path)) < 2:
         time.sleep(0.02)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 130
     wait_until_none(tmp_path)
 
@@ -206,7 +209,7 @@ def test_nothing_outlives_it_when_it_dies(tmp_path, kafka, where):
     process = trains(tmp_path, *(["--bootstrap", kafka.bootstrap] if where == "named" else []))
     assert len(processes_in(tmp_path)) >= 6 + (where == "own")  # demo, train with four of its own, predict; Kafka
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     wait_until_none(tmp_path)
 
 
@@ -225,7 +228,7 @@ def test_its_kafka_may_die(tmp_path):
     process = trains(tmp_path)
     for pid in broker_status(own_kafka(tmp_path)).pids:
         os.kill(pid, signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=240)
     assert process.returncode == 3
     assert "has ended; its log lies in" in errors
     wait_until_none(tmp_path)

@@ -29,7 +29,7 @@ def test_of_two_trainers_started_at_once_one_trains(kafka: Any, tmp_path: Path) 
     own = [wish.name for wish in job_topics(job.name) if wish.owned]
     client = AdminClient({"bootstrap.servers": kafka.bootstrap})
     for done in client.delete_topics(own).values():
-        done.result(60)
+        done.result(240)
     wait_for(lambda: all(job.admin.absent(name) for name in own))
     job.produce(2000)
     racing = [Run(job.path) for _ in range(2)]

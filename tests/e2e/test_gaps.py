@@ -21,7 +21,7 @@ from tests.e2e.threaded import Run, rows_after, trained
 def delete(job: LiveJob) -> None:
     """Deletes the records topic; returns when no broker knows it."""
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([job.records])[job.records].result(60)
+    client.delete_topics([job.records])[job.records].result(240)
     wait_for(lambda: job.records not in job.admin.names())
 
 
@@ -33,7 +33,7 @@ def remove(job: LiveJob, offset: int) -> None:
     """Removes the records of partition 0 before `offset`, as retention does."""
     client = AdminClient({"bootstrap.servers": job.bootstrap})
     removed = TopicPartition(job.records, 0, offset)
-    client.delete_records([removed])[removed].result(60)
+    client.delete_records([removed])[removed].result(240)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ def made_anew(job: LiveJob, key: str) -> None:
     """Deletes the topic and makes it again, empty."""
     name = f"{job.name}.{key}"
     client = AdminClient({"bootstrap.servers": job.bootstrap})
-    client.delete_topics([name])[name].result(20)
+    client.delete_topics([name])[name].result(240)
     Admin(job.bootstrap).ensure(wish for wish in job_topics(job.name) if wish.key == key)
 
 
@@ -86,7 +86,7 @@ def write(job: LiveJob, *messages: Message) -> None:
     producer = Producer({"bootstrap.servers": job.bootstrap})
     for key, value, _ in messages:
         producer.produce(f"{job.name}.snapshots", key=key, value=None if value is None else bytes(value))
-    assert producer.flush(10) == 0
+    assert producer.flush(240) == 0
 
 
 def not_a_manifest(job: LiveJob) -> None:

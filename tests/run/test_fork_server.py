@@ -52,7 +52,7 @@ def test_all_end_with_a_command_that_is_killed(kafka: Any, tmp_path: Path) -> No
     processes = [server_of(running), *processes_of(running.process.pid)]
     running.process.kill()
     assert running.finish() == -signal.SIGKILL
-    assert psutil.wait_procs(processes, 20)[1] == []
+    assert psutil.wait_procs(processes, 240)[1] == []
 
 
 def test_the_copy_is_made_before_a_job_may_bring_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,11 +230,11 @@ def test_a_bad_kafka_setting_is_the_users_mistake(bench: Bench) -> None:
 def test_a_second_bounded_run_has_nothing_left_to_answer(bench: Bench, delivery: str) -> None:
     ServedModel(bench.bootstrap, bench.job).put()
     producer = confluent_kafka.Producer({"bootstrap.servers": bench.bootstrap, "transactional.id": bench.job})
-    producer.init_transactions(20)
+    producer.init_transactions(240)
     for i in range(40):  # two requests and a control record behind them each time, in every partition
         producer.begin_transaction()
         producer.produce(bench.requests, b"[1, 2]", str(i), partition=i % PARTITIONS)
-        producer.commit_transaction(20)
+        producer.commit_transaction(240)
     for count in (40, 0):
         totals = predictor.answer(bench.config(delivery, until_end=True), threading.Event())
         assert totals["requests"] == count
@@ -259,7 +259,7 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
             members[3].start()
         if i == 3 * total // 4:
             stops[1].set()
-            members[1].join(60)
+            members[1].join(240)
             assert members[1].exitcode == 0
         if i % 500 == 0:
             bench.flush()
@@ -267,7 +267,7 @@ def test_members_are_killed_join_and_leave_while_requests_come(bench: Bench, del
     predictor.answer(bench.config(delivery, until_end=True), threading.Event())
     for stop, member in zip(stops[2:], members[2:], strict=True):
         stop.set()
-        member.join(60)
+        member.join(240)
         assert member.exitcode == 0
     counts = bench.counts()
     assert len(counts) == total
@@ -287,7 +287,7 @@ def test_a_transaction_somebody_fences_is_done_again(bench: Bench, monkeypatch: 
             bench.flush()
             wait_for(lambda i=i: counters["requests"] == 50 * (i + 1))
             for lane in lanes:
-                confluent_kafka.Producer(lane).init_transactions(20)
+                confluent_kafka.Producer(lane).init_transactions(240)
         bench.ask([0, 0], "last")
         bench.flush()
         wait_for(lambda: counters["requests"] == 301)
@@ -310,7 +310,7 @@ def test_a_broker_that_dies_and_comes_back(private_kafka: Any, delivery: str) ->
             bench.ask([i, 1], str(i), partition=i % PARTITIONS)
         broker.start()
         bench.flush()
-        counts = wait_for(lambda: len(found := bench.counts()) == 4000 and found, 90)
+        counts = wait_for(lambda: len(found := bench.counts()) == 4000 and found)
     if delivery == "exactly_once":
         assert counts.total() == bench.counts().total() == 4000
 

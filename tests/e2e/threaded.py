@@ -113,15 +113,21 @@ def _roles_in_threads() -> Iterator[None]:
                 _patch.undo()
 
 
+def _nothing(label: str) -> None:
+    """Holds no role back."""
+
+
 class Run:
     """A supervisor in a thread, its processes in others. `before(label)` is called in each before it runs its role."""
 
     def __init__(
-        self, path: Path, sets: Sequence[str] = (), before: Callable[[str], object] = str, **options: Any
+        self, path: Path, sets: Sequence[str] = (), before: Callable[[str], object] = _nothing, **options: Any
     ) -> None:
         self.events: list[dict[str, Any]] = []
         self.code: int | None = None
-        self._stop, self._failure, self._threads = Interrupts(), None, list[_Threaded]()  # type: ignore[var-annotated]
+        self._failure: BaseException | None = None
+        self._threads: list[_Threaded] = []
+        self._stop = Interrupts()
         job = with_schema(Job.load(path, os.environ, list(sets)))
         self._supervisor = Supervisor(job, TrainOptions(**options), self.events.append, self._stop)
         self._before = before

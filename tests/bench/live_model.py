@@ -61,11 +61,11 @@ def layers_of(parameters: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     return [(parameters[f"{name}.weight"], parameters[f"{name}.bias"]) for name in ("dense0", "dense1", "output")]
 
 
-def in_numpy(layers: list[tuple[Any, Any]], x: Any) -> Any:
+def logits(layers: list[tuple[Any, Any]], x: Any) -> Any:
     """The network 28-64-64-1 by hand."""
     for weight, bias in layers[:-1]:
         x = np.maximum(x @ weight + bias, 0)
-    return 1 / (1 + np.exp(-(x @ layers[-1][0] + layers[-1][1])))
+    return x @ layers[-1][0] + layers[-1][1]
 
 
 @bench(
@@ -88,7 +88,7 @@ def live_model(run: Run) -> Sides:
 
     def by_numpy(row: Row) -> Row:
         x = np.array([[row[name] for name in NAMES]], np.float32)
-        return {"prediction": float(in_numpy(layers, x)[0, 0])}
+        return {"prediction": float(1 / (1 + np.exp(-logits(layers, x)[0, 0])))}
 
     assert abs(scorer.predict(row)["prediction"] - by_numpy(row)["prediction"]) < 1e-5
     rows, each_s = {name: np.linspace(-1, 1, ARRAY_ROWS, dtype=np.float32) for name in NAMES}, run.seconds / 3

@@ -24,7 +24,7 @@ from streamtrain.run.roles import predictor
 from streamtrain.topics.topic import TopicWish
 from tests.bench.bed import PARTITIONS, fresh_name, spawn
 from tests.bench.harness import Line, Run, Sides, bench, in_turns
-from tests.bench.live_model import COLUMNS, NAMES, NUMBERS, in_numpy, layers_of
+from tests.bench.live_model import COLUMNS, NAMES, NUMBERS, layers_of, logits
 
 LAYERS = [{"dense": 64, "activation": "relu"}, {"dense": 64, "activation": "relu"}]
 RATE = 1000   # requests a second
@@ -82,7 +82,8 @@ def python_predict(job: str, bootstrap: str, parameters: dict[str, Any], digest:
             producer.poll(0)
             continue
         rows = [msgpack.unpackb(message.value()) for message in batch]
-        y = in_numpy(layers, np.array([[row[name] for name in NAMES] for row in rows], np.float32))
+        x = np.array([[row[name] for name in NAMES] for row in rows], np.float32)
+        y = 1 / (1 + np.exp(-logits(layers, x)))
         for message, value in zip(batch, y[:, 0].tolist(), strict=True):
             answer = json.dumps({"prediction": value})
             producer.produce(f"{job}.predictions", answer, message.key(), headers=(message.headers() or []) + ours)

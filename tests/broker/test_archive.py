@@ -56,6 +56,7 @@ def test_two_first_starts_keep_the_classes_once_and_a_later_one_has_them(kafka_f
         assert not uses(broker, archive)
 
 
+@pytest.mark.full
 def test_a_start_that_cannot_keep_the_classes_is_a_start(kafka_folder, tmp_path):
     (kafka_folder / ".streamtrain-lock").mkdir()
     with start_broker(tmp_path / "kafka", fast_start=True) as broker:

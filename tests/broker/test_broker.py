@@ -36,6 +36,7 @@ def answers(bootstrap: str) -> bool:
     return bool(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=120).brokers)
 
 
+@pytest.mark.full
 def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
     with start_as_users_do() as broker:
         assert answers(broker.bootstrap)
@@ -46,6 +47,7 @@ def test_a_temporary_kafka_starts_answers_and_leaves_nothing():
     assert not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.full
 def test_a_kept_folder_comes_back_on_its_port_after_stop_and_kill(tmp_path):
     """A fast start is of that start only; the record of a dead Kafka or of another process is not believed."""
     data = tmp_path / "kafka"
@@ -91,6 +93,7 @@ def test_a_data_folder_is_the_users_alone(tmp_path):
 
 
 def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
+    """A later start and one after a kill come back on its port; the record of a dead Kafka is not believed."""
     data = tmp_path / "kafka"
     with start_broker(data, detached=True) as first:
         with start_broker(data) as second:
@@ -110,8 +113,19 @@ def test_a_second_start_finds_the_first_and_stop_ends_it(tmp_path):
         assert stop_broker(data, port)
         assert not stop_broker(data)
         assert find_broker(data) is None
+        bootstrap, cluster = first.bootstrap, load_record(data).cluster_id
+    with start_broker(data) as broker:
+        assert not broker.found and broker.bootstrap == bootstrap and load_record(data).cluster_id == cluster
+        assert is_fast(broker)
+        broker.kill()
+        assert broker.pids == () and not broker_status(data).running
+        broker.start()
+        assert answers(bootstrap)
+        data, (pid,) = broker.data, broker.pids
+    assert broker_status(data).pids == () and not Path(f"/proc/{pid}").exists()
 
 
+@pytest.mark.full
 def test_a_detached_kafka_outlives_its_starter_and_one_that_is_not_dies_with_it(tmp_path):
     script = "import sys, os; from pathlib import Path; from streamtrain.broker import start_broker\n"
     script += "b = start_broker(Path(sys.argv[1]), detached=sys.argv[2] == 'detached'); os.kill(os.getpid(), 9)"
@@ -144,6 +158,7 @@ def test_a_missing_extra_is_named(tmp_path, monkeypatch):
         start_broker(tmp_path / "kafka")
 
 
+@pytest.mark.full
 def test_a_kafka_that_does_not_come_up_shows_its_log(tmp_path):
     with pytest.raises(KafkaUnreachable, match=r"storage tool(?s:.*)num\.io\.threads"):
         start_broker(tmp_path / "kafka", properties={"num.io.threads": "many"})
@@ -162,6 +177,7 @@ def test_a_folder_that_is_not_ours_is_refused(tmp_path):
         start_broker(tmp_path / "file")
 
 
+@pytest.mark.full
 def test_kafka_home_is_used_when_it_is_given(tmp_path):
     from streamtrain.broker.distribution import find_distribution
 
@@ -195,7 +211,6 @@ def test_jars_are_fetched_whole_into_an_empty_repository(tmp_path, monkeypatch):
         distribution.fetch_jars()
 
 
-@pytest.mark.full
 @pytest.mark.full
 def test_three_nodes_answer_with_one_of_them_killed(private_kafka):
     broker = private_kafka(nodes=3)

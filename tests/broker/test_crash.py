@@ -23,7 +23,7 @@ from streamtrain.kafka.admin import Admin
 from streamtrain.topics.topic import TopicWish
 from tests.chaos.faults import BrokerStall
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.full]
 
 PARTITIONS, WRITERS, KILLS = 3, 6, 2
 

@@ -28,10 +28,22 @@ def built(folder: Path) -> Path:
     return made
 
 
-def environment(path: Path, folder: Path, faults: str) -> dict[str, str]:
-    """In which a command and all its processes run on the library at `path`; `folder` becomes theirs."""
+# how long a deaf client is silent, 10 s otherwise; and between ingest's looks at its topic, 5 s otherwise
+SOON = """
+from streamtrain.kafka import renewing
+from streamtrain.run.roles import ingest
+renewing._DEAF_S = 0.5
+ingest._METADATA_S = 1.0
+"""
+
+
+def environment(path: Path, folder: Path, faults: str, soon: bool = False) -> dict[str, str]:
+    """In which a command and all its processes run on the library at `path`; `folder` becomes theirs.
+
+    `soon`: they take a client that does not answer for a deaf one after half a second.
+    """
     loads = f"from streamtrain import _native\n_native.kafka_load({str(path)!r})\n"
-    (folder / "sitecustomize.py").write_text(loads)
+    (folder / "sitecustomize.py").write_text(loads + (SOON if soon else ""))
     return {"PYTHONPATH": str(folder), "FAULTS": faults}
 
 

@@ -112,6 +112,7 @@ print(*sorted(counts))
 """
 
 
+@pytest.mark.full
 def test_a_broker_that_has_just_been_fenced_ends_no_process(private_kafka: Callable[..., Broker]) -> None:
     """It tells of no broker at all, not of itself, until its controller hears of it again."""
     broker = private_kafka(properties={"broker.session.timeout.ms": "3000"})

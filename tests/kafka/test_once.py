@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from at_once import run_at_once
 from confluent_kafka.admin import AdminClient, NewTopic
 from failing_librdkafka import built
 
@@ -49,12 +51,16 @@ print(json.dumps(said), flush=True)
 """
 
 
-@pytest.fixture
-def topic(kafka: Any) -> str:
+def new_topic(kafka: Any) -> str:
     name = str(kafka.fresh_name("once"))
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
     return name
+
+
+@pytest.fixture
+def topic(kafka: Any) -> str:
+    return new_topic(kafka)
 
 
 @pytest.fixture(scope="module")
@@ -74,37 +80,40 @@ def position(kafka: Any, topic: str) -> int:
     return int(offset)
 
 
-@pytest.mark.parametrize(
-    ("faults", "errors"),
-    [
-        ("init_transactions=1&,init_transactions=2&", 0),
-        ("commit_transaction=3", 1),
-        ("commit_transaction=3&", 0),
-        ("commit_transaction=3!", 1),
-        ("commit_transaction=3?", 1),
-        ("send_offsets_to_transaction=3!,abort_transaction=1", 1),
-    ],
-)
-def test_who_goes_on_from_its_position_writes_once(
-    kafka: Any, topic: str, librdkafka: Path, faults: str, errors: int
-) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(librdkafka), kafka.bootstrap, topic, "60", str(COUNT)]
-    done = subprocess.run(
-        command, env={**os.environ, "FAULTS": faults}, capture_output=True, text=True, timeout=240, check=True
-    )
-    said = json.loads(done.stdout)
-    assert len(said) == errors, said
-    assert all(topic in each for each in said)
-    assert there(kafka, topic) == b"012345"
-    assert position(kafka, topic) == COUNT
+ERRORS = {  # calls of librdkafka that fail -> how many errors the writer hears
+    "init_transactions=1&,init_transactions=2&": 0,
+    "commit_transaction=3": 1,
+    "commit_transaction=3&": 0,
+    "commit_transaction=3!": 1,
+    "commit_transaction=3?": 1,
+    "send_offsets_to_transaction=3!,abort_transaction=1": 1,
+}
 
 
-def test_without_patience_a_start_is_tried_once(kafka: Any, topic: str, librdkafka: Path) -> None:
-    command = [sys.executable, "-c", PROGRAM, str(librdkafka), kafka.bootstrap, topic, "0", "1"]
-    environment = {**os.environ, "FAULTS": "init_transactions=1&"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=True)
-    (said,) = json.loads(done.stdout)
-    assert said.startswith(f"topic {topic}: ")
+def test_who_goes_on_from_its_position_writes_once(kafka: Any, librdkafka: Path) -> None:
+    """Without patience a start is tried once."""
+
+    def run(faults: str, topic: str, patience_s: int, count: int) -> list[str]:
+        command = [sys.executable, "-c", PROGRAM, str(librdkafka), kafka.bootstrap, topic, str(patience_s), str(count)]
+        environment = {**os.environ, "FAULTS": faults}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240, check=True)
+        errors: list[str] = json.loads(done.stdout)
+        return errors
+
+    def check(faults: str) -> None:
+        topic = new_topic(kafka)
+        said = run(faults, topic, 60, COUNT)
+        assert len(said) == ERRORS[faults], said
+        assert all(topic in each for each in said)
+        assert there(kafka, topic) == b"012345"
+        assert position(kafka, topic) == COUNT
+
+    def impatient() -> None:
+        topic = new_topic(kafka)
+        (said,) = run("init_transactions=1&", topic, 0, 1)
+        assert said.startswith(f"topic {topic}: ")
+
+    run_at_once({**{faults: partial(check, faults) for faults in ERRORS}, "without patience": impatient})
 
 
 def test_what_an_exception_leaves_is_not_there(kafka: Any, topic: str) -> None:

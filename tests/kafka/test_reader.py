@@ -1,4 +1,4 @@
-"""Reading to an end that never comes is said; reading without one waits."""
+"""Reading to an end that never comes is an error, reading without one waits; a slow caller loses nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from confluent_kafka import Producer
 from streamtrain.errors import KafkaUnreachable
 from streamtrain.kafka import reader as reading
 from streamtrain.kafka.admin import Admin
-from streamtrain.kafka.clients import KafkaConsumer
+from streamtrain.kafka.clients import KafkaConsumer, Message
 from streamtrain.kafka.settings import Purpose
 from streamtrain.topics.topic import TopicWish
 
@@ -62,3 +62,48 @@ def test_one_partition_to_its_end_beside_one_read_for_ever(
     with consumer(kafka) as asked:
         read = reading.read_all(asked, topic, {0: (1, 2), 1: (0, None)}, lambda: next(looks, True))
         assert sorted(message.value or b"" for message in read) == [b"b", b"d"]
+
+
+class Consumer:
+    """One message a call, up to `last`; then none."""
+
+    def __init__(self, last: int) -> None:
+        self._last = last
+
+    def assign(self, topic: str, offsets: list[tuple[int, int]]) -> None:
+        self._next = offsets[0][1] if offsets else self._last + 1  # none: it is at its end
+
+    def consume(self, capacity: int, timeout_s: float) -> list[Message]:
+        Clock.now_s += timeout_s
+        if self._next > self._last:
+            return []
+        self._next += 1
+        return [Message(0, self._next - 1, 0, None, b"", [], 0, "")]
+
+
+class Clock:
+    now_s = 0.0
+
+    @classmethod
+    def monotonic(cls) -> float:
+        return cls.now_s
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "time", Clock)
+
+
+def read_slowly(consumer: Any) -> list[int]:
+    found = []
+    for message in reading.read(consumer, "topic", 0, 0, 5):
+        found.append(message.offset)
+        Clock.now_s += 3600
+    return found
+
+
+def test_a_slow_caller_gets_them_all_and_a_silent_broker_is_an_error(clock: None) -> None:
+    """Replay trains between two messages."""
+    assert read_slowly(Consumer(last=4)) == [0, 1, 2, 3, 4]
+    with pytest.raises(KafkaUnreachable, match="up to offset 5"):
+        read_slowly(Consumer(last=3))

@@ -333,23 +333,6 @@ def test_a_follower_of_the_newest_passes_over_outdated_ones(publisher: Publisher
     assert follower.versions == sorted(set(follower.versions)) and follower.rejected == []
 
 
-def test_a_follower_waits_through_the_loss_of_the_broker(private_kafka: Any) -> None:
-    broker = private_kafka()
-    publisher = Publisher(broker.bootstrap, "job")
-    publisher.put(1, MODEL)
-    with SnapshotTopic("job", broker.bootstrap) as topic:
-        follower = Following(topic)
-        try:
-            follower.wait(lambda f: f.versions == [1])
-            broker.kill()
-            broker.start()
-            Publisher(broker.bootstrap, "job").put(2, MODEL)
-            follower.wait(lambda f: f.versions == [1, 2])
-            assert follower.rejected == []
-        finally:
-            follower.close()
-
-
 def test_a_compacted_topic_holds_what_is_kept_and_nothing_else(kafka: Any, job: str, topic: SnapshotTopic) -> None:
     """Keys give way to their successors; what the newest manifest lists can be read across the holes."""
     often = {

@@ -20,6 +20,7 @@ from tests.checks.verify.forger import Forger, copied, unpacked
 from tests.checks.verify.forgery_table import messages, versions
 from tests.checks.verify.test_forging_on_kafka import read
 from tests.checks.verify.topics_in_memory import Written
+from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows
 from tests.fitting.test_files import written as file_of
 
@@ -35,8 +36,9 @@ def history(kafka: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[Writt
     tables = [list(rows(count, seed)) for seed, count in enumerate(ROWS)]
     tables[0][5] = {**tables[0][5], "x1": "bad"}
     paths = [file_of(folder / f"{name}.csv", table) for name, table in zip("ab", tables, strict=True)]
-    for most in ("400", "1100", "9999"):
-        job.train("--files", paths[0], "--files", paths[1], "--max-rows", most)
+    for most in (400, 1100, 9999):
+        run = threaded.trained(job.path, files=paths, max_rows=most)
+        assert run.code == 0, run.errors
     return read(job), found_files(paths)
 
 

@@ -1,6 +1,4 @@
-"""A vertex, an optimizer, a schedule and a loss are added to a copy of the package by a file each, an op by two, and
-train: no file that was there is another then.
-"""
+"""A registry's entry is a file: a copy under another name is found, described and trained with; no list is edited."""
 
 from __future__ import annotations
 
@@ -11,13 +9,115 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
+import numpy as np
 import pytest
+from slots import decode_rows
 
 import streamtrain
 from streamtrain import _native
+from streamtrain.cli import main
+from streamtrain.cli.app import commands
+from streamtrain.compute import losses, optimizers
+from streamtrain.job import Job
+from streamtrain.registry import Registry, registries
+from tests.bench.learning_run import trained
 from tests.mutants.tree import Tree
+
+JOB = """
+name = "copied"
+[kafka]
+bootstrap.servers = "localhost:9092"
+[columns]
+x = {{ standardize = true }}
+{columns}
+[model]
+layers = [ {{ dense = 4, activation = "relu" }} ]
+loss = "{loss}"
+[optimizer]
+name = "{optimizer}"
+"""
+LABELS = {"binary": "", "class": ", classes = 3", "number": ", standardize = true", "count": ""}
+WRONG = {"binary": 7, "class": 7, "number": "seven", "count": -1}
+
+
+@contextmanager
+def copied(registry: Registry, name: str, folder: Path) -> Iterator[str]:
+    """Copies an entry, in the registry's folder as far as anybody can tell; gives its new name."""
+    package = import_module(registry.package)
+    source = next(Path(each) / f"{name}.py" for each in package.__path__)
+    folder = folder / f"{registry.package}.{name}"  # one of its own: what a folder holds is cached
+    folder.mkdir()
+    shutil.copy(source, folder / f"my_{name}.py")
+    package.__path__.append(str(folder))
+    try:
+        yield f"my_{name}"
+    finally:
+        package.__path__.remove(str(folder))
+        sys.modules.pop(f"{registry.package}.my_{name}", None)
+
+
+def test_a_copy_is_an_entry(tmp_path: Path) -> None:
+    """Of every registry, each entry."""
+    wrong = []
+    for folder, registry in registries().items():
+        for name in registry.names():
+            before = registry.names()
+            with copied(registry, name, tmp_path) as made:
+                found = registry.names() == sorted([*before, made]) and registry.help(made) == registry.help(name)
+                if not (found and hasattr(registry.get(made), registry.word)):
+                    wrong.append(f"{folder}: {name}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", optimizers.names())
+def test_a_copied_optimizer_trains_to_the_same_figures(name: str, tmp_path: Path) -> None:
+    x = np.random.default_rng(1).normal(size=200)
+    records = [json.dumps({"x": at, "c": str(at)[:3], "y": int(at > 0)}).encode() for at in x.tolist()]
+    columns = 'c = { kind = "category", buckets = 8, embed = 2 }\ny = { role = "label" }'
+    with copied(optimizers.REGISTRY, name, tmp_path) as made:
+        texts = [JOB.format(columns=columns, loss="binary_cross_entropy", optimizer=each) for each in (name, made)]
+        found = [trained(Job.parse(text), records) for text in texts]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("name", losses.names())
+def test_a_copied_loss_has_the_label_dead_letters_and_figures_of_the_original(name: str, tmp_path: Path) -> None:
+    """A loss says itself what its label is."""
+    kind = losses.label_kind(name)
+    columns = f'y = {{ role = "label"{LABELS[kind]} }}'
+    with copied(losses.REGISTRY, name, tmp_path) as made:
+        assert losses.label_kind(made) == kind
+        original, copy = (
+            Job.parse(JOB.format(columns=columns, loss=loss, optimizer="adam")) for loss in (name, made)
+        )
+        assert copy.schema.block_specs() == original.schema.block_specs() and copy.state_bytes == original.state_bytes
+        _, tally = decode_rows("json", copy.schema, json.dumps({"x": 1, "y": WRONG[kind]}).encode())
+        assert (tally.trained, tally.dead) == (0, 1)
+        x = np.random.default_rng(1).normal(size=200)
+        labels = {"binary": x > 0, "class": np.digitize(x, [-0.5, 0.5]), "number": 3 * x + 40,
+                  "count": np.floor(abs(x))}[kind]  # fmt: skip
+        rows = zip(x.tolist(), np.asarray(labels, float).tolist(), strict=True)
+        records = [json.dumps({"x": a, "y": b}).encode() for a, b in rows]
+        assert trained(copy, records) == trained(original, records)
+
+
+def test_a_copied_command_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = []
+    with copied(registries()["commands"], "list", tmp_path):
+        commands.cache_clear()
+        for arguments in (["--help"], ["my-list", "optimizers"], ["list", "optimizers"]):
+            with pytest.raises(SystemExit) as ended:
+                main(arguments)
+            assert ended.value.code == 0
+            shown.append(capsys.readouterr().out)
+    commands.cache_clear()
+    assert "my-list" in shown[0] and shown[1] == shown[2]
+
 
 ADDED = {"vertices": "scale", "optimizers": "adam", "schedules": "exponential", "losses": "huber"}
 TRAINED = """
@@ -65,7 +165,7 @@ def digests(package: Path) -> dict[str, str]:
     return {str(path.relative_to(package)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def trained(python: Path, script: Path, mine: str) -> dict[str, object]:
+def trained_by(python: Path, script: Path, mine: str) -> dict[str, object]:
     done = subprocess.run([python, script, mine], capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr[-4000:]
     found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
@@ -73,12 +173,13 @@ def trained(python: Path, script: Path, mine: str) -> dict[str, object]:
 
 
 def test_four_files_are_added_and_none_is_edited(python: Path, tmp_path: Path) -> None:
+    """A vertex, an optimizer, a schedule and a loss, in a copy of the package, which trains with them."""
     package, script = tmp_path / "package" / "streamtrain", tmp_path / "trained.py"
     script.write_text(TRAINED)
     before = digests(package)
     for folder, name in ADDED.items():
         shutil.copy(package / "compute" / folder / f"{name}.py", package / "compute" / folder / f"my_{name}.py")
-    usual, mine = trained(python, script, ""), trained(python, script, "my_")
+    usual, mine = trained_by(python, script, ""), trained_by(python, script, "my_")
     assert mine["where"] == usual["where"] == str(package / "__init__.py")
     assert mine["names"] == ["my_huber", "my_adam", "my_exponential"]
     assert (mine["metrics"], mine["parameters"]) == (usual["metrics"], usual["parameters"])
@@ -108,7 +209,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.mutants   # builds all of the native module
+@pytest.mark.mutants  # builds all of the native module
 @pytest.mark.timeout(3600)
 def test_two_files_are_an_op_and_none_is_edited(tmp_path: Path) -> None:
     tree, script = Tree(tmp_path), tmp_path / "trained.py"

@@ -1,5 +1,4 @@
-"""The job file took 1,024 workers, 100,000 partitions and 1,000,000 classes where the engine had room for 64, 4,096 and
-65,536: a start failed with an exception of the arena."""
+"""The job file and the engine have the same limits: more workers, partitions, classes or columns are refused early."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Rows that RecordWriter.write has returned for reach Kafka, whatever then happens to the program, or it is said."""
+"""Rows that RecordWriter.write has returned for reach Kafka, or an error says so; Kafka away floods no log."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -10,11 +11,14 @@ import threading
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from streamtrain import Job, RecordWriter
+from streamtrain.clients.live_model import LiveModel
 from streamtrain.clients.topic_reader import read_messages
 from streamtrain.errors import KafkaUnreachable, UserMistake
 from streamtrain.kafka.admin import Admin
+from streamtrain.log import librdkafka_logger
 from streamtrain.topics.topic import job_topics
 
 TEXT = """\
@@ -223,3 +227,34 @@ def test_a_forked_child_ends_as_it_would_without_clients(job: Job, tmp_path: Any
     ended = subprocess.run([sys.executable, "-c", FORKED, *arguments], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (7, "")
     assert xs(job) == [1]
+
+
+SAID = 40  # by librdkafka
+LINES = 12  # each wording once in ten seconds, and what is said by ourselves
+AWAY = "127.0.0.1:9"
+QUICK = {"reconnect.backoff.ms": 5, "reconnect.backoff.max.ms": 5}
+
+
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+def test_what_a_writers_library_repeats_is_logged_seldom(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    logger = librdkafka_logger()
+    monkeypatch.setattr(logger, "filters", [lambda record: said.append(record) is None, *logger.filters])
+    with caplog.at_level(logging.INFO):
+        producer = Producer({"bootstrap.servers": AWAY, "enable.idempotence": True, **QUICK}, logger=logger)
+        while len(said) < SAID:
+            producer.poll(0.1)
+    lines = warned(caplog)
+    assert 1 <= len(lines) <= LINES, lines
+
+
+def test_what_a_followers_library_repeats_is_logged_seldom(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO), LiveModel("job", AWAY, kafka=QUICK) as model, pytest.raises(KafkaUnreachable):
+        model.wait_ready(5)
+    lines = warned(caplog)
+    assert 1 <= len(lines) <= LINES, lines

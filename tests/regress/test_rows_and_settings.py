@@ -1,0 +1,147 @@
+"""Rows that are left out, counted or have stand-ins keep their places; settings keep what they say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from example_format import plain_formats
+from given_outputs import echo_plan
+from slots import decode_rows
+
+from streamtrain import Job, _native
+from streamtrain.columns.formats import encode_records
+from streamtrain.columns.plan import native_plan
+from streamtrain.columns.schema import Schema
+
+SKIPPING = {"a": {"missing": "skip"}, "b": {}, "y": {"role": "label", "missing": 0}}
+SKIPPED_ROWS: list[Any] = [{"a": at, "b": at} for at in range(9)]
+SKIPPED_ROWS[2] = SKIPPED_ROWS[3] = {"b": 2}  # left out
+SKIPPED_ROWS[5] = {"a": 5, "b": "x"}  # dead
+SKIPPED_ROWS[8] = {"b": 8}
+
+
+@pytest.mark.parametrize("as_columns", [False, True])
+def test_a_scorer_answers_each_row_in_its_place_though_others_are_left_out(as_columns: bool) -> None:
+    schema = Schema.from_columns(SKIPPING, "mean_squared_error")
+    plan, layout = echo_plan(schema)
+    scorer = _native.RowScorer(plan, native_plan(schema, layout), [("", plan.width, [])], 1 << 30)
+    if as_columns:
+        answers, failed = scorer.score_columns({name: [row.get(name) for row in SKIPPED_ROWS] for name in ("a", "b")})
+    else:
+        answers, failed = scorer.score_rows(SKIPPED_ROWS)
+    answered = [at for at, row in enumerate(SKIPPED_ROWS) if "a" in row and at != 5]
+    assert [at for at, answer in enumerate(answers) if answer is not None] == answered
+    for at in answered:
+        assert list(answers[at]["probabilities"].values()) == [at, at]
+    assert [(row, path) for row, path, _ in failed] == [(2, "$[2].a"), (3, "$[3].a"), (5, "$[5].b"), (8, "$[8].a")]
+    assert "leaves such rows out" in failed[0][2] and 'got "x"' in failed[2][2]
+
+
+COUNTED = {"a": {"missing": "skip"}, "at": {"role": "event_time", "unit": "ms"}, "y": {"role": "label"}}
+COUNTED_SCHEMA = Schema.from_columns(COUNTED, "mean_squared_error")
+ROW = {"a": 1, "y": 0}
+
+
+def counter(rows: int) -> _native.BatchFiller:
+    layout = _native.SlotLayout.make(rows, 1, COUNTED_SCHEMA.block_specs())
+    return _native.BatchFiller("json", native_plan(COUNTED_SCHEMA, layout))
+
+
+def record(*times: int | None) -> bytes:
+    """A row for each time; None stands for a row that cannot be used."""
+    rows: list[Any] = [{**ROW, "at": time} if time is not None else {"a": "x"} for time in times]
+    return json.dumps(rows).encode()
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 3, 7, 100])
+def test_all_rows_of_records_larger_than_a_batch(batch_rows: int) -> None:
+    records = [record(5, 6, None, 70, 8, 9), record(1), record(*range(20)), b"{", b'{"y": 1}', record(3, 4)]
+    tally = counter(batch_rows).count(records)
+    assert (tally.trained, tally.dead, tally.filtered, tally.newest_event_time_ms) == (28, 2, 1, 70)
+    assert [(start, to, remainder) for start, to, *_, remainder in tally.dead_rows][:2] == [
+        (2, 3, False),
+        (0, 1, True),
+    ]
+
+
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_no_more_than_are_wanted(batch_rows: int) -> None:
+    filler, given = counter(batch_rows), record(1, 2, None, 9, 3, None)
+    for most, newest, dead, passed in ((0, -1, 0, 0), (1, 1, 0, 1), (2, 2, 0, 2), (3, 9, 1, 4), (4, 9, 1, 5)):
+        tally = filler.count([given], most=most)
+        assert (tally.trained, tally.newest_event_time_ms) == (most, newest)
+        assert tally.dead == dead and filler.record_rows == passed
+    assert filler.count([given], from_row=3).trained == 2
+    assert filler.count([given, given], from_row=3).trained == 6
+
+
+def test_a_batch_takes_no_more_than_its_slot_holds() -> None:
+    filler = counter(4)
+    with pytest.raises(ValueError, match="no slot is open"):
+        filler.fill(record(1))
+    with pytest.raises(ValueError, match="smaller than its layout"):
+        filler.open(bytearray(8))
+    layout = _native.SlotLayout.make(4, 1, COUNTED_SCHEMA.block_specs())
+    filler.open(bytearray(layout.slot_bytes))
+    with pytest.raises(ValueError, match="no record is begun"):
+        filler.more()
+    assert not filler.fill(record(1, 2, 3), until=2) and filler.rows == 2
+    for until in (1, 5):
+        with pytest.raises(ValueError, match="its rows at least"):
+            filler.more(until)
+    assert filler.more() and filler.close() == 3
+    with pytest.raises(ValueError, match="no slot is open"):
+        filler.more()
+
+
+STAND_IN = Schema.from_columns(
+    {"x": {"missing": 0.5}, "late": {"role": "label"}}, "binary_cross_entropy", {"twice": {"scale": "x", "by": 2}}
+)
+
+
+@pytest.mark.parametrize("format_name", plain_formats(STAND_IN))
+def test_a_stand_in_is_one_rows(format_name: str) -> None:
+    """Transforms see it in the rows that lack the cell, and in no other of a packed block."""
+    rows = [{"x": None if i % 3 == 0 else float(i), "late": 1} for i in range(40)]
+    found = []
+    for record in encode_records(format_name, STAND_IN, rows):
+        blocks, _ = decode_rows(format_name, STAND_IN, record)
+        found += blocks["numbers"].tolist()
+    assert found == [[0.5, 1.0] if row["x"] is None else [row["x"], 2 * row["x"]] for row in rows]
+
+
+TRIP = {
+    "type": "record",
+    "name": "Trip",
+    "fields": [{"name": "far", "type": "float"}, {"name": "late", "type": "boolean"}],
+}
+
+
+def test_a_job_of_tables_may_name_a_schema_in_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "trip.avsc").write_text(json.dumps(TRIP))
+    monkeypatch.chdir(tmp_path)
+    tables = {
+        "records": {"format": "avro", "schema": "trip.avsc"},
+        "columns": {"far": {}, "late": {"role": "label"}},
+        "model": {"layers": [], "loss": "binary_cross_entropy"},
+    }
+    columns = Job.from_tables(tables).plan().decode([b"\x00\x00\x80\x3f\x01"])
+    assert (columns["far"].tolist(), columns["late"].tolist()) == ([1.0], [1.0])
+
+
+@pytest.mark.parametrize("setting", ["train.round_interval", "train.batch_growth"])
+def test_off_goes_through_the_effective_job(setting: str) -> None:
+    text = (
+        'name = "job"\n[kafka]\nbootstrap.servers = "localhost:9092"\n'
+        '[columns]\nx = { standardize = { clip = "off" } }\ny = { role = "label" }\n'
+    )
+    job = Job.parse(text, sets=[f'{setting}="off"'])
+    other = Job.from_effective(job.effective())
+    assert job.effective()["train"][setting.partition(".")[2]] == "off"
+    assert other.train == job.train and other.schema == job.schema and other.digest() == job.digest()
+    assert job.digest() != Job.parse(text).digest()

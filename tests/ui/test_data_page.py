@@ -14,11 +14,11 @@ from waiting import wait_for
 
 from streamtrain.analysis.summary import Summary
 from streamtrain.ui import sampling
-from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.data_tables import dump
 from streamtrain.ui.sampling import Sample, sampled
 from tests.e2e import threaded
 from tests.e2e.harness import LiveJob, rows
+from tests.ui.conftest import Shown
 from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_lineage_page import table_of
 
@@ -36,7 +36,7 @@ def encoded(made: Any) -> list[bytes]:
 
 @contextmanager
 def sample_of(job: LiveJob) -> Iterator[Sample]:
-    cluster = Cluster(job.job.kafka, [job.job])
+    cluster = Shown(job.job.kafka, [job.job])
     try:
         following = cluster.of(job.name)
         assert following is not None and following.ready.wait(60)

@@ -16,11 +16,11 @@ from streamtrain.checks.verify import verify as check_topics
 from streamtrain.clients.predictions import read_predictions
 from streamtrain.kafka.round_logs import round_logs, round_logs_from
 from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
-from streamtrain.ui.cluster import Cluster
 from streamtrain.ui.lineage_tables import merged
 from streamtrain.ui.tracing import Named, named
 from streamtrain.ui.verifying import Verifying
 from tests.e2e import threaded
+from tests.ui.conftest import Shown
 from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_server import more, trained
 
@@ -164,7 +164,7 @@ def test_a_verification_can_be_stopped_and_says_what_is_wrong(trained_job: Train
     records = sum(end - begin for begin, end in job.admin.spans(job.records) or [])
     assert by_topic[job.records] == records > 0 and by_topic[str(job.job.topic("rounds").name)] > 0
 
-    cluster = Cluster(job.job.kafka, [job.job])
+    cluster = Shown(job.job.kafka, [job.job])
     try:
         following = cluster.of(job.name)
         assert following is not None

@@ -15,8 +15,8 @@ from waiting import wait_for
 
 from streamtrain.compute import snapshot
 from streamtrain.ui import examining
-from streamtrain.ui.cluster import Cluster
 from tests.e2e.harness import LiveJob
+from tests.ui.conftest import Shown
 from tests.ui.test_browser import no_errors, text_of
 from tests.ui.test_server import more, trained
 
@@ -134,7 +134,7 @@ def test_a_snapshot_that_is_too_large_is_not_fetched(
     monkeypatch.setattr(examining, "LARGEST_BYTES", 1000)
     job = trained(kafka, tmp_path, rows=300)
     version = job.newest().manifest.version
-    cluster = Cluster(job.job.kafka, [job.job])
+    cluster = Shown(job.job.kafka, [job.job])
     try:
         following = cluster.of(job.name)
         assert following is not None

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
-from long_tables import in_full_all
-from looped import over
+from sampled import with_some
 from stateful_examples import examples as held_examples
 from stateful_examples import held_of
 
@@ -90,20 +87,3 @@ def each_shape(test: Callable[..., None]) -> Any:
     """
     first = crc32(test.__name__.encode()) % MOST_SAMPLES
     return with_some("shape", [*SHAPES[first:], *SHAPES[:first]], name_of)(test)
-
-
-def with_some(names: str | tuple[str, ...], table: Iterable[Any], ids: Callable[[Any], str] = repr) -> Any:
-    """Does as looped.over, with some entries of a long table; and in `full`, as another test, with all of them."""
-    entries = list(table)
-
-    def decorate(test: Callable[..., None]) -> Any:
-        @wraps(test)
-        def whole(take: Callable[..., Any], **fixtures: Any) -> None:
-            over(names, take(entries), ids)(test)(**fixtures)
-
-        given = inspect.signature(over(names, entries, ids)(test)).parameters.values()
-        taken = inspect.Parameter("take", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        whole.__signature__ = inspect.Signature([taken, *given])  # type: ignore[attr-defined]
-        return in_full_all()(whole)
-
-    return decorate

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
+from sampled import with_some
 
 from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.spec import Array, Op
 from tests.compute.hostile import KINDS, OVERFLOWS, WEIGHTS, arrays_of, bits, fill_outputs, put_into, widened
-from tests.compute.shapes import with_some
 from tests.compute.test_ops import STEP_FIELDS, arguments, copy_of_step
 
 SIZES = (0, 1, 33, 1000)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from looped import over
+from sampled import with_some
 
 from streamtrain import _native
 from streamtrain.compute import backends, ops
@@ -15,7 +16,6 @@ from streamtrain.compute.backends._device import Device
 from streamtrain.compute.spec import Op
 from tests.compute.hostile import KINDS, bits
 from tests.compute.on_device import run_on
-from tests.compute.shapes import with_some
 from tests.compute.test_hostile import SIZES, compare, given, meaning, outcomes
 from tests.compute.test_ops import STEP_FIELDS
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
+from sampled import with_some
 
 from streamtrain import _native
 from streamtrain.compute import curves, losses, metrics
@@ -14,7 +15,6 @@ from streamtrain.compute.confusion import by_class, of_the_positive
 from streamtrain.compute.metrics import auc, summary
 from streamtrain.compute.ops.score_binary import BINS, MOMENTS, place
 from streamtrain.compute.state import block_view
-from tests.compute.shapes import with_some
 
 
 def trained(rig: Any, spec: Any, loss: str, **shape: Any) -> tuple[Any, list[Any], list[Any], list[Any]]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
+from sampled import with_some
 from slots import set_rows
 
 from streamtrain import _native
@@ -16,7 +17,7 @@ from streamtrain.compute.builder import PREDICTING
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import block_view
 from streamtrain.errors import UserMistake
-from tests.compute.shapes import HIDDEN, SHAPES, each_shape, name_of, with_some
+from tests.compute.shapes import HIDDEN, SHAPES, each_shape, name_of
 
 ANSWERING = [name for name in backends.names() if backends.get(name).answers() is None]
 # one of those that differ in the optimizer alone: differences need none

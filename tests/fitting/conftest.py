@@ -1,20 +1,40 @@
-"""However a `fit` ends: no process, no shared memory, no thread of it stays."""
+"""Workers of fits are forked; and however a `fit` ends: no process, no shared memory, no thread of it stays."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
+from forked_workers import ForkedWorkers
+from waiting import wait_for
 
-from tests.fitting.left import left
+from tests.fitting.left import SERVERS, left
+
+
+@pytest.fixture(scope="session")
+def forked_workers() -> Iterator[ForkedWorkers]:
+    found = ForkedWorkers()
+    SERVERS.add(found.pid)
+    yield found
+    found.end()
+
+
+@pytest.fixture
+def own_workers() -> None:
+    """Each worker is a fresh interpreter, as in a user's program."""
 
 
 @pytest.fixture(autouse=True)
-def nothing_stays() -> Iterator[None]:
+def _workers(request: pytest.FixtureRequest) -> Iterator[None]:
+    if "own_workers" in request.fixturenames:
+        yield
+        return
+    with request.getfixturevalue("forked_workers").used():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(_workers: None) -> Iterator[None]:
     before = {*left()}  # an arena of another file's test, not collected yet
     yield
-    until_s = time.monotonic() + 30
-    while {*left()} - before and time.monotonic() < until_s:  # a thread is over a moment after what it was asked for
-        time.sleep(0.01)
-    assert {*left()} - before == set()
+    wait_for(lambda: not {*left()} - before)  # a thread is over a moment after what it was asked for

@@ -8,12 +8,15 @@ from pathlib import Path
 
 from streamtrain import _native
 
+SERVERS: set[int] = set()  # fork servers of this process
+
 
 def workers() -> list[int]:
     """The processes of this one that train."""
     tasks = Path("/proc/self/task").iterdir()
     found = {pid for task in tasks for pid in _read(task / "children").split()}
-    return sorted(int(pid) for pid in found if b"streamtrain.run" in _read(Path(f"/proc/{pid.decode()}/cmdline")))
+    ours = {int(pid) for pid in found if b"streamtrain.run" in _read(Path(f"/proc/{pid.decode()}/cmdline"))}
+    return sorted(ours - SERVERS)
 
 
 def _read(path: Path) -> bytes:

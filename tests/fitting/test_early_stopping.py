@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 import streamtrain
 from streamtrain import EarlyStopping, EarlyStoppingParallelTrainer, EarlyStoppingTrainer, Fitted
@@ -181,7 +182,7 @@ def test_no_score_at_all() -> None:
         EarlyStoppingTrainer(stopping, TABLES, columns(100)).fit()
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "told"),
     [
         ({}, "expected a condition that ends training: no_improvement, .* got none"),

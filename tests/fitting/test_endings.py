@@ -51,7 +51,7 @@ def _has_gpu() -> bool:
         return False
 
 
-def test_workers_that_die_again_and_again() -> None:
+def test_workers_that_die_again_and_again(own_workers: None) -> None:
     over = threading.Event()
 
     def kill() -> None:
@@ -70,7 +70,9 @@ def test_workers_that_die_again_and_again() -> None:
         killing.join()
 
 
-def test_workers_that_fail_say_why_in_the_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_workers_that_fail_say_why_in_the_error(
+    own_workers: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     broken = tmp_path / "python"
     broken.write_text(f"#!/bin/sh\nread settings\necho 'ImportError: no such file'\nexit {exits.UNEXPECTED}\n")
     broken.chmod(0o755)
@@ -80,7 +82,7 @@ def test_workers_that_fail_say_why_in_the_error(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_worker_that_gave_this_program_up_while_it_was_stopped_is_healed(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    own_workers: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     leaving = tmp_path / "python"
     leaving.write_text(

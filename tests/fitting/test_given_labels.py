@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 from streamtrain import ParallelWrapper, UserMistake, fit
 
@@ -26,7 +27,7 @@ def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
     return {"x": np.zeros(len(values)), "y": np.array(values, dtype)}
 
 
-@pytest.mark.parametrize(
+@over(
     ("job", "rows", "told"),
     [
         (JOB, labels(0, 2, 3, -1), "rows: y: expected a class from 0 to 2, got 3.0 in row 2, as in 2 of 4 rows; mend"),
@@ -38,7 +39,7 @@ def labels(*values: float, dtype: str = "f8") -> dict[str, Any]:
         (JOB, labels(), "expected at least one row, got none"),
     ],
 )
-@pytest.mark.parametrize("frame", [False, True])
+@over("frame", [False, True])
 def test_a_class_that_there_is_not_is_refused_before_anything_runs(
     job: Any, rows: dict[str, Any], told: str, frame: bool
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from looped import over
 
 import streamtrain
 from streamtrain import EarlyStopping, EarlyStoppingTrainer, Job, ParallelWrapper
@@ -94,7 +95,7 @@ def test_a_worker_that_is_killed_costs_nothing() -> None:
     assert "SIGKILL" in died and same_bits(fitted, wrapper.fit(given))
 
 
-@pytest.mark.parametrize(
+@over(
     ("settings", "told"),
     [
         ({"workers": 0}, "settings: train.workers: expected a whole number from 1 to 64, got 0"),

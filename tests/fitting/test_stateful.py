@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 import streamtrain
 from streamtrain import _native
@@ -198,7 +199,7 @@ def test_a_rows_own_label_does_not_reach_it(distinct: int) -> None:
     assert total["log_loss"] < total["constant_log_loss"] + 0.02, total
 
 
-@pytest.mark.parametrize(
+@over(
     ("tables", "told"),
     [
         ({"t": {"target_mean": "colou"}}, "expected a column that stands before it, got 'colou'; did you mean"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from looped import over
 
 import streamtrain
 from streamtrain import _native
@@ -45,12 +46,18 @@ def holders(fitted: Any) -> list[list[int]]:
     return [list(each) for each in table.entry[: table.capacity].tolist()]
 
 
-@pytest.mark.parametrize("capacity", [3, 100, 5000])
-def test_a_vocabulary_does_not_depend_on_the_number_of_workers(capacity: int) -> None:
-    given = rows()
-    found = [streamtrain.fit(job({"capacity": capacity, "admit": 3}, workers), given).statistics["vocabulary.id"]
-             for workers in (1, 2, 4)]   # fmt: skip
-    assert all(np.array_equal(found[0], other) for other in found[1:])
+def test_a_vocabulary_does_not_depend_on_the_number_of_workers() -> None:
+    """Full ones, of 3 and 100 ids, and one with room for all."""
+    given, found = rows(), []
+    for workers in (1, 2, 4):
+        tables = job({"capacity": 3, "admit": 3}, workers)
+        for capacity in (100, 5000):
+            vocabulary = {"capacity": capacity, "admit": 3}
+            tables["columns"][f"id{capacity}"] = {**tables["columns"]["id"], "vocabulary": vocabulary}
+        all_ids = {f"id{capacity}": given["id"] for capacity in (100, 5000)}
+        found.append(streamtrain.fit(tables, given | all_ids).statistics)
+    for name in ("vocabulary.id", "vocabulary.id100", "vocabulary.id5000"):
+        assert all(np.array_equal(found[0][name], other[name]) for other in found[1:]), name
 
 
 def test_ids_are_of_those_counted_often_enough() -> None:
@@ -104,7 +111,7 @@ def test_a_few_wrong_times_forget_nothing() -> None:
     assert holders(streamtrain.fit(job({"capacity": 5000, "evict": "1h"}, **TIMES), given)) == wanted
 
 
-@pytest.mark.parametrize(
+@over(
     ("column", "told"),
     [
         ({"vocabulary": {"capacity": 0}}, "vocabulary.capacity: expected a whole number from 1"),

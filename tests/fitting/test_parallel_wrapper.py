@@ -31,16 +31,25 @@ def test_its_settings_stand_in_the_place_of_the_jobs() -> None:
     assert ParallelWrapper(TABLES, prefetch_buffer=9).job.train.prefetch_buffer == 9
 
 
-@pytest.mark.parametrize("average_updater", [True, False])
-def test_every_source_gives_the_bits_of_fit(tmp_path: Path, average_updater: bool) -> None:
+@pytest.mark.parametrize(
+    ("average_updater", "sources"),
+    [
+        (True, ["arrays", "iterator", "path"]), (False, ["rows", "paths"]),
+        *(pytest.param(each, ["arrays", "rows", "iterator", "path", "paths"], marks=pytest.mark.full)
+          for each in (True, False)),
+    ],
+)  # fmt: skip
+def test_every_source_gives_the_bits_of_fit(tmp_path: Path, average_updater: bool, sources: list[str]) -> None:
     given = columns(3001)  # the last round is short
     settings = {"workers": 3, "averaging_frequency": 2, "average_optimizer_state": average_updater}
     expected = streamtrain.fit({**TABLES, "train": {**TABLES["train"], **settings}}, given)
     wrapper = ParallelWrapper(TABLES, 3, None, 2, False, average_updater)
     path = written(tmp_path / "rows.csv", dicts(given))
-    for source in (given, dicts(given), iter(dicts(given)), path, [Path(path)]):
-        fitted = wrapper.fit(source)
-        assert same_bits(fitted, expected) and fitted.manifest.rows_seen == 3001
+    by_name = {"arrays": given, "rows": dicts(given), "iterator": iter(dicts(given)), "path": path,
+               "paths": [Path(path)]}  # fmt: skip
+    for source in sources:
+        fitted = wrapper.fit(by_name[source])
+        assert same_bits(fitted, expected) and fitted.manifest.rows_seen == 3001, source
     other = streamtrain.fit(TABLES, given)
     assert not same_bits(expected, other)
 
@@ -57,14 +66,16 @@ def test_threads_of_a_worker_change_no_bit() -> None:
     assert same_bits(*fitted)
 
 
-@pytest.mark.parametrize("averaging", ["outer_nesterov", {"name": "outer_nesterov", "momentum": 0.7}])
-def test_workers_are_averaged_as_told(averaging: Any) -> None:
+def test_workers_are_averaged_as_told() -> None:
     given = columns(2000)
-    table = averaging if isinstance(averaging, dict) else {"name": averaging}
-    train = {**TABLES["train"], "workers": 2, "averaging_frequency": 4, "averaging": table}
-    expected = streamtrain.fit({**TABLES, "train": train}, given)
-    assert same_bits(ParallelWrapper(TABLES, 2, None, 4, False, averaging=averaging).fit(given), expected)
-    assert not same_bits(ParallelWrapper(TABLES, 2, None, 4, False).fit(given), expected)
+    by_mean = ParallelWrapper(TABLES, 2, None, 4, False).fit(given)
+    for averaging in ("outer_nesterov", {"name": "outer_nesterov", "momentum": 0.7}):
+        table = averaging if isinstance(averaging, dict) else {"name": averaging}
+        train = {**TABLES["train"], "workers": 2, "averaging_frequency": 4, "averaging": table}
+        expected = streamtrain.fit({**TABLES, "train": train}, given)
+        fitted = ParallelWrapper(TABLES, 2, None, 4, False, averaging=averaging).fit(given)
+        assert same_bits(fitted, expected), averaging
+        assert not same_bits(by_mean, expected), averaging
 
 
 def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tests.fitting.left import workers
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="NumPy's pool has one thread where there is one core")
-def test_a_worker_has_no_pool_of_numpys() -> None:
+def test_a_worker_has_no_pool_of_numpys(own_workers: None) -> None:
     counts: list[int] = []
 
     def rows() -> Iterator[dict[str, Any]]:

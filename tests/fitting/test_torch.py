@@ -21,6 +21,7 @@ from tests.fitting.left import workers
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 nn = torch.nn
+pytestmark = pytest.mark.usefixtures("own_workers")  # none that has forked before PyTorch was imported
 
 GIVEN = {**TABLES, "model": {"loss": "binary_cross_entropy"}}
 

@@ -128,6 +128,7 @@ def adult() -> tuple[Any, Any]:
     return job, pandas.read_csv(path, keep_default_na=False)
 
 
+@pytest.mark.full
 def test_of_real_people() -> None:
     job, rows = adult()
     fitted = fit_window(job, rows)
@@ -136,6 +137,7 @@ def test_of_real_people() -> None:
     assert fitted.manifest.rows_seen == len(rows) and fitted.manifest.metrics["total"]["accuracy"] > 0.83
 
 
+@pytest.mark.full
 def test_of_real_articles(tmp_path: Path) -> None:
     """Sparse pairs of 2^18: two classes of one logit each, of which the first is always 0 in theirs."""
     path = DATA / "rcv1/rcv1_small.dat"

@@ -27,7 +27,7 @@ from registry_front import RegistryFront
 from waiting import wait_for
 
 from streamtrain.columns.formats._protobuf_wire import sized
-from tests.e2e.harness import LiveJob, rows
+from tests.e2e.harness import LiveJob
 
 HEADER = "__value_schema_id"
 UNKNOWN = uuid.UUID("00000000-0000-4000-8000-000000000001")
@@ -56,8 +56,8 @@ REFERRING_FILE = (AIR + f'import "paint.proto"; import "colour.proto"; message F
                   "optional int32 y = 6; Paint paint = 7; }")  # fmt: skip
 
 USER = {"type": "object", "properties": {"numbers": {"type": "array"}}}
-JSON_ROW = {"title": "Row", "type": "object",
-            "properties": {"user": USER, "outcome": {"type": "object", "properties": {"y": {"type": "integer"}}}}}  # fmt: skip
+OUTCOME = {"type": "object", "properties": {"y": {"type": "integer"}}}
+JSON_ROW = {"title": "Row", "type": "object", "properties": {"user": USER, "outcome": OUTCOME}}
 
 
 def framed(number: int, datum: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """Kitchen sinks: one job on a real Kafka with many features at once.
 
 Each feature adds lines to the job file and cells to the rows, and checks the job in the end. A sink trains twice: the
-first run is killed as a whole, in the second one workers die within a round and between rounds. Then `verify` and
-`replay` run, the dead letters must be exactly those expected, and `fit` must end with the same bits and answers.
+first run is killed as a whole, in the second workers die within a round and between rounds. Then `verify` and `replay`
+run, the dead letters must be exactly those expected, and `fit` must end with the same bits and answers.
 Where a sink fails, halves of its features run again, and the error names those that it takes to fail.
 """
 
@@ -10,113 +10,21 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 import streamtrain
 from streamtrain import Job, LiveModel, read_predictions
 from streamtrain.clients.dead_letters import read_dead_letters
 from streamtrain.clients.snapshot import Snapshot, snapshot_of
-from streamtrain.columns.formats import encode_records
-from tests.e2e.harness import LiveJob, Running, rows
+from tests.e2e.feature import BASE, Bad, Feature, Message, Place, Plan, Row, Sent, guilty, rounded
+from tests.e2e.harness import LiveJob, rows
 
-Row = dict[str, Any]
-Message = dict[str, Any]  # keywords of Producer.produce
+__all__ = ["BASE", "Bad", "Feature", "Message", "Place", "Plan", "Row", "Sent", "Sink", "run_sink"]
 KILLS = "worker.stepped=9,worker.averaging=3"
-BASE = {
-    "topics": "records = { partitions = 1 }",
-    "records": 'format = "msgpack"\nmax_dead_letter_share = 0.9',
-    "columns": '"x{1..4}" = { kind = "number", standardize = true }\n'
-               'colour = { kind = "category", buckets = 16, embed = 4 }\ny = { role = "label" }',
-    "model": "", "optimizer": "learning_rate = 3e-3",
-    "train": 'batch_rows = 16\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"',
-    "publish": 'interval = "200ms"\nkeep = 8',
-}  # fmt: skip
-TWIN = {"records": 'format = "msgpack"'}  # of the job file for `fit`
-Encode = Callable[["Sink", Sequence[Row], int, bool], Iterable[Message]]
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a row is: its own number and that of its message."""
-
-    row: int
-    message: int
-
-
-@dataclass(frozen=True)
-class Bad:
-    """A copy of a good row with other cells, and the dead letter that it becomes."""
-
-    cells: Row
-    path: str  # a part of it
-    reason: str  # a part of it
-
-
-@dataclass(frozen=True)
-class Sent:
-    """A message, the rows that are trained of it, and (part of the path, part of the reason) of each dead one."""
-
-    message: Message
-    rows: Sequence[Row] = ()
-    dead: Sequence[tuple[str, str]] = ()
-    left_out: int = 0  # of `rows`, with the batch of a bad one
-
-
-@dataclass(frozen=True)
-class Feature:
-    """What one thing under test adds to a sink, and what must hold of it."""
-
-    name: str
-    job: Mapping[str, str] = field(default_factory=dict)  # lines by section of the job file
-    twin: Mapping[str, str] | None = None  # the same for `fit`, which gets the rows as `cells` leaves them
-    cells: Callable[[Place, Row], object] = lambda place, row: None
-    wire: Callable[[Row], Row] = lambda row: row  # a row as a record holds it
-    around: Callable[[int], Message] = lambda message: {}  # what stands around the message of that number
-    bad: Sequence[Bad] = ()
-    before: Callable[[Sink], object] = lambda sink: None
-    during: Callable[[Sink, Running], object] = lambda sink, first: None  # before the first run is killed
-    then: Callable[[Sink], object] = lambda sink: None  # before the second run; what both send, they `send`
-    verifying: Callable[[Sink], AbstractContextManager[object]] = lambda sink: nullcontext()
-    check: Callable[[Sink], object] = lambda sink: None
-
-
-def encode(sink: Sink, held: Sequence[Row], number: int, asked: bool) -> Iterator[Message]:
-    """Messages of these rows by the job's own format."""
-    schema = sink.live.job.schema.for_requests() if asked else sink.live.job.schema
-    yield from ({"value": value} for value in encode_records(sink.live.job.records.named, schema, held))
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How a sink is made."""
-
-    base: Mapping[str, str] = field(default_factory=dict)  # sections in the place of BASE's
-    twin: Mapping[str, str] = field(default_factory=dict)  # the same for `fit`
-    count: int = 2_500  # rows
-    sizes: Sequence[int] = (1, 40, 7, 16)  # rows a message
-    encode: Encode = encode
-    once: bool = False  # one start: the coordinator dies within the commit of all rows, and so the whole run
-    asked: int = 24  # rows of requests
-    fits: bool = True  # the rows are such as a program gives, to `fit` and for answers
-
-    def job(self, features: Sequence[Feature], twin: bool = False) -> str:
-        """The job file behind its head."""
-        sections = {name: [lines] for name, lines in {**BASE, **self.base}.items()}
-        sections |= {"publish": ['interval = "1h"']} if self.once else {}
-        for pieces in (each.twin if twin and each.twin is not None else each.job for each in features):
-            for name, lines in pieces.items():
-                sections.setdefault(name, []).append(lines)
-        if twin:
-            sections |= {name: [lines] for name, lines in {**TWIN, **self.twin}.items()}
-            sections.pop("registry", None)
-        return "".join(f"[{name}]\n" + "\n".join([*lines, ""]) for name, lines in sections.items())
 
 
 class Sink:
@@ -194,9 +102,10 @@ class Sink:
         for feature in self.features:
             feature.then(self)
         kills = f"{KILLS},coordinator.in_commit=3" if self.plan.once else KILLS
-        self.events = self.live.train("--until-end", failpoints=kills)
-        happened = {event["event"] for event in self.events}
-        assert {"worker_died", *(["restarting"] if self.plan.once else [])} <= happened, happened
+        events = self.live.train("--until-end", failpoints=kills)
+        happened = {event["event"] for event in events}
+        assert {event["how"] for event in events if event["event"] == "worker_died"} == {"SIGKILL"}  # by these alone
+        assert "worker_died" in happened and self.plan.once <= ("restarting" in happened), happened
         with ExitStack() as opened:
             for feature in self.features:
                 opened.enter_context(feature.verifying(self))
@@ -247,14 +156,16 @@ class Sink:
             model.wait_ready(60)
             assert model.predict(asked) == expected
             assert model.predict(asked[0]) == expected[0]
+            alike = [row for row in asked if row.keys() == asked[-1].keys()]
+            if asked == self.asked:
+                assert model.predict({name: [row[name] for row in alike] for name in alike[0]}) == model.predict(alike)
         self.live.produce_messages(self.requests, f"{self.live.name}.requests")
         done = self.live.here("predict", "--until-end")
         assert done.returncode == 0, done.stderr
-        found = [each.prediction for each in read_predictions(self.live.name, bootstrap=self.live.bootstrap, until_end=True)]
-        answers = [each for one in found for each in (one if isinstance(one, list) else [one])]
-        assert sorted(map(_rounded, answers)) == sorted(map(_rounded, expected)), answers[:2]
-
-    # -- what checks read -----------------------------------------------------------------------------------------
+        found = read_predictions(self.live.name, bootstrap=self.live.bootstrap, until_end=True)
+        answers = [each for one in (answer.prediction for answer in found)
+                   for each in (one if isinstance(one, list) else [one])]  # fmt: skip
+        assert sorted(map(rounded, answers)) == sorted(map(rounded, expected)), answers[:2]
 
     @cached_property
     def newest(self) -> Snapshot:
@@ -271,46 +182,15 @@ class Sink:
         return streamtrain.fit(Job.parse(head + self.plan.job(self.features, twin=True)), self.rows)
 
 
-def _rounded(answer: Any) -> str:
-    """An answer whose numbers are float32, in a form that has an order."""
-    if isinstance(answer, Mapping):
-        return repr({name: _rounded(each) for name, each in sorted(answer.items())})
-    return repr(float(np.float32(answer))) if isinstance(answer, float) else repr(answer)
-
-
 def run_sink(
-    kafka: Any, folder: Path, features: Sequence[Feature], plan: Plan = Plan(),  # noqa: B008
+    kafka: Any, folder: Path, features: Sequence[Feature], plan: Plan | None = None,
     run: Callable[[Sequence[Feature]], object] | None = None,
 ) -> None:  # fmt: skip
     """Runs all features in one job; where that fails, finds out which of them it takes. `run` stands in for the job."""
-    run = run or (lambda chosen: Sink(kafka, folder, chosen, plan).run())
+    run = run or (lambda chosen: Sink(kafka, folder, chosen, plan or Plan()).run())
     try:
         run(features)
     except Exception as error:
         named = ["only together: " * (len(group) > 1) + ", ".join(each.name for each in group) or "no feature"
                  for group in guilty(features, run)]  # fmt: skip
         raise AssertionError(f"the sink fails with {'; '.join(named)}: {error or type(error)}") from error
-
-
-def guilty(features: Sequence[Feature], run: Callable[[Sequence[Feature]], object]) -> list[Sequence[Feature]]:
-    """The smallest groups, of those made by halving, that fail on their own; [] stands for a job of no feature."""
-    def fails(chosen: Sequence[Feature]) -> bool:
-        try:
-            run(chosen)
-        except Exception:
-            return True
-        return False
-
-    def within(failing: Sequence[Feature]) -> list[Sequence[Feature]]:
-        middle = len(failing) // 2
-        halves = [half for half in (failing[:middle], failing[middle:]) if half and len(failing) > 1 and fails(half)]
-        return [group for half in halves for group in within(half)] or [failing]
-
-    if fails(()):
-        return [()]
-    found, left = within(features), features
-    while left := [each for each in left if not any(each in group for group in found)]:
-        if not fails(left):
-            break
-        found += within(left)
-    return found

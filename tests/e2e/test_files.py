@@ -47,6 +47,7 @@ def checked(job: LiveJob, files: Sequence[str], start: int = 1) -> dict[str, Any
     return report.as_dict()["rows"]
 
 
+@pytest.mark.full
 def test_files_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> None:
     states = []
     for from_files in (True, False):
@@ -61,10 +62,10 @@ def test_files_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> Non
             assert [row["x1"] for letter in letters for row in dead_rows(job.job, letter).rows] == ["bad"] * len(BAD)
             (gone,) = dead_rows(job.job, replace(letters[0], value=None)).refused
             assert "its rows are those of a file" in gone
-            assert json.loads(job.command("status", "--json").stdout)["lag"] == 0
+            assert json.loads(job.here("status", "--json").stdout)["lag"] == 0
             assert {letter.topic for letter in letters} == {f"a.csv@{found_files(files)[0].digest}"}
         else:
-            done = job.command("produce", *(each for path in files for each in ("--input", path)), "-q")
+            done = job.here("produce", *(each for path in files for each in ("--input", path)), "-q")
             assert done.returncode == 0, done.stderr
             job.train("--until-end")
         newest = job.newest()
@@ -72,6 +73,7 @@ def test_files_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> Non
     assert states[0] == states[1]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("failpoint", ["ingest.consumed=3", "ingest.after_slot=99", "coordinator.after_commit=3"])
 def test_killed_at_a_failpoint(kafka: Any, tmp_path: Path, failpoint: str) -> None:
     job = LiveJob(kafka, tmp_path, publish_interval="50ms", keep=50)
@@ -81,6 +83,7 @@ def test_killed_at_a_failpoint(kafka: Any, tmp_path: Path, failpoint: str) -> No
     assert checked(job, files)["trained"] == 5 * ROWS - len(BAD)
 
 
+@pytest.mark.full
 def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
     """Killed as a whole and gone on; more files behind them; the topic; other files; and back to the topic."""
     job = LiveJob(kafka, tmp_path, publish_interval="50ms", keep=200)
@@ -121,7 +124,8 @@ def test_a_life_of_files_and_a_topic(kafka: Any, tmp_path: Path) -> None:
         replay(job.job, 1, files=found_files([mended]))
 
 
-def test_check_asks_for_no_topic_that_files_do_without(kafka: Any, tmp_path: Path) -> None:
+def test_files_are_checked_and_trained_without_a_topic(kafka: Any, tmp_path: Path) -> None:
+    """Each row once though ingest dies."""
     job = LiveJob(kafka, tmp_path, partitions=1, publish_interval="50ms")
     admin = AdminClient({"bootstrap.servers": job.bootstrap})
     admin.delete_topics([job.records])[job.records].result(30)
@@ -129,7 +133,7 @@ def test_check_asks_for_no_topic_that_files_do_without(kafka: Any, tmp_path: Pat
     given = [each for path in files for each in ("--files", path)]
 
     def found(*arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
-        done = job.command("check", "--json", *arguments)
+        done = job.here("check", "--json", *arguments)
         told: dict[str, list[dict[str, str]]] = {}
         for finding in json.loads(done.stdout)["findings"]:
             told.setdefault(finding["what"], []).append(finding)
@@ -142,7 +146,9 @@ def test_check_asks_for_no_topic_that_files_do_without(kafka: Any, tmp_path: Pat
     assert told["files"][0]["text"] == f"2 files, {ROWS:,} rows"
     assert "1,000 rows of files: 999 trained, 1 dead" in told["records"][0]["text"]
     assert "x1: expected number" in told["records"][1]["text"]
-    job.train(*given, "--max-rows", "5003")
+    events = job.train(*given, "--max-rows", "5003", failpoints="ingest.consumed=3")
+    assert "restarting" in [event["event"] for event in events] and events[-1]["rows"] == 5003
+    assert checked(job, files)["trained"] == 5003
     code, told = found()
     assert code == 0 and "`check --files` says" in told["snapshot"][0]["text"]
     code, told = found("--files", files[1])

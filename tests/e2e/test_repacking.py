@@ -78,6 +78,7 @@ def messages(job: Job) -> list[Message]:
         return list(read_all(consumer, target(job), spans))  # type: ignore[arg-type]
 
 
+@pytest.mark.full
 def test_killed_again_and_again(job: Job, tmp_path: Path) -> None:
     produce(job, ROWS)
     given = ["vectorize", str(tmp_path / "job.toml"), "--from-topic", source(job), "--to-topic", target(job), "--json"]

@@ -17,15 +17,16 @@ from prediction_bench import Bench, running
 from registry_front import RegistryFront
 from waiting import wait_for
 
+import streamtrain
 from streamtrain import Job, LiveModel, RecordWriter, read_predictions
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.kafka.round_logs import round_logs
 from streamtrain.run.findings import findings
 from streamtrain.run.roles import predictor
+from streamtrain.topics.predictions import Answer
 from streamtrain.topics.topic import TopicWish
-from tests.e2e.harness import LiveJob, Running, rows
+from tests.e2e.harness import Running, rows
 from tests.e2e.registry_records import (
-    COLOURS,
     FIELDS,
     FLIGHT,
     HEADER,
@@ -46,8 +47,10 @@ from tests.e2e.registry_records import (
     registered,
     serialized,
 )
-from tests.e2e.sink import Bad, Feature, Message, Place, Plan, Row, Sent, Sink, run_sink
+from tests.e2e.sink import Bad, Feature, Message, Plan, Row, Sent, Sink, run_sink
+from tests.e2e.test_sink_formats import LIST_FEATURE
 
+ASKED = Plan().asked
 ROUND = 64  # rows: 2 workers, 2 batches of 16
 
 
@@ -56,6 +59,10 @@ def front(registry: Any) -> Iterator[RegistryFront]:
     made = RegistryFront(registry.url)
     yield made
     made.close()
+
+
+def answers(sink: Sink) -> list[Answer]:
+    return list(read_predictions(sink.live.name, bootstrap=sink.live.bootstrap, until_end=True))
 
 
 class Registered:
@@ -84,7 +91,8 @@ class Registered:
         return Feature("schemas in headers", then=self._send_headers, check=self._check_headers)
 
     def _send_headers(self, sink: Sink) -> None:
-        (ours,), (before,) = (list(sink.encoded(sink.filled(rows(1), 0), number)) for number in (0, 1))
+        held = sink.filled(rows(1), 0)
+        (ours,), (before,) = (list(sink.encoded(held, number)) for number in (0, 1))
         header, datum, place = dict(ours["headers"])[HEADER], ours["value"], b"\0" * (self.kind == "protobuf")
         assert header[:1] == b"\1" and before["value"][:1] == b"\0" and HEADER not in dict(before["headers"])
         newest = self.client.get_latest_version(self.subject(sink))
@@ -94,7 +102,6 @@ class Registered:
         bad = [(b"\1" + UNKNOWN.bytes + place, unknown)] * 5
         for name, reason in [*bad, (b"\2" + header[1:], f"{frame} byte 2"), (header[:9], f"{frame} 9 bytes")]:
             sink.send([Sent({"value": datum, "headers": [(HEADER, name)]}, dead=[("$", reason)])])
-        held = sink.filled(rows(1), 0)
         for value, told in ((before["value"], [(HEADER, None)]),
                             (datum, [(HEADER, b"\0\0\0\0\0"), (HEADER, header)])):  # the last one counts  # fmt: skip
             sink.send([Sent({"value": value, "headers": told}, held)])
@@ -104,8 +111,10 @@ class Registered:
         told = {each: bool(text) for log in logs for each, (text, _) in log.named_schemas.items()}
         first = self.client.get_version(self.subject(sink), 1)
         assert told[str(first.guid)] and told[str(first.schema_id)] and not told[str(UNKNOWN)], told
-        answers = list(read_predictions(sink.live.name, bootstrap=sink.live.bootstrap, until_end=True))
-        assert {(each.error, each.headers) for each in answers} == {(None, (TRACE,))}  # an answer has no schema
+        found = answers(sink)
+        assert not any(each.error for each in found)
+        assert {each.headers for each in found} <= {(TRACE,), ()}  # an answer has no schema
+        assert sum(each.headers == (TRACE,) for each in found) == len(sink.requests)
         done = sink.live.here("read", "records", "--until-end", "--json")
         shown = [json.loads(line) for line in done.stdout.splitlines()]
         unreadable = sum(rows for (path, _), rows in sink.expected.items() if path == "$")
@@ -131,7 +140,8 @@ class Registered:
             number = registered(self.client, f"{subject}-other", other)
             got = "text" if self.kind == "avro" else "a string"
             wrong = ("$.x2", f"schema {number}: expected a double, got {got}")
-            datum = by_newer(next(rows(1))) if self.kind == "protobuf" else written(OTHER, {**next(rows(1)), "x2": "n/a"})
+            one = next(rows(1))
+            datum = by_newer(one) if self.kind == "protobuf" else written(OTHER, {**one, "x2": "n/a"})
             sink.send([Sent({"value": framed(number, datum)}, dead=[wrong])] * 5)
 
         return Feature("other schemas", then=send)
@@ -142,11 +152,12 @@ class Registered:
         def send(sink: Sink) -> None:
             subject, other = self.subject(sink), "AVRO" if self.kind != "avro" else "JSON"
             newest = self.client.get_latest_version(subject).schema_id
-            number = self.client.register_schema(f"{subject}-type", Schema('"string"' if other == "AVRO" else json.dumps(JSON_ROW), other))
+            text = '"string"' if other == "AVRO" else json.dumps(JSON_ROW)
+            number = self.client.register_schema(f"{subject}-type", Schema(text, other))
             of_type = f"schema {number}: expected a schema of type {self.kind.upper()}, got {other}; the newest of"
             unknown = f"schema {UNKNOWN_ID}: the registry knows no such schema; the newest of"
-            for number, reason in ((number, of_type), (UNKNOWN_ID, unknown)):
-                sent = Sent({"value": framed(number, b"\0\0")}, dead=[("$", f"{reason} {subject} is {newest}")])
+            for named, reason in ((number, of_type), (UNKNOWN_ID, unknown)):
+                sent = Sent({"value": framed(named, b"\0\0")}, dead=[("$", f"{reason} {subject} is {newest}")])
                 sink.send([sent] * 5)
 
         return Feature("no schemas", then=send)
@@ -163,6 +174,27 @@ class Registered:
             self.front.mode = "through"
 
         return Feature("nobody asks afterwards", verifying=away)
+
+    def writer(self) -> Feature:
+        """Our own writer of records and of requests, which registers the job's schema for their topic."""
+
+        def then(sink: Sink) -> None:
+            held = sink.filled(rows(ROUND, seed=8), 0)
+            with RecordWriter(Job.load(sink.live.path)) as writer:
+                assert writer.write([sink.wired(row) for row in held]) == ROUND
+            sink.rows += held
+
+        def check(sink: Sink) -> None:
+            with RecordWriter(Job.load(sink.live.path), to="requests") as writer:
+                writer.write([{"y": None, **sink.wired(row)} for row in sink.asked[:3]])
+            newest = self.client.get_latest_version(f"{sink.live.name}.requests-value")
+            assert newest.schema.schema_type == self.kind.upper()
+            assert sink.live.here("predict", "--until-end").returncode == 0
+            found = answers(sink)
+            assert not any(each.error for each in found)
+            assert sum(len(each.prediction) if isinstance(each.prediction, list) else 1 for each in found) == ASKED + 3
+
+        return Feature("a writer", then=then, check=check)
 
     # -- a registry that does not answer --------------------------------------------------------------------------
 
@@ -189,9 +221,9 @@ class Registered:
 def test_protobuf(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
     ours = Registered("protobuf", front)
     (tmp_path / "flight.proto").write_text(FLIGHT)
-    features = [ours.headers(), ours.other_schemas(NEWER_FLIGHT, newer_flight, OTHER_FLIGHT), ours.no_schemas(),
-                ours.unasked()]  # fmt: skip
-    run_sink(kafka, tmp_path, features, ours.plan('schema = "flight.proto"'))
+    others = ours.other_schemas(NEWER_FLIGHT, newer_flight, OTHER_FLIGHT)
+    features = [ours.writer(), ours.headers(), others, ours.no_schemas(), ours.unasked()]
+    run_sink(kafka, tmp_path, features, ours.plan('schema = "flight.proto"', once=True))
 
 
 # -- JSON -----------------------------------------------------------------------------------------------------------
@@ -220,7 +252,8 @@ def written_nested(sink: Sink) -> None:
         for row in held[:ROUND]:
             writer.write(nested(row))
         writer.write([nested(row) for row in held[ROUND : 2 * ROUND]])
-        writer.write({name: [row.get(name) for row in held[2 * ROUND :]] for name in held[0]})
+        names = {name for row in held for name in row}
+        writer.write({name: [row.get(name) for row in held[2 * ROUND :]] for name in names})
     sink.rows += held
 
 
@@ -231,6 +264,8 @@ def check_nested(sink: Sink) -> None:
         model.wait_ready(60)
         answer = model.predict(nested(one))
         assert model.predict({name: [one[name]] for name in one}) == [answer]
+    again = streamtrain.fit(Job.load(sink.live.path), map(nested, sink.rows)).parameters
+    assert all(array.tobytes() == again[name].tobytes() for name, array in sink.newest.parameters.items())
 
 
 def frameless(sink: Sink) -> None:
@@ -250,10 +285,15 @@ def test_json(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
         schema = Schema(json.dumps(newer), "JSON", [SchemaReference("row.json", subject, 1)])
         return int(ours.client.register_schema(f"{subject}-newer", schema))
 
+    def noted(row: Row, fault: Any) -> bytes:
+        return json.dumps({**nested(row), "note": "é"}).encode()
+
+    wrong = Bad({"x3": "n/a"}, "$.user.numbers[2]", 'got "n/a"')
     features = [
-        Feature("paths", wire=nested, bad=[Bad({"x3": "n/a"}, "$.user.numbers[2]", 'got "n/a"')], check=check_nested),
-        ours.headers(), ours.no_schemas(), Feature("no frame", then=frameless), Feature("a writer", then=written_nested),
-        ours.unasked(), ours.waited_for(["away"], refers, lambda row, fault: json.dumps({**nested(row), "note": "é"}).encode()),
+        LIST_FEATURE, Feature("paths", wire=nested, bad=[wrong], check=check_nested),
+        Feature("rows of rows", then=written_nested), ours.writer(), ours.headers(), ours.no_schemas(),
+        Feature("no frame", then=frameless),
+        ours.unasked(), ours.waited_for(["away"], refers, noted),
     ]  # fmt: skip
     run_sink(kafka, tmp_path, features, ours.plan('schema = "row.json"', base=NESTED, twin=FLAT))
 
@@ -280,7 +320,7 @@ def newest(ours: Registered) -> Feature:
         pin(sink)
         assert pinned[-2:] == [canonical(json.dumps(schema)) for schema in (ROW, SECOND)]
 
-    return Feature("the newest schema", before=lambda sink: answers_later(ours.front), during=pin, then=second, check=check)
+    return Feature("the newest schema", during=pin, then=second, check=check)
 
 
 def held_out(ours: Registered, topic: str) -> Feature:
@@ -293,7 +333,8 @@ def held_out(ours: Registered, topic: str) -> Feature:
         message = [{"value": framed(number, written(ROW, row)), "partition": 0} for row in rows(10)]
         sink.live.produce_messages(message, topic)
         path = sink.live.path.with_suffix(".check.toml")  # with a schema, which a job needs to check rows
-        path.write_text(sink.live.path.read_text().replace("[records]", f"[records]\nschema = \'\'\'{json.dumps(ROW)}\'\'\'"))
+        text = sink.live.path.read_text()
+        path.write_text(text.replace("[records]", f"[records]\nschema = \'\'\'{json.dumps(ROW)}\'\'\'"))
         job, found = Job.load(path), []
         for ours.front.mode in ("away", "through"):
             found += [each for each in findings(job, sink.live.admin, None) if each.what == "held out"]
@@ -315,7 +356,7 @@ def predictors(ours: Registered) -> Feature:
     def check(sink: Sink) -> None:
         front, asking = ours.front, Bench(sink.live.bootstrap, sink.live.name)
         known = registered(ours.client, f"{sink.live.records}-known", ROW)
-        asked = len(sink.requests)
+        asked = len(answers(sink))
         for delivery in ("exactly_once", "at_least_once"):
             late = registered(ours.client, f"{sink.live.records}-{delivery}", {**newer, "doc": delivery})
             front.away = {str(late)}
@@ -332,8 +373,8 @@ def predictors(ours: Registered) -> Feature:
                 front.away = set()
                 wait_for(lambda: counters["requests"] == 19 and counters["waiting"] == 0)
             asked += 30
-            answers = list(read_predictions(sink.live.name, bootstrap=sink.live.bootstrap, until_end=True))
-            assert len(answers) == asked and all(answer.error is None for answer in answers)
+            found = answers(sink)
+            assert len(found) == asked and all(answer.error is None for answer in found)
 
     return Feature("predictors that wait", check=check)
 
@@ -350,7 +391,8 @@ def test_avro(kafka: Any, front: RegistryFront, tmp_path: Path) -> None:
 
     away = ours.waited_for(FAULTS, schema, by_newer)
     features = [
-        held_out(ours, kafka.fresh_name("held")), newest(ours), away, ours.headers(),
+        held_out(ours, kafka.fresh_name("held")), newest(ours), ours.writer(), away, ours.headers(),
         ours.other_schemas(NEWER, by_newer, OTHER), ours.no_schemas(), ours.unasked(), predictors(ours),
+        Feature("starts that wait", before=lambda sink: answers_later(front), then=lambda sink: answers_later(front)),
     ]  # fmt: skip
     run_sink(kafka, tmp_path, features, ours.plan())

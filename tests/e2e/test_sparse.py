@@ -24,6 +24,7 @@ def command(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.full
 def test_reuters_from_init_to_a_snapshot(kafka: Any, tmp_path: Path) -> None:
     if not DATA.exists():
         pytest.skip("no data set rcv1")

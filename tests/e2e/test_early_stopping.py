@@ -18,7 +18,6 @@ from streamtrain.fitting.held_rows import hold
 from streamtrain.job import Job
 from streamtrain.topics.chunks import Stored
 from streamtrain.topics.topic import TopicWish
-from tests.e2e import commands
 from tests.e2e.harness import LiveJob, rows
 
 ROWS = 11_000  # a window and a little more
@@ -44,6 +43,7 @@ def standing(job: LiveJob) -> dict[str, Any]:
     return dict(job.newest().manifest.metrics["early_stopping"])
 
 
+@pytest.mark.full
 def test_it_counts_over_starts_and_ends_where_nothing_gets_better(kafka: Any, tmp_path: Path) -> None:
     job = live_job(kafka, tmp_path, no_improvement=2, least_improvement=0.5)
     found = []
@@ -96,6 +96,7 @@ def test_a_coordinator_that_is_killed_counts_on(kafka: Any, tmp_path: Path) -> N
     job.verified()
 
 
+@pytest.mark.full
 def test_a_score_and_rows_and_time(kafka: Any, tmp_path: Path) -> None:
     for settings, reason in (
         ({"best_score": 0.7, "score": "auc"}, "best_score"), ({"rows": 1}, "rows"), ({"time": "10ms"}, "time")
@@ -125,6 +126,7 @@ def score_of(job: LiveJob, stored: Stored, path: Path, name: str = "log_loss") -
     return float(held.judge(served.judged(held.layout))[name])
 
 
+@pytest.mark.full
 def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: Any, tmp_path: Path) -> None:
     path = held_file(tmp_path)
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"files": [str(path)]})
@@ -143,10 +145,10 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
     job.produce(3000, seed=5)
     job.train("--until-end")
     assert standing(job)["evaluations"] == 1, "other rows begin anew"
-    checked = job.command("check")
+    checked = job.here("check")
     assert checked.returncode == 0 and "600 rows" in checked.stdout
     path.write_text(path.read_text() + '{"x1": 1, "y": 7}\n')
-    for refused in (job.command("check"), job.command("train", "--until-end"), job.command("train", "--fresh")):
+    for refused in (job.here("check"), job.command("train", "--until-end"), job.command("train", "--fresh")):
         shown = " ".join((refused.stdout + refused.stderr).split())
         assert f"train.early_stopping.held_out: {path} row 600 at $.y: expected" in shown and "got 7" in shown
     path.unlink()
@@ -158,6 +160,7 @@ def test_rows_of_a_file_judge_it_and_the_scores_stand_in_the_manifests(kafka: An
     assert f"train.early_stopping.held_out.files: expected files matching {tmp_path / '*.none'}" in refused.stderr
 
 
+@pytest.mark.full
 def test_a_first_start_with_a_broken_held_out_row_publishes_nothing(kafka: Any, tmp_path: Path) -> None:
     path, topic = held_file(tmp_path, 10), kafka.fresh_name("held")
     path.write_text(path.read_text() + '{"x1": "many", "y": 1}\n')
@@ -170,13 +173,14 @@ def test_a_first_start_with_a_broken_held_out_row_publishes_nothing(kafka: Any, 
     for number, row in enumerate([*rows(3), {**next(rows(1)), "y": 7}]):
         producer.produce(topic, msgpack.packb(row), partition=min(1, number // 2))
     assert producer.flush(30) == 0
-    for refused in (job.command("check"), job.command("train", "--until-end")):
+    for refused in (job.here("check"), job.command("train", "--until-end")):
         shown = " ".join((refused.stdout + refused.stderr).split())
         assert f"held_out: {topic} partition 1 offset 1 row 0 at $.y: expected" in shown and refused.returncode
     with job.topic() as snapshots:
         assert snapshots.newest() is None
 
 
+@pytest.mark.full
 def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: Path) -> None:
     topic = kafka.fresh_name("held")
     job = live_job(kafka, tmp_path, no_improvement=50, held_out={"topic": topic})
@@ -208,7 +212,7 @@ def test_rows_of_a_topic_are_those_that_it_held_at_first(kafka: Any, tmp_path: P
     job.verified()
     producer.produce(topic, b"no msgpack")  # behind those that it held at first
     assert producer.flush(30) == 0
-    checked = job.command("check")
+    checked = job.here("check")
     assert checked.returncode == 0 and "500 rows" in checked.stdout
     refused = job.command("train", "--fresh", "--until-end")
     assert refused.returncode == 2 and f"held_out: {topic} partition 0 offset 600 row 0 at $" in refused.stderr
@@ -220,7 +224,7 @@ def worse(job: LiveJob, count: int, seed: int) -> None:
 
 
 def snapshots(job: LiveJob, what: str, *arguments: str) -> Any:
-    return commands.run(["snapshots", what, str(job.path), *arguments], {})
+    return job.here(f"snapshots {what}", *arguments)
 
 
 def best(job: LiveJob) -> Stored:
@@ -228,6 +232,7 @@ def best(job: LiveJob) -> Stored:
         return topic.version(topic.best().version)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "point", ["", "coordinator.in_commit=2", "coordinator.after_commit=3", "coordinator.after_chunks=4"]
 )
@@ -272,6 +277,7 @@ def test_the_best_is_kept_read_and_restored_whoever_dies(kafka: Any, tmp_path: P
     job.verified()
 
 
+@pytest.mark.full
 def test_which_is_the_best_goes_back_with_a_start_that_goes_back(kafka: Any, tmp_path: Path) -> None:
     """What counts, what stays and what `best` names are one: the newest manifest's word."""
     job = live_job(kafka, tmp_path, no_improvement=50)
@@ -295,6 +301,7 @@ def test_which_is_the_best_goes_back_with_a_start_that_goes_back(kafka: Any, tmp
     job.verified()
 
 
+@pytest.mark.full
 def test_passes_end_it_and_a_stream_without_an_end_has_none(kafka: Any, tmp_path: Path) -> None:
     job = live_job(kafka, tmp_path, epochs=2)
     refused = job.command("train")
@@ -316,6 +323,7 @@ def test_passes_end_it_and_a_stream_without_an_end_has_none(kafka: Any, tmp_path
     job.verified()
 
 
+@pytest.mark.full
 def test_a_score_that_is_none_ends_it(kafka: Any, tmp_path: Path) -> None:
     job = live_job(kafka, tmp_path, rows=10**9, score="calibration", minimise=True, invalid_score=True)
     trainer = job.start("train")
@@ -323,4 +331,19 @@ def test_a_score_that_is_none_ends_it(kafka: Any, tmp_path: Path) -> None:
     assert trainer.finish() == 0
     assert standing(job)["reason"] == "invalid_score" and standing(job)["details"] == "the score is nan"
     assert np.isfinite(job.newest().manifest.metrics["window"]["log_loss"])
+    job.verified()
+
+
+@pytest.mark.full
+def test_a_head_ends_training(kafka: Any, tmp_path: Path) -> None:
+    heads = 'layers = [ { dense = 16, activation = "relu" } ]\n[model.heads.y]\n[model.heads.delay]\nloss = "huber"'
+    column = 'delay = { role = "label", missing = "skip_head", standardize = true }'
+    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", more_columns=column, model=heads,
+                  label='missing = "skip_head"')  # fmt: skip
+    told(job, score="delay.rmse", best_score=100.0)
+    given = ({**row, "delay": 20 + 3 * (row["x1"] - row["x2"])} for row in rows(12_000))
+    job.produce_values(map(msgpack.packb, given))
+    trainer = job.start("train")
+    assert trainer.finish() == 0
+    assert standing(job)["reason"] == "best_score" and 0 < standing(job)["score"] < 100
     job.verified()

@@ -1,88 +1,13 @@
-"""A computation graph in a job file, from a topic to a snapshot and back."""
+"""A computation graph in a job file: mistakes, and its way through a manifest."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
-import streamtrain
-from streamtrain import Job, LiveModel
+from streamtrain import Job
 from streamtrain.job.mistakes import JobMistakes
-from tests.e2e.harness import LiveJob, rows
-
-COUNT = 3_000
-GRAPH = """
-[model.graph]                    # deep & cross, with a way around
-cross = { multiply = ["wide", "input"] }
-wide = { dense = 8, of = "input" }
-deep = { dense = 16, activation = "relu", of = "input" }
-both = { concat = ["deep", "cross", "input.colour"] }
-unread = { dense = 999, of = "both" }
-right = { dense = 1, of = "both" }
-left = { dense = 1, of = "input.numbers" }
-output = { add = ["left", "right"] }
-"""
-
-
-def test_from_a_topic_to_a_snapshot_and_back(kafka: Any, tmp_path: Path) -> None:
-    job = LiveJob(kafka, tmp_path, partitions=1, round_interval="off", averaging_frequency=2, model=GRAPH)
-    job.produce(COUNT)
-    events = job.train("--until-end", failpoints="worker.stepped=9,worker.averaging=3")
-    assert any(event["event"] == "worker_died" for event in events)
-    assert job.verified()["rows"] == {"trained": COUNT, "dead_lettered": 0, "filtered": 0}
-    assert len(job.replayed()["snapshots"]) >= 1
-    fitted = streamtrain.fit(job.job, list(rows(COUNT)))
-    names = {name.partition(".")[0] for name in fitted.parameters}
-    assert names == {"colour", "wide", "deep", "right", "left"}
-    total = fitted.manifest.metrics["total"]
-    assert total["accuracy"] > total["constant_accuracy"] + 0.05, total
-    asked = list(rows(200))
-    with LiveModel(job.name, bootstrap=job.bootstrap) as model:
-        model.wait_ready(60)
-        assert model.predict(asked) == fitted.predict(asked)
-    job.produce(10)
-    assert job.train("--until-end")  # its own snapshot fits it
-    told = json.loads(job.command("explain", "--json").stdout)
-    assert [vertex["name"] for vertex in told["vertices"]] == [
-        "input", "wide", "cross", "deep", "both", "right", "left", "output",
-    ]  # fmt: skip
-    assert {vertex["name"]: vertex["columns"] for vertex in told["vertices"]}["both"] == 16 + 8 + 4
-    assert 0 < told["workspace_bytes"] < told["workspace_bytes_apart"]
-    text = job.command("explain", "--svg", str(tmp_path / "graph.svg")).stdout
-    drawn = ElementTree.parse(tmp_path / "graph.svg").getroot()
-    named = [each.text.partition(":")[0] for each in drawn.iter("{http://www.w3.org/2000/svg}title")]
-    assert named == [vertex["name"] for vertex in told["vertices"]]
-    assert len(list(drawn.iter("{http://www.w3.org/2000/svg}path"))) == 2 + 1 + 1 + 3 + 1 + 1 + 2
-    assert job.command("explain", "--svg", str(tmp_path)).returncode == 2
-    assert "both" in text and "deep, cross, input.colour" in text
-
-
-STACKED = """
-[model.graph]
-one = { dense = 20, of = "input" }
-other = { dense = 20, activation = "relu", of = "input" }
-s = { stack = ["one", "other"] }
-h = { dense = 20, activation = "relu", of = "s" }
-u = { unstack = "h" }
-v = { unstack = "h", index = 1 }
-both = { concat = ["u", "v"] }
-"""
-
-
-def test_a_layer_over_a_stack_of_many_rows(kafka: Any, tmp_path: Path) -> None:
-    """A tile of it has more rows than are summed in one chain."""
-    job = LiveJob(kafka, tmp_path, round_interval="off", batch_rows=256, averaging_frequency=2, model=STACKED)
-    job.produce(COUNT)
-    events = job.train("--until-end", failpoints="worker.stepped=4")
-    ends = {event["how"] for event in events if event["event"] == "worker_died"}
-    assert ends == {"SIGKILL"}  # by the failpoint alone
-    assert job.verified()["rows"] == {"trained": COUNT, "dead_lettered": 0, "filtered": 0}
-    job.replayed()
-
 
 MISTAKES = [
     ('deep = { dense = 16, of = "colour" }', 'job.toml:9: model.graph.deep.of: expected input, input.<column> or the '

@@ -26,6 +26,7 @@ def packs(count: int, of: int, seed: int = 0) -> list[bytes]:
     return [msgpack.packb([list(row.values()) for row in pack]) for pack in made]
 
 
+@pytest.mark.full
 def test_rows_of_all_threads_are_trained_once_and_replay_to_the_same_bits(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=5, round_interval="off", max_dead_letter_share=0.5, keep=1000)
     job.produce_values(packs(12_000, 37))
@@ -52,18 +53,17 @@ def test_what_no_round_has_taken_yet_is_trained_when_nothing_follows(kafka: Any,
     job.replayed()
 
 
-@pytest.mark.parametrize("victim", [1, 2])  # ingest, the first worker
-def test_a_killed_process_costs_no_row(kafka: Any, tmp_path: Path, victim: int) -> None:
+def test_killed_processes_cost_no_row(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=4, keep=1000)
     running = job.start("train", *THREADS)
     running.wait_event("started")
-    for step in range(2):
-        job.produce_values(packs(6_000, 11, step))
-        running.wait_rows(step * 5_000)
+    for step, victim in enumerate((1, 2, 1)):  # ingest, the first worker
+        job.produce_values(packs(4_000, 11, step))
+        running.wait_rows(step * 3_000)
         while len(children := running.children()) <= victim:
             time.sleep(0.01)
         children[victim].send_signal(signal.SIGKILL)
-    dead = 2 * len(packs(6_000, 11)[::10])
+    dead = 3 * len(packs(4_000, 11)[::10])
     running.wait_rows(12_000 - dead)
     running.process.send_signal(signal.SIGINT)
     assert running.finish() == 130
@@ -71,6 +71,7 @@ def test_a_killed_process_costs_no_row(kafka: Any, tmp_path: Path, victim: int) 
     job.replayed()
 
 
+@pytest.mark.full
 def test_a_flood_of_dead_rows_closes_rounds_and_is_published(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=4, round_interval="off", max_dead_letter_share=1.0)
     bad = json.dumps({"x1": "n/a" * 20}).encode()
@@ -80,6 +81,7 @@ def test_a_flood_of_dead_rows_closes_rounds_and_is_published(kafka: Any, tmp_pat
     job.replayed()
 
 
+@pytest.mark.full
 def test_new_partitions_are_read_and_a_bound_of_rows_is_kept(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, partitions=2)
     running = job.start("train", *THREADS)

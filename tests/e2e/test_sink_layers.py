@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-import msgpack
 import numpy as np
 import pytest
 import safetensors.numpy
-from more_partitions import add_partitions
 
 import streamtrain
 from streamtrain import Job, LiveModel
 from streamtrain.compute import optimizers
 from streamtrain.compute.module_spec import COUNTERS
+from streamtrain.run.findings import findings
 from streamtrain.run.lineage import misfits
 from tests.e2e.answers import answered, predicted
 from tests.e2e.sink import Feature, Place, Plan, Row, Sink, run_sink
@@ -79,6 +78,7 @@ def check_explained(sink: Sink) -> None:
     told = json.loads(sink.live.here("explain", "--json").stdout)
     names = [vertex["name"] for vertex in told["vertices"]]
     own = [name for name in names if name in {"wide", "cross", "deep", "both", "right", "left", "crossed", "unread"}]
+    assert not any(name.startswith("unread.") for name in sink.newest.parameters)
     assert own == ["wide", "cross", "deep", "both", "right", "left", "crossed"]
     assert {vertex["name"]: vertex["columns"] for vertex in told["vertices"]}["both"] == 16 + 8 + 4
     assert 0 < told["workspace_bytes"] < told["workspace_bytes_apart"]
@@ -102,6 +102,7 @@ def check_delay(sink: Sink) -> None:
     """Figures of a head, in the manifest and `history`; another weight does not fit the snapshot."""
     settings = sink.newest.manifest.job_settings["model"]
     assert {"y", "delay"} <= {*settings["heads"]} and "loss" not in settings
+    settings_of("delay", {"name": "huber", "delta": 0.5})(sink)
     has_rows(sink, "y", "delay")
     assert sink.total["rows"] == len(sink.rows) and sink.total["loss"] > 0
     assert sink.total["y.log_loss"] < 0.95 * sink.total["y.constant_log_loss"]
@@ -125,39 +126,57 @@ def check_mode(sink: Sink) -> None:
         assert "mode, walk" in sink.live.here("status").stdout
 
 
+def same_label(number: int, row: Row) -> Any:
+    return row["y"]
+
+
+BINARY = 'name = "binary_cross_entropy"'
+SMOOTH = {"name": "binary_cross_entropy", "class_weights": {"1": 3.0}, "label_smoothing": 0.1}
 DELAY = head(
-    "delay", 'tower = { dense = 8, activation = "tanh", of = "shared" }', sometimes(lambda _, row: round(20 + 3 * score(row), 3)),
-    'name = "huber", delta = 0.5', ", standardize = true", "tower", "weight = 0.3", check=check_delay,
+    "delay", 'tower = { dense = 8, activation = "tanh", of = "shared" }',
+    sometimes(lambda _, row: round(20 + 3 * score(row), 3)), 'name = "huber", delta = 0.5', ", standardize = true",
+    "tower", "weight = 0.3", check=check_delay,
 )  # fmt: skip
 MODE = head(
-    "mode", "mode = { dense = 3, of = 'shared' }",
+    "mode", 'mode = { dense = 3, of = "shared" }',
     sometimes(lambda _, row: "walk" if score(row) < -2 else "sit" if score(row) < 2 else "run"),
     'name = "softmax_cross_entropy", class_weights = { run = 2 }', ', classes = ["walk", "sit", "run"]',
     check=check_mode,
 )  # fmt: skip
+NORMED = """n1 = { dense = 16, of = "input" }
+n2 = { batch_norm = 1e-5, activation = "gelu", of = "n1" }
+n3 = { dense = 8, of = "n2" }
+n4 = { batch_norm = 1e-3, of = "n3" }"""
+DROPPED = """d1 = { dense = 16, of = "input" }
+d2 = { layer_norm = 1e-5, activation = "gelu", of = "d1" }
+d3 = { dropout = 0.3, of = "d2" }"""
+CROSSED = """cross = { multiply = ["wide", "input"] }  # deep & cross, with a way around
+wide = { dense = 8, of = "input" }
+deep = { dense = 16, activation = "relu", of = "input" }
+both = { concat = ["deep", "cross", "input.colour"] }
+unread = { dense = 999, of = "both" }
+right = { dense = 1, of = "both" }
+left = { dense = 1, of = "input.numbers" }
+crossed = { add = ["left", "right"] }"""
+STACKED = """one = { dense = 20, of = "input" }
+other = { dense = 20, activation = "relu", of = "input" }
+s = { stack = ["one", "other"] }
+h = { dense = 20, activation = "relu", of = "s" }
+u = { unstack = "h" }
+v = { unstack = "h", index = 1 }
+joined = { concat = ["u", "v"] }"""
 FEATURES = [
     DELAY, MODE,
-    head("count", "counted = { dense = 8, of = 'input' }", lambda _, row: int(np.clip(score(row) + 5, 0, 20)),
+    head("count", 'counted = { dense = 8, of = "input" }', lambda _, row: int(np.clip(score(row) + 5, 0, 20)),
          'name = "poisson"', of="counted", check=settings_of("count", {"name": "poisson"})),
-    head("smooth", "smoothed = { dense = 8, of = 'input' }", lambda _, row: row["y"],
-         'name = "binary_cross_entropy", class_weights = { 1 = 3 }, label_smoothing = 0.1',
-         of="smoothed", check=settings_of("smooth", {"name": "binary_cross_entropy", "class_weights": {"1": 3.0}, "label_smoothing": 0.1})),
-    head("normed", "n1 = { dense = 16, of = 'input' }\nn2 = { batch_norm = 1e-5, activation = 'gelu', of = 'n1' }\n"
-         "n3 = { dense = 8, of = 'n2' }\nn4 = { batch_norm = 1e-3, of = 'n3' }", lambda _, row: row["y"],
-         'name = "binary_cross_entropy"', of="n4", check=check_batch_norm),
-    head("dropped", "d1 = { dense = 16, of = 'input' }\nd2 = { layer_norm = 1e-5, activation = 'gelu', of = 'd1' }\n"
-         "d3 = { dropout = 0.3, of = 'd2' }", lambda _, row: row["y"], 'name = "binary_cross_entropy"', of="d3"),
-    head("crossed", "cross = { multiply = ['wide', 'input'] }\nwide = { dense = 8, of = 'input' }\n"
-         "deep = { dense = 16, activation = 'relu', of = 'input' }\nboth = { concat = ['deep', 'cross', 'input.colour'] }\n"
-         "unread = { dense = 999, of = 'both' }\nright = { dense = 1, of = 'both' }\nleft = { dense = 1, of = 'input.numbers' }\n"
-         "crossed = { add = ['left', 'right'] }", lambda _, row: row["y"], 'name = "binary_cross_entropy"', check=check_explained),
-    head("stacked", "one = { dense = 20, of = 'input' }\nother = { dense = 20, activation = 'relu', of = 'input' }\n"
-         "s = { stack = ['one', 'other'] }\nh = { dense = 20, activation = 'relu', of = 's' }\nu = { unstack = 'h' }\n"
-         "v = { unstack = 'h', index = 1 }\njoined = { concat = ['u', 'v'] }", lambda _, row: row["y"],
-         'name = "binary_cross_entropy"', of="joined"),
+    head("smooth", 'smoothed = { dense = 8, of = "input" }', same_label,
+         f"{BINARY}, class_weights = {{ 1 = 3 }}, label_smoothing = 0.1", of="smoothed",
+         check=settings_of("smooth", SMOOTH)),
+    head("normed", NORMED, same_label, BINARY, of="n4", check=check_batch_norm),
+    head("dropped", DROPPED, same_label, BINARY, of="d3"),
+    head("crossed", CROSSED, same_label, BINARY, check=check_explained),
+    head("stacked", STACKED, same_label, BINARY, of="joined"),
 ]  # fmt: skip
-
-
 SETTINGS = {
     "optimizer": "l1 = 1e-4\nl2 = 1e-4\nweight_decay = 1e-3\nclip_value = 5\nclip_norm = 2\nmax_norm = 4",
     "optimizer.groups": "bias = { rate_factor = 2, clip_group_norm = 0.5 }\nembedding = { weight_decay = 0 }",
@@ -186,7 +205,8 @@ def constant(sink: Sink, schedule: str) -> None:
     """A constant rate gives other figures."""
     text = sink.plan.job(sink.features, twin=True)
     assert schedule in text
-    plain = Job.parse('name = "plain"\n[kafka]\nbootstrap.servers = "none"\n' + text.replace(schedule, 'name = "constant"\n'))
+    head = 'name = "plain"\n[kafka]\nbootstrap.servers = "none"\n'
+    plain = Job.parse(head + text.replace(schedule, 'name = "constant"\n'))
     assert streamtrain.fit(plain, sink.rows).manifest.metrics["total"] != sink.total
 
 
@@ -197,9 +217,6 @@ def check_cosine(sink: Sink) -> None:
     told = sink.newest.manifest.job_settings["optimizer"]["schedule"]
     assert told == {"name": "cosine", "steps": 12, "end": 0.1, "restarts": True, "growth": 2, "warm_up": 4}
     constant(sink, COSINE)
-
-
-FEATURES_BY_NAME = {each.name: each for each in FEATURES}
 
 
 def test_a_graph_of_many_heads(kafka: Any, tmp_path: Path) -> None:
@@ -252,22 +269,29 @@ def check_plateau(sink: Sink) -> None:
 
 
 def check_accumulated(sink: Sink) -> None:
+    """As batches of as many rows: the same bits."""
     assert sink.newest.manifest.slot.row_capacity == 64
+    assert sink.newest.manifest.metrics["updates"] == -(-len(sink.rows) // (2 * 64))  # of a worker
+    text = sink.plan.job(sink.features, twin=True)
+    whole = text.replace("accumulate = 4\n", "").replace("batch_rows = 16", "batch_rows = 64")
+    fitted = streamtrain.fit(Job.parse('name = "whole"\n[kafka]\nbootstrap.servers = "none"\n' + whole), sink.rows)
+    for name, array in fitted.parameters.items():
+        assert array.tobytes() == sink.newest.parameters[name].tobytes(), name
 
 
 def check_changes(sink: Sink) -> None:
     """Columns or a model that no longer fit are refused with the difference; another rate is none."""
-    changes = {"{1..4}": ("{1..5}", "x{1..5}"), "dense = 16": ("dense = 24", "24"), "buckets = 16": ("buckets = 32", "32")}
+    changes = {"{1..4}": ("{1..5}", "x{1..5}"), "dense = 16": ("dense = 24", "24"),
+               "buckets = 16": ("buckets = 32", "32")}  # fmt: skip
     text = sink.live.path.read_text()
     for before, (after, named) in changes.items():
         told = fits(sink, before, after)
         assert told and named in " ".join(told), told
     assert not fits(sink, "learning_rate = 2e-2", "learning_rate = 1e-3")
-    sink.live.path.write_text(text.replace("dense = 16", "dense = 24").replace("buckets = 16", "buckets = 32"))
-    refused = sink.live.command("train", "--until-end")
+    sink.live.path.write_text(text.replace("buckets = 16", "buckets = 32"))
+    (finding,) = [each for each in findings(Job.load(sink.live.path), sink.live.admin, None) if each.what == "snapshot"]
     sink.live.path.write_text(text)
-    assert refused.returncode == 2 and "--fresh" in refused.stderr, refused.stderr
-    assert "24" in refused.stderr and "32" in refused.stderr
+    assert finding.state == "mistake" and "32" in finding.text and "--fresh" in finding.text
 
 
 def test_classes_by_layers(kafka: Any, tmp_path: Path) -> None:
@@ -288,6 +312,7 @@ def test_classes_by_layers(kafka: Any, tmp_path: Path) -> None:
 # -- the outer step, threads, and heads over layers -----------------------------------------------------------------
 
 OUTER = {"name": "outer_nesterov", "rate": 1.2, "momentum": 0.4}
+OUTER_LINES = 'name = "outer_nesterov"\nrate = 1.2\nmomentum = 0.4\n'
 
 
 def check_outer(sink: Sink) -> None:
@@ -295,29 +320,45 @@ def check_outer(sink: Sink) -> None:
     assert stored.trainer is not None
     kept = safetensors.numpy.load(stored.trainer)
     velocities = [kept[name] for name in kept if name.startswith("outer.velocity.")]
-    assert len(velocities) == len(sink.newest.parameters) - 1  # that of the embedding stays
+    stepped = [name for name in sink.newest.parameters if "running_" not in name and "embedding" not in name]
+    assert len(velocities) == len(stepped)
     assert all(np.abs(each).max() > 0 for each in velocities)
     assert stored.manifest.model_spec["averaging"] == OUTER
-    lines = 'name = "outer_nesterov"\nrate = 1.2\nmomentum = 0.4\n'
-    for other in (lines.replace("0.4", "0.5"), 'name = "mean"\n'):
-        (told,) = fits(sink, lines, other)
+    for other in (OUTER_LINES.replace("0.4", "0.5"), 'name = "mean"\n'):
+        (told,) = fits(sink, OUTER_LINES, other)
         assert told.startswith("train.averaging: snapshot")
 
 
+def over_layers(feature: Feature) -> Feature:
+    """A head of the last layer, without vertices of its own."""
+    section = f"model.heads.{feature.name}"
+    job = {"columns": feature.job["columns"], section: feature.job[section].replace('of = "tower"\n', "")}
+    return replace(feature, job=job)
+
+
+def more_threads(sink: Sink) -> None:
+    sink.live.path.write_text(sink.live.path.read_text().replace("threads_per_worker = 2", "threads_per_worker = 3"))
+
+
 def test_heads_over_layers(kafka: Any, tmp_path: Path) -> None:
-    outer = 'name = "outer_nesterov"\nrate = 1.2\nmomentum = 0.4'
-    loss = {name: FEATURES_BY_NAME[name].job[f"model.heads.{name}"].replace('of = "tower"\n', "") for name in ("delay", "mode")}
+    """With an outer step, and threads in the workers, which change no bit."""
     features = [
-        Feature(name, {"columns": FEATURES_BY_NAME[name].job["columns"], f"model.heads.{name}": lines},
-                cells=FEATURES_BY_NAME[name].cells, check=FEATURES_BY_NAME[name].check)
-        for name, lines in loss.items()
-    ] + [
-        Feature("the outer step", {"train.averaging": outer}, check=check_outer),
-        Feature("threads", {"train": "threads_per_worker = 3"}, twin={}),
+        over_layers(DELAY), over_layers(MODE),
+        Feature("the outer step", {"train.averaging": OUTER_LINES}, check=check_outer),
+        Feature("threads", {"train": "threads_per_worker = 2"}, twin={}, then=more_threads),
     ]  # fmt: skip
-    base = {"columns": HEADS["columns"], "model": 'layers = [ { dense = 16, activation = "relu" } ]', "model.heads.y": "",
-            "train": 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'}  # fmt: skip
-    run_sink(kafka, tmp_path, features, Plan(base, count=9_000))
+    train = 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
+    layers = 'layers = [ { dense = 16 }, { batch_norm = 1e-5, activation = "relu" } ]'
+    base = {"columns": HEADS["columns"], "model": layers, "model.heads.y": "", "train": train}
+    run_sink(kafka, tmp_path, features, Plan(base, count=12_000))
+
+
+@pytest.mark.full
+def test_a_layer_over_a_stack_of_many_rows(kafka: Any, tmp_path: Path) -> None:
+    """A tile of it has more rows than are summed in one chain."""
+    train = 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
+    stacked = next(each for each in FEATURES if each.name == "stacked")
+    run_sink(kafka, tmp_path, [stacked], Plan({**HEADS, "train": train}, count=9_000, once=True))
 
 
 # -- PyTorch --------------------------------------------------------------------------------------------------------

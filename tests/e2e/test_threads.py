@@ -1,4 +1,4 @@
-"""train.threads_per_worker and train.affinity on a real job: the same bits, whoever is killed; cores of one's own."""
+"""train.affinity on a real job: cores of one's own."""
 
 from __future__ import annotations
 
@@ -19,24 +19,6 @@ def live(kafka: Any, folder: Path, train: str = "", **settings: Any) -> LiveJob:
     return LiveJob(kafka, folder, **{**GIVEN, **settings}, averaging_frequency=f"2\n{train}")
 
 
-def test_threads_end_in_the_same_bits_whoever_is_killed(kafka: Any, tmp_path: Path) -> None:
-    """Workers die in mid-round and between rounds; the next start has another number of threads."""
-    found = []
-    for first, second, failpoints in (("1", "1", ""), ("2", "3", "worker.stepped=5,worker.averaging=2")):
-        job = live(kafka, tmp_path, f"threads_per_worker = {first}")
-        job.produce(9_000)
-        events = job.train("--until-end", failpoints=failpoints)
-        assert any(event["event"] == "worker_died" for event in events) == bool(failpoints)
-        job.produce(5_000, seed=1)
-        job.train("--until-end", "--set", f"train.threads_per_worker={second}")
-        job.verified()
-        job.replayed()
-        newest = job.newest()
-        assert newest.manifest.rows_seen == 14_000 and newest.trainer is not None
-        found.append((newest.model, newest.trainer, newest.manifest.metrics))
-    assert found[0] == found[1]
-
-
 def workers_of(running: Running) -> list[psutil.Process]:
     return [process for process in running.children() if process.name().startswith("worker")]
 
@@ -49,7 +31,9 @@ def allowed(process: psutil.Process) -> set[str]:
 
 
 @pytest.mark.skipif(len(usable_cores()) < 2, reason="needs two cores")
-@pytest.mark.parametrize("affinity", ["auto", "lists", "off"])
+@pytest.mark.parametrize(
+    "affinity", [pytest.param("auto", marks=pytest.mark.full), "lists", pytest.param("off", marks=pytest.mark.full)]
+)
 def test_workers_run_on_their_cores(kafka: Any, tmp_path: Path, affinity: str) -> None:
     """A worker that is killed gets them again; the others keep all that there are."""
     first, second, *_ = usable_cores()
@@ -80,7 +64,7 @@ def test_cores_that_are_not_there_end_a_start_with_2(kafka: Any, tmp_path: Path)
     missing = max(os.cpu_count() or 1, usable_cores()[-1] + 1)
     job = live(kafka, tmp_path, f'affinity = "{usable_cores()[0]};{missing}"')
     for command in (("train", "--until-end"), ("check",)):
-        ended = job.command(*command)
+        ended = job.here(*command)  # a start is refused before it has a process
         assert ended.returncode == (2 if command[0] == "train" else 1)
         told = f"train.affinity: expected for worker 1 cores that this process may use ({shown(usable_cores())})"
         assert told in " ".join((ended.stdout + ended.stderr).split()), ended.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import signal
 import urllib.parse
@@ -9,11 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trained_job import TrainedJob
+from trained_job import NO_RECORD, TRAINED, TrainedJob
 from waiting import wait_for
 
 from streamtrain.cli import main
+from streamtrain.clients.dead_letters import read_dead_letters
+from streamtrain.topics.predictions import DIGEST_HEADER, VERSION_HEADER
 from streamtrain.ui import pages
+from streamtrain.ui.sampling import Sampling
 from tests.e2e import threaded
 from tests.e2e.harness import LiveJob
 
@@ -96,6 +100,40 @@ def test_pages_of_every_state(kafka: Any, trained_job: TrainedJob, tmp_path: Pat
             assert status == 200 and name in body, (route, name)
     wait_for(lambda: "There is no snapshot yet" in page.get(f"/model?job={job.name}")[1])
     assert "<b>none" not in (body := page.get("/model?job=%3Cb%3Enone")[1]) and "There is no job" in body
+
+
+def test_pages_say_what_the_topics_do(
+    trained_job: TrainedJob, shown: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As HTML; tests/ui/test_*_page.py read them in a browser."""
+    monkeypatch.setattr(Sampling, "renew", lambda sampling: None)  # each look at the page would begin anew
+    page, job = shown(trained_job.job), trained_job
+    newest = job.newest()
+    version = newest.manifest.version
+
+    def says(route: str, *texts: str, **asked: Any) -> bool:
+        body = page.get(f"/{route}?{urllib.parse.urlencode({'job': job.name, **asked})}")[1]
+        body = html.unescape(html.unescape(body))  # HTML in a page's JSON
+        return all(text in body for text in texts)
+
+    letter = next(each for each in read_dead_letters(job.job) if each.letter.value == NO_RECORD)
+    place = f"{letter.partition}@{letter.offset}"
+    headers = f"{VERSION_HEADER}: {version}\n{DIGEST_HEADER}: "
+    for route, asked, texts in (
+        ("data", {}, ("Columns as records give them", "Dead letters", place, "$.delay")),
+        ("data", {"letter": place}, (f"Dead letter {place}", "00 ff 20 6e 6f")),
+        ("data", {"letter": "0@999"}, ("expected a dead letter at 0@999",)),
+        ("lineage", {"headers": headers + newest.digest.hex()},
+         (f"prediction was made by version {version}", f"{TRAINED:,} rows trained", f"What version {version} added")),
+        ("lineage", {"headers": headers + "5f" * 32}, ("Not made by this job's version",)),
+        ("lineage", {"headers": "nothing"}, ("Expected a header streamtrain-version",)),
+        ("lineage", {"snapshot": 900}, ("Nothing tells of version 900",)),
+        ("lineage", {"snapshot": 1}, ("It begins its lineage", "train.batch_rows")),
+        ("model", {}, (f"Blocks of version {version}", "dense0.weight", "carrier.embedding")),
+        ("model", {"against": 1}, ("The same blocks in version 1",)),
+    ):  # fmt: skip
+        wait_for(lambda of=(route, asked, texts): says(of[0], *of[2], **of[1]), 60)
+    assert says("", job.name, f"{TRAINED:,}", "st-ended")
 
 
 def test_every_job_of_the_cluster_is_found_and_strangers_are_refused(

@@ -13,7 +13,8 @@ import pytest
 from slots import set_rows
 
 from streamtrain import _native
-from streamtrain.compute import backends, losses
+from streamtrain.compute import backends, losses, ops
+from streamtrain.compute.backends._device import Device
 from streamtrain.compute.bound import bound
 from streamtrain.compute.builder import TRAINING
 from streamtrain.compute.held import BLOCKS, feeds
@@ -188,6 +189,17 @@ class Rig:
         plan.train(self.address)
         return step.loss_sum / step.weight_sum if step.weight_sum else 0.0
 
+    def outcome(self, refills: bool = False, **options: Any) -> bytes:
+        """The bits of three steps, of one batch or of three, and of a prediction; `options`: of the plan."""
+        plan = self.plan(**options)
+        self.statistics(plan)
+        for _ in range(3):
+            if refills:
+                self.fill()
+            self.step(plan)
+        plan.predict(self.address)
+        return bytes(self.state.tobytes() + self.share.tobytes() + plan.output()[: self.rows].tobytes())
+
     def statistics(self, plan: Any) -> None:
         """As after a lineage's first round: the base has the batch's moments."""
         counts = self.blocks["weight"][: self.rows, 0] > 0
@@ -207,6 +219,16 @@ def rig() -> type[Rig]:
 @pytest.fixture
 def spec() -> Callable[..., dict[str, Any]]:
     return spec_of
+
+
+@pytest.fixture(scope="module")
+def device() -> Device:
+    """A GPU that has loaded every op."""
+    if reason := backends.get("cuda").answers():
+        pytest.skip(reason)
+    found = Device(0)
+    found.load({(op.name, types) for op in ops.load().values() if not op.host_only for types in op.types})
+    return found
 
 
 class Nvrtc:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from looped import over
 
-from streamtrain.compute import backends, ops
+from streamtrain.compute import ops
 from streamtrain.compute.backends import cuda
 from streamtrain.compute.backends._device import Device
 from streamtrain.compute.model import Model
@@ -21,16 +21,6 @@ from tests.train.arena_run import SPEC, two_rounds
 pytestmark = pytest.mark.gpu
 DEVICE_OPS = [op for op in ops.load().values() if not op.host_only]
 RELU = {"dense": 64, "activation": "relu"}
-
-
-@pytest.fixture(scope="module")
-def device() -> Device:
-    reason = backends.get("cuda").answers()
-    if reason:
-        pytest.skip(reason)
-    found = Device(0)
-    found.load({(op.name, types) for op in DEVICE_OPS for types in op.types})
-    return found
 
 
 @over(

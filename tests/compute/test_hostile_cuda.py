@@ -11,7 +11,7 @@ from looped import over
 from sampled import with_some
 
 from streamtrain import _native
-from streamtrain.compute import backends, ops
+from streamtrain.compute import ops
 from streamtrain.compute.backends._device import Device
 from streamtrain.compute.spec import Op
 from tests.compute.hostile import KINDS, bits
@@ -37,16 +37,6 @@ def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
                 host = given(op, types, n, kind) or []
                 _native.call_kernel(op.name, types, host)
                 assert bits_of(op, found) == bits_of(op, host), kind
-
-
-@pytest.fixture(scope="module")
-def device() -> Device:
-    reason = backends.get("cuda").answers()
-    if reason:
-        pytest.skip(reason)
-    found = Device(0)
-    found.load(set((op.name, types) for op, types in CASES))
-    return found
 
 
 @pytest.mark.gpu

@@ -46,25 +46,16 @@ def wait_until_asleep(threads: set[str]) -> None:
         time.sleep(0.001)
 
 
-def outcome(rigged: Any, threads: int, steps: int = 3) -> bytes:
-    plan = rigged.plan(threads=threads)
-    rigged.statistics(plan)
-    for _ in range(steps):
-        rigged.step(plan)
-    plan.predict(rigged.address)
-    return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
-
-
 @each_shape
 def test_threads_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
-    found = {outcome(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY), threads) for threads in (1, 3)}
+    found = {rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY).outcome(threads=threads) for threads in (1, 3)}
     assert len(found) == 1
 
 
 @over("threads", [2, 7, _native.MAX_PLAN_THREADS])
 @over("rows", [0, 1, TILE_ROWS, TILE_ROWS + 1, CAPACITY])
 def test_any_number_of_rows_has_its_bits(rig: Any, spec: Any, rows: int, threads: int) -> None:
-    found = {outcome(rig(spec(**NETWORK), rows=rows, capacity=CAPACITY), count) for count in (1, threads)}
+    found = {rig(spec(**NETWORK), rows=rows, capacity=CAPACITY).outcome(threads=count) for count in (1, threads)}
     assert len(found) == 1
 
 

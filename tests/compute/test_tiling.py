@@ -68,22 +68,13 @@ def test_rows_of_a_tile_are_those_of_the_batch(op: Op, types: str) -> None:
                 assert [each.tobytes() for each in one] == [each.tobytes() for each in other], arg.name
 
 
-def outcome(rigged: Any, isa: str = "", steps: int = 3) -> bytes:
-    plan = rigged.plan(isa=isa)
-    rigged.statistics(plan)
-    for _ in range(steps):
-        rigged.step(plan)
-    plan.predict(rigged.address)
-    return bytes(rigged.state.tobytes() + rigged.share.tobytes() + plan.output()[: rigged.rows].tobytes())
-
-
 @each_shape
 def test_tiles_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for tiles, overlays in ((True, True), (True, False), (False, False)):
         monkeypatch.setattr(Model, "tiles", tiles)
         monkeypatch.setattr(Model, "overlays", overlays)
-        found.append(outcome(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY)))
+        found.append(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY).outcome())
     assert found[0] == found[1] == found[2]
 
 
@@ -92,11 +83,11 @@ def test_any_number_of_rows_has_the_bits_of_sums_over_tiles(
     rig: Any, spec: Any, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = spec(layers=[HIDDEN, {"dense": 5, "activation": "tanh"}], categories=2, standardize=True)
-    bits = {outcome(rig(told, rows=rows, capacity=CAPACITY), isa) for isa in _native.supported_isas()}
+    bits = {rig(told, rows=rows, capacity=CAPACITY).outcome(isa=isa) for isa in _native.supported_isas()}
     if rows <= TILE_ROWS:   # the same in a slot that has one tile
-        bits.add(outcome(rig(told, rows=rows, capacity=TILE_ROWS)))
+        bits.add(rig(told, rows=rows, capacity=TILE_ROWS).outcome())
     monkeypatch.setattr(Model, "tiles", False)
-    bits.add(outcome(rig(told, rows=rows, capacity=CAPACITY)))
+    bits.add(rig(told, rows=rows, capacity=CAPACITY).outcome())
     assert len(bits) == 1
 
 

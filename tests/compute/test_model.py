@@ -113,7 +113,7 @@ def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, 
     assert len(bits) == 1
 
 
-@each_shape
+@over("shape", SHAPES, name_of)
 def test_a_batch_without_weight_changes_nothing(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**shape))
     plan = rigged.plan()

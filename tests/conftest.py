@@ -59,6 +59,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every", type=int, default=6, help="take each Nth entry of a long table; 1 takes all")
     parser.addoption("--chaos-seeds", default="1", help="with -m full tests/chaos: one seed, or from-to")
     parser.addoption("--chaos-stalls", default="5", help="with -m full tests/chaos: number of broker stalls")
+    parser.addoption("--load-seconds", type=int, default=60, help="with -m full: how long `serve` is under load")
 
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -118,14 +118,9 @@ def _is_flat(taken: list[int]) -> None:
 
 
 @pytest.mark.full
-def test_ten_seconds_of_load_and_publications(kafka: Any, tmp_path: Path) -> None:
-    soak(kafka, tmp_path, 10)
-
-
-@pytest.mark.full
 @pytest.mark.timeout(1200)
-def test_ten_minutes_of_load_and_publications(kafka: Any, tmp_path: Path) -> None:
-    soak(kafka, tmp_path, 600)
+def test_load_and_publications(kafka: Any, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    soak(kafka, tmp_path, request.config.getoption("--load-seconds"))
 
 
 @pytest.mark.parametrize("grows", [lambda at: at * (3 << 20), lambda at: 0])

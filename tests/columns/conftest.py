@@ -23,7 +23,7 @@ from tests.columns import reference
 
 def pytest_configure() -> None:
     settings.register_profile(
-        "decoders", derandomize=True, deadline=None, max_examples=examples(300), report_multiple_bugs=False,
+        "decoders", derandomize=True, deadline=None, max_examples=examples(150), report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )  # fmt: skip
     settings.load_profile("decoders")

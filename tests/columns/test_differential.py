@@ -6,6 +6,7 @@ A failure prints the smallest job that shows it, and notes the format and the re
 from __future__ import annotations
 
 import inspect
+import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -101,17 +102,17 @@ def check_rows(job: DrawnJob, times: int, capacity: int) -> None:
 def is_plain(job: DrawnJob, format: Format, row: dict[str, Any]) -> bool:
     """Whether the cells are in the format what they are in JSON: texts where they are taken alone, hashes alike."""
     of_texts = {name for name, kind in job.kinds.items() if kind in TEXTS}
-    if is_lines(name_of(format)) or (job.kinds["late"] == "a class of two" and isinstance(row.get("late"), bool)):
-        return False  # a column of one type has no booleans among numbers, of which a class may be the name
+    if is_lines(name_of(format)) or (job.kinds["late"] != "one of two" and isinstance(row.get("late"), bool)):
+        return False  # a column of one type has no booleans among numbers
     cells = {name: cell_at(row, job.schema.paths.get(name, (name,))) for name in job.columns}
-    if any(job.kinds[name] == "category" and isinstance(cell, bool) for name, cell in cells.items()):
-        return False  # beside numbers NumPy has them as numbers
+    if any(job.kinds[name] in TEXTS[2:] and isinstance(cell, bool | float) for name, cell in cells.items()):
+        return False  # NumPy has booleans beside numbers as numbers, and other digits for large fractions
     if name_of(format) == "csv" and "12" in cells.values():
         return False  # there a number, even where a time is a text
     return all(name in of_texts or not isinstance(cell, str) for name, cell in cells.items())
 
 
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(480))
 @given(job=jobs(), times=st.sampled_from([1, 40]), capacity=CAPACITIES)
 def test_rows_mean_the_same_in_every_format(job: DrawnJob, times: int, capacity: int) -> None:
     """Written by the slow encoders and by the native ones, alone and so many that packed rows go by blocks."""
@@ -138,8 +139,11 @@ def check_shapes(job: DrawnJob, between: str, capacity: int) -> None:
         if (record := msgpack_bytes(value)) is not None:
             decoded(job, "msgpack", record, capacity)
     decoded(job, "json", between.encode().join(json_bytes(row) for row in job.nested_rows), capacity)
-    twice = b",".join(json_bytes(row)[1:-1] for row in (job.nested_rows[0], job.nested_rows[-1]))
-    decoded(job, "json", b"{%b}" % twice, capacity)  # each key is there again
+    twice = job.nested_rows[0], job.nested_rows[-1]  # each key is there again
+    decoded(job, "json", b"{%b}" % b",".join(json_bytes(row)[1:-1] for row in twice), capacity)
+    parts = [msgpack_bytes(part) for row in twice for pair in row.items() for part in pair]
+    if None not in parts:
+        decoded(job, "msgpack", b"\xde" + struct.pack(">H", len(parts) // 2) + b"".join(map(bytes, parts)), capacity)
     rows = [row for row in job.nested_rows if not has_nan(row)]
     schema = job.schema.without_message()
     expected = reference.decode(schema, "json", json_bytes(rows))
@@ -158,6 +162,7 @@ def check_shapes(job: DrawnJob, between: str, capacity: int) -> None:
             assert [row.tolist() for row in view[:count]] == [list(row) for row in cells], name
 
 
+@settings(max_examples=examples(300))
 @given(job=jobs(), between=BETWEEN, capacity=CAPACITIES)
 def test_records_and_a_programs_rows_of_every_shape(job: DrawnJob, between: str, capacity: int) -> None:
     check_shapes(job, between, capacity)
@@ -201,6 +206,7 @@ def check_damage(job: DrawnJob, damage: Damage, capacity: int) -> None:
                 decoded(job, format, worse, capacity, is_whole=False)
 
 
+@settings(max_examples=examples(300))
 @given(job=jobs(), damage=damages, capacity=CAPACITIES)
 def test_any_bytes_get_an_answer(job: DrawnJob, damage: Damage, capacity: int) -> None:
     """Rows or a dead letter, those of the reference, of records that are cut short or have other bytes in them."""
@@ -224,6 +230,7 @@ def check_resumed(job: DrawnJob, from_row: int, capacity: int) -> None:
                 assert [row.tobytes() for row in block] == [row.tobytes() for row in tail], name
 
 
+@settings(max_examples=examples(300))
 @given(job=jobs(), from_row=FROM_ROW, capacity=CAPACITIES)
 def test_what_follows_a_row_is_decoded_alike(job: DrawnJob, from_row: int, capacity: int) -> None:
     """Rows before it are passed over unreported."""
@@ -233,11 +240,11 @@ def test_what_follows_a_row_is_decoded_alike(job: DrawnJob, from_row: int, capac
 @pytest.mark.full
 @pytest.mark.parametrize("check", [check_rows, check_shapes, check_damage, check_resumed])
 def test_at_length(check: Callable[..., None]) -> None:
-    """The same of as many jobs as `--every 1` draws, and others."""
+    """The same of many more jobs."""
     drawn = {
         "times": st.sampled_from([1, 40]), "capacity": CAPACITIES, "between": BETWEEN, "damage": damages,
         "from_row": FROM_ROW,
     }  # fmt: skip
     wanted = inspect.signature(check).parameters
     draws = {name: strategy for name, strategy in drawn.items() if name in wanted}
-    seed(1)(settings(max_examples=1000)(given(job=jobs(), **draws)(check)))()
+    seed(1)(settings(max_examples=400)(given(job=jobs(), **draws)(check)))()

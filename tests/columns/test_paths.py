@@ -238,8 +238,9 @@ def test_a_dict_is_columns_by_its_first_known_key() -> None:
         ({"user": {}, "late": [0, 1]}, False), ({"list": [1, 2], "late": [0, 1]}, False), ({"note": [1]}, False),
     ):  # fmt: skip
         assert is_columns(row, names) == expected
-        _, tally = decode_rows("json", NESTED, json.dumps(row).encode())
-        assert tally.dead + tally.filtered == (2 if expected else 1)
+        for form, given_record in (("json", json.dumps(row).encode()), ("msgpack", msgpack.packb(row))):
+            _, tally = decode_rows(form, NESTED, given_record)
+            assert tally.dead + tally.filtered == (2 if expected else 1), (form, row)
         encoder = _native.RecordEncoder("json", NESTED.native_columns(), lambda value, column: None)
         try:
             assert (encoder.encode_row(row) is None) == expected

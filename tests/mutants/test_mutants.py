@@ -1,64 +1,72 @@
-"""`pytest -m mutants`: each named guard is taken out of a copy of the sources, one at a time, and its test goes red.
-
-A guard is (name, file, the text that is it, what stands there without it, the test that must fail). Each file beside
-this one that has a list GUARDS adds to them.
-"""
+"""`pytest -m mutants` takes each guard out of a copy of the sources, one at a time, and expects its test to fail."""
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
+import functools
+import re
+from collections import defaultdict
+from collections.abc import Iterator
 
 import pytest
 
+from tests.mutants import checks, guarantees
+from tests.mutants.guard import Guard
 from tests.mutants.tree import ROOT, Tree
 
-Guard = tuple[str, str, str, str, str]
+GUARDS = (*guarantees.GUARDS, *checks.GUARDS)
+TEST = re.compile(r"^(?:    )?def (test_\w+)\(", re.MULTILINE)
 
 
-def _guards() -> list[Guard]:
-    found: list[Guard] = []
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        if path.stem in (Path(__file__).stem, "tree"):
-            continue
-        spec = importlib.util.spec_from_file_location(f"mutants_{path.stem}", path)
-        assert spec is not None and spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-        found += module.GUARDS
+@functools.cache
+def files_by_test() -> dict[str, list[str]]:
+    """The files, from the checkout's root, that define a test function of each name."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        for name in TEST.findall(path.read_text()):
+            found[name].append(str(path.relative_to(ROOT)))
     return found
 
 
-GUARDS = _guards()
+def nodes(guard: Guard) -> list[str]:
+    """The test functions that a guard may mean."""
+    end, _, name = guard.test.rpartition("::")
+    return [f"{file}::{name}" for file in files_by_test()[name] if file.endswith(end)]
 
 
-def by_name(guard: Guard) -> str:
-    return guard[0].replace(" ", "-")
+def lost(guard: Guard) -> Iterator[str]:
+    """Yields what is wrong with a guard."""
+    path = ROOT / guard.file
+    count = path.read_text().count(guard.old) if path.is_file() else 0
+    if count != 1:
+        yield f"{guard.breaks} {guard.file}: expected the guard's text once, found it {count} times"
+    if len(nodes(guard)) != 1:
+        yield f"{guard.breaks} {guard.test}: expected one test function, found {nodes(guard)}"
 
 
-@pytest.mark.parametrize("guard", GUARDS, ids=by_name)
-def test_the_guard_stands_where_the_list_says(guard: Guard) -> None:
-    _, file, old, new, test = guard
-    assert (ROOT / file).read_text().count(old) == 1 and old != new
-    path, _, name = test.partition("::")
-    whole = (ROOT / path).read_text()
-    assert not name or f"def {name.partition('[')[0].rpartition('::')[2]}(" in whole
+def test_each_guard_has_its_text_and_its_test() -> None:
+    assert [text for guard in GUARDS for text in lost(guard)] == []
+    assert len({guard.breaks for guard in GUARDS}) == len(GUARDS)
 
 
 @pytest.fixture(scope="module")
-def tree(tmp_path_factory: pytest.TempPathFactory) -> Tree:
-    return Tree(tmp_path_factory.mktemp("mutants"))
+def tree(kafka, tmp_path_factory: pytest.TempPathFactory) -> Tree:
+    return Tree(tmp_path_factory.mktemp("mutants"), kafka.bootstrap)
 
 
 @pytest.mark.mutants
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("guard", GUARDS, ids=by_name)
-def test_a_test_misses_the_guard(tree: Tree, guard: Guard) -> None:
-    _, file, old, new, test = guard
-    tree.change(file, old, new)
+def test_the_tests_pass_with_all_guards(tree: Tree) -> None:
+    done = tree.run_tests(sorted({nodes(guard)[0] for guard in GUARDS}))
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+@pytest.mark.mutants
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.breaks.strip(".").replace(" ", "-"))
+def test_a_test_fails_without_the_guard(tree: Tree, guard: Guard) -> None:
+    tree.change(guard.file, guard.old, guard.new)
     try:
-        without = tree.test(test)
+        done = tree.run_tests(nodes(guard))
     finally:
-        tree.restore(file)
-    assert without.returncode == 1, f"{test} is not red without it ({without.returncode})\n{without.stdout[-3000:]}"
-    assert tree.test(test).returncode == 0, f"{test} is red with it too"
+        tree.restore(guard.file)
+    assert done.returncode == 1, f"{nodes(guard)} do not fail ({done.returncode})\n{done.stdout[-3000:]}"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from streamtrain import _native
 
@@ -17,6 +20,14 @@ def workers() -> list[int]:
     found = {pid for task in tasks for pid in _read(task / "children").split()}
     ours = {int(pid) for pid in found if b"streamtrain.run" in _read(Path(f"/proc/{pid.decode()}/cmdline"))}
     return sorted(ours - SERVERS)
+
+
+def killing_a_worker(rows: Iterable[Any], at: int, worker: int = 0) -> Iterator[Any]:
+    """Gives the rows, and kills a worker before the one of number `at`."""
+    for number, row in enumerate(rows):
+        if number == at:
+            os.kill(workers()[worker], signal.SIGKILL)
+        yield row
 
 
 def _read(path: Path) -> bytes:

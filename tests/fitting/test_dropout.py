@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
 import streamtrain
 from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import workers
+from tests.fitting.left import killing_a_worker
 
 LAYERS = [{"dense": 16, "activation": "relu"}, {"dropout": 0.2}]
 GIVEN = {**TABLES, "model": {**TABLES["model"], "layers": LAYERS}}
 
 
 def test_a_worker_that_is_killed_costs_nothing() -> None:
-    given = columns(6_000)
-    killed = threading.Event()
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(dicts(given)):
-            if number == 4_500 and not killed.is_set():
-                os.kill(workers()[0], signal.SIGKILL)
-                killed.set()
-            yield row
-
-    fitted, again = streamtrain.fit(GIVEN, rows()), streamtrain.fit(GIVEN, given)
-    assert killed.is_set() and same_bits(fitted, again)
+    given, died = columns(6_000), []
+    rows = killing_a_worker(dicts(given), at=4_500)
+    fitted = streamtrain.fit(GIVEN, rows, on_event=lambda event: died.append(event.get("how")))
+    assert "SIGKILL" in died and same_bits(fitted, streamtrain.fit(GIVEN, given))
     other = streamtrain.fit({**GIVEN, "train": {**GIVEN["train"], "seed": 2}}, given)
     assert not same_bits(fitted, other)
     fresh = columns(500, seed=9)

@@ -6,8 +6,6 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import pyarrow
-import pyarrow.parquet
 import pytest
 
 import streamtrain
@@ -41,6 +39,8 @@ def test_a_file_and_a_topic_give_the_same_bits(kafka: Any, tmp_path: Path) -> No
 
 
 def test_every_form_gives_the_bits_of_the_rows(tmp_path: Path) -> None:
+    import pyarrow.parquet  # slow to import
+
     given = columns(5000)
     expected = streamtrain.fit(TABLES, given)
     table = pyarrow.table(given)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +17,7 @@ from streamtrain.errors import CheckFailed, UserMistake
 from streamtrain.job.mistakes import JobMistakes
 from tests.e2e.harness import LiveJob, rows
 from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import workers
+from tests.fitting.left import killing_a_worker, workers
 
 SCHEMA = Schema.from_columns(TABLES["columns"], TABLES["model"]["loss"])
 
@@ -91,21 +88,12 @@ def test_columns_from_a_message_are_fields() -> None:
 
 
 def test_a_worker_that_is_killed_costs_nothing() -> None:
-    given = columns(30_000)
-    killed = threading.Event()
-
-    def rows() -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(dicts(given)):
-            if number == 20_000 and not killed.is_set():
-                os.kill(workers()[0], signal.SIGKILL)
-                killed.set()
-            yield row
-
-    died: list[dict[str, Any]] = []
+    given, died = columns(30_000), []
+    rows = killing_a_worker(dicts(given), at=20_000)
     fitted = streamtrain.fit(
-        TABLES, rows(), on_event=lambda event: died.append(event) if event["event"] == "worker_died" else None
+        TABLES, rows, on_event=lambda event: died.append(event["how"]) if event["event"] == "worker_died" else None
     )
-    assert killed.is_set() and died and died[0]["how"] == "SIGKILL"
+    assert died[:1] == ["SIGKILL"]
     assert same_bits(fitted, streamtrain.fit(TABLES, given))
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ from streamtrain import EarlyStopping, EarlyStoppingTrainer, Job, ParallelWrappe
 from streamtrain.errors import UserMistake
 from tests.e2e.harness import LiveJob, rows
 from tests.fitting.example import TABLES, columns, dicts, same_bits
-from tests.fitting.left import workers
+from tests.fitting.left import killing_a_worker
 from tests.fitting.test_files import written
 
 
@@ -92,17 +89,10 @@ def test_the_same_rows_through_kafka_give_the_same_bits(kafka: Any, tmp_path: Pa
 
 
 def test_a_worker_that_is_killed_costs_nothing() -> None:
-    given = columns(20_000)
-    died: list[Any] = []
-
-    def source() -> Iterator[dict[str, Any]]:
-        for number, row in enumerate(dicts(given)):
-            if number == 15_000:
-                os.kill(workers()[2], signal.SIGKILL)
-            yield row
-
+    given, died = columns(20_000), []
     wrapper = ParallelWrapper(TABLES, averaging_frequency=2)
-    fitted = wrapper.fit(source(), on_event=lambda event: died.append(event.get("how")))
+    rows = killing_a_worker(dicts(given), at=15_000, worker=2)
+    fitted = wrapper.fit(rows, on_event=lambda event: died.append(event.get("how")))
     assert "SIGKILL" in died and same_bits(fitted, wrapper.fit(given))
 
 

@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
 
 
 
-BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0
+RIVAL_BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0
 Array = np.ndarray[Any, Any]
 
 
@@ -102,8 +102,8 @@ def pytorch(job: Job, data: Decoded, seed: int) -> float:
     optimizer = torch.optim.Adam([*tables.parameters(), *network.parameters()], lr=RATE)
     numbers, labels = Moments(inputs["numbers"]), Moments(1)
     chosen, total = np.array(inputs["standardize"], bool), 0.0
-    for at in range(0, len(data.label), BATCH_ROWS):
-        rows = slice(at, at + BATCH_ROWS)
+    for at in range(0, len(data.label), RIVAL_BATCH_ROWS):
+        rows = slice(at, at + RIVAL_BATCH_ROWS)
         x, y = data.numbers[rows], data.label[rows]
         numbers.add(x)
         scaled = np.clip((x - numbers.mean) / numbers.deviation(), -CLIP, CLIP)

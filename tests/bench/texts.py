@@ -26,8 +26,8 @@ from tests.bench.decode import BATCH_ROWS, by_256, decoder
 from tests.bench.harness import Line, Run, Sides, absent, bench, rates
 from tests.bench.learning_streams import DATA
 
-RECORDS = 4 * BATCH_ROWS
-BUCKETS = 1_000_000
+ROW_RECORDS = 4 * BATCH_ROWS
+CRITEO_BUCKETS = 1_000_000
 NUMBERS = [f"f{i:02}" for i in range(1, 29)]
 COUNTS, TEXTS = [f"I{i}" for i in range(1, 14)], [f"C{i}" for i in range(1, 27)]
 FLOATS = Schema.from_columns({"f{01..28}": {}, "late": {"role": "label"}}, "binary_cross_entropy")
@@ -35,7 +35,7 @@ CRITEO = Schema.from_columns(
     {
         "late": {"role": "label"},
         "I{1..13}": {"missing": 0},
-        "C{1..26}": {"kind": "category", "buckets": BUCKETS, "missing": ""},
+        "C{1..26}": {"kind": "category", "buckets": CRITEO_BUCKETS, "missing": ""},
     },
     "binary_cross_entropy",
 )
@@ -44,14 +44,14 @@ Rows = list[dict[str, Any]]
 
 def float_rows() -> Rows:
     """28 float32 and a label."""
-    values = np.random.default_rng(1).uniform(-10, 10, (RECORDS, 28)).astype(np.float32).tolist()
+    values = np.random.default_rng(1).uniform(-10, 10, (ROW_RECORDS, 28)).astype(np.float32).tolist()
     return [{**dict(zip(NUMBERS, row, strict=True)), "late": i % 2} for i, row in enumerate(values)]
 
 
 def criteo_rows() -> Rows:
     """A label, 13 counts and 26 texts of 8 hexadecimal digits; a twentieth of the cells is missing."""
     chance, rows = np.random.default_rng(2), []
-    for i in range(RECORDS):
+    for i in range(ROW_RECORDS):
         row: dict[str, Any] = {name: int(chance.geometric(0.02)) for name in COUNTS}
         row |= {name: f"{chance.integers(0, 2**32):08x}" for name in TEXTS}
         rows.append({"late": i % 2, **{name: None if chance.random() < 0.05 else row[name] for name in row}})
@@ -60,7 +60,7 @@ def criteo_rows() -> Rows:
 
 def hashed(rows: Sequence[Sequence[Any]]) -> object:
     """A text's bucket by Python's own hash, which is the fastest it has."""
-    return np.array([[hash(text) % BUCKETS for text in row] for row in rows], np.int32)
+    return np.array([[hash(text) % CRITEO_BUCKETS for text in row] for row in rows], np.int32)
 
 
 def avro(fields: dict[str, Any], columns: Schema, rows: Rows, take: Callable[[Any, list[bytes]], object]) -> Sides:

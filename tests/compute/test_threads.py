@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +39,7 @@ def plan_threads() -> set[str]:
 
 
 def wait_until_asleep(threads: set[str]) -> None:
-    deadline = time.monotonic() + 20
-    while awake := [stat for task in threads if not (stat := told(task, "stat")).rpartition(")")[2].startswith(" S")]:
-        assert time.monotonic() < deadline, awake
-        time.sleep(0.001)
+    wait_for(lambda: all(told(task, "stat").rpartition(")")[2].startswith(" S") for task in threads))
 
 
 @each_shape
@@ -137,9 +133,6 @@ def test_a_fork_goes_on_alone(rig: Any, spec: Any) -> None:
         rigged.step(plan)
         del plan
         os._exit(7)
-    deadline = time.monotonic() + 60
-    while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    assert os.waitstatus_to_exitcode(ended[1]) == 7
+    _, status = wait_for(lambda: ended if any(ended := os.waitpid(child, os.WNOHANG)) else None)
+    assert os.waitstatus_to_exitcode(status) == 7
     rigged.step(plan)

@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from waiting import wait_for
 
 import streamtrain
 from streamtrain import _native, exits
@@ -166,8 +166,7 @@ def test_no_event_comes_once_it_is_over() -> None:
     def slow(event: dict[str, Any]) -> None:
         if event["event"] == "progress" and not told.is_set():
             told.set()
-            while workers():
-                time.sleep(0.01)
+            wait_for(lambda: not workers())
             streamtrain.fit(ALONE, columns(10))  # takes a while
             over.set()
 
@@ -214,10 +213,8 @@ def test_an_error_that_is_kept_keeps_no_memory(rows: Any) -> None:
     try:
         with pytest.raises(StreamtrainError) as kept:
             streamtrain.fit(TABLES, rows)
-        until_s = time.monotonic() + 30
-        while descriptors() and time.monotonic() < until_s:  # the publisher's thread is about to end
-            time.sleep(0.01)
-        assert descriptors() == [] and kept.value is not None
+        wait_for(lambda: not descriptors())  # the publisher's thread is about to end
+        assert kept.value is not None
     finally:
         gc.enable()
 

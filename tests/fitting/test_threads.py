@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from waiting import wait_for
 
 import streamtrain
 from tests.fitting.example import TABLES, columns, dicts
@@ -22,10 +22,7 @@ def test_a_worker_has_no_pool_of_numpys(own_workers: None) -> None:
 
     def rows() -> Iterator[dict[str, Any]]:
         yield from dicts(columns(100))
-        deadline = time.monotonic() + 60
-        while not (workers() and all(map(_has_numpy, workers()))):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        wait_for(lambda: workers() and all(map(_has_numpy, workers())))
         counts.extend(psutil.Process(pid).num_threads() for pid in workers())
 
     streamtrain.fit({**TABLES, "train": {**TABLES["train"], "workers": 2}}, rows())

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
+
+from waiting import wait_for
 
 from streamtrain import _native
 from streamtrain.columns.plan import native_plan
@@ -51,9 +52,7 @@ def test_what_comes_free_is_for_all_who_wait() -> None:
         ends = [pool.submit(to_its_end, thread) for thread in stream.threads]
         try:
             for _ in range(ROUNDS):
-                until = time.monotonic() + 10
-                while not stream.full() and wait(ends, 0.0005).not_done:
-                    assert time.monotonic() < until, stream.arena.progress()
+                wait_for(lambda: stream.full() or not wait(ends, 0.0005).not_done)
                 wait(ends, 0.001)  # now all of them wait
                 stream.crew[0][0].run_closed_round(stream.crew[0][1])
         finally:

@@ -139,7 +139,8 @@ def check_shapes(job: DrawnJob, between: str, capacity: int) -> None:
         if (record := msgpack_bytes(value)) is not None:
             decoded(job, "msgpack", record, capacity)
     decoded(job, "json", between.encode().join(json_bytes(row) for row in job.nested_rows), capacity)
-    twice = job.nested_rows[0], job.nested_rows[-1]  # each key is there again
+    last = {name: {} if name == "u" and capacity == 7 else cell for name, cell in job.nested_rows[-1].items()}
+    twice = job.nested_rows[0], last  # each key is there again, maybe with nothing below
     decoded(job, "json", b"{%b}" % b",".join(json_bytes(row)[1:-1] for row in twice), capacity)
     parts = [msgpack_bytes(part) for row in twice for pair in row.items() for part in pair]
     if None not in parts:

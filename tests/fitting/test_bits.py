@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
+from looped import over
 
 import streamtrain
 
@@ -87,7 +87,7 @@ def name(run: tuple[str, str, str, int]) -> str:
     return " ".join(map(str, run))
 
 
-@pytest.mark.parametrize("run", RUNS, ids=name)
+@over("run", RUNS, ids=name)
 def test_a_fixed_run_has_its_bits(run: tuple[str, str, str, int]) -> None:
     assert bits(run) == json.loads(GOLDEN.read_text())[name(run)]
 

@@ -275,7 +275,7 @@ def _network(found: Found) -> tuple[tuple[int, int], str]:
     """The units of two layers, and why.
 
     Neither the input's width nor the sample's rows choose: on 17 streams of 1 to 400 input columns, cut at 500, 3,000
-    and 20,000 rows, 64 and 32 were the best of five sizes or mostly within a few percent of it (bench_learning.py
+    and 20,000 rows, 64 and 32 were the best of five sizes or mostly within a few percent of it (tests.bench learning
     --set model.layers=…), but not where the classes are many.
     """
     if found.classes >= MANY_CLASSES:

@@ -147,7 +147,7 @@ def _kafkas() -> Iterator[Callable[..., Broker]]:
 
 @pytest.fixture
 def private_kafka() -> Iterator[Callable[..., Broker]]:
-    """Call it with start_broker's keywords for a Kafka to kill and restart; tests with `nodes=3` are marked cluster."""
+    """Call it with start_broker's keywords for a Kafka to kill and restart."""
     with _kafkas() as start:
         yield start
 

@@ -78,6 +78,7 @@ def test_a_dashboard_asks_for_what_there_is(path: Path) -> None:
     assert set(re.findall(r"\$\{?([a-z]\w*)", path.read_text())) <= variables
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 def test_a_dashboard_is_one_to_grafanas_schema(path: Path) -> None:
     models = pytest.importorskip("grafana_foundation_sdk.models.dashboard")

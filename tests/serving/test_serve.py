@@ -117,6 +117,7 @@ def test_what_one_process_takes_is_told(flights: tuple[Served, str]) -> None:
     assert found["serve"]["cpu_seconds_total"] > 0.1 and found["serve"]["pss_bytes"] > 1 << 20
 
 
+@pytest.mark.full
 def test_tritons_client(flights: tuple[Served, str]) -> None:
     triton = pytest.importorskip("tritonclient.http")
     server, name = flights

@@ -142,6 +142,13 @@ def test_a_dead_letter_names_the_place(text: str, path: str, reason: str) -> Non
     assert [(dead.path, dead.reason) for dead in tally.dead_rows] == [(path, reason)]
 
 
+def test_of_a_map_given_twice_the_last_counts_as_a_whole(same: Any) -> None:
+    for again in ({}, None):
+        row = [("user", {"x1": 1}), ("user", again), ("x1", 1), ("late", 1)]
+        record = b"\x84" + b"".join(msgpack.packb(part) for pair in row for part in pair)
+        assert [path for _, path, _ in same(NESTED, "msgpack", record).dead] == ["$.user.x1"]
+
+
 def test_a_key_with_a_dot_is_not_a_path() -> None:
     both = Schema.from_columns({"user.age": {}, "age": {"path": "user.age"}, "late": LATE}, "binary_cross_entropy")
     blocks, tally = decode_rows("json", both, b'{"user.age": 1, "user": {"age": 2}, "late": 0}')

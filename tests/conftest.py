@@ -41,6 +41,8 @@ MAX_STARTS = 120  # of commands and brokers in the default run; each is up to a 
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Runs a whole selection in several processes, file by file. A named path, -k, -x and --pdb stay in one process."""
     option = config.option
+    if hasattr(config, "workerinput"):  # one of those processes
+        return
     named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.maxfail or option.usepdb
     if not named and not option.collectonly and getattr(option, "numprocesses", 0) is None:
         option.numprocesses, option.dist, option.loadscopereorder = PROCESSES, "loadfile", False

@@ -214,7 +214,7 @@ class AvroCompiler {
         if (const AvroType *other = type.nullable(null_branch)) {
             Part alone;
             fill(alone, *other);
-            if (alone.size() == 1) {
+            if (alone.size() == 1 && alone[0].null_byte == AvroOp::NO_NULL) {   // a step has one null
                 alone[0].null_byte = static_cast<u8>(2 * null_branch);
                 to.push_back(alone[0]);
                 return;

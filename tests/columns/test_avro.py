@@ -352,9 +352,7 @@ def test_columns_within_records(same: Any, user: Any, many: bool, take: Any) -> 
             same(NESTED, format, worse)
 
 
-@pytest.mark.xfail(strict=True, reason="choose() of native/decode/avro_program.h keeps one null byte for both unions")
 def test_a_nullable_field_alone_in_a_nullable_record(same: Any) -> None:
-    """Found by test_differential.py: rows are misread, and those after them."""
     row = record(("user", nullable(record(("age", nullable("float")), name="User"))), ("x", "float"), ("late", "int"))
     columns = {"age": {"path": "user.age", "missing": 0}, "x": {}, "late": LABEL}
     schema = Schema.from_columns(columns, "binary_cross_entropy")

@@ -31,11 +31,6 @@ BETWEEN = st.sampled_from(["\n", "\r\n", " \n\n", " ", "\n,"])
 FROM_ROW = st.integers(0, 6)
 
 
-def is_misplaced(job: DrawnJob, format: Format) -> bool:
-    """Whether the native msgpack encoder forgets the columns' paths: test_lists.py has the test that waits for it."""
-    return name_of(format) == "msgpack" and job.is_request and bool(job.schema.paths) and bool(job.schema.lists)
-
-
 def name_of(format: Format) -> str:
     return format if isinstance(format, str) else str(format["name"])
 
@@ -90,7 +85,7 @@ def check_rows(job: DrawnJob, times: int, capacity: int) -> None:
             lambda given, format=format: encode_records(format, job.schema, given), [rows[at] for at in by_native]
         )
         kept = [rows[by_native[at]] for at in both] * times
-        if not kept or not job.schema.record_names or is_misplaced(job, format):
+        if not kept or not job.schema.record_names:
             continue
         note(f"{format}: the native encoder beside the slow one")
         theirs = outcome(format, encode_records(format, job.schema, kept))

@@ -219,9 +219,7 @@ def test_many_rows_of_lists_alone_are_written_one_by_one() -> None:
             assert count == 3 and bags(slot, "tags", 3) == [buckets("tags", row["tags"]) for row in rows]
 
 
-@pytest.mark.xfail(strict=True, reason="msgpack_encoder.h writes many rows at their columns' names, not their paths")
 def test_many_rows_of_lists_alone_are_written_at_their_paths() -> None:
-    """Found by test_differential.py: the rows train, with the stand-in or as dead letters."""
     columns = {"tags": {**TAGS, "path": "user.tags"}, **LATE}
     schema = Schema.from_columns(columns, "binary_cross_entropy").for_requests()
     rows = [{"user": {"tags": ["a", "b"]}}, {"user": {"tags": []}}]

@@ -16,7 +16,7 @@ class MsgpackEncoder final : public RecordEncoder {
   public:
     void encode(const RowTable &table, const PickedRows &rows, std::string &out) override {
         if (table.naming != naming_) learn_keys(table);
-        const bool is_nested = rows.count == 1 && table.tree.is_nested();
+        const bool is_nested = table.tree.is_nested();
         u64 given = 0, key_bytes = is_nested ? tree_bytes_ : 0;
         for (u32 c = 0; c < table.columns.size(); ++c)
             if (table.columns[c].given) ++given, key_bytes += keys_[c].size();
@@ -25,10 +25,10 @@ class MsgpackEncoder final : public RecordEncoder {
         if (out.size() < most) out.resize(most);
         out_ = &out;
         at_ = 0;
-        if (is_nested) {
-            put_node(table, rows[0], 0);
-        } else if (rows.count > 1 && table.has_lists_alone()) {
+        if (rows.count > 1 && table.has_lists_alone()) {
             put_rows(table, rows, key_bytes);
+        } else if (rows.count == 1 && is_nested) {
+            put_node(table, rows[0], 0);
         } else {
             head(given, 0x80, 15, 0xde);
             for (u32 c = 0; c < table.columns.size(); ++c)
@@ -106,6 +106,10 @@ class MsgpackEncoder final : public RecordEncoder {
         head(rows.count, 0x90, 15, 0xdc);
         for (u64 i = 0; i < rows.count; ++i) {
             out_->resize(out_->size() + key_bytes + 5);
+            if (table.tree.is_nested()) {
+                put_node(table, rows[i], 0);
+                continue;
+            }
             head(given, 0x80, 15, 0xde);
             for (u32 c = 0; c < table.columns.size(); ++c)
                 if (table.columns[c].given) put_column(table, c, {rows[i], 1, nullptr});

@@ -1,9 +1,7 @@
-"""Checks an installed streamtrain and prints the digest of its build, or what is wrong with it.
+"""Checks an installed streamtrain, from outside the checkout; prints the digest of its build, or what is wrong.
 
-    python -I installed.py                            # an installed wheel: our package alone, whole, without sources
-    python installed.py --editable CHECKOUT DIGEST    # an editable install: the checkout, the build of that digest
-
-Run it outside the checkout.
+Without arguments: an installed wheel, which must be our package alone, whole and without sources. With
+`--editable CHECKOUT DIGEST`: an editable install, which must be the checkout and the build of that digest.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ ALLOWED = {
     "tests/ui": {
         "snapshots, control, rounds": "the topics in which nothing that is not ours is passed over",
         "snapshots, control": "the pair that makes a job",
-        "data, data, data, lineage, lineage, lineage, lineage, lineage, model, model": "what each page shows of one job",
+        "data, data, data, lineage, lineage, lineage, lineage, lineage, model, model": "the pages of one job",
     },
 }
 

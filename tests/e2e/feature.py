@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from streamtrain.columns.formats import encode_records
 from tests.e2e.harness import Running
 
-if TYPE_CHECKING:
-    from tests.e2e.sink import Sink
-
+Sink = Any  # that of tests/e2e/sink.py, which imports this file
 Row = dict[str, Any]
 Message = dict[str, Any]  # keywords of Producer.produce
 BASE = {
@@ -27,7 +25,7 @@ BASE = {
     "publish": 'interval = "200ms"\nkeep = 8',
 }  # fmt: skip
 TWIN = {"records": 'format = "msgpack"'}  # of the job file for `fit`
-Encode = Callable[["Sink", Sequence[Row], int, bool], Iterable[Message]]
+Encode = Callable[[Sink, Sequence[Row], int, bool], Iterable[Message]]
 
 
 @dataclass(frozen=True)

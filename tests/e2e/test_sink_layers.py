@@ -13,12 +13,10 @@ import pytest
 import safetensors.numpy
 
 import streamtrain
-from streamtrain import Job, LiveModel
+from streamtrain import Job
 from streamtrain.compute import optimizers
-from streamtrain.compute.module_spec import COUNTERS
 from streamtrain.run.findings import findings
 from streamtrain.run.lineage import misfits
-from tests.e2e.answers import answered, predicted
 from tests.e2e.sink import Feature, Place, Plan, Row, Sink, run_sink
 
 HEADS = {
@@ -55,12 +53,20 @@ def sometimes(label: Any) -> Any:
 def settings_of(name: str, expected: dict[str, Any]) -> Any:
     def check(sink: Sink) -> None:
         assert sink.newest.manifest.job_settings["model"]["heads"][name]["loss"] == expected
-        assert sink.total[f"{name}.loss"] < 0.95 * sink.total[f"{name}.constant_loss"], sink.total
+        assert sink.total[f"{name}.loss"] < 0.9 * sink.total[f"{name}.constant_loss"], sink.total
+
+    return check
+
+
+def learns(name: str) -> Any:
+    def check(sink: Sink) -> None:
+        assert sink.total[f"{name}.accuracy"] > sink.total[f"{name}.constant_accuracy"] + 0.05, sink.total
 
     return check
 
 
 def check_batch_norm(sink: Sink) -> None:
+    learns("normed")(sink)
     assert abs(sink.newest.parameters["n2.running_mean"]).max() > 0.01
 
 
@@ -75,6 +81,7 @@ def fits(sink: Sink, before: str, after: str) -> list[str]:
 
 def check_explained(sink: Sink) -> None:
     """`explain` shows the vertices that are read, and draws them."""
+    learns("crossed")(sink)
     told = json.loads(sink.live.here("explain", "--json").stdout)
     names = [vertex["name"] for vertex in told["vertices"]]
     own = [name for name in names if name in {"wide", "cross", "deep", "both", "right", "left", "crossed", "unread"}]
@@ -105,8 +112,8 @@ def check_delay(sink: Sink) -> None:
     settings_of("delay", {"name": "huber", "delta": 0.5})(sink)
     has_rows(sink, "y", "delay")
     assert sink.total["rows"] == len(sink.rows) - sink.unlabelled() and sink.total["loss"] > 0
-    assert sink.total["y.log_loss"] < 0.95 * sink.total["y.constant_log_loss"]
-    assert sink.total["delay.rmse"] < 0.95 * sink.total["delay.constant_rmse"]
+    assert sink.total["y.log_loss"] < 0.9 * sink.total["y.constant_log_loss"]
+    assert sink.total["delay.rmse"] < 0.9 * sink.total["delay.constant_rmse"]
     told = sink.live.here("history", "--json").stdout.splitlines()
     assert "delay.rmse" in json.loads(told[-1])["metrics"]["total"]
     assert fits(sink, "weight = 0.3", "weight = 0.4") == [
@@ -173,9 +180,9 @@ FEATURES = [
          f"{BINARY}, class_weights = {{ 1 = 3 }}, label_smoothing = 0.1", of="smoothed",
          check=settings_of("smooth", SMOOTH)),
     head("normed", NORMED, same_label, BINARY, of="n4", check=check_batch_norm),
-    head("dropped", DROPPED, same_label, BINARY, of="d3"),
+    head("dropped", DROPPED, same_label, BINARY, of="d3", check=learns("dropped")),
     head("crossed", CROSSED, same_label, BINARY, check=check_explained),
-    head("stacked", STACKED, same_label, BINARY, of="joined"),
+    head("stacked", STACKED, same_label, BINARY, of="joined", check=learns("stacked")),
 ]  # fmt: skip
 SETTINGS = {
     "optimizer": "l1 = 1e-4\nl2 = 1e-4\nweight_decay = 1e-3\nclip_value = 5\nclip_norm = 2\nmax_norm = 4",
@@ -369,49 +376,3 @@ def test_a_layer_over_a_stack_of_many_rows(kafka: Any, tmp_path: Path) -> None:
     train = 'batch_rows = 256\nbatch_growth = "off"\nworkers = 2\naveraging_frequency = 2\nround_interval = "off"'
     stacked = next(each for each in FEATURES if each.name == "stacked")
     run_sink(kafka, tmp_path, [stacked], Plan({**HEADS, "train": train}, count=9_000, once=True))
-
-
-# -- PyTorch --------------------------------------------------------------------------------------------------------
-
-NET = """
-import torch
-
-class Net(torch.nn.Module):
-    def __init__(self, inputs):
-        super().__init__()
-        self.numbers = inputs.columns["numbers"]
-        self.body = torch.nn.Sequential(
-            torch.nn.Linear(inputs.width, 16), torch.nn.BatchNorm1d(16), torch.nn.ReLU(), torch.nn.Dropout(0.1),
-            torch.nn.Linear(16, inputs.outputs),
-        )
-        self.linear = torch.nn.Linear(4, inputs.outputs)
-
-    def forward(self, x):
-        return self.body(x) + self.linear(x[:, self.numbers])
-"""
-
-
-def test_a_pytorch_module(kafka: Any, tmp_path: Path) -> None:
-    """Its own story: a program names the module, and answers have PyTorch's bits, which go by the rows of a call."""
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
-    (tmp_path / "net_of_a_job.py").write_text(NET)
-
-    def check(sink: Sink) -> None:
-        count = len(sink.rows)
-        assert sink.newest.statistics[COUNTERS].tolist() == [-(-count // 16)]  # batches, whoever has trained them
-        assert sink.total["accuracy"] > sink.total["constant_accuracy"] + 0.15
-        fitted = streamtrain.fit(sink.live.job, sink.rows)
-        asked = [sink.without_labels(row) for row in sink.rows[:300]]
-        with LiveModel(sink.live.name, bootstrap=sink.live.bootstrap, module="net_of_a_job:Net") as model:
-            model.wait_ready(60)
-            answers = model.predict(asked)
-        assert answers == fitted.predict(asked)
-        assert np.allclose(predicted(sink.live, asked), answered(answers), rtol=1e-5)
-
-    plan = Plan({"model": 'torch = "net_of_a_job:Net"'}, fits=False, once=True)
-    threads = torch.get_num_threads()
-    try:
-        run_sink(kafka, tmp_path, [Feature("a module", check=check)], plan)
-    finally:  # `predict` has this process to itself otherwise
-        torch.set_num_threads(threads)
-        torch.set_deterministic_debug_mode("default")

@@ -71,6 +71,24 @@ def check_server(server: Served, job: LiveJob, expected: ModelAnswer[Any]) -> No
     assert answered([one]) == answered(expected.values[:1])
 
 
+def check_answers(asking: Asking, expected: dict[int, ModelAnswer[Any]]) -> None:
+    """Every request has its answer, once where the delivery says so, by the snapshot that it names."""
+    counts = {(key or b"").decode(): count for key, count in asking.bench.counts().items()}
+    assert counts.keys() == asking.keys
+    assert {count for key, count in counts.items() if key.startswith("exactly_once")} == {1}
+    seen = set()
+    for key, answer in asking.bench.answers().items():
+        by, row = expected[answer.version], key.rpartition(".")[2]
+        seen.add((key.split(".")[1], answer.version))
+        assert answer.digest == by.digest and answer.error is None, key
+        found = answer.prediction if row == "all" else [answer.prediction]
+        number = 0 if "probe" in key or row == "all" else int(row) % len(ROWS)
+        assert answered(found) == answered(by.values[number : number + len(found)]), key
+    old, new = sorted(expected)
+    assert {("first", old), ("second", old), ("third", old), ("fourth", new)} <= seen
+    assert not {("first", new), ("fourth", old)} & seen
+
+
 def test_all_that_predict_answer_alike(kafka: Any, tmp_path: Path) -> None:
     job = LiveJob(kafka, tmp_path, format="json", more_topics=TOPICS)
     job.path.write_text(job.path.read_text().replace("[kafka]\n", f"[kafka]\n{SOON}\n"))
@@ -111,17 +129,4 @@ def test_all_that_predict_answer_alike(kafka: Any, tmp_path: Path) -> None:
     assert len(expected) == 2 and len({tuple(answered(each.values)) for each in expected.values()}) == 2
     ended = predictor.answer(predictor.Config.of(Job.load(job.path), until_end=True), threading.Event())
     assert ended["requests"] == 0, "all were answered before"
-    counts = {(key or b"").decode(): count for key, count in asking.bench.counts().items()}
-    assert counts.keys() == asking.keys
-    assert {count for key, count in counts.items() if key.startswith("exactly_once")} == {1}
-    seen = set()
-    for key, answer in asking.bench.answers().items():
-        by, row = expected[answer.version], key.rpartition(".")[2]
-        seen.add((key.split(".")[1], answer.version))
-        assert answer.digest == by.digest and answer.error is None, key
-        found = answer.prediction if row == "all" else [answer.prediction]
-        number = 0 if "probe" in key or row == "all" else int(row) % len(ROWS)
-        assert answered(found) == answered(by.values[number : number + len(found)]), key
-    old, new = sorted(expected)
-    assert {("first", old), ("second", old), ("third", old), ("fourth", new)} <= seen
-    assert not {("first", new), ("fourth", old)} & seen
+    check_answers(asking, expected)

@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 from streamtrain.checks.verify.verify import check_topics
+from streamtrain.topics import shelves
+from streamtrain.topics.manifest import Payload
 from streamtrain.topics.rounds import RANGE_DTYPE
-from tests.checks.verify.forger import Forger
+from tests.checks.verify.forger import Forger, copied, unpacked
+from tests.checks.verify.forgery_table import messages
 from tests.checks.verify.good_job import clean_job, compacted, good_job
 from tests.checks.verify.topics_in_memory import Written
 from tests.checks.verify.whole import FORGERIES
@@ -74,3 +78,24 @@ def test_ranges_that_overlap_within_a_log(later: Written) -> None:
 
     told = found(Forger(later, logs={14: overlap}).forged(), "tiling")
     assert "snapshot 14 partition 0: a range ends at" in told
+
+
+@pytest.mark.parametrize(("part", "key"), [("model", shelves.model_key), ("trainer", shelves.trainer_key)])
+def test_a_number_that_is_not_finite(later: Written, part: str, key: Any) -> None:
+    """In parameters or trainer state, under the right digests."""
+    forged = copied(later)
+    snapshots = messages(forged, "snapshots")
+    newest = unpacked(next(each.value for each in reversed(snapshots) if shelves.is_manifest(each.key)))
+    at = next(at for at, each in enumerate(snapshots) if each.key == key(newest["shelf"], 0))
+    tensors = safetensors.numpy.load(snapshots[at].value)
+    name = next(name for name, tensor in tensors.items() if tensor.dtype.kind == "f" and tensor.size)
+    tensors[name].flat[-1] = np.nan
+    payload = safetensors.numpy.save(tensors)
+    snapshots[at] = snapshots[at]._replace(value=payload)
+    of = Payload.of(payload)
+
+    def mended(document: Any) -> None:
+        document[part] = {"size": of.size, "digest": of.digest, "chunks": b"".join(of.chunks)}
+
+    words = found(Forger(forged, manifests={newest["version"]: mended}).forged(), "snapshots")
+    assert words == f"snapshot {newest['version']}: {name} holds a NaN or infinity"

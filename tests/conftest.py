@@ -39,13 +39,17 @@ MAX_STARTS = 120  # of commands and brokers in the default run; each is up to a 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Runs a whole selection in several processes, file by file. A named path, -k, -x and --pdb stay in one process."""
+    """Runs a whole selection in several processes: file by file, slow tests one by one. With a named path, -k, -x or
+    --pdb it stays in this process.
+    """
     option = config.option
     if hasattr(config, "workerinput"):  # one of those processes
         return
     named = config.args_source is config.ArgsSource.ARGS or option.keyword or option.maxfail or option.usepdb
     if not named and not option.collectonly and getattr(option, "numprocesses", 0) is None:
         option.numprocesses, option.dist, option.loadscopereorder = PROCESSES, "loadfile", False
+        if "full" in option.markexpr:
+            option.dist, option.maxschedchunk = "load", 1
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -57,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--shard", help="with -m full: part K of N of its files, as K/N, K from 0")
+    parser.addoption("--shard", help="with -m full: part K of N of the tests, as K/N, K from 0")
     parser.addoption("--every", type=int, default=6, help="take each Nth entry of a long table; 1 takes all")
     parser.addoption("--chaos-seeds", default="1", help="with -m full tests/chaos: one seed, or from-to")
     parser.addoption("--chaos-stalls", default="5", help="with -m full tests/chaos: number of broker stalls")
@@ -265,7 +269,8 @@ def _in_shard(item: pytest.Item, shard: str | None) -> bool:
     if shard is None:
         return True
     part, parts = map(int, shard.split("/"))
-    return crc32(item.location[0].encode()) % parts == part
+    path, _, name = item.location
+    return crc32(f"{path}::{name}".encode()) % parts == part
 
 
 SELECTED_BY_NAME = ("full", "gpu", "mutants")  # markers whose tests run only if -m names one of them

@@ -54,7 +54,7 @@ inline u64 murmur3_64(const void *bytes, u64 size, u32 seed) {
         h2 = (std::rotl(h2 ^ second(k[1]), 31) + h1) * 5 + 0x38495ab5u;
     }
     k[0] = k[1] = 0;
-    std::memcpy(k, p, size & 15);
+    if (size & 15) std::memcpy(k, p, size & 15);   // an empty text may have no address
     h1 ^= first(k[0]) ^ size;   // of zero bytes: zero
     h2 ^= second(k[1]) ^ size;
     h1 += h2;

@@ -69,7 +69,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.append(str(ROOT))  # for `tests`; last, so that an installed wheel is tested, not the sources beside it
 SOURCES = {".py", ".h", ".cpp", ".cmake", ".txt", ".toml"}
 # fixtures that mark their tests `kafka`
 NEED_KAFKA = {"guarded", "kafka", "private_kafka", "modules_kafka", "registry"}

@@ -140,7 +140,7 @@ def test_a_bar_is_shown_on_a_terminal_alone() -> None:
     drawn: list[bytes] = []
     reader = threading.Thread(target=read_all, args=(screen, drawn))  # a terminal that nobody reads holds its writer
     reader.start()
-    arguments = [sys.executable, "-c", code, str(terminal)]
+    arguments = [sys.executable, "-P", "-c", code, str(terminal)]
     try:
         done = subprocess.run(
             arguments, capture_output=True, text=True, env=environment, timeout=120, pass_fds=[terminal]

@@ -171,6 +171,7 @@ def vw_lines() -> list[str]:
     return made
 
 
+@pytest.mark.full
 def test_indexes_are_those_of_vw() -> None:
     """Feature by feature, and the rcv1 data as `vw --invert_hash` lists it."""
     vowpal = pytest.importorskip("vowpalwabbit")
@@ -190,6 +191,7 @@ def test_indexes_are_those_of_vw() -> None:
     workspace.finish()
 
 
+@pytest.mark.full
 def test_rcv1_has_the_indexes_that_invert_hash_shows(tmp_path: Path) -> None:
     vowpal = pytest.importorskip("vowpalwabbit")
     if not DATA.exists():

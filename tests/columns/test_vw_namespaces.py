@@ -77,6 +77,7 @@ def test_each_column_has_its_namespaces_and_one_the_others() -> None:
     assert entries(decoded(none, "1 |b c"), "user") == []
 
 
+@pytest.mark.full
 def test_indexes_are_those_of_vw() -> None:
     """All columns together have what VW has of the line, and each what VW has of its namespaces alone; the same tag."""
     vowpal = pytest.importorskip("vowpalwabbit")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
-from sampled import with_some
+from looped import over
 from stateful_examples import examples as held_examples
 from stateful_examples import held_of
 
@@ -86,4 +86,4 @@ def each_shape(test: Callable[..., None]) -> Any:
     Each test begins its sample elsewhere, so that together they visit every shape.
     """
     first = crc32(test.__name__.encode()) % MOST_SAMPLES
-    return with_some("shape", [*SHAPES[first:], *SHAPES[:first]], name_of)(test)
+    return over("shape", [*SHAPES[first:], *SHAPES[:first]], name_of, sampled=True)(test)

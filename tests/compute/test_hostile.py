@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
-from sampled import with_some
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -91,7 +90,7 @@ def compare(op: Op, types: str, n: int, kind: str, found: list[Any], usual: list
             assert_near(kind, name, value, its.astype(np.float64), limit)
 
 
-@with_some(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
+@over(("op", "types"), CASES, lambda case: f"{case[0].name}-{case[1]}", sampled=True)
 def test_hostile_records(op: Op, types: str) -> None:
     for n in SIZES:
         usual = meaning(op, given(op, types, n))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from looped import over
-from sampled import with_some
 
 from streamtrain import _native
 from streamtrain.compute import ops
@@ -26,7 +25,7 @@ def bits_of(op: Op, values: list[Any]) -> tuple[Any, ...]:
     return tuple(bits(value, STEP_FIELDS) for _, value in outcomes(op, values))
 
 
-@with_some(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
+@over(("op", "types"), CASES, lambda case: f"{case[0].name}-{case[1]}", sampled=True)
 def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
     device = Device(0)
     device.load({(op.name, types)})

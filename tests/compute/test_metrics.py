@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
-from sampled import with_some
 
 from streamtrain import _native
 from streamtrain.compute import curves, losses, metrics
@@ -152,7 +151,7 @@ CURVES = [  # in an order of which each sixth has every base rate, every spread 
 ]  # fmt: skip
 
 
-@with_some(("base_rate", "spread", "kind", "weighted"), CURVES)
+@over(("base_rate", "spread", "kind", "weighted"), CURVES, sampled=True)
 def test_auc_is_that_of_scikit_learn_to_1e_3(base_rate: float, spread: float, kind: str, weighted: bool) -> None:
     """1024 bins of the probability gave 0.727 where it is 0.848 at a base rate of 1e-4."""
     sk = pytest.importorskip("sklearn.metrics")

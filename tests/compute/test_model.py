@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
-from sampled import with_some
 from slots import set_rows
 
 from streamtrain import _native
@@ -53,7 +52,7 @@ def test_all_backends_agree_and_all_instruction_sets_to_the_bit(rig: Any, spec: 
             np.testing.assert_allclose(cpu[3][name], block, rtol=2e-3, atol=2e-3, err_msg=name)
 
 
-@with_some("shape", DIFFERENTIATED, name_of)
+@over("shape", DIFFERENTIATED, name_of, sampled=True)
 def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     rigged = rig(spec(**{**shape, "optimizer": "sgd"}))
     rigged.statistics(rigged.plan())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sampled import with_some
+from looped import over
 
 import streamtrain
 from streamtrain.compute import losses
@@ -136,7 +136,7 @@ def test_a_negative_count_is_a_dead_letter_with_its_reason(caplog: pytest.LogCap
     assert "row 3 at $.y: expected number not below 0, got -1" in caplog.text
 
 
-@with_some("loss", [name for name in losses.names() if losses.label_kind(name) in ("number", "count")])
+@over("loss", [name for name in losses.names() if losses.label_kind(name) in ("number", "count")], sampled=True)
 def test_labels_of_1e30_publish_nothing_that_is_not_finite(loss: str) -> None:
     _, a, b = inputs()
     y = np.abs(a)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from sampled import with_some
+from looped import over
 
 import streamtrain
 from streamtrain.compute import optimizers
 from tests.fitting.example import TABLES, columns
 
 
-@with_some("name", optimizers.names())
+@over("name", optimizers.names(), sampled=True)
 def test_it_learns_at_its_usual_rate(name: str) -> None:
     fitted = streamtrain.fit({**TABLES, "optimizer": {"name": name}}, columns(20_000))
     metrics = fitted.manifest.metrics

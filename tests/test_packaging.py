@@ -1,16 +1,21 @@
-"""The source distribution; the wheel that is made from it, and what that installs, are `.ci/run`'s."""
+"""The source distribution, and the wheels that cibuildwheel would make; what a wheel installs is `.ci/run`'s."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 import tarfile
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+ASKED = PROJECT["tool"]["cibuildwheel"]
 NEEDED = ("pyproject.toml", "LICENSE", "README.md", "native/CMakeLists.txt", "native/module.cpp", "compute/__init__.py",
           "topics/__init__.py", "streamtrain/broker/kafka_jars.txt")  # fmt: skip
 
@@ -29,3 +34,28 @@ def test_the_source_distribution_holds_the_sources_and_no_builds(kept_build: Cal
     assert set(NEEDED) <= names
     builds = [name for name in names if name.endswith((".so", ".pyc", ".o")) or name.startswith((".venv", "build/"))]
     assert builds == []
+
+
+@pytest.mark.full
+def test_it_would_make_one_for_each_python_and_machine() -> None:
+    pytest.importorskip("cibuildwheel", reason="not installed (extra test-full)")
+    command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--print-build-identifiers", str(ROOT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    made = re.findall(r"^cp3(\d+)-manylinux_(\w+)$", done.stdout, re.MULTILINE)
+    assert len(made) == len(done.stdout.split())
+    assert {machine for _, machine in made} == {"x86_64", "aarch64"}
+    for machine in ("x86_64", "aarch64"):
+        minors = sorted(int(minor) for minor, its in made if its == machine)
+        assert minors == list(range(minors[0], minors[-1] + 1)) and minors[-1] >= 14
+        assert PROJECT["project"]["requires-python"] == f">=3.{minors[0]}"
+
+
+def test_what_tries_them_is_there() -> None:
+    assert set(ASKED["test-extras"]) <= set(PROJECT["project"]["optional-dependencies"])
+    assert all((ROOT / name).exists() for name in ASKED["test-sources"])
+    named = [word for line in ASKED["test-command"] for word in shlex.split(line) if word.startswith("tests/")]
+    assert named and all((ROOT / name).exists() for name in named)
+    wanted = {re.split(r"[<>=]", each)[0]: each for each in PROJECT["project"]["optional-dependencies"]["test"]}
+    for each in ASKED["test-requires"]:
+        assert wanted[re.split(r"[<>=]", each)[0]] == each  # the same range

@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +32,20 @@ PUBLISHED = {
     "bytes": 100,
     "transaction_s": 0.03,
     "event_age_s": 0.3,
-    "metrics": {"held_out": {"log_loss": 0.5, "rows": 7},
-                "total": {"log_loss": 0.25, "constant_log_loss": 0.5, "rows": 5_000, "weight": 4.5,
-                          "confusion_matrix": [[1, 2], [3, 4]]}, "window": None,
-                "updates": 40, "rate_left": 0.5, "clipped": {"x1": 2}},
+    "metrics": {
+        "held_out": {"log_loss": 0.5, "rows": 7},
+        "total": {
+            "log_loss": 0.25,
+            "constant_log_loss": 0.5,
+            "rows": 5_000,
+            "weight": 4.5,
+            "confusion_matrix": [[1, 2], [3, 4]],
+        },
+        "window": None,
+        "updates": 40,
+        "rate_left": 0.5,
+        "clipped": {"x1": 2},
+    },
     "dead_letters": {'expected number, got "n/a"': 2, 'expected number, got "x"': 1},
     "positions": [[100, 0], [50, 3]],
 }
@@ -92,41 +103,35 @@ def test_metrics_follow_the_events() -> None:
 
 
 def test_readiness() -> None:
+    """A trainer that another run has replaced is not ready either."""
+    expected = [
+        (None, 503),
+        (STARTED, 200),
+        (progress(1, unreachable=True), 503),
+        (progress(2), 200),
+        ({"event": "restarting", "reason": "x"}, 503),
+        (STARTED, 200),
+        (progress(5, waiting_for_schema=True), 503),
+        (progress(5), 200),
+        (PUBLISHED, 200),
+        ({"event": "replaced"}, 503),
+    ]
     with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
         states = []
-        for event in (
-            None,
-            STARTED,
-            progress(1, unreachable=True),
-            progress(2),
-            {"event": "restarting", "reason": "x"},
-        ):
+        for event, _ in expected:
             if event is not None:
                 telemetry(event)
-            states.append(get(telemetry.port, "/ready")[0])
-        assert states == [503, 200, 503, 200, 503]
+            states.append((event, get(telemetry.port, "/ready")[0]))
+        assert states == expected
         assert get(telemetry.port, "/else")[0] == 404
 
 
-def test_a_replaced_trainer_is_not_ready() -> None:
-    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
-        for event in (STARTED, progress(1_000), PUBLISHED):
-            telemetry(event)
-        assert get(telemetry.port, "/ready")[0] == 200
-        telemetry({"event": "replaced"})
-        assert get(telemetry.port, "/ready")[0] == 503
-
-
-def test_a_new_run_counts_on() -> None:
-    with Telemetry(0, TrainerMeters("flights", 24)) as telemetry:
-        for rows in (100, 300, 50, 60):
-            telemetry(progress(rows))
-        assert values(telemetry)["streamtrain_rows_total"] == 360
-
-
-def test_reasons_do_not_grow_with_the_data() -> None:
+def test_a_new_run_counts_on_and_reasons_do_not_grow_with_the_data() -> None:
     assert plain_reason('expected number, got "n/a"') == "expected number"
     meters = TrainerMeters("flights", 24)
+    for rows in (100, 300, 50, 60):  # of two runs
+        meters(progress(rows))
+    assert meters.registry.get_sample_value("streamtrain_rows_total", {"job": "flights"}) == 360
     for number in range(200):
         meters({**PUBLISHED, "dead_letters": {f"reason {number}": 1}})
     families = {family.name: family.samples for family in meters.registry.collect()}
@@ -168,6 +173,8 @@ def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
         assert get(telemetry.port, "/ready")[0] == 503
         made_ms = int(time.time() * 1_000) - 7_000
         counters = {"requests": 20, "rows": 50, "errors": 2, "row_errors": 5, "batches": 3, "rewinds": 1}
+        telemetry(answered(**counters, version=4, snapshot_made_ms=made_ms, waiting=2))
+        assert get(telemetry.port, "/ready")[0] == 503, "a schema is waited for"
         telemetry(answered(**counters, version=4, snapshot_made_ms=made_ms))
         assert get(telemetry.port, "/ready")[0] == 200
         found = values(telemetry)
@@ -185,16 +192,13 @@ def test_a_predictor_is_ready_with_its_first_snapshot() -> None:
     assert 7 <= found["streamtrain_snapshot_age_seconds"] < 600
 
 
-def test_a_taken_port_is_said() -> None:
+def test_an_address_that_cannot_be_taken_is_said() -> None:
     with socket.socket() as taken:
         taken.bind(("", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserMistake, match=f"--metrics-port {port} of --metrics-host 127.0.0.1: Address already in"):
             Telemetry(port, TrainerMeters("flights", 24))
-
-
-def test_an_address_that_is_not_ours_is_said() -> None:
     with pytest.raises(UserMistake, match=r"--metrics-host 192\.0\.2\.1: "):
         Telemetry(0, PredictorMeters("flights"), host="192.0.2.1")
 
@@ -209,23 +213,10 @@ def test_only_this_machine_is_answered_unless_asked_for() -> None:
 def test_head_is_answered_without_a_body() -> None:
     with Telemetry(0, PredictorMeters("flights")) as telemetry:
         for path, code in (("/metrics", 200), ("/ready", 503)):
-            connection = http.client.HTTPConnection("127.0.0.1", telemetry.port, timeout=60)
-            connection.request("HEAD", path)
-            answer = connection.getresponse()
-            assert answer.status == code and int(answer.headers["Content-Length"]) > 0 and answer.read() == b""
-            connection.close()
-
-
-def test_not_ready_while_a_schema_is_waited_for() -> None:
-    meters = TrainerMeters("flights", 24)
-    meters(STARTED)
-    for waits in (False, True, False):
-        meters(progress(5, waiting_for_schema=waits))
-        assert meters.ready is not waits
-    predicts = PredictorMeters("flights")
-    for waiting in (0, 2, 0):
-        predicts(answered(version=4, waiting=waiting))
-        assert predicts.ready is not bool(waiting)
+            with closing(http.client.HTTPConnection("127.0.0.1", telemetry.port, timeout=60)) as connection:
+                connection.request("HEAD", path)
+                answer = connection.getresponse()
+                assert answer.status == code and int(answer.headers["Content-Length"]) > 0 and answer.read() == b""
 
 
 BUSY = """

@@ -1,19 +1,18 @@
-"""README's commands and programs run in order, on a Kafka that its first command starts; what it names exists."""
+"""README's commands and programs run in order, on a Kafka that its first command starts; what it names exists.
+
+Its commands, files and links: tests/docs/test_pages.py.
+"""
 
 from __future__ import annotations
 
 import re
-import shlex
 import subprocess
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import pytest
-import typer.main
 from prometheus_client import generate_latest
 
-from streamtrain.cli.app import app
 from streamtrain.job import Job, settings_table
 from streamtrain.telemetry import PredictorMeters, TrainerMeters
 from tests.docs.page import ROOT, STEP_S, Shell, blocks, free_port, spans
@@ -56,41 +55,12 @@ def test_the_job_file_is_one() -> None:
     assert [name for name, _ in job.schema.columns][2:5] == ["C1", "C2", "C3"]
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """The streamtrain commands of a block, without comments."""
-    for line in text.splitlines():
-        if line.startswith("streamtrain "):
-            yield line
-
-
-def test_every_command_named_exists() -> None:
-    commands = [span for span in SPANS if re.match(r"(streamtrain|train|produce) \S", span)]
-    commands += [line for kind, text in BLOCKS if kind == "sh" for line in lines_of(text)]
-    assert len(commands) > 20
-    root = typer.main.get_command(app)
-    for command in commands:
-        words = [word for word in shlex.split(command, comments=True) if word != "streamtrain"]
-        assert words[0] in root.list_commands(None), command
-        options = {word.split("=")[0] for word in words if word.startswith("-")}
-        assert options <= options_of(words[0]), command
-
-
-def options_of(name: str) -> set[str]:
-    """The options of a command, or of all below it."""
-    module = name.replace("-", "_")
-    command = typer.main.get_command(import_module(f"streamtrain.cli.commands.{module}").app)
-    below = getattr(command, "commands", {"": command})
-    return {option for entry in below.values() for parameter in entry.params for option in parameter.opts}
-
-
-def test_every_setting_metric_and_file_named_exists() -> None:
+def test_every_setting_and_metric_named_exists() -> None:
     settings = {setting.path for setting in settings_table()}
     sections = "records|model|optimizer|train|publish|predict"
     for span in SPANS:
         if match := re.match(rf"({sections})\.[a-z_.]+", span):
             assert match[0] in settings or match[0] in {"publish.archive", "model.py"}, span
-        if re.match(r"(native|compute|topics|streamtrain|tests|examples)/", span) and "x." not in span:
-            assert (ROOT / span).exists(), span
     told = re.findall(r"begin with `streamtrain_`: (.*?`ready`)\.\s", TEXT, re.DOTALL)
     (taken,) = re.findall(r"What its\s+processes take is read (.*?)\.\s", TEXT, re.DOTALL)
     labels = {"reason", "name", "span", "partition", "version", "run", "process", "device"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +48,23 @@ def _renamed(text: str, name: str) -> str:
 def commands(page: Path) -> Iterator[str]:
     for kind, text in blocks(page):
         yield from (line for line in text.splitlines() if kind == "sh" and line.startswith("streamtrain "))
-    yield from (span for span in spans(page) if span.startswith("streamtrain "))
+    yield from (span for span in spans(page) if re.match(r"(streamtrain|train|produce) \S", span))
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def options_of(name: str) -> set[str]:
+    """The options of a command, or of all below it."""
+    command = typer.main.get_command(import_module(f"streamtrain.cli.commands.{name.replace('-', '_')}").app)
+    below = getattr(command, "commands", {"": command})
+    return {option for entry in below.values() for parameter in entry.params for option in parameter.opts}
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.stem)
 def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
     root = typer.main.get_command(app)
     for command in commands(page):
-        assert shlex.split(command)[1] in root.list_commands(None), command
+        name, *words = [word for word in shlex.split(command, comments=True) if word != "streamtrain"]
+        assert name in root.list_commands(None), command
+        assert {word.split("=")[0] for word in words if word.startswith("-")} <= options_of(name), command
     for span in spans(page):
         if re.match(r"(native|compute|topics|streamtrain|tests|examples|deploy|docs)/", span) and "x." not in span:
             assert (ROOT / span).exists(), span
@@ -62,6 +72,7 @@ def test_commands_files_and_links_of_a_page_exist(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_readme_names_every_page() -> None:
+def test_readme_names_every_page_and_many_commands() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert [page.name for page in PAGES if f"docs/{page.name}" not in text] == []
+    assert len(list(commands(ROOT / "README.md"))) > 20

@@ -18,8 +18,8 @@ from streamtrain.job import Job
 from tests.docs.page import ROOT
 
 MODEL, FIT = ROOT / "docs" / "model.md", ROOT / "docs" / "fit.md"
-SPAN = re.compile(r"`([^`]+)`(?: \(((?:`[^`]+`(?:, )?)+)\))?")   # an entry, and its settings in parentheses
-Settings = dict[str, Any]   # with the default that is told, or ...
+SPAN = re.compile(r"`([^`]+)`(?: \(((?:`[^`]+`(?:, )?)+)\))?")  # an entry, and its settings in parentheses
+Settings = dict[str, Any]  # with the default that is told, or ...
 
 
 def tables(page: Path) -> Iterator[list[list[str]]]:
@@ -63,34 +63,32 @@ def check(found: Mapping[str, Settings], known: Mapping[str, Mapping[str, Option
         assert defaults == {setting: known[name][setting].default for setting in defaults}, name
 
 
-def test_layers() -> None:
-    known = {name: layers.options(name) for name in layers.names()}
-    check(told(MODEL, "layer"), {name: {key: known[name][key] for key in known[name] if key != name} for name in known})
+def without_own(name: str) -> Mapping[str, Option]:
+    """The settings of a layer but for the one that names it."""
+    return {key: option for key, option in layers.options(name).items() if key != name}
 
 
-def test_vertices() -> None:
-    check(told(MODEL, "vertex"), {name: vertices.options(name) for name in vertices.names()})
+@pytest.mark.parametrize(
+    ("page", "first", "registry", "options"),
+    [
+        (MODEL, "layer", layers, without_own),
+        (MODEL, "vertex", vertices, vertices.options),
+        (MODEL, "loss", losses, losses.options),
+        (MODEL, "optimizer", optimizers, optimizers.own_options),
+        (MODEL, "schedule", schedules, schedules.own_options),
+        (FIT, "`optimizer=`", minimizers, lambda name: minimizers.get(name).OPTIONS),
+    ],
+)
+def test_a_table_has_the_entries_of_a_registry(page: Path, first: str, registry: Any, options: Any) -> None:
+    check(told(page, first), {name: options(name) for name in registry.names()})
 
 
-def test_losses() -> None:
-    check(told(MODEL, "loss"), {name: losses.options(name) for name in losses.names()})
-
-
-def test_optimizers() -> None:
-    check(told(MODEL, "optimizer"), {name: optimizers.own_options(name) for name in optimizers.names()})
+def test_what_optimizers_share() -> None:
     shared = [name for row in table(MODEL, "setting") for name in re.findall(r"`(\w+)`", row["setting"])]
     assert sorted(shared) == sorted(optimizers.COMMON)
     for row in table(MODEL, "optimizer"):
         names = [span for span, _ in SPAN.findall(row["optimizer"])]
         assert {optimizers.get(name).RATE for name in names} == {float(row["usual rate"])}, names
-
-
-def test_schedules() -> None:
-    check(told(MODEL, "schedule"), {name: schedules.own_options(name) for name in schedules.names()})
-
-
-def test_minimizers() -> None:
-    check(told(FIT, "`optimizer=`"), {name: minimizers.get(name).OPTIONS for name in minimizers.names()})
 
 
 def test_activations() -> None:

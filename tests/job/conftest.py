@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from string import Template
+
 import pytest
 
 JOB = """\
@@ -45,3 +47,16 @@ archive = { every = "10m", keep = 24 }
 @pytest.fixture
 def job_text() -> str:
     return JOB
+
+
+def replacements(table: str, **names: str) -> list[tuple[str, str, str]]:
+    """Reads `old -> new` lines, each with its message in the indented lines below it, in which $NAME is of `names`."""
+    found: list[tuple[str, str, str]] = []
+    for line in Template(table).substitute(names).splitlines()[1:]:
+        if line.startswith(" "):
+            old, new, message = found.pop()
+            found.append((old, new, f"{message} {line.strip()}".lstrip()))
+        else:
+            old, _, new = line.partition(" ->")
+            found.append((old, new.strip(), ""))
+    return found

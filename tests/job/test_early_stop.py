@@ -1,4 +1,4 @@
-"""Where a stream's early stopping stands, publication by publication, from manifests' metrics alone."""
+"""The state of a stream's early stopping, publication by publication, from manifests' metrics alone."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ def folded(given: list[dict[str, Any]], **settings: Any) -> list[dict[str, Any]]
     before: dict[str, Any] = {}
     found = []
     for version, metrics in enumerate(given, 2):
-        rows = 1000 * version
-        state = stop(**settings).after(before, metrics, version, rows, version * DAY_MS)
-        before = {**metrics, "early_stopping": state}
-        found.append(state)
+        found.append(stop(**settings).after(before, metrics, version, 1000 * version, version * DAY_MS))
+        before = {**metrics, "early_stopping": found[-1]}
     return found
 
 

@@ -1,4 +1,4 @@
-"""A format's own settings, which its file declares: in [records], checked with their line, told to both halves."""
+"""A format's own settings, which its file declares: in [records], checked with their line, given to both halves."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from streamtrain.checks.verify.terms import _format
 from streamtrain.columns import formats
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes, settings_table
+from tests.job.conftest import replacements
 
 LINES = '''"""Rows of text between separators."""
 
@@ -63,35 +64,33 @@ def test_a_format_takes_the_settings_its_file_declares(job_text: str) -> None:
     assert rows["records.separator"].when == 'records.format="lines"' and rows["records.skip_lines"].default == "0"
 
 
+ALLOWED = "format, where, max_decoded_bytes, start, max_dead_letter_share"
+
+
 @pytest.mark.usefixtures("lines")
-@over(
-    ("records", "message"),
-    [
-        ('format = "lines"\nseparator = "tob"',
-         ':11: records.separator: expected one of comma, tab, got "tob"; did you mean tab?'),
-        ('format = "lines"\nskip_lines = 10', ":11: records.skip_lines: expected a whole number from 0 to 9, got 10"),
-        ('format = "lines"\nseperator = "tab"',
-         ":11: records.seperator: unknown setting of lines; allowed: format, where, max_decoded_bytes, start, "
-         "max_dead_letter_share, separator, skip_lines; did you mean separator?"),
-        ('format = "msgpack"\nseparator = "tab"',
-         ":11: records.separator: unknown setting; allowed: format, where, max_decoded_bytes, start, "
-         "max_dead_letter_share"),
-        ('format = "msgpack"\nstrt = "latest"',
-         ":11: records.strt: unknown setting; allowed: format, where, max_decoded_bytes, start, max_dead_letter_share; "
-         "did you mean start?"),
-    ],
-)  # fmt: skip
-def test_its_mistakes_have_their_line(job_text: str, records: str, message: str) -> None:
+@over(("_", "records", "message"), replacements("""
+json -> format = "lines"; separator = "tob"
+    separator: expected one of comma, tab, got "tob"; did you mean tab?
+json -> format = "lines"; skip_lines = 10
+    skip_lines: expected a whole number from 0 to 9, got 10
+json -> format = "lines"; seperator = "tab"
+    seperator: unknown setting of lines; allowed: $ALLOWED, separator, skip_lines; did you mean separator?
+json -> format = "msgpack"; separator = "tab"
+    separator: unknown setting; allowed: $ALLOWED
+json -> format = "msgpack"; strt = "latest"
+    strt: unknown setting; allowed: $ALLOWED; did you mean start?
+""", ALLOWED=ALLOWED))  # fmt: skip
+def test_its_mistakes_have_their_line(job_text: str, _: str, records: str, message: str) -> None:
     with pytest.raises(JobMistakes) as caught:
-        job(job_text, records)
-    assert [str(mistake) for mistake in caught.value.mistakes] == [f"flights.toml{message}"]
+        job(job_text, records.replace("; ", "\n"))
+    assert [str(mistake) for mistake in caught.value.mistakes] == [f"flights.toml:11: records.{message}"]
 
 
 @pytest.mark.usefixtures("lines")
 def test_a_log_that_names_what_this_build_has_not_is_refused() -> None:
     assert formats.checked({"name": "lines"}) == {"name": "lines", "separator": "comma", "skip_lines": 0}
     assert formats.checked({"name": "msgpack"}) == {"name": "msgpack"}
-    for wrong in ({"name": "msgpack", "separator": "tab"}, {"name": "lines", "skip_lines": -1}, {"name": "linse"}, {}):
+    for wrong in ({"name": "lines", "skip_lines": -1}, {"name": "linse"}, {}):
         with pytest.raises(UserMistake, match=r"records\."):
             formats.checked(wrong)
     with pytest.raises(UserMistake, match=r"records\.separator: unknown setting of msgpack; it takes none$"):

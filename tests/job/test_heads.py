@@ -7,6 +7,7 @@ from looped import over
 
 from streamtrain.compute.model import Model
 from streamtrain.job import Job, JobMistakes, settings_table
+from tests.job.conftest import replacements
 
 TEXT = """name = "flights"
 [kafka]
@@ -32,46 +33,55 @@ score = "delay.rmse"
 no_improvement = 5
 """
 GRAPH = TEXT[TEXT.index("[model.graph]") : TEXT.index("[model.heads.late]")]
-CASES = [
-    ("weight = 2.0", "weight = 0", ":14: model.heads.late.weight: expected a number above 0 to 1000000, got 0"),
-    ("weight = 2.0", "weigth = 2", ":14: model.heads.late.weigth: unknown setting; allowed: loss, weight, of; did you "
-     "mean weight?"),
-    ("delta = 0.5", "delta = -1", ":17: model.heads.delay.loss.delta: expected a number above 0"),
-    ("delta = 0.5", "dleta = 1", ":17: model.heads.delay.loss.dleta: unknown setting of huber; allowed: name, delta; "
-     "did you mean delta?"),
-    ('"huber"', '"hubr"', ':17: model.heads.delay.loss.name: expected one of binary_cross_entropy'),
-    ("{ sit = 3 }", "{ stand = 3 }", ":19: model.heads.mode.loss.class_weights"),
-    ("[model.heads.late]", "[model.heads.lat]", ':13: model.heads.lat: expected a column of that name with role = '
-     '"label", got none; did you mean late?'),
-    ("[model.heads.late]", "[model.heads.lat]",
-     ":7: columns.late: expected a head for each label, [model.heads.late], got none"),
-    ('of = "tower"', 'of = "towr"', ':15: model.heads.late.of: expected input, input.<column> or the name of a vertex, '
-     'got "towr"; did you mean tower?'),
-    ("shared = {", 'late = { dense = 1, of = "input" }\nshared = {', ":16: model.heads.late.of: expected none: the "
-     "vertex called late is what the loss takes, as it is"),
-    ("tower = {", 'output = { dense = 1, of = "shared" }\ntower = {', "model.graph.output: expected no vertex of that "
-     "name"),
+HEADS = TEXT[TEXT.index("[model.heads.late]") : TEXT.index("[train")]
+OF_SECTIONS = [
     (GRAPH, "", ":12: model.heads.late.of: expected none without [model.graph]"),
-    (GRAPH, '[model]\nloss = "focal"\n' + GRAPH, ':11: model.loss: expected none beside heads, of which each has its '
-     'own, got "focal"'),
+    (GRAPH, f'[model]\nloss = "focal"\n{GRAPH}',
+     ':11: model.loss: expected none beside heads, of which each has its own, got "focal"'),
     (GRAPH, '[model]\ntorch = "x:Net"\n', "model.heads: expected none beside a PyTorch module, which has one loss"),
-    (', classes = ["walk", "sit"]', "", ":9: columns.mode.classes: expected their names, or how many, for loss "
-     "'softmax_cross_entropy', got none"),
-    ('"huber", delta = 0.5', '"softmax_cross_entropy"', ":8: columns.delay"),
-    ('"delay.rmse"', '"rmse"', 'train.early_stopping.score: expected one of loss, '),
-    (TEXT[TEXT.index("[model.heads.late]") : TEXT.index("[train")], "", ":8: columns.delay: only one column can be the "
-     "label, and late is; of several each has a head, [model.heads.delay]"),
-    ('name = "flights"\n', 'name = "flights"\n[records]\nformat = "libsvm"\n', ": expected a label, a weight or one "
-     "column of kind sparse for libsvm, got another column"),
+    (HEADS, "", ":8: columns.delay: only one column can be the label, and late is; of several each has a head, "
+     "[model.heads.delay]"),
 ]  # fmt: skip
+CASES = replacements("""
+weight = 2.0 -> weight = 0
+    :14: model.heads.late.weight: expected a number above 0 to 1000000, got 0
+weight = 2.0 -> weigth = 2
+    :14: model.heads.late.weigth: unknown setting; allowed: loss, weight, of; did you mean weight?
+delta = 0.5 -> delta = -1
+    :17: model.heads.delay.loss.delta: expected a number above 0
+delta = 0.5 -> dleta = 1
+    :17: model.heads.delay.loss.dleta: unknown setting of huber; allowed: name, delta; did you mean delta?
+"huber" -> "hubr"
+    :17: model.heads.delay.loss.name: expected one of binary_cross_entropy
+{ sit = 3 } -> { stand = 3 }
+    :19: model.heads.mode.loss.class_weights
+[model.heads.late] -> [model.heads.lat]
+    :13: model.heads.lat: expected a column of that name with role = "label", got none; did you mean late?
+[model.heads.late] -> [model.heads.lat]
+    :7: columns.late: expected a head for each label, [model.heads.late], got none
+of = "tower" -> of = "towr"
+    :15: model.heads.late.of: expected input, input.<column> or the name of a vertex, got "towr"; did you mean tower?
+tower = { -> late = { dense = 1, of = "input" }; tower = {
+    :16: model.heads.late.of: expected none: the vertex called late is what the loss takes, as it is
+tower = { -> output = { dense = 1, of = "shared" }; tower = {
+    model.graph.output: expected no vertex of that name
+, classes = ["walk", "sit"] ->
+    :9: columns.mode.classes: expected their names, or how many, for loss 'softmax_cross_entropy', got none
+"huber", delta = 0.5 -> "softmax_cross_entropy"
+    :8: columns.delay
+"delay.rmse" -> "rmse"
+    train.early_stopping.score: expected one of loss,
+name = "flights" -> name = "flights"; [records]; format = "libsvm"
+    : expected a label, a weight or one column of kind sparse for libsvm, got another column
+""")  # fmt: skip
 
 
-@over(("there", "instead", "told"), CASES, ids=[str(at) for at in range(len(CASES))])
-def test_each_mistake_has_its_line_and_the_nearest_name(there: str, instead: str, told: str) -> None:
-    assert there in TEXT
+@over(("old", "new", "message"), [*CASES, *OF_SECTIONS])
+def test_each_mistake_has_its_line_and_the_nearest_name(old: str, new: str, message: str) -> None:
+    assert old in TEXT
     with pytest.raises(JobMistakes) as error:
-        Job.parse(TEXT.replace(there, instead, 1))
-    assert told in str(error.value)
+        Job.parse(TEXT.replace(old, new.replace("; ", "\n"), 1))
+    assert message in str(error.value)
 
 
 def test_a_job_of_heads_is_what_its_manifest_says() -> None:
@@ -82,17 +92,18 @@ def test_a_job_of_heads_is_what_its_manifest_says() -> None:
     assert "loss" not in job.effective()["model"]
     heads = Model(job.model_spec()).parsed.heads
     assert [(head.name, head.loss, head.weight, head.of, head.partial) for head in heads] == [
-        ("late", "binary_cross_entropy", 2.0, "tower", True), ("delay", "huber", 1.0, "", True),
+        ("late", "binary_cross_entropy", 2.0, "tower", True),
+        ("delay", "huber", 1.0, "", True),
         ("mode", "softmax_cross_entropy", 1.0, "", False),
-    ]  # fmt: skip
+    ]
     assert heads[2].settings["class_weights"] == [1.0, 3.0] and heads[1].shape.standardize_label is not None
 
 
 def test_a_flag_and_a_variable_reach_a_head() -> None:
-    job = Job.parse(TEXT, sets=["model.heads.late.weight=0.5"])
-    assert job.model.heads["late"].weight == 0.5
-    job = Job.parse(TEXT, environment={"STREAMTRAIN_MODEL__HEADS__DELAY__WEIGHT": "0.25"})
-    assert job.model.heads["delay"].weight == 0.25
+    job = Job.parse(
+        TEXT, sets=["model.heads.late.weight=0.5"], environment={"STREAMTRAIN_MODEL__HEADS__DELAY__WEIGHT": "0.25"}
+    )
+    assert (job.model.heads["late"].weight, job.model.heads["delay"].weight) == (0.5, 0.25)
 
 
 def test_the_table_of_settings_has_those_of_a_head() -> None:

@@ -1,4 +1,4 @@
-"""What a job file, the environment and flags give together."""
+"""A job file, the environment and flags together."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ from streamtrain.job.file import SECTIONS
 from streamtrain.job.units import SIZE_UNITS_BYTES, format_amount, parse_amount
 
 
-def test_values_and_defaults(job_text: str) -> None:
+def test_values_and_defaults(job_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("STREAMTRAIN_TRAIN__WORKERS", "7")  # read only where it is given
     job = Job.parse(job_text)
+    assert job.train.workers == 2
     assert job.name == "flights"
     assert (job.train.batch_rows, job.train.round_interval_s, job.train.seed) == (256, 0.25, 0)
     assert (job.publish.interval_s, job.publish.keep, job.publish.pending_bytes) == (1.0, 8, 64 * 2**20)
@@ -109,13 +111,9 @@ def test_the_effective_job_comes_back_without_kafka(job_text: str) -> None:
     assert job.digest() == Job.parse(job_text, sets=["records.start=2026-01-31"]).digest()
 
 
-def test_secrets_are_not_shown(job_text: str) -> None:
+def test_secrets_are_not_shown_and_travel_between_processes(job_text: str) -> None:
     job = Job.parse(job_text, sets=["kafka.sasl.password=hush", "kafka.producer.sasl.username=who"])
     assert "hush" not in repr(job) and "who" not in repr(job) and "sasl.password" in repr(job)
-
-
-def test_a_job_travels_between_processes(job_text: str) -> None:
-    job = Job.parse(job_text, sets=["kafka.sasl.password=hush"])
     assert pickle.loads(pickle.dumps(job)) == job
 
 
@@ -152,6 +150,7 @@ def test_a_table_that_stands_for_a_value_is_listed_too() -> None:
     assert takes[f"{name}.floor"].startswith("a number from 1e-30")
 
 
+BARE = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
 WITHOUT_DEFAULT = (
     "name", "records.schema", "records.where", "transforms", "model.graph", "model.torch",
     *(f"train.early_stopping.{name}" for name in ("no_improvement", "best_score", "rows", "epochs", "score")),
@@ -160,14 +159,13 @@ WITHOUT_DEFAULT = (
 
 
 @over("setting", settings_table, ids=lambda setting: setting.path)
-def test_each_setting(job_text: str, setting: object) -> None:
+def test_each_setting(setting: Any) -> None:
     """Its default as text of the file gives the default; it has help; its environment name reaches it."""
-    path, default = setting.path, setting.default  # type: ignore[attr-defined]
-    assert setting.help and setting.takes  # type: ignore[attr-defined]
+    path, default, bare = setting.path, setting.default, BARE
+    assert setting.help and setting.takes
     if path in WITHOUT_DEFAULT or "<" in path or path.startswith("kafka."):
         return
-    bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
-    when = [setting.when] if setting.when else []  # type: ignore[attr-defined]
+    when = [setting.when] if setting.when else []
     when += ["train.early_stopping.rows=1"] if path.startswith("train.early_stopping.") else []
     if when and when[0].startswith("records.format="):
         given = with_schema(json.loads(when[0].partition("=")[2]), {"a": "number", "late": "number"})
@@ -178,7 +176,7 @@ def test_each_setting(job_text: str, setting: object) -> None:
     if loss is not None and losses.label_kind(loss) == "class":
         bare = bare.replace('"label"', '"label", classes = 3')
     bare_default = json.loads(default) if default.startswith('"') else default
-    by_environment = Job.parse(bare, sets=when, environment={setting.environment: bare_default})  # type: ignore[attr-defined]
+    by_environment = Job.parse(bare, sets=when, environment={setting.environment: bare_default})
     by_flag = Job.parse(bare, sets=[*when, f"{path}={default}"])
     assert by_environment.effective() == by_flag.effective()
     if not path.startswith("publish.archive") and not when:
@@ -201,8 +199,7 @@ def test_a_setting_under_a_name_is_reached_by_flag_and_environment(path: str, va
     for stands, name in {"<column>": "a", "<topic>": "records", "<property>": "client.id"}.items():
         path = path.replace(stands, name)
         variable = variable.replace(stands.upper(), name.upper().replace(".", "_"))
-    bare = 'name = "x"\n[kafka]\nbootstrap.servers = "b"\n[columns]\na = {}\nlate = { role = "label" }\n'
-    jobs = [Job.parse(bare), Job.parse(bare, sets=[f"{path}={value}"]), Job.parse(bare, environment={variable: value})]
+    jobs = [Job.parse(BARE), Job.parse(BARE, sets=[f"{path}={value}"]), Job.parse(BARE, environment={variable: value})]
     before, by_flag, by_environment = [(job.effective(), job.kafka) for job in jobs]
     assert by_flag == by_environment != before
 
@@ -211,19 +208,15 @@ def test_every_section_is_in_the_table() -> None:
     assert {setting.path.partition(".")[0] for setting in settings_table()} == set(SECTIONS)
 
 
-@over("amount", [1, 999, 1_000, 1_500, 60_000, 90_000, 86_400_000, 0.5])
-def test_durations_are_written_as_they_are_read(amount: float) -> None:
-    assert parse_amount(format_amount(amount, DURATION_UNITS_MS), DURATION_UNITS_MS) == amount
-
-
-@over("amount", [1, 1_000, 1_024, 64 * 2**20, 900_000, 123_457])
-def test_sizes_are_written_as_they_are_read(amount: int) -> None:
-    assert parse_amount(format_amount(amount, SIZE_UNITS_BYTES), SIZE_UNITS_BYTES) == amount
-
-
-def test_the_environment_is_read_only_where_it_is_given(job_text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("STREAMTRAIN_TRAIN__WORKERS", "7")
-    assert Job.parse(job_text).train.workers == 2
+@over(
+    ("units", "amounts"),
+    [
+        (DURATION_UNITS_MS, [1, 999, 1_000, 1_500, 60_000, 90_000, 86_400_000, 0.5]),
+        (SIZE_UNITS_BYTES, [1, 1_000, 1_024, 64 * 2**20, 900_000, 123_457]),
+    ],
+)
+def test_amounts_are_written_as_they_are_read(units: dict[str, int], amounts: list[float]) -> None:
+    assert [parse_amount(format_amount(amount, units), units) for amount in amounts] == amounts
 
 
 @over(
@@ -240,7 +233,6 @@ def test_optimizers(job_text: str, sets: list[str], spec: dict[str, object]) -> 
 
 
 def of_all() -> dict[str, object]:
-    """What every optimizer has."""
     return {name: option.default for name, option in optimizers.COMMON.items()}
 
 
@@ -263,12 +255,13 @@ def test_a_manifest_that_sorts_keys_keeps_the_order_of_columns(job_text: str) ->
 def test_a_program_s_tables_may_hold_tuples_and_numbers_of_numpy() -> None:
     def job(whole: Any, number: Any, flag: Any, array: Any, layers: Any) -> Job:
         graph = {"a": {"dense": whole(3), "of": "input"}, "b": {"scale": "a", "by": number(0.5)}}
-        return Job.from_tables({
+        tables = {
             "columns": {"x": {"standardize": flag(True)}, "y": {"role": "label", "classes": array(["a", "b"])}},
             "model": {"layers": layers([{"dense": whole(3)}])} if layers is tuple else {"graph": graph},
             "optimizer": {"name": "sgd", "momentum": number(0.5)},
             "train": {"workers": whole(2)},
-        })
+        }
+        return Job.from_tables(tables)
 
     given = job(np.int64, np.float32, np.bool_, np.array, list)
     assert given.effective() == job(int, float, bool, list, list).effective()

@@ -13,6 +13,7 @@ from streamtrain.columns.kinds.input import HOLDS
 from streamtrain.compute import layers, losses, optimizers
 from streamtrain.errors import UserMistake
 from streamtrain.job import Job, JobMistakes
+from tests.job.conftest import replacements
 
 TRAIN = (
     "batch_rows, batch_growth, accumulate, workers, threads_per_worker, affinity, averaging_frequency, "
@@ -23,232 +24,134 @@ SECTIONS = (
     "name, topics, records, columns, transforms, model, optimizer, train, ingest, publish, predict, kafka, registry"
 )
 
-# (what stands in the file, what stands there instead, the message)
-CASES = [
-    ("batch_rows", "batch_row", f":26: train.batch_row: unknown setting; allowed: {TRAIN}; did you mean batch_rows?"),
-    ("workers = 2", "workers = 0", ":27: train.workers: expected a whole number from 1 to 64, got 0"),
-    ("workers = 2", 'workers = "2"', ':27: train.workers: expected a whole number from 1 to 64, got "2"'),
-    ("workers = 2", "workers = 2.5", ":27: train.workers: expected a whole number from 1 to 64, got 2.5"),
-    ("workers = 2", "workers = true", ":27: train.workers: expected a whole number from 1 to 64, got true"),
-    (
-        "workers = 2",
-        "early_stopping = { rows = 1, held_out = {} }",
-        ":27: train.early_stopping.held_out: expected files or a topic, one of the two, got {}",
-    ),
-    (
-        "workers = 2",
-        "early_stopping = { rows = 1, held_out = { files = [] } }",
-        ":27: train.early_stopping.held_out.files: expected an array of texts that is not empty, got []",
-    ),
-    (
-        '"250ms"',
-        '"250"',
-        ':29: train.round_interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", or "off", '
-        'got "250"',
-    ),
-    (
-        '"1s"',
-        '"off"',
-        ':33: publish.interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", got "off"',
-    ),
-    (
-        '"10m"',
-        "600",
-        ':34: publish.archive.every: expected a duration of at least 1s such as "250ms", "1s" or "10m", got 600',
-    ),
-    (
-        '"json"',
-        '"jsn"',
-        f':10: records.format: expected one of {", ".join(format_names())}, got "jsn"; did you mean json?',
-    ),
-    (
-        '"adam"',
-        '"Adam"',
-        f':22: optimizer.name: expected one of {", ".join(optimizers.names())}, got "Adam"; did you mean adam?',
-    ),
-    ("3e-3", "0", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got 0"),
-    ("3e-3", "nan", ":23: optimizer.learning_rate: expected a number above 0 to 1000, got nan"),
-    ("[publish]", "[publsh]", f":32: publsh: unknown section; allowed: {SECTIONS}; did you mean publish?"),
-    (
-        'name = "flights"',
-        "",
-        ": name: missing, expected a name of letters, digits, '.', '_' and '-', at most 200",
-    ),
-    (
-        'name = "flights"',
-        'name = "my flights"',
-        ":1: name: expected a name of letters, digits, '.', '_' and '-', at most 200, got \"my flights\"",
-    ),
-    (
-        "partitions = 4",
-        "partition = 4",
-        ":7: topics.records.partition: unknown setting; allowed: name, partitions, replication, config; "
-        "did you mean partitions?",
-    ),
-    (
-        'records = { name = "prod.flights", partitions = 4 }',
-        'snapshots = { name = "prod.flights" }',
-        ":7: topics.snapshots.name: expected no name: a bootstrap address and a job name must be enough to find it, "
-        'got "prod.flights"',
-    ),
-    (
-        'records = { name = "prod.flights", partitions = 4 }',
-        "control.partitions = 2",
-        ":7: topics.control.partitions: expected 1, which is fixed, got 2",
-    ),
-    (
-        'records = { name = "prod.flights", partitions = 4 }',
-        'snapshots.config = { "cleanup.policy" = "delete" }',
-        ':7: topics.snapshots.config."cleanup.policy": expected compact, which its readers rest on, got "delete"',
-    ),
-    (
-        'records = { name = "prod.flights", partitions = 4 }',
-        'dead-letters.config = { "cleanup.policy" = "compact,delete" }',
-        ':7: topics.dead-letters.config."cleanup.policy": expected delete, which its readers rest on, got '
-        '"compact,delete"',
-    ),
-    (
-        'records = { name = "prod.flights", partitions = 4 }',
-        'requests = "flights.records"',
-        ':7: topics.requests: expected a topic of its own (records has this one), got "flights.records"',
-    ),
-    (
-        "bootstrap.servers",
-        "group.id",
-        ":4: kafka.group.id: set by streamtrain, remove it: streamtrain reads from positions of its own",
-    ),
-    (
-        "bootstrap.servers",
-        "consumer.isolation.level",
-        ":4: kafka.consumer.isolation.level: set by streamtrain, remove it: exactly once rests on it",
-    ),
-    (
-        'bootstrap.servers = "localhost:9092"',
-        "sasl.password = [1]",
-        ":4: kafka.sasl.password: expected a text, a number, true or false, got list (not shown)",
-    ),
-    (
-        'bootstrap.servers = "localhost:9092"',
-        "",
-        ':3: kafka.bootstrap.servers: no broker given: set bootstrap.servers = "host:9092" in [kafka], '
-        "STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap",
-    ),
-    (
-        "bootstrap.servers",
-        "producer.liger.ms",
-        ":4: kafka.producer.liger.ms: unknown librdkafka property; did you mean linger.ms?",
-    ),
-    (
-        'bootstrap.servers = "localhost:9092"',
-        "consumer.fetch.wait.max.ms = -3",
-        ":4: kafka.consumer.fetch.wait.max.ms: expected integer 0 to 300000, got another value (not shown)",
-    ),
-    ("bootstrap.servers", "dr_msg_cb", ":4: kafka.dr_msg_cb: a librdkafka property no file can hold, remove it"),
-    ('role = "label", ', "", ':12: columns: expected one column with role = "label", got none'),
-    (
-        "prefetch_buffer = 24",
-        "prefetch_buffer = 15",
-        ":30: train.prefetch_buffer: expected at least two rounds: 2 x 2 workers x 4 steps = 16 slots, got 15",
-    ),
-    (
-        "buckets = 64, ",
-        "",
-        ":14: columns.carrier.buckets: expected a number of buckets for a category, or a vocabulary, got none",
-    ),
-    (
-        "missing = 0",
-        'missing = "x"',
-        """:13: columns.dep_delay.missing: expected "dead_letter", "skip" or a number, got 'x'""",
-    ),
-    ("dep_delay =", '"a{1..2" =', ":13: columns.\"a{1..2\": expected braces in pairs, not nested, got 'a{1..2'"),
-    ("dep_delay =", '"{x,carrier}" =', ':13: columns."{x,carrier}": given twice'),
-    (
-        'number"',
-        'numbr"',
-        f':13: columns.dep_delay.kind: expected one of {", ".join(dict.fromkeys([*features(), *HOLDS]))}, got "numbr"; '
-        "did you mean number?",
-    ),
-    ("dense = 64", "dense = 0", ":18: model.layers[0].dense: expected a whole number from 1 to 65535, got 0"),
-    (
-        '"relu"',
-        '"rely"',
-        f':18: model.layers[0].activation: expected {layers.options("dense")["activation"].takes()}, got "rely"; '
-        "did you mean relu?",
-    ),
-    (
-        "activation",
-        "activate",
-        ":18: model.layers[0].activate: unknown option of dense; allowed: dense, activation, init; "
-        "did you mean activation?",
-    ),
-    (
-        "learning_rate",
-        "bta1",
-        ":23: optimizer.bta1: unknown setting of adam; allowed: name, learning_rate, beta1, beta2, epsilon, "
-        f"{', '.join(optimizers.COMMON)}, groups; did you mean beta1?",
-    ),
-    ("learning_rate = 3e-3", "beta1 = 1", ":23: optimizer.beta1: expected a number from 0 below 1, got 1"),
-    (
-        "{ dense",
-        "{ dens",
-        f':18: model.layers[0]: expected a layer, one of {", ".join(layers.names())}, got '
-        '{ dens = 64, activation = "relu" }; '
-        "did you mean dense?",
-    ),
-    ('[ { dense = 64, activation = "relu" } ]', "[ 64 ]", ":18: model.layers[0]: expected a table, got 64"),
-    (
-        'missing = "skip"',
-        "classes = [0, 1]",
-        ":15: columns.late.classes: expected an array of texts or a whole number, got [0, 1]",
-    ),
-    (
-        'missing = "skip"',
-        "classes = 3",
-        ":15: columns.late.classes: expected 2 for loss 'binary_cross_entropy', got 3; more are for "
-        "softmax_cross_entropy",
-    ),
-    (
-        '"binary_cross_entropy"',
-        '"softmax_cross_entropy"',
-        ":15: columns.late.classes: expected their names, or how many, for loss 'softmax_cross_entropy', got none",
-    ),
-    (
-        '"binary_cross_entropy"',
-        '"hubr"',
-        f':19: model.loss: expected one of {", ".join(losses.names())}, got "hubr"; did you mean huber?',
-    ),
-    (
-        '"binary_cross_entropy"',
-        '{ name = "huber", dlta = 1 }',
-        ":19: model.loss.dlta: unknown setting of huber; allowed: name, delta; did you mean delta?",
-    ),
-    (
-        '"binary_cross_entropy"',
-        '{ name = "huber", delta = 0 }',
-        ":19: model.loss.delta: expected a number above 0, got 0",
-    ),
-    (
-        'missing = "skip" }\n\n[model]\nlayers = [ { dense = 64, activation = "relu" } ]\nloss = '
-        '"binary_cross_entropy"',
-        'missing = "skip", classes = ["cat", "dog"] }\n\n[model]\nlayers = []\n'
-        'loss = { name = "softmax_cross_entropy", class_weights = { cat = 2, dgo = 3 } }',
-        ':19: model.loss.class_weights: expected names of classes, cat, dog, got "dgo"; did you mean dog?',
-    ),
-    (
-        '"binary_cross_entropy"',
-        '{ name = "binary_cross_entropy", class_weights = [1, 2, 3] }',
-        ":19: model.loss.class_weights: expected 2 numbers, one for each class, got [1, 2, 3]",
-    ),
-    (
-        '"binary_cross_entropy"',
-        '{ name = "binary_cross_entropy", class_weights = [1, 0] }',
-        ":19: model.loss.class_weights: expected a number above 0 for each class, as an array in their order or as a "
-        "table by their names, got [1, 0]",
-    ),
-]
+# each: `old -> new`, and the message below it
+CASES = replacements("""
+batch_rows -> batch_row
+    :26: train.batch_row: unknown setting; allowed: $TRAIN; did you mean batch_rows?
+workers = 2 -> workers = 0
+    :27: train.workers: expected a whole number from 1 to 64, got 0
+workers = 2 -> workers = "2"
+    :27: train.workers: expected a whole number from 1 to 64, got "2"
+workers = 2 -> workers = 2.5
+    :27: train.workers: expected a whole number from 1 to 64, got 2.5
+workers = 2 -> workers = true
+    :27: train.workers: expected a whole number from 1 to 64, got true
+workers = 2 -> early_stopping = { rows = 1, held_out = {} }
+    :27: train.early_stopping.held_out: expected files or a topic, one of the two, got {}
+workers = 2 -> early_stopping = { rows = 1, held_out = { files = [] } }
+    :27: train.early_stopping.held_out.files: expected an array of texts that is not empty, got []
+"250ms" -> "250"
+    :29: train.round_interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", or "off", got
+    "250"
+"1s" -> "off"
+    :33: publish.interval: expected a duration of at least 1ms such as "250ms", "1s" or "10m", got "off"
+"10m" -> 600
+    :34: publish.archive.every: expected a duration of at least 1s such as "250ms", "1s" or "10m", got 600
+"json" -> "jsn"
+    :10: records.format: expected one of $FORMATS, got "jsn"; did you mean json?
+"adam" -> "Adam"
+    :22: optimizer.name: expected one of $OPTIMIZERS, got "Adam"; did you mean adam?
+3e-3 -> 0
+    :23: optimizer.learning_rate: expected a number above 0 to 1000, got 0
+3e-3 -> nan
+    :23: optimizer.learning_rate: expected a number above 0 to 1000, got nan
+[publish] -> [publsh]
+    :32: publsh: unknown section; allowed: $SECTIONS; did you mean publish?
+name = "flights" ->
+    : name: missing, expected a name of letters, digits, '.', '_' and '-', at most 200
+name = "flights" -> name = "my flights"
+    :1: name: expected a name of letters, digits, '.', '_' and '-', at most 200, got "my flights"
+partitions = 4 -> partition = 4
+    :7: topics.records.partition: unknown setting; allowed: name, partitions, replication, config; did you mean
+    partitions?
+records = { name = "prod.flights", partitions = 4 } -> snapshots = { name = "prod.flights" }
+    :7: topics.snapshots.name: expected no name: a bootstrap address and a job name must be enough to find it, got
+    "prod.flights"
+records = { name = "prod.flights", partitions = 4 } -> control.partitions = 2
+    :7: topics.control.partitions: expected 1, which is fixed, got 2
+records = { name = "prod.flights", partitions = 4 } -> snapshots.config = { "cleanup.policy" = "delete" }
+    :7: topics.snapshots.config."cleanup.policy": expected compact, which its readers rest on, got "delete"
+records = { name = "prod.flights", partitions = 4 } -> dead-letters.config = { "cleanup.policy" = "compact,delete" }
+    :7: topics.dead-letters.config."cleanup.policy": expected delete, which its readers rest on, got
+    "compact,delete"
+records = { name = "prod.flights", partitions = 4 } -> requests = "flights.records"
+    :7: topics.requests: expected a topic of its own (records has this one), got "flights.records"
+bootstrap.servers -> group.id
+    :4: kafka.group.id: set by streamtrain, remove it: streamtrain reads from positions of its own
+bootstrap.servers -> consumer.isolation.level
+    :4: kafka.consumer.isolation.level: set by streamtrain, remove it: exactly once rests on it
+bootstrap.servers = "localhost:9092" -> sasl.password = [1]
+    :4: kafka.sasl.password: expected a text, a number, true or false, got list (not shown)
+bootstrap.servers = "localhost:9092" ->
+    :3: kafka.bootstrap.servers: no broker given: set bootstrap.servers = "host:9092" in [kafka],
+    STREAMTRAIN_KAFKA__BOOTSTRAP_SERVERS or --bootstrap
+bootstrap.servers -> producer.liger.ms
+    :4: kafka.producer.liger.ms: unknown librdkafka property; did you mean linger.ms?
+bootstrap.servers = "localhost:9092" -> consumer.fetch.wait.max.ms = -3
+    :4: kafka.consumer.fetch.wait.max.ms: expected integer 0 to 300000, got another value (not shown)
+bootstrap.servers -> dr_msg_cb
+    :4: kafka.dr_msg_cb: a librdkafka property no file can hold, remove it
+role = "label", ->
+    :12: columns: expected one column with role = "label", got none
+prefetch_buffer = 24 -> prefetch_buffer = 15
+    :30: train.prefetch_buffer: expected at least two rounds: 2 x 2 workers x 4 steps = 16 slots, got 15
+buckets = 64, ->
+    :14: columns.carrier.buckets: expected a number of buckets for a category, or a vocabulary, got none
+missing = 0 -> missing = "x"
+    :13: columns.dep_delay.missing: expected "dead_letter", "skip" or a number, got 'x'
+dep_delay = -> "a{1..2" =
+    :13: columns."a{1..2": expected braces in pairs, not nested, got 'a{1..2'
+dep_delay = -> "{x,carrier}" =
+    :13: columns."{x,carrier}": given twice
+number" -> numbr"
+    :13: columns.dep_delay.kind: expected one of $KINDS, got "numbr"; did you mean number?
+dense = 64 -> dense = 0
+    :18: model.layers[0].dense: expected a whole number from 1 to 65535, got 0
+"relu" -> "rely"
+    :18: model.layers[0].activation: expected $ACTIVATIONS, got "rely"; did you mean relu?
+activation -> activate
+    :18: model.layers[0].activate: unknown option of dense; allowed: dense, activation, init; did you mean
+    activation?
+learning_rate -> bta1
+    :23: optimizer.bta1: unknown setting of adam; allowed: name, learning_rate, beta1, beta2, epsilon,
+    $OF_ALL_OPTIMIZERS, groups; did you mean beta1?
+learning_rate = 3e-3 -> beta1 = 1
+    :23: optimizer.beta1: expected a number from 0 below 1, got 1
+{ dense -> { dens
+    :18: model.layers[0]: expected a layer, one of $LAYERS, got { dens = 64, activation = "relu" }; did you mean
+    dense?
+[ { dense = 64, activation = "relu" } ] -> [ 64 ]
+    :18: model.layers[0]: expected a table, got 64
+missing = "skip" -> classes = [0, 1]
+    :15: columns.late.classes: expected an array of texts or a whole number, got [0, 1]
+missing = "skip" -> classes = 3
+    :15: columns.late.classes: expected 2 for loss 'binary_cross_entropy', got 3; more are for softmax_cross_entropy
+"binary_cross_entropy" -> "softmax_cross_entropy"
+    :15: columns.late.classes: expected their names, or how many, for loss 'softmax_cross_entropy', got none
+"binary_cross_entropy" -> "hubr"
+    :19: model.loss: expected one of $LOSSES, got "hubr"; did you mean huber?
+"binary_cross_entropy" -> { name = "huber", dlta = 1 }
+    :19: model.loss.dlta: unknown setting of huber; allowed: name, delta; did you mean delta?
+"binary_cross_entropy" -> { name = "huber", delta = 0 }
+    :19: model.loss.delta: expected a number above 0, got 0
+"binary_cross_entropy" -> { name = "binary_cross_entropy", class_weights = [1, 2, 3] }
+    :19: model.loss.class_weights: expected 2 numbers, one for each class, got [1, 2, 3]
+"binary_cross_entropy" -> { name = "binary_cross_entropy", class_weights = [1, 0] }
+    :19: model.loss.class_weights: expected a number above 0 for each class, as an array in their order or as a
+    table by their names, got [1, 0]
+""", TRAIN=TRAIN, SECTIONS=SECTIONS, FORMATS=", ".join(format_names()), OPTIMIZERS=", ".join(optimizers.names()),
+    KINDS=", ".join(dict.fromkeys([*features(), *HOLDS])), ACTIVATIONS=layers.options("dense")["activation"].takes(),
+    OF_ALL_OPTIMIZERS=", ".join(optimizers.COMMON), LAYERS=", ".join(layers.names()), LOSSES=", ".join(losses.names()),
+)  # fmt: skip
+OF_TWO_PLACES = (
+    'missing = "skip" }\n\n[model]\nlayers = [ { dense = 64, activation = "relu" } ]\nloss = "binary_cross_entropy"',
+    'missing = "skip", classes = ["cat", "dog"] }\n\n[model]\nlayers = []\n'
+    'loss = { name = "softmax_cross_entropy", class_weights = { cat = 2, dgo = 3 } }',
+    ':19: model.loss.class_weights: expected names of classes, cat, dog, got "dgo"; did you mean dog?',
+)
 
 
-@over(("old", "new", "message"), CASES, ids=[case[2].split(":")[2].strip() for case in CASES])
+@over(("old", "new", "message"), [*CASES, OF_TWO_PLACES])
 def test_message(job_text: str, old: str, new: str, message: str) -> None:
     assert old in job_text
     with pytest.raises(JobMistakes) as caught:
@@ -258,12 +161,8 @@ def test_message(job_text: str, old: str, new: str, message: str) -> None:
 
 
 def test_all_mistakes_at_once_in_the_order_of_the_file(job_text: str) -> None:
-    for old, new in (
-        ('"json"', '"jsn"'),
-        ("workers = 2", "workers = 0"),
-        ("bootstrap.servers", "group.id"),
-        ('"label"', '"labl"'),
-    ):
+    changes = {"json": "jsn", "workers = 2": "workers = 0", "bootstrap.servers": "group.id", '"label': '"labl'}
+    for old, new in changes.items():
         job_text = job_text.replace(old, new, 1)
     with pytest.raises(JobMistakes) as caught:
         Job.parse(job_text, name="flights.toml", sets=["train.seed=-1"], environment={"STREAMTRAIN_TRIAN__SEED": "1"})

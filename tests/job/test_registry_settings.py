@@ -62,7 +62,9 @@ def test_environment_and_flags_are_stronger() -> None:
     url = '[registry]\nurl = "http://file"'
     found = job(url, environment={"STREAMTRAIN_REGISTRY__URL": "http://env"})
     assert found.registry.properties["url"] == "http://env"
-    found = job(url, environment={"STREAMTRAIN_REGISTRY__BASIC_AUTH_USER_INFO": "a:b"}, sets=["registry.url=http://flag"])
+    found = job(
+        url, environment={"STREAMTRAIN_REGISTRY__BASIC_AUTH_USER_INFO": "a:b"}, sets=["registry.url=http://flag"]
+    )
     assert found.registry.properties == {"url": "http://flag", "basic.auth.user.info": "a:b"}
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
-from streamtrain.compute.model import Model
 from streamtrain.compute.ops.first_seen import slots_of
-from streamtrain.errors import UserMistake
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed (extra torch)")
 
@@ -47,10 +43,3 @@ def test_it_is_that_of_pytorch(n: int) -> None:
         if lead[entry] == entry:
             mine[index[entry]] = gradient[entry]
     np.testing.assert_allclose(mine, its.grad.numpy(), atol=1e-12)
-
-
-def test_of_the_outputs_there_is_none(spec: Any) -> None:
-    told = spec(bags=[2])
-    told["input"]["bags"][0]["pool"] = "max"
-    with pytest.raises(UserMistake, match=r"bags\[0\].pool: expected one of sum, mean, max, max with embed above 0"):
-        Model(told)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from looped import over
 
 from streamtrain.compute.graph import Graph
 from streamtrain.compute.model import Model
@@ -85,68 +84,6 @@ def test_gradients_of_several_readers_add_in_one_order(rig: Any, spec: Any) -> N
             rigged.step(plan)
         bits.add(rigged.state.tobytes())
     assert len(bits) == 1
-
-
-WRONG: list[tuple[Any, str]] = [
-    (3, "model.graph: expected a table of vertices, got 3"),
-    ([3], "model.graph: expected a table of vertices"),
-    ([{"dense": 3}],
-     "model.graph: expected names of letters, digits and _, no digit first, each once, none of them input, got None"),
-    ([{"name": "2nd", **RELU, "of": "input"}], "no digit first.*got '2nd'"),
-    ([{"name": "input", **RELU, "of": "input"}], "none of them input, got 'input'"),
-    ([{"name": "a.b", **RELU, "of": "input"}], "names of letters, digits and _.*got 'a.b'"),
-    ([{"name": "a", **RELU, "of": "input"}] * 2, "each once.*got 'a'"),
-    ([{"name": "a", "of": "input"}], r"model.graph.a: expected one of .*dense.*concat.*, got {'of': 'input'}"),
-    ([{"name": "a", "dense": 3, "add": ["input"]}], r"model.graph.a: expected one of .*, got \['dense', 'add'\]"),
-    ([{"name": "a", "dense": 0, "of": "input"}], "model.graph.a: expected a whole number from 1 to .*, got 0"),
-    ([{"name": "a", "dense": 3, "of": "inptu"}],
-     "model.graph.a: expected input, input.<column> or the name of a vertex, got 'inptu'"),
-    ([{"name": "a", "dense": 3, "of": "input.x"}], r"model.graph.a: expected input, input.<column> or the name"),
-    ([{"name": "a", "dense": 3}], "model.graph.a: expected the name of what it reads, .*, got None"),
-    ([{"name": "a", "dense": 3, "of": ["input", "input.first"]}], "model.graph.a: expected 1 to read, got"),
-    ([{"name": "a", "stack": ["input"] * 65}], "model.graph.a: expected at most 64 to read, got 65"),
-    ([{"name": "a", "add": "input"}], "model.graph.a: expected 2 or more to read, got 'input'"),
-    ([{"name": "a", "add": ["input", "b"]}, {"name": "b", "scale": "c", "by": 2}, {"name": "c", "shift": "a", "by": 1}],
-     "model.graph.a: expected no way back to itself, got 'a <- b <- c <- a'"),
-    ([{"name": "a", "like": "b", "of": "input"}, {"name": "b", "scale": "input", "by": 2}],
-     "model.graph.a: expected the name of a layer with parameters of its own, got 'b'"),
-    ([{"name": "a", **RELU, "of": "input"}, {"name": "b", "like": ["a"], "of": "input"}],
-     r"model.graph.b: expected the name of a layer with parameters of its own, got \['a'\]"),
-    ([{"name": "a", **RELU, "of": "input"}, {"name": "b", "like": "a", "of": "input", "size": 3}],
-     "model.graph.b: unknown option beside like"),
-    ([{"name": "a", **RELU, "of": "input"}, {"name": "b", "like": "a", "of": "a"}],
-     r"model.graph.b: dense of a: expected a shared a.weight of \[5, 7\], got \[7, 7\]"),
-    ([{"name": "a", "scale": "a", "by": 2}], "expected no way back to itself, got 'a <- a'"),
-    ([{"name": "a", "scale": "input", "to": 2}], "model.graph.a: unknown option of scale; allowed: by"),
-    ([{"name": "a", "dense": 3, "of": "input"}, {"name": "b", "add": ["a", "input"]}],
-     r"model.graph.b: add of a, input: expected values of as many columns, got \[3, 5\]"),
-    ([{"name": "a", "dense": 3, "of": "input"}, {"name": "nobodys", "add": ["a", "input"]},
-      {"name": "output", "dense": 1, "of": "a"}],
-     r"model.graph.nobodys: add of a, input: expected values of as many columns, got \[3, 5\]"),
-    ([{"name": "a", "subset": "input", "first": 3, "end": 6}],
-     "model.graph.a: subset of input: expected columns from 0 to 5"),
-    ([{"name": "output", "dense": 3, "of": "input"}],
-     "model.graph.output: expected 1 columns, which the loss takes, got 3"),
-    ([{"name": "a", **RELU, "of": "input"}, *({"name": f"c{at}", "concat": [f"c{at - 1}" if at else "a"] * 16}
-                                              for at in range(16))],
-     "model.graph.c3: concat of .*: expected at most 65535 columns, got 458752"),
-    ([{"name": "output", "subset": "input", "end": 1}], "model.graph.output: expected one that depends on a parameter"),
-]  # fmt: skip
-
-
-@over(("vertices", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
-def test_what_is_no_graph_is_refused_by_its_place(spec: Any, vertices: Any, message: str) -> None:
-    told = {**spec(), "graph": {"columns": [["first", 0, 2]], "vertices": vertices}}
-    with pytest.raises(UserMistake, match=message):
-        Model(told)
-
-
-def test_one_way_to_say_the_network(spec: Any) -> None:
-    vertices = [{"name": "a", **RELU, "of": "input"}]
-    with pytest.raises(UserMistake, match=r"model\.graph: expected none beside layers, which are the whole network"):
-        Model(spec(graph=vertices, layers=[RELU]))
-    with pytest.raises(UserMistake, match=r"expected columns as \[name, first, end\]"):
-        Graph.of_dict({"columns": [["a", 3, 2]], "vertices": vertices})
 
 
 def test_a_model_begins_as_the_constant_prediction(rig: Any, spec: Any) -> None:

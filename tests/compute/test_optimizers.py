@@ -13,10 +13,8 @@ from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops, optimizers
-from streamtrain.compute.model import Model
 from streamtrain.compute.ops._batch import step
 from streamtrain.compute.optimizers import COMMON, KEPT, SETTINGS
-from streamtrain.errors import UserMistake
 
 COUNT, STEPS, RATE = 37, 100, 0.01
 ALL = optimizers.names()
@@ -173,24 +171,6 @@ def test_a_setting_of_the_formulas_own_counts_once(rig: Any, spec: Any, name: st
     rigged.step(plan)
     _native.call_kernel(name, "", [len(p), 1, step(number=1), settings, None, np.zeros_like(p), p, *padded])
     np.testing.assert_array_equal(views["output.weight"][:, 0], p)
-
-
-WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"l3": 1}, "model.optimizer.l3: unknown setting of adam; allowed: .*l1, l2.*groups"),
-    ({"l1": -1}, "model.optimizer.l1: expected a number from 0, got -1"),
-    ({"groups": 3}, "model.optimizer.groups: expected tables of settings of weight, bias, norm, embedding, got 3"),
-    ({"groups": {"biases": {}}}, "model.optimizer.groups.biases: .*of parameters there are weight, bias"),
-    ({"groups": {"bias": 3}}, "model.optimizer.groups.bias: expected a table of settings, got 3"),
-    ({"groups": {"bias": {"beta1": 2}}}, "model.optimizer.groups.bias.beta1: expected a number from 0 below 1, got 2"),
-    ({"groups": {"bias": {"groups": {}}}}, "model.optimizer.groups.bias.groups: unknown setting of adam"),
-    ({"name": "sgd", "groups": {"bias": {"momentum": 0.5}}}, "groups.bias: expected settings with which sgd keeps"),
-]
-
-
-@over(("given", "message"), WRONG, ids=[str(at) for at in range(len(WRONG))])
-def test_what_is_no_setting_is_refused_by_its_place(spec: Any, given: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserMistake, match=message):
-        Model({**spec(), "optimizer": {"name": "adam", **given}})
 
 
 @over("name", ALL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from looped import over
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import flat
-from streamtrain.errors import UserMistake
 
 TWO = [{"name": "a", "dense": 4, "of": "input.first"}, {"name": "b", "dense": 4, "of": "input.rest"}]
 SHARED = {"dense": 6, "activation": "tanh"}
@@ -84,22 +82,3 @@ def test_dropout_draws_for_each_of_the_stacked_rows(rig: Any, spec: Any) -> None
     rigged = rig(spec(graph=graph), rows=300, capacity=300)
     calls = [call for call in flat(rigged.model.program(rigged.layout).phases["train"]) if call.op == "dropout"]
     assert {(call.args[0].times, call.args[1].times) for call in calls} == {(3, 3)}
-
-
-MISTAKES = [
-    ([*TWO, {"name": "output", "stack": ["a", "b"]}], "model.graph.output: expected a row for each row, got 2"),
-    ([*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "c", "concat": ["s", "a"]}],
-     "model.graph.c: concat of s, a: expected values with as many rows stacked, got [2, 1]"),
-    ([*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "c", "add": ["a", "s"]}],
-     "model.graph.c: add of a, s: expected"),
-    ([*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "c", "unstack": "s", "index": 2}],
-     "model.graph.c: unstack of s: expected an index below 2, which are stacked, got 2"),
-    ([*TWO, {"name": "c", "stack": ["a", "input"]}], "expected values of as many columns, got [4, 5]"),
-]  # fmt: skip
-
-
-@over(("graph", "message"), MISTAKES, ids=[message[12:40] for _, message in MISTAKES])
-def test_what_does_not_fit_is_refused(spec: Any, graph: Any, message: str) -> None:
-    loss = {"loss": "softmax_cross_entropy", "classes": 4} if graph[-1]["name"] == "output" else {}
-    with pytest.raises(UserMistake, match=re.escape(message)):
-        Model(spec(graph=graph, **loss))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from looped import over
 from stateful_examples import examples, held_of, ids
 
 from streamtrain import _native
 from streamtrain.compute.model import Model
 from streamtrain.compute.state import block_view
-from streamtrain.errors import UserMistake
 from tests.state.test_rules import MEANINGS
 
 HIDDEN = {"dense": 7, "activation": "relu"}
@@ -83,21 +81,3 @@ def test_rows_without_weight_are_not_gathered(rig: Any, spec: Any, name: str, ex
         shares.append([block_view(each, rigged.share, each.part_offset).copy() for each in held_blocks(rigged.model)])
     for one, other in zip(*shares, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-@over(
-    ("change", "told"),
-    [
-        ({"transform": "counts"}, "did you mean 'count'"),
-        ({"buckets": 0}, "buckets: expected a whole number from 1"),
-        ({"settings": {"count": "x", "as": "logs"}}, "as: expected one of log, share, number, got 'logs'"),
-        ({"settings": {"count": "x", "prior": 2}}, "unknown setting of count"),
-        ({"embed": 4}, "embed: expected one where it makes indexes"),
-        ({"settings": None}, "expected a table with name"),
-        ({"name": 3}, "name: expected a name"),
-    ],
-)
-def test_what_a_manifest_says_of_them_is_checked(spec: Any, change: dict[str, Any], told: str) -> None:
-    held = {"name": "n", "transform": "count", "buckets": 7, "embed": 0, "settings": {"count": "x"}, **change}
-    with pytest.raises(UserMistake, match=told):
-        Model(spec(held=[held]))

@@ -1,4 +1,4 @@
-"""Avro records: against fastavro, by every type there is; what bytes may do to the decoder; what the job file says."""
+"""Avro records: against fastavro, by every type there is; what bytes may do to the decoder."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import struct
 from datetime import UTC, date, datetime
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -23,7 +22,6 @@ from streamtrain.columns import formats
 from streamtrain.columns.formats._avro_values import number
 from streamtrain.columns.formats.avro_schema import canonical
 from streamtrain.columns.schema import Schema
-from streamtrain.job import Job, JobMistakes
 from tests.columns.conftest import spoiled
 
 LABEL = {"role": "label"}
@@ -191,74 +189,6 @@ def test_an_array_passed_over_costs_what_its_bytes_cost() -> None:
     assert "claims" in reason(row, start + number(2**62))[1]
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Any:
-    def load(schema: Any, columns: str, text: str = 'schema = "flight.avsc"') -> Job:
-        (tmp_path / "flight.avsc").write_text(json.dumps(schema, indent=4))
-        path = tmp_path / "job.toml"
-        path.write_text(f'name = "a"\n[kafka]\nbootstrap.servers = "x:1"\n[records]\nformat = "avro"\n{text}\n'
-                        f"[columns]\n{columns}\nlate = {{ role = \"label\" }}\n")  # fmt: skip
-        return Job.load(path)
-
-    return load
-
-
-def test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings(job: Any) -> None:
-    made = job(ROW, "x = {}")
-    text = made.records.named["schema"]
-    assert json.loads(text)["name"] == "Row" and " " not in text
-    assert made.effective()["records"]["schema"] == text
-    assert Job.from_effective(made.effective()).digest() == made.digest()
-    spaced = job(ROW, "x = {}", f"schema = '''{json.dumps({**ROW, 'doc': 'of a flight'})}'''")
-    assert spaced.digest() == made.digest()
-    with pytest.raises(JobMistakes, match="no text"):  # what a manifest says reads no file
-        Job.from_effective({**made.effective(), "records": {"format": "avro", "schema": "flight.avsc"}})
-
-
-@over(
-    ("schema", "columns", "message"),
-    [
-        (ROW, "z = {}", "columns.z: expected a field of the schema's Row, got none named 'z'"),
-        (ROW, "lst = {}", "did you mean 'list'?"),
-        (ROW, 'x = { path = "user.x" }', "columns.x.path: expected a field of the schema's, within records alone, got"),
-        (ROW, "odd = {}", "columns.odd: expected a field of the schema that the column can take, got text (string)"),
-        (ROW, "list = {}", "got an array"),
-        (record(("x", "null"), ("late", "int")), "x = {}", "got null alone"),
-        (record(("x", "int"), ("at", logical("long", "local-timestamp-millis")), ("late", "int")),
-         'x = {}\nat = { role = "event_time" }', "local-timestamp-millis, of which no zone is known"),
-        (record(("x", "int"), ("at", logical("int", "time-millis")), ("late", "int")),
-         'x = {}\nat = { role = "event_time" }', "time-millis, a time of any day"),
-        (record(("x", "int"), ("at", logical("long", "timestamp-micros")), ("late", "int")),
-         'x = {}\nat = { role = "event_time", unit = "s" }', 'timestamp-micros where unit = "s"'),
-        ({"type": "map", "values": "int"}, "x = {}", "expected a record, or an array of them, got map"),
-        (record(("x", "flaot")), "x = {}", '"flaot", which nothing before it defines'),
-        (record(("x", "int"), ("x", "int")), "x = {}", "expected fields of Row with different names"),
-        (record(("x", ["int", "int"])), "x = {}", "a union of different types"),
-        (record(("x", {"type": "enum", "name": "E", "symbols": []})), "x = {}", "expected the symbols of E"),
-        (record(("x", {"type": "fixed", "name": "F", "size": -1})), "x = {}", "expected the size of F"),
-        (record(("x", record(("a", "int"), name="Row"))), "x = {}", "Row is defined twice"),
-    ],
-)  # fmt: skip
-def test_mistakes_of_schema_and_columns_are_told_at_load(job: Any, schema: Any, columns: str, message: str) -> None:
-    with pytest.raises(JobMistakes) as caught:
-        job(schema, columns)
-    assert message in str(caught.value), caught.value
-    (mistake,) = caught.value.mistakes
-    assert "job.toml:" in mistake.where
-
-
-def test_a_schema_that_is_not_there_is_a_mistake(job: Any) -> None:
-    for text, message in (
-        ('schema = "flihgt.avsc"', 'job.toml:6: records.schema: expected a file with an Avro schema, or its text, got '
-         '"flihgt.avsc": No such file or directory'),
-        ("", "records.schema: missing, expected a file with an Avro schema, or its text"),
-        ("schema = '{'", "no JSON"),
-    ):  # fmt: skip
-        with pytest.raises(JobMistakes) as caught:
-            job(ROW, "x = {}", text)
-        assert message in str(caught.value), caught.value
-
-
 def test_names_are_full_in_the_settings() -> None:
     inner = record(("n", "int"), name="Leaf")
     top = record(("a", inner), ("b", "Leaf"), ("c", "air.Leaf"), ("d", record(("e", "int"), name="Bare", namespace="")),
@@ -271,7 +201,11 @@ def test_names_are_full_in_the_settings() -> None:
     assert canonical(canonical(json.dumps(top))) == canonical(json.dumps(top))
 
 
-def test_rows_are_written_by_the_schema(native_rows: Any) -> None:
+def read(schema: Any, datum: bytes) -> Any:
+    return fastavro.schemaless_reader(io.BytesIO(datum), fastavro.parse_schema(dict(schema)), None)
+
+
+def test_rows_are_written_by_the_schema() -> None:
     row = record(
         ("x", "int"), ("y", nullable("float")), ("other", "string"), ("at", logical("long", "timestamp-micros")),
         ("kind", {"type": "enum", "name": "K", "symbols": ["a", "b"]}), ("late", "boolean"),
@@ -284,21 +218,13 @@ def test_rows_are_written_by_the_schema(native_rows: Any) -> None:
     given = {"x": 7.0, "y": 1.5, "at": 1_700_000_000_000, "kind": "b", "late": 1}
     made = encoder.encode_row(given)
     assert encoder.most_rows == 1 and made == formats.encode_rows(avro(row), schema, [given])
-    assert native_rows(row, made) == {**given, "other": "none", "late": True,
+    assert read(row, made) == {**given, "other": "none", "late": True,
                                       "at": datetime.fromtimestamp(1_700_000_000, UTC)}  # fmt: skip
-    assert native_rows(row, encoder.encode_row({**given, "y": None, "other": "kept"}))["other"] == "kept"
+    assert read(row, encoder.encode_row({**given, "y": None, "other": "kept"}))["other"] == "kept"
     for bad, name in (({"x": 1.5}, "x"), ({"x": None}, "x"), ({"x": 2**31}, "x"), ({"kind": "c"}, "kind")):
         with pytest.raises(ValueError) as caught:
             encoder.encode_row({**given, **bad})
         assert caught.value.args[1] == name
-
-
-@pytest.fixture
-def native_rows() -> Any:
-    def read(schema: Any, datum: bytes) -> Any:
-        return fastavro.schemaless_reader(io.BytesIO(datum), fastavro.parse_schema(dict(schema)), None)
-
-    return read
 
 
 def test_rows_that_are_sent_again_have_a_record_each() -> None:
@@ -360,25 +286,19 @@ def test_a_nullable_field_alone_in_a_nullable_record(same: Any) -> None:
         assert same(schema, avro(row), written(row, {"user": user, "x": 1.0, "late": 1})).trained == 1
 
 
-def test_columns_within_records_are_told_at_load_and_written(job: Any, native_rows: Any) -> None:
+def test_columns_within_records_are_written() -> None:
     row = record(("user", nullable(json.loads(json.dumps(USER)))), ("x", "float"), ("list", LIST), ("late", "int"))
     row["fields"][2]["default"] = []
     row["fields"][0]["type"][1]["fields"][3]["default"] = []
-    made = job(row, 'x = {}\nage = { path = "user.age", missing = 0 }\nwho = { path = "user.name", kind = "category", '
-               'buckets = 9, missing = "" }')  # fmt: skip
-    encoder = _native.RecordEncoder(made.records.named, made.schema.native_columns(), lambda value, column: None)
+    who = {"kind": "category", "buckets": 9, "missing": "", "path": "user.name"}
+    columns = {"x": {}, "age": {"path": "user.age", "missing": 0}, "who": who, "late": LABEL}
+    schema = Schema.from_columns(columns, "binary_cross_entropy")
+    encoder = _native.RecordEncoder(avro(row), schema.native_columns(), lambda value, column: None)
     given = {"x": 1.5, "user": {"age": 2.0, "name": "me"}, "late": 1}
-    written_ = encoder.encode_row(given)
-    assert native_rows(row, written_) == {**given, "list": [], "user": {**given["user"], "at": None, "more": []}}
-    assert written_ == formats.encode_rows(made.records.named, made.schema, [given])
-    assert native_rows(row, encoder.encode_row({"x": 1.5, "late": 1}))["user"] is None
-    for path, message in (
-        ("user.agee", "within records alone, got none at user.agee"), ("list[0]", "got none at list[0]"),
-        ("user.more", "got an array"), ("user", "got a record"),
-    ):  # fmt: skip
-        with pytest.raises(JobMistakes) as caught:
-            job(row, f'x = {{ path = "{path}" }}')
-        assert message in str(caught.value), caught.value
+    made = encoder.encode_row(given)
+    assert read(row, made) == {**given, "list": [], "user": {**given["user"], "at": None, "more": []}}
+    assert made == formats.encode_rows(avro(row), schema, [given])
+    assert read(row, encoder.encode_row({"x": 1.5, "late": 1}))["user"] is None
 
 
 def test_a_cut_behind_a_record_is_in_the_rows_own_field(same: Any) -> None:

@@ -1,24 +1,307 @@
-"""Who decodes cells that are files of their own: the thread that asks, or several that share what is worth it."""
+"""Pictures and clips of sound, cells that are files of their own: in the slot from every format, what is none, heads
+that promise much, and the threads that decode them."""
 
 from __future__ import annotations
 
+import base64
+import resource
+import sys
 import threading
 from collections.abc import Sequence
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
+from long_tables import in_full_all
+from looped import over
+from slots import RowSlot, decode_rows
 
 from streamtrain.columns import media
+from streamtrain.columns import pictures as product_pictures
+from streamtrain.columns import sounds as product_sounds
+from streamtrain.columns.formats import encode_rows
+from streamtrain.columns.records import Records
+from streamtrain.columns.schema import Schema
+from streamtrain.errors import UserMistake
+from tests.columns.conftest import spoiled
+from tests.columns.drawn_jobs import formats_of_bytes
+
+pytest.importorskip("cv2")
+pytest.importorskip("soundfile")
+import sounds
+from pictures import bomb, chunk, jpeg, noise, png, with_colours, with_size
+from sounds import RATE, encoded, flac, head, made_wav, tone, wav, with_count
+
+COUNT = 40  # samples
+COLUMNS: dict[str, dict[str, Any]] = {
+    "image": {"kind": "image", "size": [4, 6]}, "audio": {"kind": "audio", "rate": RATE, "seconds": COUNT / RATE}
+}  # fmt: skip
+LATE = {"late": {"role": "label", "missing": 1}}
+EXPECTED = {"image": "JPEG or PNG", "audio": f"WAV or FLAC of {RATE} samples a second"}
+
+
+def schema_of(kind: str, /, **settings: Any) -> Schema:
+    return Schema.from_columns({"cell": {**COLUMNS[kind], **settings}, **LATE}, "binary_cross_entropy")
+
+
+def shown(blocks: dict[str, Any]) -> Any:
+    (name,) = (name for name in blocks if name.startswith(("image:", "audio:")))
+    return blocks[name]
+
+
+def row_of(cell: Any) -> bytes:
+    return bytes(msgpack.packb({"cell": cell, "late": 1}))
+
+
+def decoded(kind: str, cell: Any, **settings: Any) -> Any:
+    """The numbers of one cell."""
+    blocks, tally = decode_rows("msgpack", schema_of(kind, **settings), row_of(cell))
+    assert not tally.dead_rows
+    return shown(blocks)[0]
+
+
+FORMATS = {kind: formats_of_bytes("cell", schema_of(kind)) for kind in COLUMNS}
+EVERY = [(kind, form) for kind in COLUMNS for form in FORMATS[kind]]
+WAVE = tone(COUNT)
+PCM = np.round(WAVE * 32767).astype(np.int16)
+WAV, FLAC = wav(PCM), flac(PCM)
+FLOATS = wav(WAVE, subtype="FLOAT")
+RF64 = encoded(PCM, "RF64")
+JPEG = jpeg(noise(8, 8))
+BROKEN_PNG = png(noise())[:40] + b"\xff" + png(noise())[41:]
+GOOD: dict[str, list[tuple[bytes, Any]]] = {
+    "image": [(png(noise()), noise().ravel()), (png(255 - noise()), 255 - noise().ravel())],
+    "audio": [(WAV, PCM / np.float32(32768)), (FLAC, PCM / np.float32(32768))],
+}
+
+
+@over(("kind", "form"), EVERY)
+def test_a_cell_is_its_numbers(kind: str, form: str) -> None:
+    """Written by the native encoder, as bytes, or as base64 where there are none."""
+    schema, format, found = schema_of(kind), FORMATS[kind][form], []
+    rows = [{"cell": raw, "late": 1} for raw, _ in GOOD[kind] * 5]
+    slot = RowSlot(schema, 16, format)
+    blocks = list(Records(schema, format, "rows", 99, 1 << 20).blocks(rows, None, False))
+    for made in (made for block in blocks for made in block):
+        for count, tally in slot.record(made.value):
+            assert not tally.dead_rows
+            found += shown(slot.views)[:count].tolist()
+    assert np.array_equal(found, [numbers for _, numbers in GOOD[kind] * 5])
+
+
+@over(("kind", "raw", "expected"), [("image", *GOOD["image"][0]), ("audio", FLOATS, WAVE)])
+def test_a_programs_rows_hold_bytes_or_base64(kind: str, raw: bytes, expected: Any) -> None:
+    for cell in (raw, base64.b64encode(raw).decode()):
+        slot = RowSlot(schema_of(kind), 4)
+        ((rows, _),) = list(slot.batches([{"cell": cell, "late": 1}]))
+        assert rows == 1 and np.array_equal(shown(slot.views)[0], expected)
+
+
+@over(
+    ("kind", "cell", "got"),
+    [
+        *((kind, cell, got) for kind, other in (("image", b"GIF89a"), ("audio", b"OggS")) for cell, got in (
+            (other, "neither"), (b"", "neither"), (7, "7"), (True, "true"),
+            ("no base64!", 'text that is no base64: "no base64!"'), (base64.b64encode(other).decode(), "neither"),
+        )),
+        ("image", JPEG[: len(JPEG) // 2], "a JPEG that is cut short"),
+        ("image", JPEG[:-2], "a JPEG that is cut short"),
+        ("image", b"\xff\xd8\xff\xd9", "a JPEG without a picture"),
+        ("image", with_size(JPEG, 65535, 65535), "a picture of 65535 x 65535"),
+        ("image", with_size(JPEG, 0, 8), "a picture of 8 x 0"),
+        ("image", with_colours(JPEG, 4), "a JPEG of 4 colours"),
+        ("image", png(noise())[:-1], "a PNG that is cut short"),
+        ("image", b"\x89PNG\r\n\x1a\n" + chunk(b"IEND", b""), "a PNG without a head"),
+        ("image", bomb(1 << 20, 1 << 20), "a picture of 1048576 x 1048576"),
+        ("image", BROKEN_PNG, "one that cannot be decoded"),
+        ("audio", b"RIFF\0\0\0\0AVI ", "neither"),
+        ("audio", WAV[:-1], "a WAV that is cut short"),
+        ("audio", WAV[:30], "a WAV that is cut short"),
+        ("audio", made_wav(sounds.chunk(b"data", b"\0" * 8)), "a WAV without a head"),
+        ("audio", made_wav(head(), head(), sounds.chunk(b"data", b"\0" * 8)), "a WAV of two heads"),
+        ("audio", made_wav(head(), sounds.chunk(b"data", b"")), "a WAV of 0 samples in 1 channels"),
+        ("audio", made_wav(head(channels=9), sounds.chunk(b"data", b"\0" * 180)), "a WAV of 9 channels"),
+        ("audio", made_wav(head(channels=0), sounds.chunk(b"data", b"\0" * 8)), "a WAV of 0 channels"),
+        ("audio", made_wav(head(form=17, bits=4), sounds.chunk(b"data", b"\0" * 8)), "a WAV of format 17"),
+        ("audio", wav(WAVE, 44100), "one of 44100"),
+        ("audio", flac(WAVE, 16000), "one of 16000"),
+        ("audio", FLAC[:30], "a FLAC that is cut short"),
+        ("audio", b"fLaC" + b"\x84\0\0\4abcdef", "a FLAC without a head"),
+        ("audio", with_count(FLAC, (1 << 36) - 1), "a FLAC of 68719476735 samples in 1 channels"),
+        ("audio", with_count(FLAC, 0)[:-1], "a FLAC of 0 samples in 1 channels"),
+        ("audio", RF64[:-1], "a WAV that is cut short"),
+        ("audio", RF64.replace(b"ds64", b"JUNK"), "a WAV without a head"),
+        ("audio", FLAC[:-20], "one that cannot be decoded"),
+        ("audio", with_count(flac(PCM[:-9]), COUNT), "one that cannot be decoded"),
+        ("audio", wav(np.full(COUNT, np.nan, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
+        ("audio", wav(np.full(COUNT, 1e30, np.float32), subtype="FLOAT"), "one that cannot be decoded"),
+    ],
+)  # fmt: skip
+def test_what_is_none_is_a_dead_letter(kind: str, cell: Any, got: str) -> None:
+    reason = f"expected {EXPECTED[kind]}, got {got}"
+    _, tally = decode_rows("msgpack", schema_of(kind), row_of(cell))
+    assert [(each.path, each.reason) for each in tally.dead_rows] == [("$.cell", reason)]
+    slot = RowSlot(schema_of(kind), 4)
+    ((rows, told),) = list(slot.batches([{"cell": cell, "late": 1}]))
+    assert rows == 0 and told.dead_rows[0].reason == reason
+
+
+SILENCE = 600 * RATE  # samples
+
+
+@over(
+    ("kind", "raw", "size", "got", "most_kb"),
+    [
+        ("image", bomb(4000, 4000), 4000 * 4000 * 3, "a picture of 4000 x 4000", 20_000),
+        ("audio", flac(np.zeros(SILENCE, np.float32)), 4 * SILENCE, f"a FLAC of {SILENCE} samples in 1 channels",
+         10_000),
+    ],
+    ids=COLUMNS,
+)  # fmt: skip
+def test_a_bomb_does_not_burst(kind: str, raw: bytes, size: int, got: str, most_kb: int) -> None:
+    """40 kB that become 48 MB, and 10 minutes of silence in 20 kB: refused by their heads where the column allows less,
+    with no memory taken for them; and of samples that it allows, those that the column has are decoded."""
+    assert len(raw) < 60_000
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(20):
+        _, tally = decode_rows("msgpack", schema_of(kind, max_decoded_bytes=size - 1), row_of(raw))
+        assert tally.dead_rows[0].reason == f"expected {EXPECTED[kind]}, got {got}"
+        assert kind == "image" or not decoded(kind, raw).any()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < most_kb
+    decoded(kind, raw)
+
+
+MEL = {"seconds": 400 / RATE, "features": {"mel": 8, "window": 64, "step": 32}}
+SILENT = product_sounds.features(np.zeros(400, np.float32), product_sounds.SoundForm(RATE, 400, 8, 64, 32))
+
+
+@over(
+    ("kind", "settings", "expected"),
+    [
+        ("image", {"missing": 0}, [[0] * 72]), ("image", {"missing": 200}, [[200] * 72]),
+        ("image", {"missing": "skip"}, []), ("audio", {"missing": "skip"}, []),
+        ("audio", {"missing": 0}, [[0.0] * COUNT]), ("audio", {"missing": 0.5}, [[0.5] * COUNT]),
+        ("audio", {"missing": 0, **MEL}, [SILENT.tolist()]),
+    ],
+)  # fmt: skip
+def test_a_missing_one_is_what_the_column_says(kind: str, settings: dict[str, Any], expected: list[Any]) -> None:
+    assert set(SILENT) == {np.log(np.float32(1e-10))}
+    slot = RowSlot(schema_of(kind, **settings), 4, "msgpack")
+    ((rows, _),) = list(slot.record(msgpack.packb({"late": 1})))
+    assert shown(slot.views)[:rows].tolist() == expected
+
+
+SCHEMAS = {
+    "image": [schema_of("image"), schema_of("image", channels=1, missing=7),
+              schema_of("image", size=3, max_decoded_bytes=120)],
+    "audio": [schema_of("audio"), schema_of("audio", features={"mel": 3, "window": 24, "step": 5}, missing=0),
+              schema_of("audio", seconds=0.001, max_decoded_bytes=120)],
+}  # fmt: skip
+SPOILED = {
+    "image": [JPEG, jpeg(noise(5, 9)), jpeg(noise()[..., 0]), png(noise())],
+    "audio": [WAV, FLAC, FLOATS, RF64, with_count(FLAC, 0), flac(np.stack([WAVE, -WAVE], axis=1))],
+}
+
+
+@in_full_all()
+@over(("kind", "raw"), [(kind, raw) for kind in COLUMNS for raw in SPOILED[kind]])
+def test_native_and_slow_agree_cut_and_mutated(same: Any, kind: str, raw: bytes, take: Any) -> None:
+    for schema in SCHEMAS[kind]:
+        for capacity in (1, 3):
+            same(schema, "msgpack", msgpack.packb([{"cell": raw, "late": 1}, {"late": 0, "cell": None}]), capacity)
+        for worse in spoiled(raw, take, 0):
+            same(schema, "msgpack", row_of(worse))
+    for worse in spoiled(raw[:60], take, 300, b"\xff\xda\1\0"):  # heads, which say most
+        same(SCHEMAS[kind][0], "msgpack", row_of(worse + raw[60:]))
+    for worse in spoiled(raw, take, 200, b"\xff\xda\0"):
+        same(SCHEMAS[kind][0], "msgpack", row_of(worse))
+
+
+@in_full_all()
+@over(("kind", "form"), EVERY)
+def test_records_cut_and_mutated(same: Any, kind: str, form: str, take: Any) -> None:
+    schema, format, raw = SCHEMAS[kind][kind == "audio"], FORMATS[kind][form], GOOD[kind][0][0]
+    cells: list[Any] = [raw, None, b"none"]
+    ((first,),) = Records(schema, format, "rows", 9, 1 << 20).blocks([{"cell": raw, "late": 1}], None, False)
+    if raw not in first.value:
+        cells = [base64.b64encode(cell).decode() if cell else cell for cell in cells]
+    rows = [{"cell": cell, "late": at % 2} for at, cell in enumerate(cells)]
+    made = encode_rows(format, schema, rows[:1] if isinstance(format, dict) else rows)
+    for capacity in (1, 64):
+        same(schema, format, made, capacity)
+    for worse in spoiled(made, take, 100):
+        same(schema, format, worse)
+
+
+@over(
+    ("kind", "settings", "problem"),
+    [
+        ("image", {"size": None}, "size: expected the height and the width that pictures are brought to, got None"),
+        ("image", {"size": [1, 2, 3]}, "size: expected the height and the width"),
+        ("image", {"size": [0, 2]}, "size: expected the height and the width"),
+        ("image", {"size": 4000}, "size: expected at most"),
+        ("image", {"missing": 256}, 'missing: expected "dead_letter", "skip" or a byte'),
+        ("image", {"missing": ""}, "missing: expected"),
+        ("image", {"channels": 4}, "channels: "),
+        ("image", {"kind": "number", "size": None, "rate": RATE}, "rate: only a feature of kind audio has one"),
+        ("audio", {"rate": None}, "rate: expected samples a second, such as 16000, got none"),
+        ("audio", {"seconds": None}, "seconds: expected how long clips are, such as 1.0, got none"),
+        ("audio", {"rate": 0}, "rate: "),
+        ("audio", {"seconds": 0}, "seconds: "),
+        ("audio", {"seconds": 1e-9}, "seconds: expected 1 to 16,777,216 samples at this rate, got 1e-09 seconds"),
+        ("audio", {"seconds": 1e9}, "seconds: "),
+        ("audio", {"seconds": 86400}, "seconds: expected 1 to 16,777,216 samples at this rate, got 86400 seconds"),
+        ("audio", {"seconds": 10}, "seconds: expected at most 65,535 numbers, got 80,000 samples"),
+        ("audio", {"seconds": 60, "features": True}, "at most 65,535 numbers, got 5,998 frames of 64 bands"),
+        ("audio", {"features": {}}, "seconds: expected 200 to 16,777,216 samples at this rate"),
+        ("audio", {"seconds": 1, "features": {"mel": 200}}, "features: expected a frequency in each of 200 bands, got"),
+        ("audio", {"features": {"mels": 3}}, "mels: "),
+        ("audio", {"features": {"window": 8}}, "window: "),
+        ("audio", {"missing": 2}, '"dead_letter", "skip" or a number for all its samples, -1 to 1'),
+        ("audio", {"missing": True}, "missing: expected"),
+        ("audio", {"size": 4}, "size: only a feature of kind vector or image has one"),
+        ("audio", {"parse": "decimal"}, "parse: only a number or a time can be parsed"),
+    ],
+)
+def test_mistakes(kind: str, settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UserMistake) as raised:
+        schema_of(kind, **settings)
+    assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "library", "cache", "told"),
+    [
+        ("image", "cv2", product_pictures._libraries, r"cv2 is .*pip install 'streamtrain\[images\]'"),
+        ("image", "simplejpeg", product_pictures._libraries, r"simplejpeg is .*pip install 'streamtrain\[images\]'"),
+        ("audio", "soundfile", product_sounds._soundfile, r"pip install 'streamtrain\[audio\]'"),
+    ],
+)
+def test_without_a_library_a_plan_is_refused_and_a_record_is_written(
+    monkeypatch: pytest.MonkeyPatch, kind: str, library: str, cache: Any, told: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    cache.cache_clear()
+    schema, raw = schema_of(kind), GOOD[kind][0][0]
+    try:
+        with pytest.raises(UserMistake, match=told):
+            RowSlot(schema, 4, "msgpack")
+        ((made,),) = Records(schema, "msgpack", "rows", 9, 1 << 20).blocks([{"cell": raw, "late": 1}], None, False)
+        assert raw in made.value
+    finally:
+        cache.cache_clear()
 
 
 @pytest.mark.parametrize(("size", "together"), [(media.SMALL - 1, True), (media.SMALL, False)])
-def test_small_cells_are_decoded_by_who_asks(size: int, together: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_cells_are_decoded_by_the_calling_thread(
+    size: int, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(media, "threads", lambda: 2)
-    asked: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
     def first_bytes(encoded: Sequence[memoryview], rows: Any) -> bytes:
-        asked.append((threading.get_ident(), len(encoded)))
+        calls.append((threading.get_ident(), len(encoded)))
         rows[:, 0] = [cell[0] for cell in encoded]
         return bytes(cell[0] % 2 for cell in encoded)
 
@@ -26,6 +309,6 @@ def test_small_cells_are_decoded_by_who_asks(size: int, together: bool, monkeypa
     rows = bytearray(2 * len(cells))
     good = media.decode(first_bytes, np.uint8, cells, memoryview(rows))
     assert list(rows[::2]) == list(range(60)) and list(good) == [0, 1] * 30
-    assert (asked == [(threading.get_ident(), 60)]) is together and sum(count for _, count in asked) == 60
+    assert (calls == [(threading.get_ident(), 60)]) is together and sum(count for _, count in calls) == 60
     if not together:
-        assert all(thread != threading.get_ident() for thread, _ in asked) and len(asked) == 8
+        assert all(thread != threading.get_ident() for thread, _ in calls) and len(calls) == 8

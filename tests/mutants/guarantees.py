@@ -290,7 +290,7 @@ BOUNDS_AND_BYTES = (
         "streamtrain/job/documents.py",
         "    if folder is None:\n",
         "    if folder is not None and False:\n",
-        "columns/test_avro.py::test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings",
+        "columns/test_schema_jobs.py::test_the_schema_stands_beside_the_job_file_and_its_text_in_the_settings",
     ),
     Guard(
         "A length in an Avro record reads past its end.",

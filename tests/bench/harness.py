@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -32,12 +33,12 @@ MODULES = {   # of each bench
     name: path.stem for path in sorted(HERE.glob("*.py"))
     for name in re.findall(r'^@bench\(\s*"(\w+)"', path.read_text(), re.MULTILINE)
 }  # fmt: skip
-LEAST, MOST, LIMIT = "ratio at least", "ratio at most", "ours at most"   # how a bar is read
+LEAST, MOST, LIMIT = "ratio at least", "ratio at most", "ours at most"  # how a bar is read
 VERDICTS = {True: "ok", False: "MISSED", None: ""}
-WINDOWS = 5   # of a rate: the best counts, for the machine is shared
-Value = float | Mapping[str, float]   # of several parts, as percentiles are, a line names one: "side:part"
+WINDOWS = 5  # of a rate: the best counts, for the machine is shared
+Value = float | Mapping[str, float]  # of several parts, as percentiles are, a line names one: "side:part"
 Call = Callable[[], Any]
-Side = Call | tuple[Call, float] | float | str   # to be measured; that with the work of a call; known; why it is absent
+Side = Call | tuple[Call, float] | float | str  # to be measured; that with the work of a call; known; why it is absent
 Sides = Mapping[str, Side]
 Measure = Callable[[Mapping[str, Call], "Run"], Mapping[str, Value]]
 Clock = Callable[[], float]
@@ -75,7 +76,7 @@ class Run:
     turns: int = 1
     rows: int = 0
     seeds: int = 1
-    stack: ExitStack = field(default_factory=ExitStack)   # left when the figures of the set-up are there
+    stack: ExitStack = field(default_factory=ExitStack)  # left when the figures of the set-up are there
 
     @property
     def folder(self) -> Path:
@@ -85,6 +86,15 @@ class Run:
     def kafka(self) -> str:
         """The bootstrap servers of the Kafka that STREAMTRAIN_TEST_BOOTSTRAP names, or of an embedded one."""
         return os.environ.get("STREAMTRAIN_TEST_BOOTSTRAP") or _embedded_kafka()
+
+
+@functools.cache
+def compiled(source: str, *arguments: str) -> str:
+    """Compiles a C++ source of this folder with g++; returns the path of the program or library."""
+    made = str(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")) / Path(source).stem)
+    command = ["g++", "-std=gnu++20", "-I", CHECKOUT / "native", HERE / source, *arguments, "-o", made]
+    subprocess.run(command, check=True)
+    return made
 
 
 @functools.cache
@@ -165,7 +175,7 @@ class bench:
             if isinstance(ours, str):
                 yield {**figure, "skipped": ours}
                 continue
-            if isinstance(rival, str):   # ours is shown all the same
+            if isinstance(rival, str):  # ours is shown all the same
                 figure |= {"ours": _short(ours), "absent": rival}
             else:
                 ratio = rival / ours if line.inverse else ours / rival if rival else float("inf")
@@ -257,21 +267,28 @@ def rates(**clocks: Clock) -> Measure:
     return lambda calls, run: {name: rate(call, run.seconds / len(calls)) for name, call in calls.items()}
 
 
+def least_times(
+    calls: Mapping[str, Call], seconds: float, clock: Clock = time.perf_counter, repeat: int = 1, turns: int = 1
+) -> dict[str, float]:
+    """The least time of a call, `repeat` of them in a turn; in turns so that all meet the same machine."""
+    best, end, left = dict.fromkeys(calls, float("inf")), time.perf_counter() + seconds, turns
+    while time.perf_counter() < end or left > 0:
+        left -= 1
+        for name, call in calls.items():
+            start = clock()
+            for _ in range(repeat):
+                call()
+            best[name] = min(best[name], (clock() - start) / repeat)
+    return best
+
+
 def best_times(clock: Clock = time.perf_counter, repeat: int = 1, turns: int = 1) -> Measure:
-    """Work a second by the least time of a call, `repeat` of them in a turn; in turns so that all meet the same
-    machine, at least `turns`."""
+    """Work a second by the least time of a call, see least_times()."""
 
     def measure(calls: Mapping[str, Call], run: Run) -> Mapping[str, Value]:
-        work = {name: call() for name, call in calls.items()}   # what is made at the first
-        best, end, left = dict.fromkeys(calls, float("inf")), time.perf_counter() + run.seconds, turns
-        while time.perf_counter() < end or left > 0:
-            left -= 1
-            for name, call in calls.items():
-                start = clock()
-                for _ in range(repeat):
-                    call()
-                best[name] = min(best[name], (clock() - start) / repeat)
-        return {name: work[name] / max(seconds, 1e-9) for name, seconds in best.items()}
+        work = {name: call() for name, call in calls.items()}  # what is made at the first
+        found = least_times(calls, run.seconds, clock, repeat, turns)
+        return {name: work[name] / max(seconds, 1e-9) for name, seconds in found.items()}
 
     return measure
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 from confluent_kafka import Producer
 
@@ -22,30 +19,22 @@ from streamtrain.kafka.clients import KafkaConsumer
 from streamtrain.kafka.settings import Purpose, client_settings
 from streamtrain.topics.topic import TopicWish
 from tests.bench.bed import NETWORKS, PARTITIONS, Bed, consumed, logistic, python_rate, train_rate
-from tests.bench.harness import CHECKOUT, HERE, Line, Run, Sides, bench, in_turns
+from tests.bench.harness import CHECKOUT, Line, Run, Sides, bench, compiled, in_turns
 
-INGESTED = {"msgpack": 250_000, "json": 150_000}   # records filled for each second of the bench
-TRAINED = 750_000   # a run lasts two seconds, of which its last publication is a tenth
+INGESTED = {"msgpack": 250_000, "json": 150_000}  # records filled for each second of the bench
+TRAINED = 750_000  # a run lasts two seconds, of which its last publication is a tenth
 REPACKED, PACK = 50_000, 256
-SHARE = {"logistic": 0.7, "28-64-64-1": {"v4": 0.7, "v3": 0.5, "v2": 0.5}}   # of ingest alone
+SHARE = {"logistic": 0.7, "28-64-64-1": {"v4": 0.7, "v3": 0.5, "v2": 0.5}}  # of ingest alone
 LIBRDKAFKA, LOOP = "librdkafka in C++", "Python loop"
-
-
-@functools.cache
-def raw_consumer() -> str:
-    """The program that consumes and decodes nothing, built with the library's own sources."""
-    program, native = str(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")) / "raw_consume"), CHECKOUT / "native"
-    sources = [native / "kafka" / f"{name}.cpp" for name in ("client", "consumer", "library")]
-    flags = ["-std=c++20", "-O2", "-pthread", "-I", native]
-    subprocess.run(["g++", *flags, HERE / "raw_consume.cpp", *sources, "-o", program, "-ldl"], check=True)
-    return program
 
 
 def raw_rate(bed: Bed) -> float:
     """Messages a second that librdkafka gives a C++ loop with the ingest's own settings, from the first arrival on."""
     settings = client_settings(Purpose.INGEST, {"bootstrap.servers": bed.bootstrap}, {"group.id": "raw"})
     arguments = [str(library.find()), bed.records, str(bed.partitions), str(bed.count)]
-    command = [raw_consumer(), *arguments, *(f"{name}={value}" for name, value in settings.items())]
+    sources = (str(CHECKOUT / "native" / "kafka" / f"{name}.cpp") for name in ("client", "consumer", "library"))
+    program = compiled("raw_consume.cpp", *sources, "-O2", "-pthread", "-ldl")
+    command = [program, *arguments, *(f"{name}={value}" for name, value in settings.items())]
     messages, _, seconds = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
     assert int(messages) == bed.count
     return int(messages) / float(seconds)
@@ -66,9 +55,7 @@ def ingest_rate(bed: Bed) -> float:
         workers=1, averaging_frequency=4, slot_count=24, slot_layout=slots, state_layout=Model(job.model_spec()).layout
     )
     ring = _native.CoordinatorEnd(arena)
-    ring.begin(
-        round=-1, learning_rate=0.001, positions=[(partition, 0, 0) for partition in range(bed.partitions)]
-    )
+    ring.begin(round=-1, learning_rate=0.001, positions=[(partition, 0, 0) for partition in range(bed.partitions)])
     ring.start()
     drained = threading.Event()
     drain = threading.Thread(target=drain_ring, args=(arena, ring, drained))

@@ -9,20 +9,17 @@ import json
 import math
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from slots import aligned_bytes, slot_views
+from sklearn.preprocessing import StandardScaler
+from slots import RowSlot
 
-from streamtrain import _native
-from streamtrain.columns.plan import native_plan
 from streamtrain.files.reading import read_rows
 from streamtrain.files.wanted import Wanted
 from streamtrain.job import Job
@@ -31,17 +28,12 @@ from tests.bench.harness import MOST, Line, Run, Sides, bench, once
 from tests.bench.learning_run import trained
 from tests.bench.learning_streams import STREAMS, Stream
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "fakes"))
-
-
-
 RIVAL_BATCH_ROWS, RATE, CLIP = 8, 3e-3, 8.0
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """All rows of a stream: numbers [rows, n], categories [rows, c] as buckets, labels [rows]."""
+class Decoded(NamedTuple):
+    """The rows of a stream: numbers [rows, n], categories [rows, c] as buckets, labels [rows]."""
 
     numbers: Array
     categories: Array
@@ -49,36 +41,15 @@ class Decoded:
 
 
 def decoded(job: Job, records: Sequence[bytes]) -> Decoded:
-    """The rows that are trained; what is a dead letter, or left out, is not among them."""
-    layout = _native.SlotLayout.make(len(records), 1, job.schema.block_specs())
-    slot = aligned_bytes(layout.slot_bytes)
-    filler = _native.BatchFiller(job.records.format, native_plan(job.schema, layout))
-    filler.open(slot)
+    """The rows that are trained, without dead letters and rows left out."""
+    slot = RowSlot(job.schema, len(records), job.records.format)
+    slot.filler.open(slot.slot)
     for record in records:
-        filler.fill(record)
-    rows = filler.close()
-    blocks = {name: view[:rows].copy() for name, view in slot_views(layout, slot).items()}
+        slot.filler.fill(record)
+    rows = slot.filler.close()
     none = np.zeros((rows, 0), np.float32)
-    categories = blocks.get("categories", none.astype(np.int64)).astype(np.int64)
-    return Decoded(blocks.get("numbers", none), categories, blocks["label"][:, 0])
-
-
-class Moments:
-    """Running mean and deviation of columns (Welford), a batch at a time."""
-
-    def __init__(self, columns: int) -> None:
-        self.count, self.mean, self.squares = 0, np.zeros(columns), np.zeros(columns)
-
-    def add(self, x: Array) -> None:
-        for row in x.astype(np.float64):
-            self.count += 1
-            delta = row - self.mean
-            self.mean += delta / self.count
-            self.squares += delta * (row - self.mean)
-
-    def deviation(self) -> Array:
-        deviation = np.sqrt(self.squares / max(self.count, 1))
-        return np.where(deviation > 0, deviation, 1.0)
+    numbers, categories, label = (slot.views.get(name, none)[:rows] for name in Decoded._fields)
+    return Decoded(numbers, categories.astype(np.int64), label[:, 0])
 
 
 def pytorch(job: Job, data: Decoded, seed: int) -> float:
@@ -100,24 +71,24 @@ def pytorch(job: Job, data: Decoded, seed: int) -> float:
         "number": lambda z, y: ((z[:, 0] - y) ** 2).mean(),
     }
     optimizer = torch.optim.Adam([*tables.parameters(), *network.parameters()], lr=RATE)
-    numbers, labels = Moments(inputs["numbers"]), Moments(1)
+    numbers, labels, mean, deviation = StandardScaler(), StandardScaler(), 0.0, 1.0
     chosen, total = np.array(inputs["standardize"], bool), 0.0
     for at in range(0, len(data.label), RIVAL_BATCH_ROWS):
         rows = slice(at, at + RIVAL_BATCH_ROWS)
         x, y = data.numbers[rows], data.label[rows]
-        numbers.add(x)
-        scaled = np.clip((x - numbers.mean) / numbers.deviation(), -CLIP, CLIP)
-        parts = [torch.from_numpy(np.where(chosen, scaled, x).astype(np.float32))]
+        scaled = numbers.partial_fit(x.astype(float)).transform(x.astype(float)) if x.size else x
+        parts = [torch.from_numpy(np.where(chosen, np.clip(scaled, -CLIP, CLIP), x).astype(np.float32))]
         buckets = torch.from_numpy(data.categories[rows])
         parts += [table(buckets[:, column]) for column, table in enumerate(tables)]
-        mean, deviation = (labels.mean, labels.deviation()) if inputs.get("standardize_label") else (0.0, 1.0)
         target = torch.from_numpy(np.asarray((y - mean) / deviation, np.float32))
         loss = losses[kind](network(torch.cat(parts, 1)), target)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        total += loss.item() * len(y) * float(np.square(deviation).item() if kind == "number" else 1)
-        labels.add(y[:, None])
+        total += loss.item() * len(y) * deviation**2
+        if inputs.get("standardize_label"):
+            labels.partial_fit(y[:, None].astype(float))
+            mean, deviation = float(labels.mean_[0]), float(labels.scale_[0])
     mean_loss = total / len(data.label)
     return math.sqrt(mean_loss) if kind == "number" else mean_loss
 
@@ -133,15 +104,15 @@ def river(job: Job, data: Decoded) -> float:
         x = dict(zip(names, row, strict=True))
         scaler.learn_one(x)
         x = scaler.transform_one(x) | {f"c{at}={bucket}": 1.0 for at, bucket in enumerate(buckets)}
-        logit = model._raw_dot_one(x)   # of its probability, which rounds to 0 and 1
+        logit = model._raw_dot_one(x)  # of its probability, which rounds to 0 and 1
         total += float(np.logaddexp(0, -logit if label else logit))
         model.learn_one(x, bool(label))
     return total / len(data.label)
 
 
 AVERAGED = ("flights", "elec2", "adult")
-WORKERS, BATCH_ROWS = (2, 4, 8), 32   # 4 and 8 are shown
-AVERAGING_BAR = 1.02   # of one worker's loss at most, with 2
+WORKERS, BATCH_ROWS = (2, 4, 8), 32  # 4 and 8 are shown
+AVERAGING_BAR = 1.02  # of one worker's loss at most, with 2
 SHAPE = ('train.batch_growth="off"', "train.averaging_frequency=4")
 WAYS: dict[str, tuple[str, ...]] = {   # how W workers make up for the mean, which goes as far as one of them
     "the mean, rate x W": (),

@@ -8,12 +8,9 @@ import ctypes
 import functools
 import math
 import statistics
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,27 +20,24 @@ from streamtrain import _native
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.model import aligned
 from streamtrain.compute.ops import chain_sum
-from tests.bench.harness import CHECKOUT, HERE, Call, Line, Run, Sides, bench, isa, once
+from tests.bench.harness import Call, Line, Run, Sides, bench, compiled, isa, least_times, once
 
 Array = npt.NDArray[np.float32]
 FLAGS = {"v4": ["-march=x86-64-v4", "-mprefer-vector-width=512"], "v3": ["-march=x86-64-v3"]}
-MEASURED = [(256, 28, 64), (256, 64, 64), (4096, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)]   # with a bar
+MEASURED = [(256, 28, 64), (256, 64, 64), (4096, 512, 512), (1024, 1024, 1024), (2048, 2048, 2048)]  # with a bar
 SHAPES = [*MEASURED, (256, 64, 1), (256, 28, 1), (1024, 64, 64), (512, 512, 512)]
 PRODUCTS = ("forward", "grad_input", "grad_weight")
 BETTER, MEAN, PEAK = "the better of OpenBLAS and MKL", {"v4": 0.85, "v3": 0.425}, {"v4": 0.75, "v3": 0.75}
 AVX2 = {"v3": {"MKL_ENABLE_INSTRUCTIONS": "AVX2", "OPENBLAS_CORETYPE": "Haswell"}}
-TURN = 1e8   # floating-point operations of a turn; at least one call
-OWN = 0.1    # the least share of a call that is its product: what calling costs was measured at another moment
+TURN = 1e8  # floating-point operations of a turn; at least one call
+OWN = 0.1  # the least share of a call that is its product: what calling costs was measured at another moment
 
 
 @functools.cache
 def fma_turns(name: str) -> Callable[[int], float]:
     """turns -> the floating-point operations they were, done by the time it returns; needs g++."""
-    library = str(Path(tempfile.mkdtemp(prefix="streamtrain-bench-")) / "fma_peak.so")
-    command = ["g++", "-std=gnu++20", "-O3", "-fPIC", "-shared", "-Wno-psabi", f"-DST_ISA=isa_{name}"]
-    command += [*FLAGS.get(name, []), "-I", str(CHECKOUT / "native"), str(HERE / "fma_peak.cpp"), "-o", library]
-    subprocess.run(command, check=True)
-    turns = ctypes.CDLL(library).fma_turns
+    flags = ["-O3", "-fPIC", "-shared", "-Wno-psabi", f"-DST_ISA=isa_{name}", *FLAGS.get(name, [])]
+    turns = ctypes.CDLL(compiled("fma_peak.cpp", *flags)).fma_turns
     turns.argtypes, turns.restype = [ctypes.c_long], ctypes.c_double
     return turns
 
@@ -111,14 +105,11 @@ def kernel(name: str, *arguments: object) -> Call:
 
 
 def in_order(calls: list[Call]) -> Call:
-    if len(calls) == 1:
-        return calls[0]
-
     def all_of_them() -> None:
         for each in calls:
             each()
 
-    return all_of_them
+    return calls[0] if len(calls) == 1 else all_of_them
 
 
 def turn_of(first: int, rows: int) -> int:
@@ -130,25 +121,19 @@ def turn_of(first: int, rows: int) -> int:
     return chain_sum.LAST if first + TILE_ROWS >= rows else chain_sum.NEXT
 
 
-def thread_times(calls: list[tuple[Call, int]], seconds: float) -> list[float]:
-    """The least thread's processor time of one call of each, so many of them in a turn, in turns."""
-    best, end = [math.inf] * len(calls), time.perf_counter() + seconds
-    while time.perf_counter() < end or max(best) == math.inf:
-        for at, (call, repeat) in enumerate(calls):
-            start = time.thread_time()
-            for _ in range(repeat):
-                call()
-            best[at] = min(best[at], (time.thread_time() - start) / repeat)
-    return best
+def thread_times(calls: Sequence[Call], seconds: float, repeat: int = 1) -> list[float]:
+    """The least processor time of a thread for a call of each."""
+    named = {str(at): call for at, call in enumerate(calls)}
+    return list(least_times(named, seconds, time.thread_time, repeat).values())
 
 
 @functools.cache
 def costs() -> dict[str, list[float]]:
-    """What a call from Python costs: that of a product of 1 x 1 x 1."""
-    return {name: thread_times([(call, 1000) for call in calls], 0.02) for name, calls in products(1, 1, 1).items()}
+    """The cost of a call from Python, which is that of a product of 1 x 1 x 1."""
+    return {name: thread_times(calls, 0.02, 1000) for name, calls in products(1, 1, 1).items()}
 
 
-MEANS: list[tuple[float, float]] = []   # ours and the rival's of the shapes with a bar, as they are measured
+MEANS: list[tuple[float, float]] = []  # ours and the rival's of the shapes with a bar, as they are measured
 
 
 def lines_of(shape: tuple[int, ...], product: str) -> list[Line]:
@@ -175,9 +160,9 @@ def matmul(run: Run, *shapes: tuple[int, int, int]) -> Sides:
     peak_turns = round(TURN / turns(1))
     flop, repeat = 2.0 * math.prod(shape), max(1, int(TURN / 2 / math.prod(shape)))
     for name, calls in products(*shape).items():
-        in_turn = [(each, repeat) for each in calls]
-        *times, at_peak = thread_times([*in_turn, (lambda: turns(peak_turns), 1)], run.seconds / len(PRODUCTS))
-        both = zip(times, costs()[name], strict=True)
+        in_turn = [in_order([each] * repeat) for each in calls]
+        *times, at_peak = thread_times([*in_turn, lambda: turns(peak_turns)], run.seconds / len(PRODUCTS))
+        both = zip((each / repeat for each in times), costs()[name], strict=True)
         ours, *others = (1e-9 * flop / max(each - cost, OWN * each) for each, cost in both)
         sides |= {name: ours, f"{name}, {BETTER}": max(others), f"{name}, peak": 1e-9 * TURN / at_peak}
         if shape in MEASURED:

@@ -7,7 +7,6 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from slots import RowSlot
 
 from streamtrain import Job
 from streamtrain.compute.model import Model, aligned
-from tests.bench.harness import Line, Run, Sides, bench, once
+from tests.bench.harness import Line, Run, Sides, bench, least_times, once
 
 CACHE = "Vowpal Wabbit's cache"
 BITS, PAIRS, PASSES = 22, 80, 4
@@ -84,31 +83,15 @@ class Vowpal:
         subprocess.run([*self.command, "-d", str(text)], check=True)
         text.write_text("")
 
-    def passes(self, count: int) -> float:
-        """Processor seconds of so many passes over the cache, of a process."""
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    def passes(self, count: int) -> None:
+        """Passes over the cache, in one process."""
         subprocess.run([*self.command, "--passes", str(count), "--holdout_off"], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def seconds_of(call: Callable[[], object]) -> Callable[[], float]:
-    def measured() -> float:
-        start = time.process_time()
-        call()
-        return time.process_time() - start
-
-    return measured
-
-
-def least(sides: dict[str, Callable[[], float]], seconds: float) -> dict[str, float]:
-    """Of each side's measurements, taken in turns."""
-    found = dict.fromkeys(sides, float("inf"))
-    end, turns = time.perf_counter() + seconds, 0
-    while time.perf_counter() < end or turns < 2:
-        found = {name: min(found[name], measure()) for name, measure in sides.items()}
-        turns += 1
-    return found
+def cpu_s() -> float:
+    """Processor seconds of this process and of those that it has waited for."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + ended.ru_utime + ended.ru_stime
 
 
 @bench(
@@ -126,14 +109,11 @@ def sparse_linear(run: Run) -> Sides:
     rows = table(run.rows)
     vowpal = Vowpal(rows, run.folder)
     large, small = Ours(rows, 256), Ours(rows, 32)
-    best = least(
-        {
-            "one pass": lambda: vowpal.passes(1), "more passes": lambda: vowpal.passes(1 + PASSES),
-            "step 256": seconds_of(large.stepped), "step 32": seconds_of(small.stepped),
-            "decode 256": seconds_of(large.decoded),
-        },
-        run.seconds,
-    )  # fmt: skip
+    calls = {
+        "one pass": lambda: vowpal.passes(1), "more passes": lambda: vowpal.passes(1 + PASSES),
+        "step 256": large.stepped, "step 32": small.stepped, "decode 256": large.decoded,
+    }  # fmt: skip
+    best = least_times(calls, run.seconds, cpu_s, turns=2)
     begun, ended = best.pop("one pass"), best.pop("more passes")
-    rival = run.rows * PASSES / max(ended - begun, 1e-9)   # without a process's start and end
+    rival = run.rows * PASSES / max(ended - begun, 1e-9)  # without a process's start and end
     return {CACHE: rival, **{name: run.rows / seconds for name, seconds in best.items()}}

@@ -6,9 +6,8 @@ from __future__ import annotations
 import ctypes
 import os
 import statistics
-import threading
 import time
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from streamtrain import _native
 from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.state import view
 from tests.bench.bed import spawn
-from tests.bench.harness import Line, Run, Sides, bench, best_times, once
+from tests.bench.harness import Line, Run, Sides, bench, best_times, least_times, once
 from tests.bench.steps import SMALL, WIDE, Network, fill, ours
 
 APART = "unconnected copies"
@@ -119,33 +118,6 @@ class Rounds:
         worker.run_closed_round(plan)
 
 
-class Team:
-    """Threads that each do their part when a round is called."""
-
-    def __init__(self, part: Callable[[int], Any]) -> None:
-        self._part, self._gate, self._ended = part, threading.Barrier(WORKERS + 1), False
-        self._threads = [threading.Thread(target=self._run, args=(index,)) for index in range(WORKERS)]
-        for thread in self._threads:
-            thread.start()
-
-    def _run(self, index: int) -> None:
-        while self._gate.wait() >= 0 and not self._ended:
-            self._part(index)
-            self._gate.wait()
-
-    def seconds(self) -> float:
-        start = time.perf_counter()
-        self._gate.wait()
-        self._gate.wait()
-        return time.perf_counter() - start
-
-    def end(self) -> None:
-        self._ended = True
-        self._gate.wait()
-        for thread in self._threads:
-            thread.join()
-
-
 @bench(
     "workers", [Line(f"2 workers, {SMALL.name}", "workers", APART, 0.9)],
     once, "rows/s", {"rows": 256}, seconds=20.0, rows=4096,
@@ -154,16 +126,18 @@ def workers(run: Run) -> Sides:
     """Rounds of two workers, four steps each between two averagings, against two unconnected copies of the step; two
     threads each, batches lie in the ring. The least time of many rounds, in turns."""
     rounds, copies = Rounds(run.rows), [ours(SMALL, run.rows) for _ in range(WORKERS)]
-    mine, apart = Team(rounds.work), Team(lambda index: [copies[index]() for _ in range(FREQUENCY)])
-    best, end = [float("inf")] * 2, time.perf_counter() + run.seconds
-    while time.perf_counter() < end or max(best) == float("inf"):
+    pool = run.stack.enter_context(ThreadPoolExecutor(WORKERS))
+
+    def average() -> None:
         rounds.begin()
-        best = [min(best[0], mine.seconds()), min(best[1], apart.seconds())]
-    mine.end()
-    apart.end()
+        list(pool.map(rounds.work, range(WORKERS)))
+
+    def alone() -> None:
+        list(pool.map(lambda index: [copies[index]() for _ in range(FREQUENCY)], range(WORKERS)))
+
+    best = least_times({"workers": average, APART: alone}, run.seconds)
     assert rounds.arena.progress()["finished_round"] == rounds.round - 1
-    rows = WORKERS * FREQUENCY * run.rows
-    return {"workers": rows / best[0], APART: rows / best[1]}
+    return {name: WORKERS * FREQUENCY * run.rows / seconds for name, seconds in best.items()}
 
 
 @bench(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from looped import over
-from slots import RowSlot, aligned_bytes
+from slots import RowSlot
 
 from streamtrain.columns.formats import format_names, record_format
 from streamtrain.columns.schema import Schema
@@ -46,9 +46,7 @@ def test_scalars_of_all_kinds(schemas: dict[str, Schema], value: Any) -> None:
     assert filler.views["numbers"][0, 0] == 1 and filler.views["label"][0, 0] == 1
 
 
-@over(
-    "value", ["x", [1], {}, b"1", 1j, object(), float("nan"), 10**400, np.float32("inf"), "\ud800"]
-)
+@over("value", ["x", [1], {}, b"1", 1j, object(), float("nan"), 10**400, np.float32("inf"), "\ud800"])
 def test_values_no_number_column_takes(schemas: dict[str, Schema], value: Any) -> None:
     filler = RowSlot(schemas["simple"], 1)
     dead = filler.fill_row({"x1": value, "x2": 0, "late": 1})
@@ -94,4 +92,3 @@ def test_rows_that_are_none(schemas: dict[str, Schema]) -> None:
         record_format("arvo-x")
     with pytest.raises(UserMistake, match="did you mean 'msgpack'"):
         record_format("msgpak")
-    assert len(aligned_bytes(100)) == 100

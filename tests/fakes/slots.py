@@ -11,11 +11,13 @@ from example_format import example_format
 from numpy.typing import NDArray
 
 from streamtrain import _native
-from streamtrain.columns.formats import Format, record_format
+from streamtrain.columns.formats import Format
+from streamtrain.columns.forms import Names, is_columns
 from streamtrain.columns.plan import native_plan
+from streamtrain.columns.records import Records
 from streamtrain.columns.schema import Schema
+from streamtrain.compute.model import aligned
 from streamtrain.compute.spec import DTYPES
-from streamtrain.errors import UserMistake
 
 CONVENIENCE_ROWS = 1024  # rows a slot of our own holds, where nobody else says
 HEADER = np.dtype(_native.SLOT_HEADER)
@@ -46,13 +48,14 @@ class Tally:
     dead_rows: list[DeadRows] = field(default_factory=list)
     filtered_rows: list[tuple[int, int, int]] = field(default_factory=list)  # from, to, column that is missing
 
-    def add(self, told: _native.RowTally) -> None:
+    def add(self, told: _native.RowTally) -> Tally:
         self.trained += told.trained
         self.dead += told.dead
         self.filtered += told.filtered
         self.newest_event_time_ms = max(self.newest_event_time_ms, told.newest_event_time_ms)
         self.dead_rows += [DeadRows(*each) for each in told.dead_rows]
         self.filtered_rows += told.filtered_rows
+        return self
 
 
 def slot_views(layout: _native.SlotLayout, slot: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
@@ -90,13 +93,6 @@ def set_rows(slot: NDArray[np.uint8], rows: int) -> None:
     slot[: HEADER.itemsize].view(HEADER)["rows"] = rows
 
 
-def aligned_bytes(size: int) -> NDArray[np.uint8]:
-    """`size` zero bytes that begin at a multiple of 64, as slots must."""
-    raw = np.zeros(size + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    return raw[start : start + size]
-
-
 def decode_rows(
     format_name: Format, schema: Schema, record: bytes, from_row: int = 0, slot: RowSlot | None = None
 ) -> tuple[dict[str, NDArray[Any]], Tally]:
@@ -120,9 +116,10 @@ class RowSlot:
         self.schema = schema
         self.layout = _native.SlotLayout.make(row_capacity, 1, schema.block_specs())
         self.plan = native_plan(schema, self.layout)
-        self.slot = aligned_bytes(self.layout.slot_bytes)
+        self.slot = aligned(self.layout.slot_bytes)
         self.views = slot_views(self.layout, self.slot)
         self.filler = _native.BatchFiller(example_format(format_name), self.plan)
+        self._names = Names.of(schema)
 
     def record(
         self, record: bytes, from_row: int = 0, around: _native.RecordAround | None = None
@@ -146,53 +143,18 @@ class RowSlot:
     def batches(self, rows: Any) -> Iterator[tuple[int, Tally]]:
         """Fills the slot until all rows have been in it; each time gives how many rows it holds, and their tally.
 
-        `rows`: a dict, a list of dicts (or of lists in column order), a dict of arrays, or a frame (pandas,
-        pyarrow, polars).
+        `rows`: a dict or a list of dicts (or of lists in column order), as a program decodes rows; a dict of arrays
+        or a frame, as it encodes columns.
         """
-        columns = columns_of(rows)
-        if columns is not None:
-            yield from self._batches_of_columns(columns)
+        if not isinstance(rows, list | tuple) and (not isinstance(rows, dict) or is_columns(rows, self._names)):
+            for block in Records(self.schema, "packed", "rows", 1 << 20, 1 << 30).blocks(rows, None, False):
+                for record in block:
+                    yield from ((used, Tally().add(told)) for used, told in self.record(record.value))
             return
-        if isinstance(rows, Mapping) and not isinstance(rows, dict):
-            rows = dict(rows)
-        if not isinstance(rows, dict | list | tuple):
-            raise UserMistake(
-                f"rows: expected a dict, a list of dicts, a dict of arrays or a frame, got {type(rows).__name__}"
-            )
         at, done = 0, False
         while not done:
-            tally = Tally()
             self.filler.open(self.slot)
             done = self.filler.fill_rows(rows, at)
-            tally.add(self.filler.take_tally())
+            tally = Tally().add(self.filler.take_tally())
             at += tally.trained + tally.dead + tally.filtered
             yield self.filler.close(), tally
-
-    def _batches_of_columns(self, columns: Mapping[str, Any]) -> Iterator[tuple[int, Tally]]:
-        for used, told in self.record(record_format("packed").encode(self.schema, columns)):
-            tally = Tally()
-            tally.add(told)
-            yield used, tally
-
-
-def columns_of(rows: Any) -> Mapping[str, Any] | None:
-    """A dict of arrays or a frame as columns by name (a frame's NaN and NA are missing); None if `rows` is neither."""
-    if isinstance(rows, Mapping):
-        return rows if any(isinstance(value, np.ndarray | list | tuple) for value in rows.values()) else None
-    if hasattr(rows, "to_pydict"):  # pyarrow
-        return dict(rows.to_pydict())
-    if not (hasattr(rows, "columns") and hasattr(rows, "__getitem__")):
-        return None
-    return {str(name): _series(rows[name]) for name in rows.columns}
-
-
-def _series(series: Any) -> Any:
-    if hasattr(series, "isna"):  # pandas
-        missing = np.asarray(series.isna())
-        if not missing.any():
-            return series.to_numpy()
-        values = series.to_numpy()
-        if values.dtype.kind in "fiub":
-            return np.ma.MaskedArray(np.where(missing, 0, values), missing)
-        return np.where(missing, None, values.astype(object)) if values.dtype.kind != "M" else values
-    return series.to_list() if hasattr(series, "to_list") else series

@@ -14,6 +14,13 @@ from streamtrain.compute import layers, losses, optimizers, vertices
 
 LAYERS = [example for name in layers.names() for example in layers.examples(name)]
 HIDDEN = {"dense": 7, "activation": "relu"}
+GELU = {"dense": 24, "activation": "gelu"}
+RESIDUAL: list[dict[str, Any]] = [
+    {"name": "a", **GELU, "of": "input"}, {"name": "b", **GELU, "of": "a"}, {"name": "c", "add": ["a", "b"]},
+    {"name": "s", "scale": ["c"], "by": 0.5}, {"name": "d", "dense": 24, "activation": "relu", "of": "s"},
+    {"name": "drop", "dropout": 0.3, "of": "d"}, {"name": "e", "multiply": ["drop", "s"]},
+    {"name": "o", "average": ["e", "a"]},
+]  # fmt: skip
 SHAPES: list[dict[str, Any]] = [{"layers": [layer]} for layer in LAYERS]
 SHAPES += [{"layers": [HIDDEN, layer]} for layer in LAYERS]
 SHAPES += [

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from looped import over
 
 from streamtrain.compute import workspace
 from streamtrain.compute.backends.cpu import TILE_ROWS
@@ -14,20 +13,9 @@ from streamtrain.compute.explain import explained
 from streamtrain.compute.fusion import MOST, fused, is_elementwise
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Chain, Outside, PerRow, Ref, Tiled, flat, launches
+from tests.compute.shapes import RESIDUAL
 
 CAPACITY = 2 * TILE_ROWS + 77
-GELU = {"dense": 24, "activation": "gelu"}
-RESIDUAL: list[dict[str, Any]] = [
-    {"name": "a", **GELU, "of": "input"}, {"name": "b", **GELU, "of": "a"}, {"name": "c", "add": ["a", "b"]},
-    {"name": "s", "scale": ["c"], "by": 0.5}, {"name": "d", "dense": 24, "activation": "relu", "of": "s"},
-    {"name": "drop", "dropout": 0.3, "of": "d"}, {"name": "e", "multiply": ["drop", "s"]},
-    {"name": "o", "average": ["e", "a"]},
-]  # fmt: skip
-NETWORKS: dict[str, dict[str, Any]] = {
-    "a list": {"layers": [GELU, {"dropout": 0.2}, GELU, {"dropout": 0.2}], "categories": 2},
-    "a graph": {"graph": RESIDUAL, "standardize": True},
-    "a cross network": {"layers": [{"cross": 3}]},
-}
 ROWS = PerRow(1000)
 
 
@@ -39,29 +27,15 @@ def scaled(y: Ref, x: Ref, columns: int = 1) -> Call:
     return Call("affine", "", (ROWS * columns, 2.0, 0.5, y, x))
 
 
-@over("name", NETWORKS)
-@over(("rows", "capacity"), [(1, 64), (43, 64), (TILE_ROWS + 1, CAPACITY), (CAPACITY, CAPACITY)])
-def test_it_changes_no_bit(
-    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, name: str, rows: int, capacity: int
-) -> None:
-    """Of batches of a strip or of many, by one thread or three."""
-    found = []
-    for fuses, threads in ((False, 1), (True, 1), (True, 3)):
-        monkeypatch.setattr(Model, "fuses", fuses)
-        rigged = rig(spec(**NETWORKS[name]), rows=rows, capacity=capacity)
-        steps = rigged.model.program(rigged.layout).phases["train"]
-        assert fuses == any(isinstance(each, Chain) for each in launches(steps))
-        found.append(rigged.outcome(refills=True, threads=threads))
-    assert found[0] == found[1] == found[2]
-
-
-def test_what_follows_each_other_is_one_launch(rig: Any, spec: Any) -> None:
+def test_what_follows_each_other_is_one_launch(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     rigged = rig(spec(graph=RESIDUAL), capacity=CAPACITY)
     steps = rigged.model.program(rigged.layout).phases["train"]
     chains = [[call.op for call in each.calls] for each in launches(steps) if isinstance(each, Chain)]
     assert ["gelu_forward", "add_forward", "affine"] in chains
     assert ["dropout", "multiply_forward", "add_forward", "affine"] in chains
     assert sum(1 for _ in launches(steps)) == sum(1 for _ in flat(steps)) - sum(len(chain) - 1 for chain in chains)
+    monkeypatch.setattr(Model, "fuses", False)
+    assert not any(isinstance(each, Chain) for each in launches(rigged.model.program(rigged.layout).phases["train"]))
 
 
 def test_explain_tells_what_the_passes_made(rig: Any, spec: Any) -> None:
@@ -93,21 +67,11 @@ def test_what_is_not_elementwise_ends_a_chain() -> None:
     assert fused([Tiled((*chain, rows))]) == (Tiled((Chain(tuple(chain)), rows)),)
 
 
-def test_a_chain_has_an_end(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a chain works on is needed at the same time: a long one would take as much memory, and no CUDA kernel has so
-    many arguments."""
+def test_a_chain_has_an_end() -> None:
+    """No CUDA kernel has so many arguments, and all that it works on is needed at the same time: test_workspace.py."""
     calls = [scaled(work(f"b{at + 1}"), work(f"b{at}")) for at in range(100)]
     lengths = [len(each.calls) for each in fused(calls) if isinstance(each, Chain)]
     assert set(lengths[:-1]) == {MOST} and sum(lengths) == 100
-    graph = [{"name": "a", **GELU, "of": "input"}, *(
-        {"name": f"m{at}", "multiply": [f"m{at - 1}" if at else "a", "a"]} for at in range(60)
-    )]  # fmt: skip
-    sizes = []
-    for fuses in (True, False):
-        monkeypatch.setattr(Model, "fuses", fuses)
-        rigged = rig(spec(graph=graph), capacity=CAPACITY)
-        sizes.append(rigged.model.program(rigged.layout, ("predict",)).workspace_bytes)
-    assert sizes[0] < MOST / 2 * sizes[1], sizes
 
 
 def test_one_that_is_for_no_rows_is_not_elementwise() -> None:

@@ -75,20 +75,6 @@ def test_gradients_agree_with_differences(rig: Any, spec: Any, shape: dict[str, 
 
 
 @each_shape
-def test_padding_changes_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
-    bits = set()
-    for capacity in (50, 64, 256):
-        rigged = rig(spec(**shape), rows=50, capacity=capacity)
-        plan = rigged.plan()
-        rigged.statistics(plan)
-        for _ in range(3):
-            rigged.step(plan)
-        assert plan.step.rows == 50
-        bits.add((rigged.state.tobytes(), rigged.share.tobytes()))
-    assert len(bits) == 1
-
-
-@each_shape
 def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
     """What lies behind them in a slot, or is left in the workspace of a fuller batch, is not read on the CPU."""
     bits = set()
@@ -107,7 +93,7 @@ def test_work_goes_up_to_the_rows_present(rig: Any, spec: Any, shape: dict[str, 
         for number in range(1, 4):
             rigged.step(plan, number=number)
         plan.predict(rigged.address)
-        assert np.isfinite(plan.output()[:50]).all()
+        assert np.isfinite(plan.output()[:50]).all() and plan.step.rows == 50
         bits.add((rigged.state.tobytes(), rigged.share.tobytes(), plan.output()[:50].tobytes()))
     assert len(bits) == 1
 

@@ -9,7 +9,6 @@ import pytest
 from looped import over
 
 from streamtrain.compute.backends.cpu import TILE_ROWS
-from streamtrain.compute.model import Model
 from streamtrain.compute.spec import flat
 
 TWO = [{"name": "a", "dense": 4, "of": "input.first"}, {"name": "b", "dense": 4, "of": "input.rest"}]
@@ -41,25 +40,6 @@ def test_a_siamese_network_is_one_whose_layers_share_their_parameters(
     assert np.array_equal(found[0][0], found[1][0]) and found[0][1] == pytest.approx(found[1][1], rel=1e-5)
     for name, parameter in found[0][2].items():
         np.testing.assert_allclose(parameter, found[1][2][name], rtol=1e-4, atol=1e-6)
-
-
-@over("width", [6, 70])
-@over("rows", [TILE_ROWS - 1, TILE_ROWS + 1, 3 * TILE_ROWS])
-def test_tiles_and_threads_change_no_bit(
-    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, rows: int, width: int
-) -> None:
-    graph = [*TWO, {"name": "s", "stack": ["a", "b"]}, {"name": "h", "batch_norm": 1e-3, "of": "s"},
-             {"name": "d", "dropout": 0.5, "of": "h"},
-             {"name": "e", **SHARED, "dense": width, "of": "d"}, {"name": "u", "unstack": "e", "index": 1}]  # fmt: skip
-    bits = set()
-    for tiles, threads in ((True, 1), (True, 3), (False, 1)):
-        monkeypatch.setattr(Model, "tiles", tiles)
-        rigged = rig(spec(graph=graph), rows=rows, capacity=3 * TILE_ROWS)
-        plan = rigged.plan(threads=threads)
-        for _ in range(3):
-            rigged.step(plan)
-        bits.add((rigged.state.tobytes(), rigged.share.tobytes()))
-    assert len(bits) == 1
 
 
 def test_batch_norm_of_a_stack_is_over_all_its_rows(rig: Any, spec: Any) -> None:

@@ -13,12 +13,11 @@ from looped import over
 from slots import set_rows
 from waiting import wait_for
 
-from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.spec import Ref, Tiled, flat
 from streamtrain.errors import UserMistake
-from tests.compute.shapes import HIDDEN, each_shape
+from tests.compute.shapes import HIDDEN
 
 READ = ("given", "known", "size", "value")
 CAPACITY = 5 * TILE_ROWS + 77
@@ -40,26 +39,6 @@ def plan_threads() -> set[str]:
 
 def wait_until_asleep(threads: set[str]) -> None:
     wait_for(lambda: all(told(task, "stat").rpartition(")")[2].startswith(" S") for task in threads))
-
-
-@each_shape
-def test_threads_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any]) -> None:
-    found = {rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY).outcome(threads=threads) for threads in (1, 3)}
-    assert len(found) == 1
-
-
-@over("threads", [2, 7, _native.MAX_PLAN_THREADS])
-@over("rows", [0, 1, TILE_ROWS, TILE_ROWS + 1, CAPACITY])
-def test_any_number_of_rows_has_its_bits(rig: Any, spec: Any, rows: int, threads: int) -> None:
-    found = {rig(spec(**NETWORK), rows=rows, capacity=CAPACITY).outcome(threads=count) for count in (1, threads)}
-    assert len(found) == 1
-
-
-def test_every_instruction_set_has_the_same(rig: Any, spec: Any) -> None:
-    rigged = [rig(spec(**NETWORK), rows=CAPACITY, capacity=CAPACITY) for _ in _native.supported_isas()]
-    for each, isa in zip(rigged, _native.supported_isas(), strict=True):
-        each.step(each.plan(isa=isa, threads=2))
-    assert len({each.state.tobytes() for each in rigged}) == 1
 
 
 def test_two_thousand_steps_of_any_size_end_in_the_same_bits(rig: Any, spec: Any) -> None:

@@ -5,18 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pytest
 from looped import over
 
 from streamtrain import _native
 from streamtrain.compute import ops
 from streamtrain.compute.backends.cpu import TILE_ROWS
 from streamtrain.compute.builder import Builder
-from streamtrain.compute.model import Model
 from streamtrain.compute.ops.chain_sum import FIRST, LAST, NEXT
 from streamtrain.compute.spec import Arg, Call, Op, PerRow, Ref, Tiled, flat
 from streamtrain.compute.tiling import tiled
-from tests.compute.shapes import HIDDEN, each_shape
 from tests.compute.test_ops import arguments
 
 TILED = [(op, types) for op in ops.load().values() if op.tiles for types in op.types]
@@ -68,29 +65,6 @@ def test_rows_of_a_tile_are_those_of_the_batch(op: Op, types: str) -> None:
                 assert [each.tobytes() for each in one] == [each.tobytes() for each in other], arg.name
 
 
-@each_shape
-def test_tiles_change_no_bit(rig: Any, spec: Any, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for tiles, overlays in ((True, True), (True, False), (False, False)):
-        monkeypatch.setattr(Model, "tiles", tiles)
-        monkeypatch.setattr(Model, "overlays", overlays)
-        found.append(rig(spec(**shape), rows=CAPACITY, capacity=CAPACITY).outcome())
-    assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize("rows", ROWS)
-def test_any_number_of_rows_has_the_bits_of_sums_over_tiles(
-    rig: Any, spec: Any, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = spec(layers=[HIDDEN, {"dense": 5, "activation": "tanh"}], categories=2, standardize=True)
-    bits = {rig(told, rows=rows, capacity=CAPACITY).outcome(isa=isa) for isa in _native.supported_isas()}
-    if rows <= TILE_ROWS:   # the same in a slot that has one tile
-        bits.add(rig(told, rows=rows, capacity=TILE_ROWS).outcome())
-    monkeypatch.setattr(Model, "tiles", False)
-    bits.add(rig(told, rows=rows, capacity=CAPACITY).outcome())
-    assert len(bits) == 1
-
-
 def test_many_tiles_agree_with_float64(rig: Any, spec: Any) -> None:
     told = spec(layers=[{"dense": 7, "activation": "tanh"}], categories=1, standardize=True, optimizer="sgd")
     rows, found = 20 * TILE_ROWS + 77, {}
@@ -125,18 +99,6 @@ def test_a_whole_network_is_one_group_of_tiles(rig: Any, spec: Any) -> None:
     assert {"input", "dense0.output", "dense1.linear"} < program.local
     assert {"loss", "prediction"} < work - program.local
     assert not any(name.endswith((".seen", ".lead")) for name in program.local)   # of all rows, of one call and two
-
-
-def test_deep_networks_of_large_batches_take_a_tenth(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What each buffer had of its own before; with few tables, whose gradients are of all rows."""
-    told = spec(layers=[{"dense": 64, "activation": "tanh"}] * 4, categories=1, numbers=64, standardize=True)
-    sizes = []
-    for passes in (True, False):
-        monkeypatch.setattr(Model, "tiles", passes)
-        monkeypatch.setattr(Model, "overlays", passes)
-        rigged = rig(told, rows=10, capacity=65_536)
-        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
-    assert sizes[0] < sizes[1] / 10, sizes
 
 
 def work(name: str, rows: PerRow) -> Ref:

@@ -1,15 +1,20 @@
-"""Buffers that are never needed at the same time lie in the same place, and no bit knows."""
+"""Buffers that are never needed at the same time lie in the same place."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from looped import over
 
 from streamtrain.compute import workspace
+from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.builder import TRAINING
+from streamtrain.compute.fusion import MOST
 from streamtrain.compute.model import Model
 from streamtrain.compute.spec import Call, Outside, Ref
-from tests.compute.shapes import each_shape
+from tests.compute.conftest import spec_of
+from tests.compute.shapes import GELU
 
 PREDICT = "predict"   # its output is read behind its last call
 
@@ -22,42 +27,39 @@ def scaled(to: Ref, given: Ref) -> Call:
     return Call("affine", "", (4, 1.0, 0.0, to, given))
 
 
-@each_shape
-def test_no_bit_depends_on_where_buffers_lie(
-    rig: Any, spec: Any, shape: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+def deep(width: int, layers: int, numbers: int, categories: int, embed: int = 0) -> dict[str, Any]:
+    given = spec_of(layers=[{"dense": width, "activation": "tanh"}] * layers, categories=categories, numbers=numbers,
+                    standardize=True)  # fmt: skip
+    for table in given["input"]["categories"]:
+        table["embed"] = embed or table["embed"]
+    return given
+
+
+LONG_CHAIN = [{"name": "a", **GELU, "of": "input"}, *(
+    {"name": f"m{at}", "multiply": [f"m{at - 1}" if at else "a", "a"]} for at in range(60)
+)]  # fmt: skip
+
+
+@over(("given", "rows", "phases", "passes", "share"), [
+    # the gradients of the tables, and of layers that are done, lie in one place
+    (deep(64, 3, 13, 26), 4_096, TRAINING, ["overlays"], 1 / 2),
+    # of a whole batch only the gradient of the tables is there
+    (deep(256, 3, 13, 26, embed=8), 65_536, TRAINING, ["overlays", "tiles", "fuses"], 1 / 10),
+    (deep(64, 4, 64, 1), 65_536, TRAINING, ["overlays", "tiles"], 1 / 10),
+    # what a chain works on is needed at the same time
+    (spec_of(graph=LONG_CHAIN), 2 * TILE_ROWS + 77, ("predict",), ["fuses"], MOST / 2),
+])  # fmt: skip
+def test_with_passes_it_takes_less(
+    rig: Any, monkeypatch: pytest.MonkeyPatch, given: Any, rows: int, phases: Any, passes: list[str], share: float
 ) -> None:
-    bits, sizes = set(), []
-    for overlays in (True, False):
-        monkeypatch.setattr(Model, "overlays", overlays)
-        rigged = rig(spec(**shape))
-        bits.add(rigged.outcome())
-        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
-    assert len(bits) == 1 and sizes[0] <= sizes[1]
-
-
-def test_a_deep_network_of_large_batches_takes_less(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """26 categories, 3 layers: the gradients of the tables, and of layers that are done, lie in one place."""
-    told = spec(layers=[{"dense": 64, "activation": "tanh"}] * 3, categories=26, numbers=13, standardize=True)
-    sizes = []
-    for overlays in (True, False):
-        monkeypatch.setattr(Model, "overlays", overlays)
-        rigged = rig(told, rows=4_000, capacity=4_096)
-        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
-    assert sizes[0] < sizes[1] / 2, sizes
-
-
-def test_a_tenth_of_a_buffer_for_each_name(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """26 categories, 3 layers, batches of 65,536 rows: of a whole batch only the gradient of the tables is there."""
-    told = spec(layers=[{"dense": 256, "activation": "tanh"}] * 3, categories=26, numbers=13, standardize=True)
-    for table in told["input"]["categories"]:
-        table["embed"] = 8
-    rigged = rig(told, rows=1, capacity=65_536)
-    sizes = []
-    for passes in (True, False):
-        for name in ("overlays", "tiles", "fuses"):
-            monkeypatch.setattr(Model, name, passes)
-        sizes.append(rigged.model.program(rigged.layout).workspace_bytes)
-    assert sizes[0] <= sizes[1] / 10 and sizes[1] > 800e6, sizes
+    """The share of the memory that each buffer in a place of its own, over all rows, would take."""
+    rigged, sizes = rig(given, rows=1, capacity=rows), []
+    with monkeypatch.context() as patch:
+        for on in (True, False):
+            for name in passes:
+                patch.setattr(Model, name, on)
+            sizes.append(rigged.model.program(rigged.layout, phases).workspace_bytes)
+    assert sizes[0] < share * sizes[1], sizes
 
 
 def test_what_is_read_before_it_is_written_is_kept() -> None:

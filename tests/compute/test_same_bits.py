@@ -1,0 +1,74 @@
+"""A step has the same bits with and without any pass, by any number of threads, on every instruction set."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from looped import over
+
+from streamtrain import _native
+from streamtrain.compute.backends.cpu import TILE_ROWS
+from streamtrain.compute.model import Model
+from tests.compute.shapes import GELU, HIDDEN, RESIDUAL, each_shape
+
+ROWS = 2 * TILE_ROWS + 77
+PLAIN: tuple[tuple[str, ...], dict[str, Any]] = ((), {})   # the passes left out, and options of the plan
+WITHOUT = [PLAIN, (("overlays",), {}), (("overlays", "tiles"), {}), ((), {"threads": 3})]
+FUSED = [PLAIN, (("tiles",), {}), (("fuses",), {}), ((), {"threads": 3}), ((), {"isa": _native.supported_isas()[0]})]
+MANY = [*WITHOUT, *(((), {"threads": threads}) for threads in (2, 7, _native.MAX_PLAN_THREADS))]
+MANY += [((), {"isa": isa, "threads": 2}) for isa in _native.supported_isas()]
+
+
+def outcomes(patch: pytest.MonkeyPatch, rig: Any, spec: Any, ways: Any, **size: int) -> dict[str, tuple[bytes, int]]:
+    """By the way the bits of three steps and a prediction, and the bytes of the workspace."""
+    found = {}
+    for left_out, options in ways:
+        with patch.context() as without:
+            for name in left_out:
+                without.setattr(Model, name, False)
+            rigged = rig(spec, **size)
+            workspace_bytes = rigged.model.program(rigged.layout).workspace_bytes
+            found[f"{left_out} {options} {size}"] = rigged.outcome(refills=True, **options), workspace_bytes
+    return found
+
+
+@each_shape
+def test_no_pass_changes_a_bit(rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, shape: dict[str, Any]) -> None:
+    found = outcomes(monkeypatch, rig, spec(**shape), WITHOUT, rows=ROWS, capacity=ROWS)
+    (plain, overlaid), (_, apart), *_ = found.values()
+    assert overlaid <= apart and not [way for way, (bits, _) in found.items() if bits != plain]
+
+
+def stacked(width: int) -> dict[str, Any]:
+    return {"graph": [
+        {"name": "a", "dense": 4, "of": "input.first"}, {"name": "b", "dense": 4, "of": "input.rest"},
+        {"name": "s", "stack": ["a", "b"]}, {"name": "h", "batch_norm": 1e-3, "of": "s"},
+        {"name": "d", "dropout": 0.5, "of": "h"}, {"name": "e", "dense": width, "activation": "tanh", "of": "d"},
+        {"name": "u", "unstack": "e", "index": 1},
+    ]}  # fmt: skip
+
+
+NETWORKS: dict[str, dict[str, Any]] = {
+    "layers": {"layers": [HIDDEN, {"dense": 5, "activation": "tanh"}], "categories": 2, "standardize": True},
+    "dropout": {"layers": [GELU, {"dropout": 0.2}, GELU, {"dropout": 0.2}], "categories": 2},
+    "a graph": {"graph": RESIDUAL, "standardize": True},
+    "a cross network": {"layers": [{"cross": 3}]},
+    "norms": {"layers": [{"dense": 70}, {"batch_norm": 1e-5, "activation": "relu"}, {"dense": 9}, {"batch_norm": 1}]},
+    "a stack": stacked(6),
+    "a wide stack": stacked(70),
+}
+SIZES = [(name, rows, FUSED) for name in NETWORKS for rows in (TILE_ROWS - 1, TILE_ROWS + 1, ROWS)]
+SIZES += [("layers", rows, MANY) for rows in (0, 1, TILE_ROWS, TILE_ROWS + 1, 2 * TILE_ROWS, ROWS)]
+
+
+@over(("name", "rows", "ways"), SIZES)
+def test_any_number_of_rows_has_its_bits(
+    rig: Any, spec: Any, monkeypatch: pytest.MonkeyPatch, name: str, rows: int, ways: Any
+) -> None:
+    """The last tile may be a part of one, and waits for none; a slot may have room for one tile, or for several."""
+    found = outcomes(monkeypatch, rig, spec(**NETWORKS[name]), ways, rows=rows, capacity=ROWS)
+    if rows <= TILE_ROWS:
+        found |= outcomes(monkeypatch, rig, spec(**NETWORKS[name]), [PLAIN], rows=rows, capacity=TILE_ROWS)
+    plain, *_ = found.values()
+    assert not [way for way, (bits, _) in found.items() if bits != plain[0]]

@@ -22,18 +22,11 @@ from streamtrain.compute.model import Model, aligned
 from streamtrain.compute.spec import DTYPES
 from streamtrain.compute.state import block_view
 
-ON_A_GPU = ("test_gpu.py",)   # files whose tests all need one
-
 BAGS = [   # name, embed, pool, scales: two of them go to the outputs
     ("tags", 3, "mean", ""), ("words", 2, "sum", "words.scales"), ("wide", 0, "sum", "wide.scales"),
     ("line", 0, "mean", ""), ("best", 3, "max", ""), ("marks", 2, "max", "marks.scales"),
 ]
 CLASSES = {"binary": 2, "class": 3, "number": 0, "count": 0}   # by the kind of a label
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Without `-m gpu` there are no tests to find in files that are for a GPU alone."""
-    return True if collection_path.name in ON_A_GPU and "gpu" not in config.option.markexpr else None
 
 
 def spec_of(

